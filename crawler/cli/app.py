@@ -1,0 +1,287 @@
+"""The commands, their options and their help. What they do stands elsewhere, and is imported when it is asked for."""
+
+import logging
+from typing import Annotated
+
+import typer
+
+from crawler.cli import db_app, domains_app, values
+from crawler.cli.options import (
+    AllowPrivate,
+    At,
+    Budget,
+    Delay,
+    Depth,
+    DomainName,
+    Exclude,
+    Include,
+    Json,
+    MaxPages,
+    Offline,
+    Parallelism,
+    Seed,
+    Top,
+    Weight,
+)
+from crawler.cli.wishes import Said
+
+LOOK, RUN = "Look", "Run"
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+@app.callback()
+def root(
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Tell on stderr what happens, event by event.")
+    ] = False,
+) -> None:
+    """Keep a copy of chosen web domains fresh in Postgres, with as few requests as it can.
+
+    Examples:
+
+        recrawl crawl https://docs.example.com
+        recrawl report
+        recrawl changes --since 7d
+        recrawl up
+
+    Without RECRAWL_DATABASE_URL everything is kept in the folder RECRAWL_HOME (.recrawl), in a Postgres of its own.
+    Exit codes: 0 done, 1 a problem was found, 2 it cannot be asked for like this.
+    """
+    from crawler.cli import logs
+
+    logs.set_up(level=logging.INFO if verbose else logging.WARNING)
+
+
+@app.command()
+def crawl(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="URL|DOMAIN", help="What to crawl; what is not registered will be.")
+    ] = None,
+    pages: Annotated[int | None, typer.Option(min=1, metavar="N", help="Look at so many pages, at most.")] = None,
+    due: Annotated[
+        bool, typer.Option("--due", help="Only what is due: of the domains named, or of all that are registered.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be fetched now and what that costs; touch nothing.")
+    ] = False,
+    shift_time: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Finish after this long: 90s, 10m, 2h.")
+    ] = None,
+    offline: Offline = False,
+    seed: Seed = None,
+    budget: Budget = None,
+    delay: Delay = None,
+    parallelism: Parallelism = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    depth: Depth = None,
+    max_pages: MaxPages = None,
+    weight: Weight = None,
+    allow_private: AllowPrivate = None,
+    at: At = None,
+    as_json: Json = False,
+) -> int:
+    """Crawl domains in this process, until nothing is due: pages never seen, and those worth looking at again.
+
+    A URL that belongs to no registered domain registers one, with the settings given here. A URL with a path is
+    looked at whether it is due or not. The first Ctrl-C finishes what is under way, the second ends at once.
+
+    Examples:
+
+        recrawl crawl https://docs.example.com
+        recrawl crawl docs.example.com --pages 100
+        recrawl crawl --due
+        recrawl crawl docs.example.com --dry-run
+        recrawl crawl http://127.0.0.1:8000/ --allow-private --json
+    """
+    from crawler.cli import crawling
+
+    said = Said(
+        seeds=seed,
+        budget_per_day=budget,
+        delay=delay,
+        parallelism=parallelism,
+        include=include,
+        exclude=exclude,
+        max_depth=depth,
+        max_pages=max_pages,
+        weight=weight,
+        allow_private=allow_private,
+    )
+    order = crawling.Order(
+        names=tuple(names or ()),
+        pages=pages,
+        due=due,
+        said=said,
+        offline=offline,
+        shift_time=values.span(shift_time) if shift_time else None,
+        at=at,
+    )
+    if dry_run:
+        from crawler.cli import previewing
+
+        return previewing.preview(order, as_json=as_json)
+    return crawling.crawl(order, as_json=as_json)
+
+
+@app.command()
+def refresh(
+    domain: DomainName,
+    prefix: Annotated[
+        str | None, typer.Option(metavar="URL", help="Only pages whose URL begins so; a path will do.")
+    ] = None,
+    at: At = None,
+    as_json: Json = False,
+) -> int:
+    """Make every page of a domain due now. A running stack begins at once, else the next crawl does.
+
+    Examples:
+
+        recrawl refresh docs.example.com
+        recrawl refresh docs.example.com --prefix /guide/
+    """
+    from crawler.cli import refreshing
+
+    return refreshing.refresh(domain, prefix=prefix, at=at, as_json=as_json)
+
+
+@app.command(rich_help_panel=LOOK)
+def pages(domain: DomainName, top: Top = 20, at: At = None, as_json: Json = False) -> int:
+    """List a domain's pages, the most important first.
+
+    Examples:
+
+        recrawl pages docs.example.com
+        recrawl pages docs.example.com --top 1000 --json
+    """
+    from crawler.cli import reading
+
+    return reading.pages(domain, top=top, at=at, as_json=as_json)
+
+
+@app.command(rich_help_panel=LOOK)
+def report(
+    domain: Annotated[str | None, typer.Argument(metavar="DOMAIN", help="One domain; else all.")] = None,
+    days: Annotated[float, typer.Option(min=0.01, max=36_500, help="Sum looks and requests up over so long.")] = 30.0,
+    at: At = None,
+    as_json: Json = False,
+) -> int:
+    """Say how fresh the copy is, and what keeping it so costs.
+
+    Examples:
+
+        recrawl report
+        recrawl report docs.example.com --days 7
+        recrawl report --json
+    """
+    from crawler.cli import reading
+
+    return reading.report(domain, days=days, at=at, as_json=as_json)
+
+
+@app.command(rich_help_panel=LOOK)
+def changes(
+    since: Annotated[
+        str | None, typer.Option(metavar="CURSOR|SPAN", help="After this cursor, or in the last 30m, 12h, 7d.")
+    ] = None,
+    domain: Annotated[str | None, typer.Option(metavar="DOMAIN", help="Of one domain only.")] = None,
+    top: Top = 1000,
+    at: At = None,
+    as_json: Json = False,
+) -> int:
+    """List what changed, in the order in which it was found, with the cursor from which to go on.
+
+    Examples:
+
+        recrawl changes --since 7d
+        recrawl changes --since 4711 --json
+    """
+    from crawler.cli import reading
+
+    return reading.changes(since=values.since(since) if since else 0, domain=domain, top=top, at=at, as_json=as_json)
+
+
+@app.command(rich_help_panel=LOOK)
+def explain(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Any URL, tracked or not.")],
+    at: At = None,
+    as_json: Json = False,
+) -> int:
+    """Say everything about one URL: what it is worth, when it is due and why; or why it is not crawled.
+
+    Examples:
+
+        recrawl explain https://docs.example.com/guide/install.html
+    """
+    from crawler.cli import explaining
+
+    return explaining.explain(url, at=at, as_json=as_json)
+
+
+@app.command(rich_help_panel=RUN)
+def up(as_json: Json = False) -> int:
+    """Start Postgres, a Prefect server with its pages, and a worker; they stay until `recrawl down`.
+
+    Examples:
+
+        recrawl up
+        RECRAWL_HOME=/srv/recrawl recrawl up
+    """
+    from crawler.cli import stacking
+
+    return stacking.up(as_json=as_json)
+
+
+@app.command(rich_help_panel=RUN)
+def down(as_json: Json = False) -> int:
+    """Stop what `recrawl up` started, and whatever that started in turn.
+
+    Examples:
+
+        recrawl down
+    """
+    from crawler.cli import stacking
+
+    return stacking.down(as_json=as_json)
+
+
+@app.command(rich_help_panel=RUN)
+def status(as_json: Json = False) -> int:
+    """Show what runs of the local stack. Exit code 1 where something of it does not.
+
+    Examples:
+
+        recrawl status
+        recrawl status --json
+    """
+    from crawler.cli import stacking
+
+    return stacking.status(as_json=as_json)
+
+
+@app.command(rich_help_panel=RUN)
+def demo(
+    days: Annotated[int, typer.Option(min=1, max=365, metavar="N", help="Virtual days that pass.")] = 30,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the stack running, to look at.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Let a small site live for a month on this machine, crawl it day by day, and compare with the truth.
+
+    Examples:
+
+        recrawl demo
+        recrawl demo --days 7 --keep
+    """
+    from crawler.cli import touring
+
+    return touring.demo(days=days, keep=keep, as_json=as_json)
+
+
+app.add_typer(domains_app.app, name="domains")
+app.add_typer(db_app.app, name="db", rich_help_panel=RUN)

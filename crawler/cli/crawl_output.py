@@ -1,0 +1,100 @@
+"""What a crawl has done, as a table or as a document."""
+
+from typing import TYPE_CHECKING
+
+from crawler.cli.output import print_json, remark, say, show, show_facts
+from crawler.cli.values import counted, shown_bytes, shown_instant
+from crawler.core.change import Change
+from crawler.tally import Tally
+
+if TYPE_CHECKING:
+    from crawler.cli.crawling import Outcome
+
+
+def print_result(outcome: "Outcome", *, as_json: bool) -> None:
+    """The answer on stdout; what went wrong beside it on stderr, whatever the form of the answer."""
+    _complain(outcome)
+    if as_json:
+        print_json(_document(outcome))
+        return
+    if outcome.shift.tally.requests == 0:
+        if not outcome.idle:
+            say("Nothing was due")
+        for domain, reason in outcome.idle.items():
+            if domain not in outcome.problems:
+                say(f"{domain} {reason}")
+        return
+    show_facts(facts(outcome.shift.tally))
+    if len(outcome.shift.by_domain) > 1:
+        say("")
+        show(
+            ["domain", "looked at", "changed", "first seen", "gone", "failed", "received"],
+            [
+                (
+                    domain,
+                    str(tally.looks),
+                    str(tally.changes[Change.CHANGED]),
+                    str(tally.changes[Change.FIRST]),
+                    str(tally.changes[Change.GONE]),
+                    str(tally.failed),
+                    shown_bytes(tally.received_bytes),
+                )
+                for domain, tally in sorted(outcome.shift.by_domain.items())
+            ],
+            right=["looked at", "changed", "first seen", "gone", "failed", "received"],
+        )
+    if outcome.next_due_at is not None and outcome.next_due_at > outcome.at:
+        say(f"\nNext due: {shown_instant(outcome.next_due_at)}")
+
+
+def facts(tally: Tally) -> list[tuple[str, str]]:
+    """What a crawl did, line by line."""
+    changes = tally.changes
+    unchanged = changes[Change.SAME] + changes[Change.COSMETIC]
+    not_modified = f" (not modified: {tally.not_modified})" if tally.not_modified else ""
+    cosmetic = f" (cosmetic: {changes[Change.COSMETIC]})" if changes[Change.COSMETIC] else ""
+    reasons = ", ".join(f"{reason or 'no good answer'}: {count}" for reason, count in tally.reasons.most_common(8))
+    seconds = tally.elapsed.total_seconds()
+    pace = f" ({tally.looks / seconds:.1f} pages a second)" if seconds >= 1 and tally.looks else ""
+    return [
+        ("Looked at", counted(tally.looks, "page")),
+        ("First seen", str(changes[Change.FIRST])),
+        ("Same", f"{unchanged}{not_modified}{cosmetic}"),
+        ("Changed", str(changes[Change.CHANGED])),
+        ("Gone", str(changes[Change.GONE])),
+        ("Moved", str(changes[Change.MOVED] or "")),
+        ("Back", str(changes[Change.BACK] or "")),
+        ("Failed", f"{tally.failed} ({reasons})" if reasons else str(tally.failed)),
+        ("New URLs found", str(tally.new)),
+        ("Received", shown_bytes(tally.received_bytes)),
+        ("Saved", shown_bytes(tally.saved_bytes)),
+        ("Seconds", f"{seconds:.1f}{pace}"),
+    ]
+
+
+def _complain(outcome: "Outcome") -> None:
+    for domain, hold in outcome.shift.holds.items():
+        until = hold.until.isoformat(timespec="seconds")
+        remark(f"recrawl: {domain} is left alone until {until}, since it could not be asked ({hold.reason})")
+    for domain, error in outcome.shift.broken.items():
+        remark(f"recrawl: {domain} was ended by an error of recrawl's own, and is left alone for an hour: {error}")
+    for domain in sorted(set(outcome.shift.lost)):
+        remark(f"recrawl: {domain} was taken over by another worker; what was recorded before is kept")
+    for domain in sorted(outcome.problems):
+        remark(f"recrawl: {domain} {outcome.idle[domain]}")
+
+
+def _document(outcome: "Outcome") -> dict[str, object]:
+    shift = outcome.shift
+    return {
+        "at": outcome.at,
+        "domains": sorted({*outcome.names, *shift.by_domain}),
+        **shift.tally.as_dict(),
+        "by_domain": {domain: tally.as_dict() for domain, tally in sorted(shift.by_domain.items())},
+        "holds": shift.holds,
+        "lost": sorted(set(shift.lost)),
+        "broken": shift.broken,
+        "idle": outcome.idle,
+        "next_due_at": outcome.next_due_at,
+        "interrupted": outcome.signal is not None,
+    }

@@ -1,0 +1,6 @@
+"""What a command's exit code means."""
+
+DONE = 0
+PROBLEM = 1  # a problem was found, or something that the user can mend failed
+USAGE = 2  # it cannot be asked for like this
+INTERRUPTED = 130  # as shells have it: 128 + SIGINT

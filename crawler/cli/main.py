@@ -1,0 +1,63 @@
+"""The entrance of the command: arguments in, an exit code out, one line for whatever goes wrong."""
+
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+import typer
+
+from crawler.cli import streams
+from crawler.cli.app import app
+from crawler.cli.exits import DONE, INTERRUPTED, PROBLEM, USAGE
+from crawler.errors import BadInput, CrawlerError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. 0: done.  1: a problem was found, or something failed.  2: it cannot be asked for like this.
+
+    128 + n: ended by signal n, after everything that was begun is put in order.  A reader of the output that goes away
+    changes nothing of that.
+    """
+    signal.signal(signal.SIGTERM, _end)
+    streams.set_up()
+    try:
+        code = int(app(arguments, prog_name="recrawl", standalone_mode=False) or DONE)
+        sys.stdout.flush()  # a full disk is met here, not when Python ends
+        return code
+    except SystemExit as ended:
+        return int(ended.code or DONE)
+    except typer.TyperException as error:
+        return _refuse(error)
+    except typer.Abort:
+        return INTERRUPTED
+    except BadInput as error:
+        complain(str(error))
+        return USAGE
+    except CrawlerError as error:
+        complain(str(error))
+        return PROBLEM
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def complain(message: str) -> None:
+    """One line on stderr, whatever is in the message."""
+    line = " ".join(message.split())
+    print(f"recrawl: {line}", file=sys.stderr)  # noqa: T201  the one place that speaks when nothing else is set up
+
+
+def _refuse(error: typer.TyperException) -> int:
+    """A usage error in one line; what is no error but a plea for help, in full."""
+    message = error.format_message()
+    context = getattr(error, "ctx", None)
+    if context is not None and message:
+        complain(f"{message} ({context.command_path} --help)")
+    elif message:
+        complain(message)
+    return USAGE
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    """SIGTERM leaves through every `finally`, so that nothing stays running."""
+    raise SystemExit(128 + number)

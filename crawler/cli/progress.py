@@ -1,0 +1,78 @@
+"""Bars on stderr while something goes on; nothing where that is no terminal."""
+
+from types import TracebackType
+from typing import Self
+from uuid import UUID
+
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from crawler.cli.output import err
+from crawler.core.change import Change
+from crawler.core.domain import Lease
+from crawler.tally import Tally
+
+
+class _Shown:
+    """A bar that is there while the block runs."""
+
+    def __init__(self, *, title: str, total: int | None) -> None:
+        self._bar = Bar(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[found]}"),
+            TimeElapsedColumn(),
+            console=err(),
+            transient=True,
+            disable=not err().is_terminal,
+        )
+        self._task = self._bar.add_task(title, total=total, found="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+
+class Looks(_Shown):
+    """Looks of a crawl.
+
+    pending: looks that were due at the start; those at pages found on the way come on top.  most: looks, or None.
+    """
+
+    def __init__(self, *, pending: int, most: int | None) -> None:
+        super().__init__(title="asking", total=None)
+        self._pending, self._most = pending, most
+        self._tallies: dict[UUID, Tally] = {}
+
+    def advance(self, lease: Lease, tally: Tally) -> None:
+        """A batch of the lease is recorded; the tally is the lease's so far."""
+        self._tallies[lease.token] = tally
+        looks = sum(each.looks for each in self._tallies.values())
+        found = sum(each.new for each in self._tallies.values())
+        expected = max(self._pending + found, looks)
+        changed = sum(each.changes[Change.CHANGED] for each in self._tallies.values())
+        failed = sum(each.failed for each in self._tallies.values())
+        self._bar.update(
+            self._task,
+            description=lease.domain.authority,
+            completed=looks,
+            total=expected if self._most is None else min(expected, self._most),
+            found=f"{changed} changed, {failed} failed",
+        )
+
+
+class Days(_Shown):
+    """Days that pass in the demo."""
+
+    def __init__(self, days: int) -> None:
+        super().__init__(title="days", total=days)
+
+    def advance(self, day: int, days: int) -> None:
+        self._bar.update(self._task, completed=day, total=days)

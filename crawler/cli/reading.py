@@ -1,0 +1,184 @@
+"""recrawl pages, report, changes: reading what is known."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from crawler.cli.exits import DONE
+from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.values import shown_bytes, shown_instant, shown_share, shown_span
+from crawler.core.domain import Domain
+from crawler.naming import domain_named, refuse_the_past
+from crawler.store import changes as feed
+from crawler.store import domains, reports
+from crawler.store.changes import FeedItem
+from crawler.store.database import Database
+from crawler.store.reports import DomainReport, PageLine
+
+
+def pages(text: str, *, top: int, at: datetime | None, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> tuple[Domain, list[PageLine]]:
+        domain = await domain_named(db, text)
+        if at is not None:
+            await refuse_the_past(db, [domain], at)
+        return domain, await reports.pages(db, domain, top=top, at=at or datetime.now(UTC))
+
+    domain, found = with_database(work)
+    if as_json:
+        print_json({"domain": domain.authority, "pages": found})
+    elif not found:
+        say(f"{domain.authority} has no pages yet: recrawl crawl {domain.authority}")
+    else:
+        show(
+            ["importance", "url", "state", "version", "changes", "fresh", "last look", "due"],
+            [_page_row(page) for page in found],
+            right=["importance", "version", "fresh"],
+        )
+    return DONE
+
+
+def _page_row(page: PageLine) -> tuple[str, ...]:
+    return (
+        f"{page.importance:.2f}" if page.importance is not None else "-",
+        page.url,
+        page.state.value + (f" ({page.reason})" if page.reason else ""),
+        str(page.version),
+        shown_rate(page.rate_per_day),
+        shown_share(page.freshness),
+        shown_instant(page.last_look_at),
+        shown_instant(page.due_at) if page.due_at is not None else "-",
+    )
+
+
+def shown_rate(per_day: float) -> str:
+    """A change rate as people say it."""
+    if per_day >= 1:
+        return f"{per_day:.1f} a day"
+    return f"every {shown_span(timedelta(days=1) / per_day)}" if per_day > 1e-4 else "hardly ever"
+
+
+def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> int:
+    window = timedelta(days=days)
+
+    async def work(db: Database, _: Interrupts) -> list[DomainReport]:
+        if text is not None:
+            wanted = [await domain_named(db, text)]
+        else:
+            wanted = [listed.domain for listed in await domains.every(db)]
+        if at is not None:
+            await refuse_the_past(db, wanted, at)
+        instant = at or datetime.now(UTC)
+        found = [await reports.report(db, domain, at=instant, window=window) for domain in wanted]
+        return [each for each in found if each is not None]
+
+    found = with_database(work)
+    if as_json:
+        print_json({"domains": [values_of(each) | {"changes": dict(each.changes)} for each in found]})
+    elif not found:
+        say("No domain is registered: recrawl domains add URL")
+    elif text is not None:
+        show_facts(_facts(found[0]))
+    else:
+        _show_reports(found, window)
+    return DONE
+
+
+def _facts(found: DomainReport) -> list[tuple[str, str]]:
+    changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(found.changes.items()))
+    budget = f" of {found.budget_per_day}" if found.budget_per_day is not None else ""
+    sent = found.received_bytes + found.saved_bytes
+    return [
+        ("Domain", found.domain + (" (paused)" if found.paused else "")),
+        ("At", shown_instant(found.at)),
+        ("Fresh, by importance", shown_share(found.freshness)),
+        ("Fresh, all pages alike", shown_share(found.freshness_plain)),
+        ("Oldest look", shown_instant(found.oldest_look_at)),
+        ("Known pages", str(found.known)),
+        ("New, never fetched", str(found.new)),
+        ("Gone", str(found.gone)),
+        ("Moved", str(found.moved)),
+        ("Refused", str(found.refused)),
+        ("", " "),
+        ("In the last", shown_span(found.window)),
+        ("Looks", f"{found.looks} ({found.requests} requests)"),
+        ("Changes", changes or "none"),
+        ("Failures", str(found.failures)),
+        ("Received", shown_bytes(found.received_bytes)),
+        ("Saved", shown_bytes(found.saved_bytes) + (f" ({found.saved_bytes / sent:.0%})" if sent else "")),
+        (" ", " "),
+        ("Requests today", f"{found.spent_today}{budget}"),
+        ("Left alone until", f"{shown_instant(found.hold_until)} ({found.hold_reason})" if found.hold_until else ""),
+        ("Being crawled by", found.holder or ""),
+        ("Next due", shown_instant(found.next_due_at) if found.next_due_at else ""),
+    ]
+
+
+def _show_reports(found: Sequence[DomainReport], window: timedelta) -> None:
+    numbers = ["fresh", "known", "new", "gone", "looks", "changes", "failed", "received", "saved", "today"]
+    show(
+        ["domain", *numbers, "oldest look", "next due"],
+        [
+            (
+                each.domain,
+                shown_share(each.freshness),
+                str(each.known),
+                str(each.new),
+                str(each.gone + each.moved),
+                str(each.looks),
+                str(sum(count for change, count in each.changes.items() if change != "first")),
+                str(each.failures),
+                shown_bytes(each.received_bytes),
+                shown_bytes(each.saved_bytes),
+                f"{each.spent_today}" + (f"/{each.budget_per_day}" if each.budget_per_day is not None else ""),
+                shown_instant(each.oldest_look_at) if each.oldest_look_at else "-",
+                shown_instant(each.next_due_at) if each.next_due_at else "-",
+            )
+            for each in found
+        ],
+        right=numbers,
+    )
+    say(f"\nLooks, changes, failures and bytes of the last {shown_span(window)}; freshness is weighted by importance.")
+
+
+def changes(*, since: int | timedelta, domain: str | None, top: int, at: datetime | None, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> tuple[list[FeedItem], bool]:
+        only = await domain_named(db, domain) if domain is not None else None
+        if at is not None:
+            wanted = [only] if only is not None else [listed.domain for listed in await domains.every(db)]
+            await refuse_the_past(db, wanted, at)
+        instant = at or datetime.now(UTC)
+        await feed.stamp(db, at=instant)
+        items = await feed.read(
+            db,
+            after=since if isinstance(since, int) else 0,
+            since=None if isinstance(since, int) else instant - since,
+            domain_id=only.id if only is not None else None,
+            most=top + 1,
+        )
+        return items[:top], len(items) > top
+
+    found, more = with_database(work)
+    cursor = found[-1].position if found else (since if isinstance(since, int) else None)
+    if as_json:
+        print_json({"changes": found, "next": cursor, "more": more})
+        return DONE
+    if not found:
+        say("Nothing changed")
+    else:
+        show(
+            ["found", "change", "version", "bits", "url"],
+            [
+                (
+                    shown_instant(item.at),
+                    item.change.value,
+                    str(item.version),
+                    "" if item.distance_bits is None else str(item.distance_bits),
+                    item.url,
+                )
+                for item in found
+            ],
+            right=["version", "bits"],
+        )
+    if cursor is not None:
+        remark(f"{'There is more' if more else 'Go on'}: recrawl changes --since {cursor}")
+    return DONE

@@ -1,0 +1,68 @@
+"""One command's time with the database: found or started, of the right schema, and left as it was."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from crawler.cli.output import remark
+from crawler.errors import failure_in
+from crawler.local.stack import crawl_database
+from crawler.settings import settings
+from crawler.store.database import Database, open_database
+
+T = TypeVar("T")
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """The first Ctrl-C (or SIGTERM) asks the work to finish, the second ends it.
+
+    Work that cannot finish early is ended by the first.
+    """
+
+    def __init__(self, *, patient: bool) -> None:
+        self.stop = asyncio.Event()
+        self.number: int | None = None
+        self._patient = patient
+        self._work: asyncio.Task[object] | None = None
+
+    def watch(self, work: asyncio.Task[object] | None) -> None:
+        self._work = work
+        for number in SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, self._interrupt, number)
+
+    def _interrupt(self, number: int) -> None:
+        first, self.number = self.number is None, number
+        if first and self._patient:
+            self.stop.set()
+            remark("Stopping: what is under way is still recorded (once more to stop at once)")
+        elif self._work is not None:
+            self._work.cancel()
+
+
+def with_database(
+    work: Callable[[Database, Interrupts], Awaitable[T]], *, connections: int = 2, patient: bool = False
+) -> T:
+    """Run asynchronous work on the crawl's database, and leave everything running that ran before, nothing else.
+
+    patient: the work looks at `Interrupts.stop` and ends early by itself.
+    Raises SystemExit, 128 + the signal, where it was ended by one.
+    """
+    terminate = signal.getsignal(signal.SIGTERM)
+    interrupts = Interrupts(patient=patient)
+
+    async def run(url: str) -> T:
+        interrupts.watch(asyncio.current_task())
+        async with open_database(url, connections=connections) as db:
+            return await work(db, interrupts)
+
+    with crawl_database(settings()) as url:
+        try:
+            return asyncio.run(run(url))
+        except asyncio.CancelledError as error:
+            raise SystemExit(128 + (interrupts.number or signal.SIGINT)) from error
+        except BaseExceptionGroup as group:
+            raise failure_in(group) from group
+        finally:
+            signal.signal(signal.SIGTERM, terminate)  # the event loop has put the system's default in its place

@@ -1,0 +1,81 @@
+"""What the web said to one request. Values, not exceptions: whatever a server does is a finding."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+from crawler.core.urls import Url
+
+
+class Reason(StrEnum):
+    """Why no usable answer came. Each has its own consequence, and none erases what was learnt."""
+
+    DNS = "dns"  # the name does not resolve
+    REFUSED = "refused"  # nothing listens there, or the network is unreachable
+    RESET = "reset"  # the connection broke in the middle of an answer
+    TLS = "tls"  # no trustworthy encryption
+    DEADLINE = "deadline"  # slower than the request's deadline
+    TOO_LARGE = "too_large"  # the body, or what it expands to, is above the limit
+    GARBAGE = "garbage"  # not HTTP, or headers beyond every limit
+    ADDRESS = "address"  # the name leads to an address that we may not ask
+    ROBOTS = "robots"  # robots.txt refuses the page, so it was not asked for
+    LEASE = "lease"  # the lease ended before the answer came
+
+
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """The server's own words about a version, kept and sent back verbatim (RFC 9110, section 8.8)."""
+
+    etag: str | None = None
+    last_modified: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.etag or self.last_modified)
+
+
+NO_VALIDATORS = Validators()
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An answer with a status of its own, of any class.
+
+    status: 100 to 599 but never 304.  body: decoded (no Content-Encoding left), empty for most redirects.
+    received_bytes: what the body took on the wire, encoded.  location: absolute and normalised, or None.
+    retry_after: raw header value.  elapsed: from send to last byte.
+    """
+
+    status: int
+    body: bytes = field(repr=False)
+    received_bytes: int
+    elapsed: timedelta
+    content_type: str = ""
+    validators: Validators = NO_VALIDATORS
+    date: str | None = None
+    location: Url | None = None
+    retry_after: str | None = None
+    robots_tag: str | None = None  # X-Robots-Tag
+    address: str | None = None  # the address that answered
+
+
+@dataclass(frozen=True, slots=True)
+class NotModified:
+    """A 304 to a conditional request: the server says that our copy is the current one."""
+
+    elapsed: timedelta
+    validators: Validators = NO_VALIDATORS
+    date: str | None = None
+    address: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """No usable answer."""
+
+    reason: Reason
+    elapsed: timedelta
+    detail: str = ""  # one line for a person
+    received_bytes: int = 0
+
+
+Answer = Fetched | NotModified | Unreached

@@ -1,0 +1,229 @@
+"""The cash economy of one domain: Adaptive OPIC, in whole coins.
+
+Source: Abiteboul, Preda, Cobena, "Adaptive On-Line Page Importance Computation", WWW 2003.
+
+Every domain is closed: coins in pages, in the reserve (the paper's virtual page) and dormant add up to COINS for ever.
+The paper begins with C[i] = 1/n; who does not know n yet must not give all cash to the few pages found first, whose
+history would tell of it for many passes. So each page brings the same endowment into circulation when it is admitted,
+out of the dormant coins, and takes it out when it leaves.
+The reserve pays lazily: a pool of pages that are paid alike has a running dividend, and a page's cash is its own net
+plus its pool's dividend, so that paying a million pages changes one number.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from crawler.core.urls import PageKey
+
+COINS = 10**15  # of one domain; a share of a share stays whole, and the sum fits in 64 bits
+ENDOWMENT = COINS // 10**7  # of each page; enough for ten million of them, and a hundred million shares of each
+RESERVE_SHARE = 0.15  # of every visit's cash: the small edge to the virtual page, with the weight of PageRank's jump
+WINDOW_PASSES = 8.0  # k in the window T = k M of importance; M: the coins in circulation
+NEWCOMERS = 50  # by the first visits of about so many pages is judged what a new page is worth
+RANKS_PER_OCTAVE = 4  # steps of discovery order for each doubling of cash
+
+
+class Pool(IntEnum):
+    """Pages that the reserve pays alike. The focused twins hold pages that the user favours."""
+
+    NEW = 0
+    KNOWN = 1
+    NEW_FOCUSED = 2
+    KNOWN_FOCUSED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """Where a visit's cash goes. Always: cash == sum(shares) + to_reserve."""
+
+    shares: Mapping[PageKey, int]
+    to_reserve: int
+
+
+def settle(cash: int, outlinks: Collection[PageKey], *, reserve_share: float = RESERVE_SHARE) -> Settlement:
+    """Share a visited page's cash out over the pages it links to.
+
+    cash: coins, 0 or more.  outlinks: keys of in-domain links; duplicates count once.
+    Always: cash == sum(shares) + to_reserve, to the coin.  Without outlinks all of it goes to the reserve, and so does
+    what does not divide.
+    Source: Abiteboul, Preda, Cobena, WWW 2003, section 3.
+    """
+    distinct = dict.fromkeys(outlinks)
+    if not distinct or cash <= 0:
+        return Settlement(shares={}, to_reserve=max(cash, 0))
+    share = (cash - math.ceil(cash * reserve_share)) // len(distinct)
+    if share <= 0:
+        return Settlement(shares={}, to_reserve=cash)
+    return Settlement(shares=dict.fromkeys(distinct, share), to_reserve=cash - share * len(distinct))
+
+
+def window_of(circulating: int, *, passes: float = WINDOW_PASSES) -> float:
+    """The window T = k M, in coins of the domain's clock."""
+    return passes * circulating
+
+
+def history_after(history: float, cash: float, *, clock_before: float, clock_now: float, window: float) -> float:
+    """The cash that a page received within the window, after a visit that takes `cash`.
+
+    All in coins. clock_before: the domain's clock at the page's last visit (or admission).
+    The interpolation policy: H (T - d)/T + C for d = G - G_last < T, else C T/d. Until the clock has run for a whole
+    window, the window is what it has run, and the old history stands for the shorter window of its own time.
+    Source: Abiteboul, Preda, Cobena, WWW 2003, section 5.
+    """
+    elapsed = max(clock_now - clock_before, 0.0)
+    reach = min(window, clock_now)
+    if elapsed >= reach:
+        return cash * reach / elapsed if elapsed > 0 else cash
+    before = min(window, clock_before)
+    kept = history * (reach - elapsed) / before if before > 0 else 0.0
+    return kept + cash
+
+
+def importance(history: float, cash: float, *, clock_last: float, clock_now: float, pages: int, window: float) -> float:
+    """How important a page is, relative to the mean page of its domain (mean 1).
+
+    history, cash, clocks, window: in coins; cash that waits counts as if taken now.
+    The paper's (H + C)/(G + 1) with the window in place of G, times the number of pages.
+    """
+    reach = min(window, clock_now)
+    if reach <= 0:
+        return 1.0
+    received = history_after(history, cash, clock_before=clock_last, clock_now=clock_now, window=window)
+    return pages * received / reach
+
+
+def default_history(relative: float, *, pages: int, clock: float, window: float) -> float:
+    """The history of a page admitted now: what a page of that relative importance would have received."""
+    return relative * min(window, clock) / max(pages, 1)
+
+
+def rank_of(cash: int) -> int:
+    """A small integer that orders pages by cash, RANKS_PER_OCTAVE steps to a doubling; 0 for an empty purse."""
+    return int(math.log2(cash) * RANKS_PER_OCTAVE) + 1 if cash > 0 else 0
+
+
+@dataclass(slots=True)
+class Purse:
+    """One page's part in the economy while a batch is settled: its cash is net + its pool's dividend."""
+
+    pool: Pool
+    net: int
+    history: float = 0.0
+    clock: float = 0.0
+
+
+@dataclass(slots=True)
+class Economy:
+    """A domain's economy while one batch is settled; loaded from the store, changed here, written back whole.
+
+    Holds only the purses that the batch touches. Invariant, with the purses that are not here unchanged:
+    sum(net) + sum(pages[p] * dividend[p]) + reserve + dormant == coins.
+    """
+
+    reserve: int
+    dormant: int
+    clock: float
+    pages: list[int]
+    dividend: list[int]
+    coins: int = COINS
+    newcomers_cash: float = 0.0
+    newcomers_clock: float = 0.0
+    purses: dict[PageKey, Purse] = field(default_factory=dict)
+    deltas: dict[PageKey, int] = field(default_factory=dict)
+
+    @property
+    def members(self) -> int:
+        """How many pages take part."""
+        return sum(self.pages)
+
+    @property
+    def new_importance(self) -> float:
+        """The importance, relative to the mean, that pages admitted of late showed at their first visit."""
+        if self.newcomers_clock <= 0:
+            return 1.0
+        return self.members * self.newcomers_cash / self.newcomers_clock
+
+    @property
+    def window(self) -> float:
+        return window_of(self.coins - self.dormant)
+
+    def cash_of(self, key: PageKey) -> int:
+        purse = self.purses[key]
+        return purse.net + self.dividend[purse.pool]
+
+    def admit(self, key: PageKey, pool: Pool) -> Purse:
+        """Let a page take part: with its endowment, and the importance that new pages have had of late."""
+        endowment = min(ENDOWMENT, self.dormant)
+        self.dormant -= endowment
+        self.pages[pool] += 1
+        history = default_history(self.new_importance, pages=self.members, clock=self.clock, window=self.window)
+        purse = Purse(pool=pool, net=endowment - self.dividend[pool], history=history, clock=self.clock)
+        self.purses[key] = purse
+        return purse
+
+    def leave(self, key: PageKey) -> int:
+        """Take a page out: an endowment sleeps again, the rest goes to the reserve. Gives how much that was."""
+        purse = self.purses.pop(key)
+        coins = purse.net + self.dividend[purse.pool]
+        asleep = min(ENDOWMENT, coins)
+        self.pages[purse.pool] -= 1
+        self.dormant += asleep
+        self.reserve += coins - asleep
+        return coins - asleep
+
+    def change_pool(self, key: PageKey, pool: Pool) -> None:
+        """Move a page to another pool: it carries its cash, never its net."""
+        purse = self.purses[key]
+        if purse.pool == pool:
+            return
+        purse.net += self.dividend[purse.pool] - self.dividend[pool]
+        self.pages[purse.pool] -= 1
+        self.pages[pool] += 1
+        purse.pool = pool
+
+    def take(self, key: PageKey, cash: int, *, first: bool) -> None:
+        """A visit takes the cash that was read at the claim; what links paid in since stays.
+
+        Adds it to the page's history and to the domain's clock.
+        """
+        purse = self.purses[key]
+        purse.net -= cash
+        before = purse.clock
+        self.clock += cash
+        purse.history = history_after(
+            purse.history, cash, clock_before=before, clock_now=self.clock, window=self.window
+        )
+        purse.clock = self.clock
+        if first:  # what links paid it in which time; its endowment tells nothing
+            self.newcomers_cash += max(cash - ENDOWMENT, 0) - self.newcomers_cash / NEWCOMERS
+            self.newcomers_clock += self.clock - before - self.newcomers_clock / NEWCOMERS
+
+    def pay(self, key: PageKey, coins: int) -> None:
+        """Pay a page that takes part; one that is not loaded is remembered as a delta to its net."""
+        purse = self.purses.get(key)
+        if purse is not None:
+            purse.net += coins
+        else:
+            self.deltas[key] = self.deltas.get(key, 0) + coins
+
+    def pay_dividends(self, weights: Mapping[Pool, float] | None = None) -> None:
+        """Pay the reserve out over the pools; what does not divide, and what no page can take, stays.
+
+        weights: of one page of each pool against one of another, 1 each by default, as published: the virtual page
+        links to all pages alike. This is the paper's dial between discovery, refresh and focus.
+        """
+        shares = [self.pages[pool] * (1.0 if weights is None else weights.get(pool, 0.0)) for pool in Pool]
+        total = sum(shares)
+        if total <= 0:
+            return
+        reserve = self.reserve
+        for pool in Pool:
+            pages = self.pages[pool]
+            if pages == 0:
+                continue
+            # The bound matters where two products round up by a fraction of a coin each.
+            each = min(int(reserve * (shares[pool] / total)), self.reserve) // pages
+            self.dividend[pool] += each
+            self.reserve -= each * pages

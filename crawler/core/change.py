@@ -1,0 +1,116 @@
+"""Whether a page changed: the first rung of evidence that can decide, decides, and says so."""
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from crawler.core.fingerprint import Fingerprint, digest, distance_bits, fingerprint
+from crawler.core.page import Reading, read
+from crawler.core.urls import Url
+
+
+class Change(StrEnum):
+    """What one look found."""
+
+    FIRST = "first"
+    SAME = "same"
+    COSMETIC = "cosmetic"  # differs, but not in what the page says; recorded, and teaches "same"
+    CHANGED = "changed"
+    MOVED = "moved"
+    GONE = "gone"
+    BACK = "back"  # was gone or moved, and is there again
+    UNKNOWN = "unknown"  # no good answer; teaches nothing and erases nothing
+
+
+class Rung(StrEnum):
+    """What decided."""
+
+    NOT_MODIFIED = "not_modified"  # a 304
+    BYTES = "bytes"
+    TEXT = "text"  # all visible text, title included
+    MAIN = "main"  # the main text
+    SHAPE = "shape"  # lines came or went, though not in what was taken for the main text
+    STATUS = "status"  # the answer's status, or that there was none
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A Snapshot in short: all that a judgement needs of the last one.
+
+    number: 1 for a page's first Snapshot.
+    """
+
+    number: int
+    body_digest: bytes
+    text_digest: bytes
+    main_digest: bytes
+    shape_digest: bytes  # of how many words stand on each line of the text
+    fingerprint: Fingerprint | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One version of a page with its content."""
+
+    version: Version
+    title: str
+    language: str
+    content_type: str
+    text: str = field(repr=False)  # the main text
+    body: bytes = field(repr=False)
+    distance_bits: int | None = None  # from the Snapshot before it
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A Change, the rung that decided it, and its size in bits of SimHash distance where both sides have text."""
+
+    change: Change
+    rung: Rung
+    distance_bits: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A body that was read, with what a judgement needs of it. The version has no number yet: 0."""
+
+    reading: Reading
+    version: Version
+
+
+def understand(body: bytes, *, url: Url, content_type: str, robots_tag: str | None) -> Understood:
+    """Read a body and take its digests and its fingerprint: all of a look that costs time."""
+    reading = read(body, url=url, content_type=content_type, robots_tag=robots_tag)
+    version = Version(
+        number=0,
+        body_digest=digest(body),
+        text_digest=digest(f"{reading.title}\n{reading.text}".encode()),
+        main_digest=digest(f"{reading.title}\n{reading.main}".encode()),
+        shape_digest=digest(" ".join(str(len(line.split())) for line in reading.text.split("\n")).encode()),
+        fingerprint=fingerprint(reading.main),
+    )
+    return Understood(replace(reading, text=""), version)  # of the whole text only the digests are kept
+
+
+def judge(before: Version | None, after: Version) -> Verdict:
+    """Compare what was just read with the last Snapshot, never with the last look: small edits cannot drift through.
+
+    Outside the main text a clock or a counter is no change, but it takes little for an extractor to mistake a list for
+    a menu; so there only what keeps the shape of the page is cosmetic.
+    Where neither side has any text (an image, an empty page) the bytes decide.
+    """
+    if before is None:
+        return Verdict(Change.FIRST, Rung.BYTES)
+    if after.body_digest == before.body_digest:
+        return Verdict(Change.SAME, Rung.BYTES, 0)
+    if before.fingerprint is None or after.fingerprint is None:
+        if before.fingerprint is after.fingerprint and after.text_digest != before.text_digest:
+            return Verdict(Change.CHANGED, Rung.TEXT)
+        return Verdict(Change.CHANGED, Rung.BYTES)
+    bits = distance_bits(before.fingerprint, after.fingerprint)
+    if after.text_digest == before.text_digest:
+        return Verdict(Change.SAME, Rung.TEXT, bits)
+    if after.main_digest == before.main_digest:
+        if after.shape_digest == before.shape_digest:
+            return Verdict(Change.COSMETIC, Rung.MAIN, bits)
+        return Verdict(Change.CHANGED, Rung.SHAPE, bits)
+    return Verdict(Change.CHANGED, Rung.MAIN, bits)

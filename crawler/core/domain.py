@@ -1,0 +1,113 @@
+"""A Domain as its user registered it, and the Lease by which one worker holds it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from crawler.core.urls import Authority, Scope, Url
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a user may say about a domain. None and empty mean: as everywhere."""
+
+    seeds: tuple[Url, ...] = ()
+    weight: float = 1.0
+    budget_per_day: int | None = None  # requests per UTC day
+    delay: timedelta | None = None
+    parallelism: int | None = None
+    max_depth: int | None = None
+    max_pages: int | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    allow_private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """One authority that a user registered."""
+
+    id: int
+    authority: Authority
+    scheme: str
+    aliases: frozenset[Authority]
+    paused: bool
+    registered_at: datetime
+    wishes: Wishes
+
+    @property
+    def root(self) -> Url:
+        return Url(f"{self.scheme}://{self.authority}/")
+
+    def scope(self, *, max_depth: int) -> Scope:
+        """Which URLs are pages of this domain; max_depth: where the user set none."""
+        wishes = self.wishes
+        return Scope(
+            authority=self.authority,
+            scheme=self.scheme,
+            aliases=self.aliases,
+            include=wishes.include,
+            exclude=wishes.exclude,
+            max_depth=max_depth if wishes.max_depth is None else wishes.max_depth,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsCopy:
+    """What the store keeps of a domain's robots.txt.
+
+    body: the last good copy, None if there never was one.  outcome: how the last request for it ended.
+    good_at: when the body was received.  due_at: when to ask again.
+    """
+
+    body: bytes | None
+    outcome: str
+    fetched_at: datetime
+    good_at: datetime | None
+    due_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A domain that is left alone until an instant (knowledge time), and why.
+
+    refusals: how many times in a row, which the next back-off is counted from.
+    """
+
+    until: datetime
+    reason: str
+    refusals: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A domain held by one worker. Only the holder of the token writes the domain's pages.
+
+    wait: real time from the claim until the domain's delay allows the first request.
+    refusals: 429s and 503s in a row before this lease.  slots: addresses that are held with it.
+    """
+
+    domain: Domain
+    token: UUID
+    holder: str
+    term: timedelta
+    wait: timedelta
+    refusals: int
+    robots: RobotsCopy | None
+    slots: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Why a domain can or cannot be claimed now. Instants of the lease are real time, the others knowledge time."""
+
+    paused: bool
+    holder: str | None
+    leased_until: datetime | None
+    wake_at: datetime | None
+    resume_at: datetime | None
+    resume_reason: str
+    next_request_at: datetime | None
+    last_visit_at: datetime | None
+    addresses_busy: bool
+    budget_left: int | None

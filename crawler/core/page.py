@@ -1,0 +1,397 @@
+"""What a body says: its text, its links and what it asks of crawlers. Any bytes can be read."""
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from crawler.core.markup import affordable
+from crawler.core.urls import Url, normalise, normalise_all
+
+Kind = Literal["html", "text", "xml", "json", "binary"]
+
+MAIN_SHARE = 0.25  # of the whole text; with less, the extractor has lost the page rather than found its content
+MAX_TITLE_CHARS = 1024
+MAX_LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1
+SNIFFED_BYTES = 1445  # WHATWG MIME sniffing, 5.1
+META_BYTES = 4096  # the standard says 1024; real pages put scripts first
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A body, understood.
+
+    text: all that a reader sees, one block per line, whitespace collapsed.  main: the same without what frames it
+    (menus, footers), or all of it where that cannot be told.  Of plain text, JSON and XML both are the source itself,
+    of anything else both are empty: then the digest of the bytes is what counts.
+    links: distinct, in order of the page, without those that are marked nofollow.  canonical, refresh: what the page
+    says of itself; refresh is also among the links.  noindex, nofollow: of the page, by its head or its HTTP header.
+    Always: no NUL, no lone surrogate in any string.
+    """
+
+    title: str = ""
+    text: str = ""
+    main: str = ""
+    links: tuple[Url, ...] = ()
+    canonical: Url | None = None
+    refresh: Url | None = None
+    noindex: bool = False
+    nofollow: bool = False
+    language: str = ""
+    charset: str = ""
+    kind: Kind = "binary"
+
+
+def read(body: bytes, *, url: Url, content_type: str, robots_tag: str | None = None) -> Reading:
+    """Read a body of any kind. Never raises, whatever the bytes.
+
+    url: where it was found, for its relative links.  content_type, robots_tag: the HTTP headers, as they came.
+    A page that is made to be too costly to parse is read only as far as that is affordable (core/markup).
+    """
+    said = _robots(robots_tag) if robots_tag else frozenset()
+    kind = kind_of(body, content_type)
+    if kind == "binary":
+        return Reading(noindex="noindex" in said, nofollow="nofollow" in said)
+    charset, source = _decoded(body, content_type, kind)
+    if kind != "html":
+        text = _lines(source)
+        return Reading(
+            text=text, main=text, charset=charset, kind=kind, noindex="noindex" in said, nofollow="nofollow" in said
+        )
+    tree = LexborHTMLParser(source[: affordable(source)])
+    head = _head(tree, url)
+    blocks = list(_blocks(tree))
+    text = _collapsed(block for block, _ in blocks)
+    said |= head.robots
+    return Reading(
+        title=head.title,
+        text=text,
+        main=_main(blocks, text),
+        links=_links(tree, head),
+        canonical=head.canonical,
+        refresh=head.refresh,
+        noindex="noindex" in said,
+        nofollow="nofollow" in said,
+        language=_language(tree),
+        charset=charset,
+        kind=kind,
+    )
+
+
+# What it is
+
+_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_XML_TYPES = frozenset({"text/xml", "application/xml"})
+_JSON_TYPES = frozenset({"application/json", "text/json"})
+_UNSURE_TYPES = frozenset({"", "application/octet-stream", "unknown/unknown", "application/unknown", "*/*"})
+_TEXT_TYPES = frozenset({"application/javascript", "application/x-javascript", "application/ecmascript"})
+_MAGIC = (
+    b"%PDF-",
+    b"\x89PNG",
+    b"GIF8",
+    b"\xff\xd8\xff",
+    b"PK\x03\x04",
+    b"\x1f\x8b",
+    b"RIFF",
+    b"\x00\x00\x00",
+    b"\x7fELF",
+)
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_WIDE_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_LOOKS_LIKE_HTML = re.compile(
+    rb"(?i)(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|body|title|h1|div|table|script|p|a|br)[\s>/]"
+)
+_NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # the standard's "binary data bytes"
+
+
+def kind_of(body: bytes, content_type: str) -> Kind:
+    """What a body is, by its Content-Type, corrected where the bytes plainly say otherwise (WHATWG MIME sniffing)."""
+    mime = content_type.partition(";")[0].strip().lower()
+    start = body[:SNIFFED_BYTES].lstrip()
+    binary = body.startswith(_MAGIC) or (_NOT_TEXT.search(start) and not body.startswith(_WIDE_BOMS))
+    kind: Kind = "binary"
+    if mime in _HTML_TYPES:
+        kind = "binary" if body.startswith(_MAGIC) else "html"
+    elif binary:
+        kind = "binary"
+    elif mime in _XML_TYPES or mime.endswith("+xml"):
+        kind = "html" if b"<html" in start.lower() else "xml"  # XHTML in its proper dress
+    elif mime in _JSON_TYPES or mime.endswith("+json"):
+        kind = "json"
+    elif mime.startswith("text/") or mime in _TEXT_TYPES:
+        kind = "text"
+    elif mime in _UNSURE_TYPES:
+        kind = "html" if _LOOKS_LIKE_HTML.match(start) else "xml" if start.startswith(b"<?xml") else "text"
+    return kind
+
+
+# Its characters
+
+_CHARSET_PARAM = re.compile(r"(?i)charset\s*=\s*[\"']?\s*([^\s;\"',]+)")
+_CHARSET_META = re.compile(rb"(?i)<meta\s[^>]*?charset\s*=\s*[\"']?\s*([a-z0-9_:.-]+)")
+_CHARSET_XML = re.compile(rb"<\?xml\s[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9_:.-]+)")
+# Python's codecs of these names know less than what the web calls by them.
+_WIDER = {
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "big5": "big5hkscs",
+    "iso8859-11": "cp874",
+    "iso8859-1": "cp1252",
+}
+
+
+def _decoded(body: bytes, content_type: str, kind: Kind) -> tuple[str, str]:
+    """The charset and the text: by its BOM, the header, the page's own word, and last by guessing."""
+    for bom, name in _BOMS:
+        if body.startswith(bom):
+            return name, body[len(bom) :].decode(name, "replace")
+    stated = _CHARSET_PARAM.search(content_type)
+    charset = _codec(stated[1]) if stated else None
+    if charset is None and kind in ("html", "xml"):
+        start = body[:META_BYTES]
+        own = (_CHARSET_META.search(start) if kind == "html" else None) or _CHARSET_XML.search(start)
+        charset = _codec(own[1].decode("ascii")) if own else None
+        if charset is not None and charset.startswith("utf-16"):
+            charset = "utf-8"  # it could not have been read if it were true
+    if charset is None:
+        try:
+            return "utf-8", body.decode("utf-8")
+        except UnicodeDecodeError:
+            charset = _codec(detect_encoding(body) or "") or "cp1252"
+    return charset, body.decode(charset, "replace")
+
+
+def _codec(label: str) -> str | None:
+    name = map_encoding_to_html5(label, fallback_utf8=False)
+    return _WIDER.get(name, name) if name else None
+
+
+# Its text
+
+_BLOCK_TAGS = frozenset(
+    {"address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir", "div"}
+    | {"dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "frameset", "h1", "h2", "h3", "h4", "h5", "h6"}
+    | {"header", "hgroup", "hr", "html", "legend", "li", "listing", "main", "menu", "nav", "ol", "optgroup", "option"}
+    | {"p", "plaintext", "pre", "search", "section", "select", "summary", "table", "tbody", "td", "tfoot", "th"}
+    | {"thead", "tr", "ul", "xmp"}
+)
+_UNSEEN_TAGS = frozenset(
+    {"annotation", "audio", "canvas", "desc", "head", "iframe", "metadata", "noembed", "noframes", "noscript", "object"}
+    | {"script", "style", "template", "textarea", "title", "video"}
+)
+# What frames the content, by the standard's own elements and roles. A header within the content belongs to it.
+_FRAME_TAGS = frozenset({"nav", "footer", "aside", "search"})
+_CONTENT_TAGS = frozenset({"main", "article"})
+_FRAME_ROLES = ",".join(
+    f"[role={role} i]" for role in ("navigation", "banner", "contentinfo", "complementary", "search")
+)
+_NOT_SHOWN = re.compile(r"(?i)display\s*:\s*none")
+_UNSEEN = 0  # in place of a block's number
+
+
+def _tag_ids() -> tuple[int, int]:
+    nodes = LexborHTMLParser("<p><br>text").css("p")[0].traverse(include_text=True)
+    ids = {node.tag: node.tag_id for node in nodes}
+    return ids["-text"], ids["br"]
+
+
+_TEXT_ID, _BREAK_ID = _tag_ids()  # numbers compare three times faster than names, and there are hundreds of nodes
+
+
+@dataclass(slots=True)
+class _Outline:
+    """The block that each element's own text belongs to, by their numbers, and where the blocks stand.
+
+    roles: elements that say they frame the content.  framed, content: blocks within a frame, and within the content.
+    """
+
+    blocks: dict[int, int]
+    roles: frozenset[int]
+    framed: set[int]
+    content: set[int]
+
+    def block_of(self, node: LexborNode) -> int:
+        """The block of an element's own text; learnt for all elements above it, too."""
+        block = self.blocks.get(node.mem_id)
+        return self._learn(node) if block is None else block
+
+    def _learn(self, node: LexborNode) -> int:
+        path: list[LexborNode] = []
+        above: LexborNode | None = node
+        block: int | None = None
+        while above is not None and block is None:
+            path.append(above)
+            above = above.parent
+            block = None if above is None else self.blocks.get(above.mem_id)
+        block = -1 if block is None else block  # outside of all blocks
+        for element in reversed(path):
+            tag = element.tag
+            if block != _UNSEEN and tag in _UNSEEN_TAGS:
+                block = _UNSEEN
+            elif block != _UNSEEN and tag in _BLOCK_TAGS:
+                block = self._enter(element.mem_id, tag, above=block)
+            self.blocks[element.mem_id] = block
+        return block
+
+    def _enter(self, block: int, tag: str, *, above: int) -> int:
+        if above in self.content or tag in _CONTENT_TAGS:
+            self.content.add(block)
+        is_frame = tag in _FRAME_TAGS or block in self.roles or (tag == "header" and block not in self.content)
+        if above in self.framed or is_frame:
+            self.framed.add(block)
+        return block
+
+
+def _blocks(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
+    """The visible text of each block as it is written, or nothing but space between blocks; and whether it is framing.
+
+    A block is what stands in one block element, up to the next such element within it or a <br>.
+    """
+    root = tree.root
+    if root is None:
+        return
+    roles = frozenset(node.mem_id for node in tree.css(_FRAME_ROLES))
+    outline = _Outline(_hidden(tree), roles, set(), set())
+    blocks = outline.blocks
+    current = _UNSEEN
+    pieces: list[str] = []
+    for node in root.traverse(include_text=True):
+        kind = node.tag_id
+        if kind == _TEXT_ID:
+            text = node.text_content or ""
+            if text.isspace():  # wherever it belongs, it can only be between words or at an end
+                pieces.append(" ")
+                continue
+            parent = node.parent
+            assert parent is not None  # it was reached from the root
+            block = blocks.get(parent.mem_id)
+            if block is None:
+                block = outline.block_of(parent)
+            if block == _UNSEEN:
+                continue
+            if block != current:
+                yield "".join(pieces), current in outline.framed
+                pieces.clear()
+                current = block
+            pieces.append(text)
+        elif kind == _BREAK_ID:
+            yield "".join(pieces), current in outline.framed
+            pieces.clear()
+    yield "".join(pieces), current in outline.framed
+
+
+def _hidden(tree: LexborHTMLParser) -> dict[int, int]:
+    found = tree.css('[hidden],[style*="display" i]')
+    return {
+        node.mem_id: _UNSEEN
+        for node in found
+        if "hidden" in node.attrs or _NOT_SHOWN.search(node.attrs.get("style") or "")
+    }
+
+
+def _main(blocks: list[tuple[str, bool]], text: str) -> str:
+    """The text without what frames it; all of it where the frame is nearly everything."""
+    found = _collapsed(block for block, is_framing in blocks if not is_framing)
+    return found if len(found) >= MAIN_SHARE * len(text) else text
+
+
+def _lines(text: str) -> str:
+    return _collapsed(text.splitlines())
+
+
+def _collapsed(lines: Iterable[str]) -> str:
+    """One line for each that holds anything, whitespace collapsed."""
+    text = "\n".join([line for line in [" ".join(line.split()) for line in lines] if line])
+    return text.replace("\0", "") if "\0" in text else text
+
+
+# Its head and its links
+
+_REFRESH = re.compile(r"(?is)\s*\d*(?:\.\d*)?\s*(?:[;,]\s*|\s+)(?:url\s*=\s*)?+(?:\"([^\"]*)|'([^']*)|(.*))")
+_LINKS = (
+    "a[href]:not([rel~=nofollow i]),area[href]:not([rel~=nofollow i]),iframe[src],frame[src],"
+    # The rest of a list that goes on over many pages. Not rel=alternate: that is the same page in another form.
+    "link[href][rel~=next i],link[href][rel~=prev i]"
+)
+_NAMED_DIRECTIVES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    base: Url
+    title: str
+    canonical: Url | None
+    refresh: Url | None
+    robots: frozenset[str]
+
+
+def _head(tree: LexborHTMLParser, url: Url) -> _Head:
+    base = _base(tree, url)
+    title: str | None = None
+    canonical = refresh = None
+    robots: frozenset[str] = frozenset()
+    for node in tree.css("title,meta[content],link[href]"):
+        attributes = node.attrs
+        tag = node.tag
+        if tag == "title":
+            if title is None and not _is_within(node, "svg"):
+                title = " ".join(node.text().split()).replace("\0", "")[:MAX_TITLE_CHARS]
+        elif tag == "link":
+            if canonical is None and "canonical" in (attributes.get("rel") or "").lower().split():
+                canonical = normalise(attributes.get("href") or "", base=base)
+        elif (attributes.get("name") or "").strip().lower() == "robots":
+            robots |= _robots(attributes.get("content") or "")
+        elif refresh is None and (attributes.get("http-equiv") or "").strip().lower() == "refresh":
+            # Within noscript it is for browsers that run no script, to be told to get one that does.
+            target = _REFRESH.match(attributes.get("content") or "")
+            if target and not _is_within(node, "noscript"):
+                refresh = normalise((target[1] or target[2] or target[3] or "").strip(), base=base)
+    return _Head(base, title or "", canonical, None if refresh == url else refresh, robots)
+
+
+def _base(tree: LexborHTMLParser, url: Url) -> Url:
+    found = tree.css_first("base[href]")
+    return (normalise(found.attrs.get("href") or "", base=url) if found is not None else None) or url
+
+
+def _links(tree: LexborHTMLParser, head: _Head) -> tuple[Url, ...]:
+    hrefs: list[str] = []
+    for node in tree.css(_LINKS):
+        attributes = node.attrs
+        hrefs.append(attributes.get("href") or attributes.get("src") or "")
+    if head.refresh is not None:
+        hrefs.append(head.refresh)
+    return normalise_all(hrefs, base=head.base)
+
+
+def _robots(directives: str) -> frozenset[str]:
+    """Which of noindex and nofollow hold for everybody; those after "otherbot:" hold for that one only."""
+    found = set()
+    for part in directives.lower().split(","):
+        agent, colon, rest = part.partition(":")
+        if colon and agent.strip() not in _NAMED_DIRECTIVES and agent.strip() != "*":
+            break
+        found.add((rest if colon else part).strip())
+    if "none" in found:
+        found |= {"noindex", "nofollow"}
+    return frozenset(found & {"noindex", "nofollow"})
+
+
+def _language(tree: LexborHTMLParser) -> str:
+    root = tree.root
+    language = (root.attrs.get("lang") or root.attrs.get("xml:lang") or "") if root is not None else ""
+    return language.strip().replace("\0", "")[:MAX_LANGUAGE_CHARS]
+
+
+def _is_within(node: LexborNode, tag: str) -> bool:
+    parent = node.parent
+    while parent is not None:
+        if parent.tag == tag:
+            return True
+        parent = parent.parent
+    return False

@@ -1,0 +1,305 @@
+"""URLs: one spelling for each page, and which of them belong to a domain."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from hashlib import blake2b
+from ipaddress import ip_address
+from typing import NewType
+from urllib.parse import quote
+
+import ada_url
+from publicsuffixlist import PublicSuffixList
+
+Url = NewType("Url", str)  # normalised: absolute, http or https, printable ASCII, at most MAX_URL_BYTES
+PageKey = NewType("PageKey", bytes)  # 16 bytes
+Authority = NewType("Authority", str)  # "docs.example.com", "127.0.0.1:8001"; a default port is not written
+
+MAX_URL_BYTES = 8192
+MAX_INPUT_CHARS = 4 * MAX_URL_BYTES  # room for what normalising takes off: tracking parameters, dot segments
+
+# Parameters by which advertising and mailing systems follow a reader; no server answers differently for them.
+_TRACKING = re.compile(
+    r"""(?ix) (?:^|[?&])
+    (?: (?:utm|mtm|hsa|oly|fb_action)_[^&=]* | pk_(?:campaign|content|keyword|kwd|medium|source)
+      | _ga | _gl | _hsenc | _hsmi | _openstat | dclid | epik | fbclid | gad_source | gbraid | gclid | gclsrc
+      | hsctatracking | igsh | igshid | irclickid | li_fat_id | mc_cid | mc_eid | mkt_tok | ml_subscriber(?:_hash)?
+      | msclkid | rb_clickid | s_kwcid | srsltid | ttclid | twclid | vero_conv | vero_id | wbraid | wickedid
+      | yclid | ysclid
+    ) (?=[&=]|$)"""
+)
+
+# A relative path that no rule would change: no escape, query, colon, empty or dot segment. Most links are of this kind,
+# and to join them by hand is five times faster than to parse them.
+_PLAIN_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*"
+_PLAIN = re.compile(rf"/?(?:{_PLAIN_SEGMENT}/)*(?:{_PLAIN_SEGMENT})?")
+# What comes out of the parser in need of nothing more.
+_HOST = r"(?:[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*|\[[0-9a-f:.]+\])"
+_DONE = re.compile(rf"https?://{_HOST}(?::\d+)?/[^%?]*(?:\?[^%]+)?")
+_AUTHORITY = re.compile(rf"({_HOST})(:\d+)?")
+_MAX_HOST_CHARS = 253  # RFC 1035, as text
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")  # RFC 3986, 2.3
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_OTHER_SCHEME = re.compile(r"(?i:about|blob|data|file|ftp|javascript|mailto|tel|view-source|wss?|sftp|ssh|urn):")
+
+
+class Refusal(StrEnum):
+    """Why a URL is not a page of a domain."""
+
+    OTHER_DOMAIN = "other_domain"
+    EXCLUDED = "excluded"
+    NOT_INCLUDED = "not_included"
+    TOO_DEEP = "too_deep"
+    TOO_LONG = "too_long"
+
+
+def normalise(text: str, *, base: Url | None = None) -> Url | None:
+    """The one spelling of a link's target, or None where it is not a URL that can be crawled.
+
+    Parsed as browsers do (WHATWG). Then: fragment, default port, a host's final dot and an empty query off; escapes of
+    unreserved characters decoded, other escapes in upper case (RFC 3986, 6.2.2); tracking parameters dropped. The order
+    of the query and the case of path and query mean something and are kept.
+    None: another scheme, credentials in the URL, an impossible host, more than MAX_URL_BYTES, garbage.
+    Always: normalise(u) == u for every result u; printable ASCII only.
+    """
+    text = text.partition("#")[0]
+    if len(text) > MAX_INPUT_CHARS:
+        return None
+    try:
+        href = ada_url.normalize_url(text) if base is None else ada_url.join_url(base, text)
+    except ValueError:  # a lone surrogate, too, ends here
+        return None
+    return _finish(href)
+
+
+def normalise_all(hrefs: Iterable[str], *, base: Url) -> tuple[Url, ...]:
+    """The distinct targets of one page's links, in order of first appearance; what is no URL is left out."""
+    origin = base[: base.index("/", 8)]
+    directory = base.partition("?")[0].rpartition("/")[0] + "/"
+    own, at_path = origin + "/", len(origin)
+    room = MAX_URL_BYTES - len(base)
+    found: dict[Url, None] = {}
+    seen: set[str] = set()
+    for href in hrefs:
+        link = href.partition("#")[0]
+        if link in seen:
+            continue
+        seen.add(link)
+        path = link[at_path:] if link.startswith(own) else link
+        url: Url | None
+        if path and len(path) < room and _PLAIN.fullmatch(path):
+            url = Url((origin if path[0] == "/" else directory) + path)
+        else:
+            url = normalise(link, base=base)
+        if url is not None:
+            found[url] = None
+    return tuple(found)
+
+
+def from_user(text: str) -> Url:
+    """The URL that a person means, who may leave out the scheme or type a space.
+
+    Without a scheme it is http: a server that wants https says so in its first answer, the other way round nobody
+    answers at all. ValueError, a sentence for that person, where there is no such URL.
+    """
+    text = text.strip()
+    if not text:
+        raise ValueError("the URL is empty")
+    scheme = _SCHEME.match(text) or _OTHER_SCHEME.match(text)
+    if scheme and scheme[0].lower() not in ("http://", "https://"):
+        raise ValueError(f"only http and https can be crawled, not {_shown(text)}")
+    if not scheme:
+        text = "http://" + text.removeprefix("//")
+    url = normalise(text)
+    if url is None:
+        raise ValueError(_what_is_wrong(text))
+    return url
+
+
+def key_of(url: Url) -> PageKey:
+    """What a page is stored under, within its domain."""
+    return PageKey(blake2b(url.encode(), digest_size=16).digest())
+
+
+def authority_of(url: Url) -> Authority:
+    """Host and, unless it is the scheme's own, port."""
+    return Authority(url.split("/", 3)[2])
+
+
+def scheme_of(url: Url) -> str:
+    """Either http or https."""
+    return url[: url.index(":")]
+
+
+def path_and_query(url: Url) -> str:
+    """What goes on the request line, from the first slash on."""
+    return url[url.index("/", 8) :]
+
+
+def host_of(authority: Authority) -> str:
+    """The name or the IP literal (IPv6 without its brackets), without the port."""
+    if authority.startswith("["):
+        return authority[1 : authority.index("]")]
+    return authority.partition(":")[0]
+
+
+def registrable(authority: Authority) -> str:
+    """The part of a name that somebody registered: "example.co.uk" for "docs.example.co.uk:8080".
+
+    By the public suffix list, private suffixes included (each "someone.github.io" is its own). An IP address, a public
+    suffix itself and a name without dots are their own.
+    """
+    host = host_of(authority)
+    try:
+        ip_address(host)
+    except ValueError:
+        own: str | None = _suffixes().privatesuffix(host)
+        return own or host
+    return host
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    r"""Which URLs are pages of one domain.
+
+    authority, scheme: the domain's own, as the root's redirect fixed them.  aliases: other names of the same pages.
+    include: if there are any, a URL must match one.  exclude: a URL must match none; it wins over include.
+    max_depth: links from the nearest seed (0 is a seed), or None for any.
+
+    A pattern is matched against path and query (what `path_and_query` gives). It is written as in robots.txt: it holds
+    for all that begins so, `*` stands for any run of characters, a final `$` for the end; it begins with "/" or "*".
+    `/docs/` is that tree, `*.pdf$` every PDF, `*?*print=` every URL with that parameter. With `re:` before it, it is a
+    regular expression that is searched anywhere: `re:/20\d\d/`. ValueError, naming the pattern, if it is neither.
+    """
+
+    authority: Authority
+    scheme: str = "https"
+    aliases: frozenset[Authority] = frozenset()
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_depth: int | None = None
+    max_url_bytes: int = MAX_URL_BYTES
+    _root: str = field(init=False, repr=False, compare=False)
+    _included: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
+    _excluded: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__  # the one way to derive a field of a frozen class
+        put(self, "_root", f"{self.scheme}://{self.authority}/")
+        put(self, "_included", tuple(map(_pattern, self.include)))
+        put(self, "_excluded", tuple(map(_pattern, self.exclude)))
+
+    def home(self, url: Url) -> Url:
+        """The URL under the domain's own scheme and authority, if it is one of its pages by another name.
+
+        http and https are the same pages only on their default ports: on a port that is written out one of the two
+        cannot work, and to change the scheme would ask for something else.
+        """
+        if url.startswith(self._root):
+            return url
+        authority = authority_of(url)
+        same = authority == self.authority and not _has_port(authority)
+        if same or authority in self.aliases:
+            return Url(self._root + path_and_query(url)[1:])
+        return url
+
+    def refusal(self, url: Url, depth: int = 0) -> Refusal | None:
+        """Why the URL is not to be crawled here, or None if it is. The lasting reasons come first."""
+        url = self.home(url)
+        if not url.startswith(self._root):
+            return Refusal.OTHER_DOMAIN
+        if len(url) > self.max_url_bytes:
+            return Refusal.TOO_LONG
+        asked = url[len(self._root) - 1 :]
+        if any(pattern.search(asked) for pattern in self._excluded):
+            return Refusal.EXCLUDED
+        if self._included and not any(pattern.search(asked) for pattern in self._included):
+            return Refusal.NOT_INCLUDED
+        if self.max_depth is not None and depth > self.max_depth:
+            return Refusal.TOO_DEEP
+        return None
+
+
+def _finish(href: str) -> Url | None:
+    """Our own rules, on what the parser gave."""
+    if len(href) <= _MAX_HOST_CHARS and _DONE.fullmatch(href) and not ("?" in href and _TRACKING.search(href)):
+        return Url(href)
+    scheme, _, rest = href.partition("://")
+    if scheme not in ("http", "https"):
+        return None
+    authority, _, rest = rest.partition("/")
+    match = _AUTHORITY.fullmatch(_without_final_dot(authority))
+    if match is None or len(match[1]) > _MAX_HOST_CHARS:  # credentials have an "@" and end here
+        return None
+    path, _, query = rest.partition("?")
+    path = _unify_escapes(path)
+    if query:
+        query = _untracked(_unify_escapes(query))
+    url = f"{scheme}://{match[0]}/{path}?{query}" if query else f"{scheme}://{match[0]}/{path}"
+    return Url(url) if len(url) <= MAX_URL_BYTES else None
+
+
+def _without_final_dot(authority: str) -> str:
+    host, colon, port = authority.partition(":")
+    return host[:-1] + colon + port if host.endswith(".") else authority
+
+
+def _unify_escapes(text: str) -> str:
+    if "%" not in text:
+        return text
+    # Beside a broken escape a decoded digit could complete it ("%2%65" would become "%2e"): then nothing is decoded.
+    if _BROKEN_ESCAPE.search(text):
+        return _ESCAPE.sub(lambda match: match[0].upper(), text)
+    return _ESCAPE.sub(_unified, text)
+
+
+def _unified(escape: re.Match[str]) -> str:
+    decoded = chr(int(escape[1], 16))
+    return decoded if decoded in _UNRESERVED else escape[0].upper()
+
+
+def _untracked(query: str) -> str:
+    return "&".join(pair for pair in query.split("&") if not _TRACKING.match(pair))
+
+
+def _has_port(authority: Authority) -> bool:
+    return ":" in authority.rpartition("]")[2]
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    return PublicSuffixList()  # 40 ms and the whole list in memory: only for those who ask
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    if text.startswith("re:"):
+        try:
+            return re.compile(text[3:])
+        except re.error as error:
+            raise ValueError(f"the pattern {text!r} is no regular expression: {error}") from error
+    if not text.startswith(("/", "*")):
+        raise ValueError(f"the pattern {text!r} must begin with '/', '*' or 're:'")
+    ends = text.endswith("$")
+    escaped = _unify_escapes(quote(text.removesuffix("$"), safe="/%*?&=:;,@!$'()+[]|~"))
+    first, *others = (re.escape(piece) for piece in escaped.split("*"))
+    if not ends:  # atomic: the leftmost place of a piece is as good as any, and nobody's stars can take for ever
+        return re.compile(rf"\A{first}" + "".join(rf"(?>.*?{piece})" for piece in others))
+    if not others:
+        return re.compile(rf"\A{first}\Z")
+    return re.compile(rf"\A{first}" + "".join(rf"(?>.*?{piece})" for piece in others[:-1]) + rf".*{others[-1]}\Z")
+
+
+def _what_is_wrong(text: str) -> str:
+    if "@" in re.split(r"[/?#\\]", text.partition("://")[2], maxsplit=1)[0]:
+        return "a URL with a user name or password cannot be crawled"  # and is not to be seen in a log
+    if len(text) > MAX_URL_BYTES:
+        return f"the URL is longer than {MAX_URL_BYTES} bytes: {_shown(text)}"
+    return f"not a URL: {_shown(text)}"
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 80 else text[:77] + "...")

@@ -1,0 +1,442 @@
+"""One finished look: from what we knew and what the web said, to what we know now. Pure, so that it can be replayed."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import partial
+from typing import assert_never
+
+from crawler.core import belief as beliefs
+from crawler.core.answer import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
+from crawler.core.belief import Belief
+from crawler.core.change import Change, Rung, Snapshot, Understood, Verdict, Version, judge, understand
+from crawler.core.fingerprint import digest
+from crawler.core.page import Reading
+from crawler.core.politeness import retry_after
+from crawler.core.price import interval
+from crawler.core.robots import Rules
+from crawler.core.urls import PageKey, Refusal, Scope, Url, key_of
+
+LOOKS_BEFORE_A_FAILING_PAGE_PAYS = 3  # then it settles as a leaf, so that nothing holds cash for ever
+CONFIRM_MISSING_AFTER = timedelta(hours=1)  # a second 404 sooner than this may be the same accident
+LOOK_AGAIN_MISSING = timedelta(days=1)
+LOOK_AGAIN_REDIRECT = timedelta(days=7)
+LOOK_AGAIN_GONE = timedelta(days=30)
+LOOK_AGAIN_REFUSED = timedelta(days=7)  # costs no request while robots.txt or the scope still refuse
+FIRST_RETRY = timedelta(hours=1)
+FIRST_BUSY_RETRY = timedelta(minutes=1)
+LAST_RETRY = timedelta(days=7)
+MOST_LINKS = 5000  # of one page; the rest says nothing about importance any more
+
+PERMANENT = frozenset({301, 308})
+TEMPORARY = frozenset({300, 302, 303, 307})
+BUSY = frozenset({429, 503})
+# What may be the whole domain's doing rather than one page's.
+SILENCE = frozenset({Reason.DNS, Reason.REFUSED, Reason.RESET, Reason.TLS, Reason.DEADLINE})
+
+
+class State(StrEnum):
+    """Where a URL stands. Each has a due time or, when new, a place in the order of discovery."""
+
+    NEW = "new"  # never asked for
+    KNOWN = "known"
+    GONE = "gone"
+    MOVED = "moved"
+    REFUSED = "refused"  # by robots.txt or by the domain's scope
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A distinct in-domain link, with why it may not be followed, or an empty string."""
+
+    key: PageKey
+    url: Url
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A page handed out under a lease, with all that is known of it."""
+
+    key: PageKey
+    url: Url
+    depth: int
+    state: State
+    belief: Belief
+    importance: float = 1.0  # the domain's mean is 1
+    cash: int = 0  # coins, read at the claim
+    validators: Validators = NO_VALIDATORS
+    received_bytes: int = 0  # of the last good answer's body
+    version: Version | None = None
+    outlinks: tuple[PageKey, ...] = field(default=(), repr=False)
+    status: int | None = None  # of the last look
+    failures: int = 0  # looks in a row without a good answer
+    last_look_at: datetime | None = None
+    last_good_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the domain knows while a lease lasts; an immutable copy."""
+
+    scope: Scope
+    rules: Rules
+    agent: str
+    price: float  # importance x days that a request must be worth
+    least_interval: timedelta
+    most_interval: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What one look changes. The store applies it as it stands.
+
+    None in validators, links, snapshot or last_good_at: stays as it was.
+    gives: where the taken cash goes, in equal parts; None keeps the cash on the page.
+    """
+
+    target: Target = field(repr=False)
+    at: datetime
+    verdict: Verdict
+    answer: str
+    state: State
+    belief: Belief
+    due_at: datetime
+    status: int | None
+    reason: str
+    failures: int
+    requests: int
+    received_bytes: int = 0
+    saved_bytes: int = 0
+    elapsed: timedelta = timedelta(0)
+    conditional: bool = False
+    expected_change: float | None = None  # what we gave for "changed" before we looked
+    validators: Validators | None = None
+    body_bytes: int | None = None
+    snapshot: Snapshot | None = field(default=None, repr=False)
+    links: tuple[Link, ...] | None = field(default=None, repr=False)
+    gives: tuple[PageKey, ...] | None = field(default=None, repr=False)
+    moved_to: Link | None = None
+    busy: bool = False  # 429 or 503: it is the domain that wants to be left alone
+    retry_after: timedelta | None = None
+    silent: bool = False  # no answer at all: this page's fault or, with others, the domain's
+
+    @property
+    def change(self) -> Change:
+        return self.verdict.change
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the look told what the page is now."""
+        return self.verdict.change is not Change.UNKNOWN
+
+
+def refusal_of(url: Url, *, depth: int, known: Known) -> str:
+    """Why a page of this domain may not be fetched, or an empty string."""
+    refused = known.scope.refusal(url, depth)
+    if refused is not None:
+        return refused.value
+    return "" if known.rules.allows(url, known.agent) else Reason.ROBOTS.value
+
+
+def decide(
+    target: Target, answer: Answer, *, now: datetime, known: Known, understood: Understood | None = None
+) -> Visit:
+    """What a look means: the same arguments always give the same Visit.
+
+    now: the knowledge time at which the answer was complete.  understood: the answer's body, if it was read elsewhere
+    already; it makes no difference to the result.
+    """
+    match answer:
+        case NotModified():
+            return _not_modified(target, answer, now=now, known=known)
+        case Unreached():
+            return _unreached(target, answer, now=now, known=known)
+        case Fetched(status=status) if 200 <= status < 300:
+            return _good(target, answer, now=now, known=known, understood=understood)
+        case Fetched(status=status, location=location) if status in PERMANENT | TEMPORARY and location is not None:
+            return _redirected(target, answer, now=now, known=known)
+        case Fetched(status=404 | 410):
+            return _missing(target, answer, now=now, known=known)
+        case Fetched():
+            return _failed(target, answer, now=now, reason=f"http_{answer.status}")
+        case _:
+            assert_never(answer)
+
+
+def refuse(target: Target, *, reason: str, now: datetime) -> Visit:
+    """A page that we may not ask for any more: no request, no part in the economy, looked at again in a week."""
+    return Visit(
+        target=target,
+        at=now,
+        verdict=Verdict(Change.UNKNOWN, Rung.STATUS),
+        answer="unreached",
+        state=State.REFUSED,
+        belief=target.belief,
+        due_at=now + LOOK_AGAIN_REFUSED,
+        status=None,
+        reason=reason,
+        failures=target.failures,
+        requests=0,
+    )
+
+
+def _not_modified(target: Target, answer: NotModified, *, now: datetime, known: Known) -> Visit:
+    if target.version is None:
+        return _failed(target, answer, now=now, reason="unasked_304")
+    verdict = Verdict(Change.SAME, Rung.NOT_MODIFIED)
+    return replace(
+        _looked(target, verdict, now=now, known=known),
+        answer="not_modified",
+        status=304,
+        elapsed=answer.elapsed,
+        saved_bytes=target.received_bytes,
+        gives=target.outlinks,
+    )
+
+
+def needs_reading(target: Target, answer: Answer) -> bool:
+    """Whether there is a body that must be read: a good one, other than the one that is known."""
+    if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
+        return False
+    if not answer.body and target.version is not None and target.received_bytes > 0:
+        return False
+    version = target.version
+    return version is None or target.state is not State.KNOWN or version.body_digest != digest(answer.body)
+
+
+def unreadable(target: Target, answer: Fetched, *, now: datetime) -> Visit:
+    """A body that whoever should read it has choked on."""
+    return _failed(target, answer, now=now, reason="unreadable")
+
+
+def _good(target: Target, answer: Fetched, *, now: datetime, known: Known, understood: Understood | None) -> Visit:
+    if not answer.body and target.version is not None and target.received_bytes > 0:
+        return _failed(target, answer, now=now, reason="empty_body")  # a page with content does not end like this
+    before = target.version
+    visit = partial(_fetched, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes)
+    if not needs_reading(target, answer):
+        verdict = Verdict(Change.SAME, Rung.BYTES, 0)
+        return replace(visit(_looked(target, verdict, now=now, known=known)), gives=target.outlinks)
+    reading, after = _understood(target, answer, understood)
+    links = links_of(reading, target=target, known=known)
+    verdict = judge(before, after)
+    if target.state in {State.GONE, State.MOVED} and before is not None:
+        verdict = replace(verdict, change=Change.BACK)
+    looked = visit(_looked(target, verdict, now=now, known=known))
+    return replace(
+        looked,
+        links=links,
+        gives=tuple(link.key for link in links),
+        snapshot=_snapshot(reading, answer, after, verdict) if _is_new_version(verdict, before, after) else None,
+    )
+
+
+def _understood(target: Target, answer: Fetched, understood: Understood | None) -> tuple[Reading, Version]:
+    if understood is None:
+        understood = understand(
+            answer.body, url=target.url, content_type=answer.content_type, robots_tag=answer.robots_tag
+        )
+    number = target.version.number + 1 if target.version else 1
+    return understood.reading, replace(understood.version, number=number)
+
+
+def _is_new_version(verdict: Verdict, before: Version | None, after: Version) -> bool:
+    if verdict.change is Change.BACK and before is not None:
+        return after.main_digest != before.main_digest
+    return verdict.change in {Change.FIRST, Change.CHANGED}
+
+
+def _snapshot(reading: Reading, answer: Fetched, version: Version, verdict: Verdict) -> Snapshot:
+    return Snapshot(
+        version=version,
+        title=reading.title,
+        language=reading.language,
+        content_type=answer.content_type,
+        text=reading.main,
+        body=answer.body,
+        distance_bits=verdict.distance_bits,
+    )
+
+
+def links_of(reading: Reading, *, target: Target, known: Known) -> tuple[Link, ...]:
+    """The distinct links to pages of this domain, the page itself left out, each with why it may not be followed."""
+    if reading.nofollow:
+        return ()
+    found: dict[PageKey, Link] = {}
+    targets = (reading.refresh, *reading.links) if reading.refresh else reading.links
+    for raw in targets:
+        link = _link(raw, target=target, known=known)
+        if link is not None and link.key != target.key:
+            found.setdefault(link.key, link)
+            if len(found) >= MOST_LINKS:
+                break
+    return tuple(found.values())
+
+
+def _link(raw: Url, *, target: Target, known: Known) -> Link | None:
+    """An in-domain link; None for one that leads elsewhere."""
+    url = known.scope.home(raw)
+    refusal = refusal_of(url, depth=target.depth + 1, known=known)
+    if refusal == Refusal.OTHER_DOMAIN.value:
+        return None
+    return Link(key=key_of(url), url=url, refusal=refusal)
+
+
+def _redirected(target: Target, answer: Fetched, *, now: datetime, known: Known) -> Visit:
+    assert answer.location is not None
+    link = _link(answer.location, target=target, known=known)
+    if link is not None and link.key == target.key:
+        return _failed(target, answer, now=now, reason="redirects_to_itself")
+    if answer.status in TEMPORARY:
+        # The page stays what it is; where it points today is a link like any other.
+        return replace(
+            _fetched(_kept(target, now=now), answer=answer),
+            reason=f"http_{answer.status}",
+            failures=0,
+            due_at=now + LOOK_AGAIN_REDIRECT,
+            links=(link,) if link else (),
+            gives=(link.key,) if link else (),
+        )
+    already = target.state is State.MOVED
+    return replace(
+        _fetched(_kept(target, now=now), answer=answer),
+        verdict=Verdict(Change.SAME if already else Change.MOVED, Rung.STATUS),
+        state=State.MOVED,
+        due_at=now + LOOK_AGAIN_GONE,
+        reason="" if link else "moved_away",
+        failures=0,
+        moved_to=link,
+    )
+
+
+def _missing(target: Target, answer: Fetched, *, now: datetime, known: Known) -> Visit:
+    """404 is believed when it is confirmed, 410 at once; a page that never was there needs no second opinion."""
+    confirmed = (
+        answer.status == 410
+        or target.version is None
+        or target.state is State.GONE
+        or (
+            target.status == 404
+            and target.last_look_at is not None
+            and now - target.last_look_at >= CONFIRM_MISSING_AFTER
+        )
+    )
+    if not confirmed:
+        return replace(_failed(target, answer, now=now, reason="http_404"), due_at=now + LOOK_AGAIN_MISSING)
+    already = target.state is State.GONE
+    return replace(
+        _fetched(_kept(target, now=now), answer=answer),
+        verdict=Verdict(Change.SAME if already else Change.GONE, Rung.STATUS),
+        state=State.GONE,
+        due_at=now + min(LOOK_AGAIN_GONE, known.most_interval),
+        reason=f"http_{answer.status}",
+        failures=0,
+    )
+
+
+def _unreached(target: Target, answer: Unreached, *, now: datetime, known: Known) -> Visit:
+    if answer.reason is Reason.ROBOTS:
+        return refuse(target, reason=answer.reason.value, now=now)
+    return replace(
+        _failed(target, answer, now=now, reason=answer.reason.value),
+        answer="unreached",
+        silent=answer.reason in SILENCE,
+        received_bytes=answer.received_bytes,
+        due_at=now + min(_retry(target.failures + 1), known.most_interval),
+    )
+
+
+def _failed(target: Target, answer: Answer, *, now: datetime, reason: str) -> Visit:
+    """No good answer: nothing that was learnt is touched, and the page is tried again after a while."""
+    kept = _kept(target, now=now)
+    visit = replace(
+        _fetched(kept, answer=answer) if isinstance(answer, Fetched) else replace(kept, elapsed=answer.elapsed),
+        reason=reason,
+        answer="not_modified" if isinstance(answer, NotModified) else "fetched",
+    )
+    if isinstance(answer, Fetched) and answer.status in BUSY:
+        asked = retry_after(answer.retry_after, now=now, server_date=answer.date)
+        # The page has its own back-off beside the domain's: if it alone is busy, others must come first next time.
+        wait = min(FIRST_BUSY_RETRY * int(2 ** min(target.failures, 20)), LAST_RETRY)
+        visit = replace(visit, busy=True, retry_after=asked, due_at=now + wait)
+    failures = target.failures + 1
+    return replace(
+        visit,
+        failures=failures,
+        due_at=visit.due_at if visit.busy else now + _retry(failures),
+        gives=() if failures >= LOOKS_BEFORE_A_FAILING_PAGE_PAYS else None,
+    )
+
+
+def _retry(failures: int) -> timedelta:
+    return min(FIRST_RETRY * int(2 ** min(failures - 1, 20)), LAST_RETRY)
+
+
+def _kept(target: Target, *, now: datetime) -> Visit:
+    """A look after which we know what we knew before."""
+    return Visit(
+        target=target,
+        at=now,
+        verdict=Verdict(Change.UNKNOWN, Rung.STATUS),
+        answer="fetched",
+        state=State.KNOWN if target.state in {State.NEW, State.REFUSED} else target.state,
+        belief=target.belief,
+        due_at=now + FIRST_RETRY,
+        status=None,
+        reason="",
+        failures=target.failures,
+        requests=1,
+        conditional=bool(target.validators),
+    )
+
+
+def _fetched(
+    visit: Visit, *, answer: Fetched, validators: Validators | None = None, body_bytes: int | None = None
+) -> Visit:
+    return replace(
+        visit,
+        answer="fetched",
+        status=answer.status,
+        received_bytes=answer.received_bytes,
+        elapsed=answer.elapsed,
+        validators=validators,
+        body_bytes=body_bytes,
+    )
+
+
+def _looked(target: Target, verdict: Verdict, *, now: datetime, known: Known) -> Visit:
+    """A good look: it teaches, and the next one is due when it will be worth its price."""
+    belief, expected = _learnt(target, verdict.change, now=now)
+    wait = interval(
+        belief,
+        importance=target.importance,
+        price=known.price,
+        least=known.least_interval,
+        most=known.most_interval,
+    )
+    return replace(
+        _kept(target, now=now),
+        verdict=verdict,
+        state=State.KNOWN,
+        belief=belief,
+        expected_change=expected,
+        due_at=now + wait,
+        failures=0,
+    )
+
+
+def _learnt(target: Target, change: Change, *, now: datetime) -> tuple[Belief, float | None]:
+    """The belief after this look, and the chance that was given for "changed" before it."""
+    if target.last_good_at is None or target.version is None:
+        return target.belief, None
+    gap = now - target.last_good_at
+    match change:
+        case Change.SAME | Change.COSMETIC:
+            return beliefs.same(target.belief, gap=gap), beliefs.change_expected(target.belief, gap=gap)
+        case Change.CHANGED:
+            return beliefs.changed(target.belief, gap=gap), beliefs.change_expected(target.belief, gap=gap)
+        case Change.FIRST | Change.MOVED | Change.GONE | Change.BACK | Change.UNKNOWN:
+            return target.belief, None
+        case _:
+            assert_never(change)

@@ -1,0 +1,28 @@
+"""A small web site that lives, pure: no clock, no input or output; every answer is a function of its arguments."""
+
+from crawler.demo.site.plan import make_site
+from crawler.demo.site.reply import Ask, Reply, http_date, reply
+from crawler.demo.site.sheet import LIARS, Behaviour, Kind, Serving, Sheet
+from crawler.demo.site.site import CALENDAR, CHAIN, DISALLOWED, Site
+from crawler.demo.site.truth import Tally, freshness, mean_freshness, tally
+
+__all__ = [
+    "CALENDAR",
+    "CHAIN",
+    "DISALLOWED",
+    "LIARS",
+    "Ask",
+    "Behaviour",
+    "Kind",
+    "Reply",
+    "Serving",
+    "Sheet",
+    "Site",
+    "Tally",
+    "freshness",
+    "http_date",
+    "make_site",
+    "mean_freshness",
+    "reply",
+    "tally",
+]

@@ -1,0 +1,32 @@
+"""The few ways in which recrawl itself can fail; what the web does wrong is a value, never one of these."""
+
+
+class CrawlerError(Exception):
+    """Something that the user can mend; the message says what happened and what to do next, in one line."""
+
+
+class BadInput(CrawlerError):
+    """What the user gave cannot be used: a URL, a pattern, an instant, a name nobody registered."""
+
+
+class StoreUnavailable(CrawlerError):
+    """The database cannot be reached or refuses to answer; nothing that was recorded is lost."""
+
+
+class LeaseLost(CrawlerError):
+    """Another worker holds the domain now, so nothing of this batch may be written."""
+
+
+class StackFailed(CrawlerError):
+    """Something of the local stack cannot be started or stopped: a port, the disk, another version, other files."""
+
+
+def failure_in(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What a caller can do something about among failures that happened at once: one of ours, or else the group."""
+    ours = group.subgroup(CrawlerError)
+    while ours is not None:
+        first = ours.exceptions[0]
+        if not isinstance(first, BaseExceptionGroup):
+            return first
+        ours = first
+    return group

@@ -1,0 +1,63 @@
+"""The environment of everything that is Prefect here, in one place."""
+
+from pathlib import Path
+
+HEARTBEAT_SECONDS = 30  # the least that Prefect allows
+
+# Quiet: nothing is sent to anybody, nothing is advertised, nobody looks for updates, nothing asks.
+QUIET = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+    "PREFECT_SERVER_UI_V2_ENABLED": "false",  # it asks an address of an analytics firm at every page, whatever is set
+    "PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED": "false",
+    "PREFECT_CLI_PROMPT": "false",
+    "PREFECT_LOGGING_COLORS": "false",
+}
+# What a run needs, wherever the server is.
+CLIENT = {
+    # While Postgres or the server is restarted, a state call gets a 500; without a retry the run becomes a zombie.
+    "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500",
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS),
+    "PREFECT_WORKER_QUERY_SECONDS": "2",
+    "PREFECT_WORKER_PREFETCH_SECONDS": "2",
+    "PREFECT_RUNNER_POLL_FREQUENCY": "2",
+    "PREFECT_EVENTS_WORKER_MAX_QUEUE_SIZE": "10000",  # unbounded by default: an outage of the server fills the memory
+    "PREFECT_LOGGING_EXTRA_LOGGERS": "recrawl",
+}
+# What our own server does: by default it writes each task's state by itself, and keeps everything for months.
+SERVER = {
+    "PREFECT_SERVER_API_HOST": "127.0.0.1",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_BATCH_SIZE": "500",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_FLUSH_INTERVAL": "2",
+    "PREFECT_SERVER_SERVICES_SCHEDULER_MAX_RUNS": "12",  # ahead; by default 100, most of them in the way on the screen
+    "PREFECT_SERVER_SERVICES_TRIGGERS_READ_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": '["events","flow_runs"]',
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": "P14D",
+    "PREFECT_SERVER_EVENTS_RETENTION_PERIOD": "P2D",
+}
+
+
+def client_environment(home: Path, *, api_url: str) -> dict[str, str]:
+    """What has to be set before prefect is imported, in any process that talks to the server at `api_url`."""
+    return QUIET | CLIENT | {"PREFECT_API_URL": api_url, "PREFECT_HOME": str(home / "prefect")}
+
+
+def server_environment(home: Path, *, port: int, database_url: str) -> dict[str, str]:
+    """What our own server is started with. database_url: postgresql://..., a database that is Prefect's alone."""
+    own = {
+        # The variable, not the flag: the user interface calls the API where this says.
+        "PREFECT_SERVER_API_PORT": str(port),
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": database_url.replace("postgresql://", "postgresql+asyncpg://", 1),
+        # Otherwise it writes the files of its user interface, which name the port, into the installed package.
+        "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "prefect" / "ui"),
+    }
+    return client_environment(home, api_url=api_url_of(port)) | SERVER | own
+
+
+def api_url_of(port: int) -> str:
+    return f"http://127.0.0.1:{port}/api"

@@ -1,0 +1,84 @@
+"""The Prefect server of the local stack."""
+
+import sys
+import time
+from pathlib import Path
+
+from crawler.errors import StackFailed
+from crawler.local.children import TAG, Child, end, noted, start
+from crawler.local.environment import api_url_of, server_environment
+from crawler.local.machine import free_port, port_is_free
+from crawler.local.parts import POLL_SECONDS, SERVER_END_SECONDS, Report, answers, digest, last_words, server_note
+
+USUAL_PORT = 4200
+START_SECONDS = 180  # 5 to 10 here; its first start makes 100 tables, on a slow disk perhaps for a minute
+
+
+def ensure_server(home: Path, *, database_url: str, tag: str, named_port: int | None, report: Report) -> Child:
+    """The server of `home`, started where it is not running; it need not answer yet.
+
+    database_url: a database that is Prefect's alone.  named_port: the user's choice.
+    """
+    facts = {"database": digest(database_url)}
+    found = noted(server_note(home))
+    if found is not None and found.facts["database"] != facts["database"]:
+        end([found.process], patience_seconds=SERVER_END_SECONDS)  # Postgres has moved to another port
+    elif found is not None and comes_to_answer(found):
+        report("Prefect server: running")
+        return found
+    port = choose_port(home, named_port, report=report)
+    report("Prefect server: starting")
+    return start(
+        [sys.executable, "-m", "prefect", "server", "start"],
+        environment={**server_environment(home, port=port, database_url=database_url), TAG: tag},
+        folder=home,
+        log=server_log(home),
+        note=server_note(home),
+        facts={**facts, "port": str(port)},
+    )
+
+
+def server_log(home: Path) -> Path:
+    return home / "logs" / "prefect-server.log"
+
+
+def own_api_url(server: Child) -> str:
+    return api_url_of(int(server.facts["port"]))
+
+
+def comes_to_answer(server: Child) -> bool:
+    """Wait until the server answers, or ends, or takes too long; whether it answers.
+
+    One that was killed an instant ago may look alive at first.
+    """
+    deadline = time.monotonic() + START_SECONDS
+    while not answers(own_api_url(server)):
+        if not server.process.is_running() or time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_SECONDS)
+    return True
+
+
+def wait_for_server(home: Path, server: Child) -> None:
+    if comes_to_answer(server):
+        return
+    if server.process.is_running():
+        raise StackFailed(f"the Prefect server does not answer: see {server_log(home)}")
+    raise StackFailed(f"the Prefect server ended: {last_words(server_log(home))}")
+
+
+def choose_port(home: Path, named: int | None, *, report: Report) -> int:
+    """The port that the user names, else the one of last time, else Prefect's usual one, else any that is free."""
+    if named is not None:
+        if not port_is_free(named):
+            raise StackFailed(
+                f"port {named} (RECRAWL_PREFECT_PORT) is taken by another program: stop that, or name another port"
+            )
+        return named
+    recorded = home / "run" / "port"
+    last = int(recorded.read_text(encoding="ascii")) if recorded.exists() else USUAL_PORT
+    port = last if port_is_free(last) else free_port(str(home))
+    if port != last:
+        report(f"Port {last} is taken by another program, so Prefect gets {port}")
+    recorded.write_text(str(port), encoding="ascii")
+    return port

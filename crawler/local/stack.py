@@ -1,0 +1,94 @@
+"""The local stack: up starts what is missing of it, down stops exactly what up started, status shows it.
+
+HOME/run holds who was started, HOME/logs what they said. All that descends from the stack carries its tag in the
+environment, so that nothing is forgotten, whoever was killed in between.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawler.local.children import noted
+from crawler.local.down import down
+from crawler.local.environment import api_url_of
+from crawler.local.parts import CRAWL_DATABASE, Stack, answers, external_api, is_own_api, server_note, worker_note
+from crawler.local.postgres import borrowed_postgres, running_postgres
+from crawler.local.up import up
+from crawler.settings import Settings
+from crawler.store.database import prepare
+
+__all__ = ["Part", "Stack", "crawl_database", "down", "running_stack", "status", "up"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One line of the status."""
+
+    name: str
+    is_running: bool
+    detail: str
+
+
+@contextmanager
+def crawl_database(settings: Settings) -> Iterator[str]:
+    """The URL of the crawl's database, newest schema, for as long as the block runs.
+
+    The embedded Postgres is started for it, brought up to date, and stopped afterwards if nobody else needs it. A
+    server of the user's own is migrated without asking only while it is empty; else CrawlerError says what to do.
+    """
+    if settings.database_url is not None:
+        url = settings.database_url.get_secret_value()
+        prepare(url, may_upgrade=False)
+        yield url
+        return
+    with borrowed_postgres(settings.home) as cluster:
+        cluster.create_database(CRAWL_DATABASE)
+        prepare(cluster.url(CRAWL_DATABASE), may_upgrade=True)
+        yield cluster.url(CRAWL_DATABASE)
+
+
+def running_stack(settings: Settings) -> Stack | None:
+    """The stack of these settings, if all its parts are running."""
+    home = settings.home.resolve()
+    worker = noted(worker_note(home))
+    server = noted(server_note(home))
+    url = known_database(settings, home)
+    if worker is None or url is None:
+        return None
+    api_url = worker.facts["api_url"]
+    if not answers(api_url):
+        return None
+    own = server.process if server is not None and is_own_api(server, api_url) else None
+    return Stack(home, url, api_url, own, worker.process)
+
+
+def status(settings: Settings) -> list[Part]:
+    """What runs, part by part."""
+    home = settings.home.resolve()
+    server, worker, cluster = noted(server_note(home)), noted(worker_note(home)), running_postgres(home)
+    parts = []
+    if settings.database_url is None or cluster is not None:
+        where = (
+            f"127.0.0.1:{cluster.port}, process {cluster.pid}, Postgres {cluster.binaries.version}" if cluster else ""
+        )
+        parts.append(Part("Postgres", cluster is not None, where))
+    if settings.database_url is not None:
+        parts.append(Part("Database", is_running=True, detail="RECRAWL_DATABASE_URL"))
+    external = external_api(settings, server)
+    if external is not None:
+        parts.append(Part("Prefect server", answers(external), f"{external} (PREFECT_API_URL)"))
+    elif server is not None:
+        api = api_url_of(int(server.facts["port"]))
+        parts.append(Part("Prefect server", answers(api), f"{api.removesuffix('/api')}, process {server.process.pid}"))
+    else:
+        parts.append(Part("Prefect server", is_running=False, detail=""))
+    parts.append(Part("Worker", worker is not None, f"process {worker.process.pid}" if worker else ""))
+    return parts
+
+
+def known_database(settings: Settings, home: Path) -> str | None:
+    if settings.database_url is not None:
+        return settings.database_url.get_secret_value()
+    cluster = running_postgres(home)
+    return cluster.url(CRAWL_DATABASE) if cluster is not None else None

@@ -1,0 +1,90 @@
+"""The Prefect worker of the local stack, and what has to be cleared away after one that is dead.
+
+Import this only after the variables of environment.py are set.
+"""
+
+import asyncio
+import os
+import secrets
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from crawler.errors import StackFailed
+from crawler.local.children import TAG, Child, end, noted, start, tagged
+from crawler.local.environment import client_environment
+from crawler.local.machine import Process
+from crawler.local.parts import POLL_SECONDS, WORKER_END_SECONDS, Report, digest, last_words, worker_note
+from crawler.local.prefect import POOL, bury_dead_runs, forget_late_runs, has_worker
+from crawler.store.database import open_database
+from crawler.store.domains import expire_leases
+
+START_SECONDS = 60
+
+
+def find_worker(home: Path, *, api_url: str, database_url: str) -> Child | None:
+    """The running worker, if it works for this server and this database."""
+    worker = noted(worker_note(home))
+    return worker if worker is not None and worker.facts == facts_of(api_url, database_url) else None
+
+
+def facts_of(api_url: str, database_url: str) -> dict[str, str]:
+    return {"api_url": api_url, "database": digest(database_url)}
+
+
+def clear_away(tag: str, *, without: Process | None, database_url: str, report: Report) -> None:
+    """End what a dead worker, or one for another server, left behind, and free the domains that its runs held."""
+    end([each for each in tagged(tag) if each != without], patience_seconds=WORKER_END_SECONDS)
+
+    async def free_leases() -> int:
+        async with open_database(database_url, connections=1) as db:
+            return await expire_leases(db, holder_prefix=f"{tag}/")
+
+    freed = asyncio.run(free_leases())
+    if freed:
+        report(f"Freed {freed} domains that a dead worker held")
+
+
+def clear_runs(api_url: str, *, report: Report) -> None:
+    """Set the server right about the runs of a pool that has no worker."""
+    crashed = asyncio.run(bury_dead_runs(api_url))
+    if crashed:
+        report(f"Marked {crashed} runs as crashed, whose processes were gone")
+    asyncio.run(forget_late_runs(api_url))
+
+
+def start_worker(home: Path, *, tag: str, api_url: str, database_url: str) -> Child:
+    """Start a worker and wait until the server has heard of it."""
+    name = f"recrawl-{tag}-{secrets.token_hex(2)}"
+    options = ["--name", name, "--pool", POOL, "--type", "process", "--install-policy", "never"]
+    beside_python = str(Path(sys.executable).parent)
+    log = home / "logs" / "worker.log"
+    # Its own: Prefect keeps runs' files in a folder of one name for all users of the machine.
+    temporary = home / "tmp"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(mode=0o700)
+    worker = start(
+        [sys.executable, "-m", "prefect", "worker", "start", *options],
+        environment={
+            **client_environment(home, api_url=api_url),
+            TAG: tag,
+            "RECRAWL_HOME": str(home),
+            "TMPDIR": str(temporary),
+            "RECRAWL_DATABASE_URL": database_url,
+            # Runs are started as "python", which has to be this one.
+            "PATH": os.pathsep.join([beside_python, os.environ.get("PATH", os.defpath)]),
+        },
+        folder=home,
+        log=log,
+        note=worker_note(home),
+        facts=facts_of(api_url, database_url),
+    )
+    deadline = time.monotonic() + START_SECONDS
+    while not asyncio.run(has_worker(api_url, name)):
+        if not worker.process.is_running():
+            raise StackFailed(f"the worker ended: {last_words(log)}")
+        if time.monotonic() > deadline:
+            raise StackFailed(f"the worker does not report to {api_url}: see {log}")
+        time.sleep(POLL_SECONDS)
+    return worker

@@ -1,0 +1,48 @@
+"""What people call domains, the pages beneath a prefix, and instants at which they may be looked at."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from crawler.core.domain import Domain
+from crawler.core.urls import Authority, Refusal, Url, authority_of
+from crawler.errors import BadInput
+from crawler.registration import scope_of, url_of
+from crawler.store import domains
+from crawler.store.database import Database
+
+
+def authority_in(text: str) -> Authority:
+    """The authority of a name or a URL. Raises BadInput."""
+    return authority_of(url_of(text))
+
+
+async def domain_named(db: Database, text: str) -> Domain:
+    """The registered domain of that name, alias or URL. Raises BadInput."""
+    authority = authority_in(text)
+    domain = await domains.find(db, authority)
+    if domain is None:
+        raise BadInput(f"{authority} is not registered: recrawl domains add {authority}")
+    return domain
+
+
+async def refuse_the_past(db: Database, wanted: Iterable[Domain], at: datetime | None) -> None:
+    """Knowledge does not run backwards: an instant before a domain's last visit is BadInput. at: None is now."""
+    instant = at or datetime.now(UTC)
+    for domain in wanted:
+        last = (await domains.standing(db, domain, at=instant)).last_visit_at
+        if last is not None and last > instant:
+            asked = "that instant is" if at is not None else "now is"
+            raise BadInput(
+                f"{domain.authority} was last visited at {last.isoformat()}, and {asked} before that: give a later one"
+            )
+
+
+def beneath(domain: Domain, prefix: str) -> Url:
+    """What a user typed as the beginning of the domain's URLs, a path or a URL; empty for all. Raises BadInput."""
+    if not prefix:
+        return domain.root
+    url = url_of(f"{domain.root}{prefix[1:]}" if prefix.startswith("/") else prefix)
+    scope = scope_of(domain, domain.wishes)
+    if scope.refusal(url) is Refusal.OTHER_DOMAIN:
+        raise BadInput(f"{url} is not a URL of {domain.authority}")
+    return scope.home(url)

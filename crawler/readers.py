@@ -1,0 +1,155 @@
+"""Reading bodies: here while there are few, in other processes when there are many.
+
+Reading is most of a crawl's work, and a page can be made to break a parser: in a process of its own it costs that page.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import pickle
+import sys
+from asyncio.subprocess import PIPE, Process
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from crawler.core.answer import Fetched
+from crawler.core.change import Understood, understand
+from crawler.core.urls import Url
+from crawler.reader import LENGTH, pack
+
+log = logging.getLogger("recrawl.readers")
+
+FEW = 64  # bodies that are read in this process before others are started, which takes half a second
+LONGEST = timedelta(seconds=10)  # for one body; ordinary ones take a millisecond
+LARGE_BYTES = 256 << 10  # such a body takes long enough to hold up all other requests if it is read here
+PIPE_BYTES = 4 << 20
+
+
+def spare_cores() -> int:
+    """How many processes can read beside the one that crawls."""
+    return max((os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count() or 1) - 1, 1)
+
+
+class Readers:
+    """A few processes that read bodies; a context manager.
+
+    processes: how many; 0 reads everything in this process.  few: bodies read here before they are started.
+    """
+
+    def __init__(self, processes: int, *, few: int = FEW) -> None:
+        self._processes = processes
+        self._few = few
+        self._idle: asyncio.LifoQueue[Process | None] = asyncio.LifoQueue()
+        self._all: set[Process] = set()
+        self._starting: asyncio.Task[None] | None = None
+        self._replacing: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in (*self._replacing, *([self._starting] if self._starting else [])):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        for process in list(self._all):
+            await self._end(process)
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """The processes that are ready."""
+        return frozenset(process.pid for process in self._all)
+
+    async def read(self, answer: Fetched, url: Url) -> Understood | None:
+        """What the body says; None if it cannot be read in bounded time, or breaks its reader."""
+        if not await self._are_there(large=len(answer.body) > LARGE_BYTES):
+            return _here(answer, url)
+        process = await self._idle.get()
+        if process is None:  # none could be started
+            self._idle.put_nowait(None)
+            return _here(answer, url)
+        try:
+            async with asyncio.timeout(LONGEST.total_seconds()):
+                understood = await _ask(process, pack((answer.body, url, answer.content_type, answer.robots_tag)))
+        except (TimeoutError, EOFError, OSError, asyncio.IncompleteReadError) as error:
+            log.warning("reader.lost", extra={"url": url, "error": repr(error)})
+            self._replace(process)
+            return None
+        except asyncio.CancelledError:
+            self._replace(process)  # it is in the middle of an answer that nobody waits for any more
+            raise
+        self._idle.put_nowait(process)
+        return understood
+
+    async def _are_there(self, *, large: bool) -> bool:
+        """Whether a process will read; they are started after a few bodies, or for a large one, which has to wait."""
+        if self._processes == 0:
+            return False
+        if self._starting is None:
+            self._few -= 1
+            if self._few >= 0 and not large:
+                return False
+            self._starting = asyncio.create_task(self._start_all(), name="start-readers")
+        return large or bool(self._all)
+
+    def _replace(self, process: Process) -> None:
+        """End a process and start another; whoever waits for one may be somebody else."""
+        self._all.discard(process)
+        replacing = asyncio.create_task(self._end_and_start(process), name="replace-reader")
+        self._replacing.add(replacing)
+        replacing.add_done_callback(self._replacing.discard)
+
+    async def _end_and_start(self, process: Process) -> None:
+        await self._end(process)
+        await self._start()
+
+    async def _start_all(self) -> None:
+        for _ in range(self._processes):
+            await self._start()
+
+    async def _start(self) -> None:
+        try:
+            process = await self._open()
+        except OSError as error:
+            log.warning("reader.not_started", extra={"error": repr(error)})
+            self._idle.put_nowait(None)
+            return
+        self._all.add(process)
+        self._idle.put_nowait(process)
+
+    async def _open(self) -> Process:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "crawler.reader",
+            stdin=PIPE,
+            stdout=PIPE,
+            limit=PIPE_BYTES,
+            start_new_session=True,  # Ctrl-C is for the crawl, which still wants to record what it has
+            cwd=Path(__file__).parents[1],  # where this very package is found, installed or not
+        )
+
+    async def _end(self, process: Process) -> None:
+        self._all.discard(process)
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()  # it has nothing to lose
+        await process.wait()
+
+
+def _here(answer: Fetched, url: Url) -> Understood:
+    return understand(answer.body, url=url, content_type=answer.content_type, robots_tag=answer.robots_tag)
+
+
+async def _ask(process: Process, request: bytes) -> Understood:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(request)
+    await process.stdin.drain()
+    (length,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
+    understood: Understood = pickle.loads(await process.stdout.readexactly(length))  # noqa: S301  from our own process
+    return understood

@@ -1,0 +1,241 @@
+"""Registering a domain: its root is asked once, so that one authority and one scheme stand for it from then on."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from crawler.core.answer import Answer, Fetched, Reason, Unreached
+from crawler.core.domain import Domain, Wishes
+from crawler.core.urls import (
+    Authority,
+    Refusal,
+    Scope,
+    Url,
+    authority_of,
+    from_user,
+    host_of,
+    path_and_query,
+    registrable,
+    scheme_of,
+)
+from crawler.core.visit import PERMANENT, TEMPORARY
+from crawler.errors import BadInput
+from crawler.store import domains
+from crawler.store.database import Database
+from crawler.web import guard
+from crawler.web.http import Http
+
+MOST_HOPS = 5  # apex to www and http to https are two; more is a loop or a joke
+DEADLINE = timedelta(seconds=20)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is to be registered.
+
+    aliases: the other names, through which the root's redirects led.  addresses: of the authority, none when offline.
+    seeds: beside the root.  warning: what went wrong with the root, or an empty string; the crawl will record it.
+    """
+
+    authority: Authority
+    scheme: str
+    aliases: tuple[Authority, ...] = ()
+    addresses: tuple[str, ...] = ()
+    seeds: tuple[Url, ...] = ()
+    warning: str = ""
+
+    @property
+    def root(self) -> Url:
+        return Url(f"{self.scheme}://{self.authority}/")
+
+
+class Roots:
+    """Asks roots, one authority's never sooner than `delay` after its last answer."""
+
+    def __init__(self, web: Http, *, delay: timedelta) -> None:
+        self.web, self.delay = web, delay
+        self._turns: defaultdict[Authority, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._free_at: dict[Authority, float] = {}
+
+    async def ask(self, url: Url, *, deadline: timedelta) -> Answer:
+        authority = authority_of(url)
+        async with self._turns[authority]:
+            await asyncio.sleep(max(self._free_at.get(authority, 0.0) - time.monotonic(), 0.0))
+            try:
+                return await self.web.fetch(url, deadline=deadline)
+            finally:
+                self._free_at[authority] = time.monotonic() + self.delay.total_seconds()
+
+
+@dataclass(slots=True)
+class _Trail:
+    """The names that the root's redirects led through."""
+
+    at: Url
+    names: list[Authority] = field(default_factory=list)
+
+
+def url_of(text: str) -> Url:
+    """What a person typed, as a URL. Raises BadInput."""
+    try:
+        return from_user(text)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+
+
+def unasked(text: str) -> Found:
+    """The same without asking anybody: authority and scheme as they were typed. Raises BadInput."""
+    url = url_of(text)
+    found = Found(authority=authority_of(url), scheme=scheme_of(url))
+    return replace(found, seeds=_extra_seed(url, found))
+
+
+async def look_up(roots: Roots, text: str, *, deadline: timedelta = DEADLINE) -> Found:
+    """Ask the root of what a person typed, a URL or a name, and follow it within the registrable domain.
+
+    A URL with a path registers the domain with that path as one more seed.
+    Raises BadInput for a name without an address, an address that may not be asked, and a root that leads to somebody
+    else's domain. A server that refuses, is silent or fails is registered with a warning.
+    """
+    url = url_of(text)
+    trail = _Trail(at=_root(url))
+    addresses = await _addresses(roots.web, authority_of(url))
+    answer = await roots.ask(trail.at, deadline=deadline)
+    if _has_no_scheme(text) and _nobody_listens(answer):
+        # Without a scheme http was our guess.
+        secure = Url(f"https://{authority_of(url)}/")
+        on_https = await roots.ask(secure, deadline=deadline)
+        if not _nobody_listens(on_https):
+            trail.at, answer = secure, on_https
+    for _ in range(MOST_HOPS):
+        onward = _onward(answer, trail)
+        if onward is None:
+            break
+        if authority_of(onward) != authority_of(trail.at):
+            trail.names.append(authority_of(trail.at))
+            addresses = await _addresses(roots.web, authority_of(onward))
+        trail.at = onward
+        answer = await roots.ask(onward, deadline=deadline)
+    _refuse_forbidden(answer, authority_of(trail.at))
+    authority = authority_of(trail.at)
+    found = Found(
+        authority=authority,
+        scheme=scheme_of(trail.at),
+        aliases=tuple(name for name in dict.fromkeys(trail.names) if name != authority),
+        addresses=addresses,
+        warning=_warning(answer, trail),
+    )
+    return replace(found, seeds=_extra_seed(url, found))
+
+
+async def register(db: Database, found: Found, wishes: Wishes, *, delay: timedelta, at: datetime) -> Domain:
+    """Register what was found, with the user's wishes. Raises BadInput for a seed or a pattern that cannot be.
+
+    delay: the first lease asks nobody before it has passed; nothing where the root was not asked just now.
+    """
+    seeds = tuple(dict.fromkeys([*found.seeds, *wishes.seeds]))
+    wishes = replace(wishes, seeds=home_seeds(scope_of(found, wishes), seeds))
+    return await domains.register(
+        db,
+        found.authority,
+        scheme=found.scheme,
+        aliases=found.aliases,
+        addresses=found.addresses,
+        wishes=wishes,
+        delay=delay,
+        at=at,
+    )
+
+
+def scope_of(place: Found | Domain, wishes: Wishes) -> Scope:
+    """Which URLs would be pages under these wishes. Raises BadInput for a pattern that is none."""
+    try:
+        return Scope(
+            authority=place.authority,
+            scheme=place.scheme,
+            aliases=frozenset(place.aliases),
+            include=wishes.include,
+            exclude=wishes.exclude,
+            max_depth=wishes.max_depth,
+        )
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+
+
+def home_seeds(scope: Scope, seeds: Collection[Url]) -> tuple[Url, ...]:
+    """The seeds as the domain spells them. Raises BadInput for one that is not a page of it."""
+    for seed in seeds:
+        refusal = scope.refusal(seed)
+        if refusal is Refusal.OTHER_DOMAIN:
+            raise BadInput(f"the seed {seed} is not a page of {scope.authority}")
+        if refusal is not None:
+            raise BadInput(f"the seed {seed} is out of scope ({refusal.value.replace('_', ' ')})")
+    return tuple(dict.fromkeys(map(scope.home, seeds)))
+
+
+async def _addresses(web: Http, authority: Authority) -> tuple[str, ...]:
+    answer = await web.addresses(authority)
+    if not isinstance(answer, Unreached):
+        return answer
+    _refuse_forbidden(answer, authority)
+    raise BadInput(
+        f"{host_of(authority)} cannot be resolved: check the spelling, or register it with --offline ({answer.detail})"
+    )
+
+
+def _refuse_forbidden(answer: Answer, authority: Authority) -> None:
+    """A private address is a question to the user, any other that may not be asked is not."""
+    if not isinstance(answer, Unreached) or answer.reason is not Reason.ADDRESS:
+        return
+    address = answer.detail.partition(" ")[0]
+    remedy = ": add --allow-private if that is your own server" if _may_be_allowed(address) else ""
+    raise BadInput(f"{authority} is not asked, since {answer.detail}{remedy}")
+
+
+def _may_be_allowed(address: str) -> bool:
+    return guard.refusal(address, allow_private=True) is None
+
+
+def _onward(answer: Answer, trail: _Trail) -> Url | None:
+    """The root to which a root's redirect leads, if it is another one of the same registrable domain."""
+    if not isinstance(answer, Fetched) or answer.status not in PERMANENT | TEMPORARY or answer.location is None:
+        return None
+    here, there = authority_of(trail.at), authority_of(answer.location)
+    if registrable(here) != registrable(there):
+        raise BadInput(f"{here} leads to another domain, {there}: register that one instead")
+    onward = _root(answer.location)
+    return None if onward == trail.at else onward
+
+
+def _warning(answer: Answer, trail: _Trail) -> str:
+    authority = authority_of(trail.at)
+    match answer:
+        case Unreached(reason=reason, detail=detail):
+            return f"{authority} does not answer ({reason.value}: {detail}); the crawl will try again"
+        case Fetched(status=status) if status >= 500:
+            return f"{authority} answers its root with status {status}; the crawl will try again"
+        case _ if _onward(answer, trail) is not None:
+            return f"{authority} redirects its root in a circle"
+        case _:
+            return ""
+
+
+def _nobody_listens(answer: Answer) -> bool:
+    return isinstance(answer, Unreached) and answer.reason in {Reason.REFUSED, Reason.DEADLINE}
+
+
+def _has_no_scheme(text: str) -> bool:
+    return "://" not in text.partition("?")[0]
+
+
+def _root(url: Url) -> Url:
+    return Url(f"{scheme_of(url)}://{authority_of(url)}/")
+
+
+def _extra_seed(url: Url, found: Found) -> tuple[Url, ...]:
+    """The very page that was typed, under the names that were found."""
+    asked = path_and_query(url)
+    return () if asked == "/" else (Url(found.root + asked[1:]),)

@@ -1,0 +1,110 @@
+"""Asking for a domain's robots.txt: an ordinary request of the lease, with a due time of its own (RFC 9309)."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from crawler.clock import Clock
+from crawler.core.answer import Answer, Fetched, NotModified, Unreached
+from crawler.core.domain import Lease, RobotsCopy
+from crawler.core.fingerprint import digest
+from crawler.core.politeness import retry_after
+from crawler.core.robots import ALLOW_ALL, REFUSE_ALL, Rules, parse
+from crawler.core.urls import Url
+from crawler.core.visit import BUSY, PERMANENT, SILENCE, TEMPORARY
+
+MOST_HOPS = 5  # RFC 9309, section 2.3.1.2
+GOOD_FOR = timedelta(days=1)  # section 2.4: not longer
+RETRY_AFTER = timedelta(hours=1)
+GIVE_UP_AFTER = timedelta(days=30)  # section 2.3.1.4: then an unreachable robots.txt counts as none
+
+
+Ask = Callable[[Url], Awaitable[Answer | None]]  # one request at the domain's pace; None: not affordable today
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRules:
+    """What may be crawled, and how that is known.
+
+    copy: to be kept, or None if what is kept is good enough.  outage: why nothing at all may be asked for now, or None.
+    asked: how long the server wants to be left alone.  is_spent: the day's budget ended before the rules were known.
+    """
+
+    rules: Rules
+    copy: RobotsCopy | None = None
+    rules_changed: bool = False
+    requests: int = 0
+    outage: str | None = None
+    asked: timedelta | None = None
+    is_spent: bool = False
+
+
+async def robots_of(lease: Lease, ask: Ask, *, clock: Clock) -> FoundRules:
+    """The rules of the leased domain: those that are kept, or, when they are due, those that its server gives now."""
+    kept = lease.robots
+    if kept is not None and kept.due_at > clock.now() and kept.body is not None:
+        return FoundRules(rules=parse(kept.body))
+    url = Url(f"{lease.domain.root}robots.txt")
+    requests = 0
+    while True:
+        answer = await ask(url)
+        if answer is None:
+            return FoundRules(rules=REFUSE_ALL, requests=requests, is_spent=True)
+        requests += 1
+        onward = _onward(answer, url)
+        if onward is None or requests > MOST_HOPS:
+            return _judge(answer, lease, requests=requests, now=clock.now())
+        url = onward
+
+
+def _onward(answer: Answer, url: Url) -> Url | None:
+    """Where a redirect leads; also to another authority, whose file then speaks for this domain."""
+    if isinstance(answer, Fetched) and answer.status in PERMANENT | TEMPORARY:
+        return answer.location if answer.location != url else None
+    return None
+
+
+def _judge(answer: Answer, lease: Lease, *, requests: int, now: datetime) -> FoundRules:
+    match answer:
+        case Fetched(status=status) if status in BUSY:
+            asked = retry_after(answer.retry_after, now=now, server_date=answer.date)
+            return FoundRules(rules=ALLOW_ALL, requests=requests, outage=f"http_{status}", asked=asked)
+        case Fetched(status=status) if 200 <= status < 300:
+            return _good(answer.body, lease, outcome="ok", requests=requests, now=now)
+        case Fetched(status=status) if 300 <= status < 500:  # redirects without end are "unavailable", as 404 is
+            return _good(b"", lease, outcome=f"http_{status}", requests=requests, now=now)
+        case Fetched(status=status):
+            return _unreachable(f"http_{status}", lease, requests=requests, now=now)
+        case NotModified():
+            return _unreachable("unasked_304", lease, requests=requests, now=now)
+        case Unreached(reason=reason) if reason in SILENCE:
+            return FoundRules(rules=ALLOW_ALL, requests=requests, outage=reason.value)
+        case Unreached(reason=reason):
+            return _unreachable(reason.value, lease, requests=requests, now=now)
+
+
+def _good(body: bytes, lease: Lease, *, outcome: str, requests: int, now: datetime) -> FoundRules:
+    kept = lease.robots
+    before = kept.body if kept is not None else None
+    copy = RobotsCopy(body=body, outcome=outcome, fetched_at=now, good_at=now, due_at=now + GOOD_FOR)
+    changed = before is not None and digest(before) != digest(body)
+    return FoundRules(rules=parse(body), copy=copy, rules_changed=changed, requests=requests)
+
+
+def _unreachable(outcome: str, lease: Lease, *, requests: int, now: datetime) -> FoundRules:
+    """The last good copy holds; without one nothing may be asked for, but not for ever."""
+    kept = lease.robots
+    body = kept.body if kept is not None else None
+    copy = RobotsCopy(
+        body=body,
+        outcome=outcome,
+        fetched_at=now,
+        good_at=kept.good_at if kept is not None else None,
+        due_at=now + RETRY_AFTER,
+    )
+    since = copy.good_at or lease.domain.registered_at
+    if body is not None:
+        return FoundRules(rules=parse(body), copy=copy, requests=requests)
+    if now - since > GIVE_UP_AFTER:
+        return FoundRules(rules=ALLOW_ALL, copy=copy, requests=requests)
+    return FoundRules(rules=ALLOW_ALL, copy=copy, requests=requests, outage=f"robots_{outcome}")

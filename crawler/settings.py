@@ -1,0 +1,143 @@
+"""One frozen Settings, built once at the entrance; every default with its unit and its reason."""
+
+from datetime import timedelta
+from functools import cache
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+
+from crawler.core.domain import Wishes
+from crawler.errors import BadInput
+from crawler.spans import span
+
+
+def _span(given: object) -> object:
+    return span(given) if isinstance(given, str) else given
+
+
+def _network(given: str) -> str:
+    return str(ip_network(given))
+
+
+Network = Annotated[str, AfterValidator(_network)]
+Span = Annotated[timedelta, BeforeValidator(_span)]
+Seconds = Annotated[Span, Field(gt=timedelta(0))]
+
+
+class Settings(BaseSettings):
+    """What is the same for every domain. Each field is read from RECRAWL_<NAME>; domains override what is theirs."""
+
+    model_config = SettingsConfigDict(env_prefix="RECRAWL_", frozen=True, extra="ignore")
+
+    # Where things live.
+    home: Path = Field(default=Path(".recrawl"), description="folder of the local stack: databases, logs, run files")
+    database_url: SecretStr | None = Field(default=None, description="a Postgres to use instead of the embedded one")
+    prefect_api_url: str | None = Field(
+        default=None, validation_alias="PREFECT_API_URL", description="a Prefect server to use instead of a local one"
+    )
+    prefect_port: int | None = Field(
+        default=None, ge=1, le=65535, description="port of the local Prefect server; unset: 4200, or a free one"
+    )
+
+    # Who we say we are.
+    agent: str = Field(default="recrawl", pattern=r"^[A-Za-z_-]+$", description="product token that robots.txt names")
+    contact: str = Field(default="", description="URL or address in the User-Agent for whoever runs the site")
+
+    # Leases.
+    lease_term: Seconds = Field(
+        default=timedelta(seconds=60),
+        description="how long a lease lasts without renewal; a killed worker's domain waits this long, "
+        "and no request may take longer",
+    )
+    leases_at_once: int = Field(default=8, ge=1, description="domains that one shift walks at the same time")
+    batch_visits: int = Field(default=100, ge=1, le=5000, description="visits recorded in one transaction, at most")
+    batch_age: Seconds = Field(
+        default=timedelta(seconds=5), description="a batch is recorded when it is this old, however small"
+    )
+    shift_time: Seconds = Field(
+        default=timedelta(minutes=10), description="a scheduled shift ends after this long, and the next one goes on"
+    )
+
+    # One request.
+    deadline: Seconds = Field(
+        default=timedelta(seconds=20), description="a request's whole time, from connecting to the last byte"
+    )
+    max_body_bytes: int = Field(
+        default=10_000_000, ge=1024, description="larger bodies, on the wire or expanded, are cut off and recorded so"
+    )
+    readers: int | None = Field(
+        default=None, ge=0, description="processes that read pages; 0: the crawl's own; unset: one less than the cores"
+    )
+    exempt_addresses: tuple[Network, ...] = Field(
+        default=("127.0.0.0/8", "::1/128"),
+        description="networks where one address serves many independent sites, so that no address slot is taken",
+    )
+
+    # Politeness where neither the domain's settings nor robots.txt say otherwise.
+    delay: Span = Field(
+        default=timedelta(seconds=1),
+        ge=timedelta(0),
+        description="from the end of an answer to the next request; nothing for domains added with --allow-private",
+    )
+    parallelism: int = Field(default=1, ge=1, le=256, description="requests to one domain at a time")
+    private_parallelism: int = Field(
+        default=8, ge=1, le=256, description="the same, for domains added with --allow-private: one's own servers"
+    )
+    max_backoff: Seconds = Field(
+        default=timedelta(days=1), description="no back-off of ours is longer; Retry-After may be"
+    )
+    max_retry_after: Seconds = Field(
+        default=timedelta(days=30), description="a longer Retry-After is a mistake or a joke, and is cut to this"
+    )
+
+    # Size of a domain.
+    max_pages: int = Field(default=1_000_000, ge=1, description="pages of one domain; further links pay the reserve")
+    max_depth: int = Field(
+        default=25, ge=0, description="links from a seed; above the web's diameter of about 17, below any calendar"
+    )
+
+    # Time.
+    price: float = Field(default=0.25, gt=0, description="importance x days that a request must be worth")
+    least_interval: Seconds = Field(default=timedelta(minutes=10), description="no page is due sooner again")
+    most_interval: Seconds = Field(
+        default=timedelta(days=180), description="no page waits longer: nothing is abandoned"
+    )
+    discovery_share: float = Field(
+        default=0.3, ge=0, le=1, description="of the requests, guaranteed to first fetches while there are any"
+    )
+    refresh_share: float = Field(
+        default=0.3, ge=0, le=1, description="of the requests, guaranteed to looking again while something is due"
+    )
+
+    @property
+    def user_agent(self) -> str:
+        """The User-Agent header: product, and how to reach whoever runs it."""
+        return f"{self.agent}/0.1 (+{self.contact})" if self.contact else f"{self.agent}/0.1"
+
+    def delay_of(self, wishes: Wishes) -> timedelta:
+        """The domain's delay before robots.txt had its say: one's own servers need none."""
+        if wishes.delay is not None:
+            return wishes.delay
+        return timedelta(0) if wishes.allow_private else self.delay
+
+
+EXAMPLE_LIST = '["127.0.0.0/8"]'
+
+
+@cache
+def settings() -> Settings:
+    """The process's settings, read from the environment the first time."""
+    try:
+        return Settings()
+    except SettingsError as error:  # the only settings that are more than a word are lists
+        raise BadInput(f"RECRAWL_EXEMPT_ADDRESSES is no JSON list such as {EXAMPLE_LIST}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])  # what follows is a place in its list
+        name = name if name.startswith("PREFECT") else f"RECRAWL_{name.upper()}"
+        if "error" in first.get("ctx", {}):  # a sentence of ours, which names what was given
+            raise BadInput(f"{name}: {first['ctx']['error']}") from error
+        raise BadInput(f"{name}: {first['msg']} (it is {first['input']!r})") from error

@@ -1,0 +1,257 @@
+"""What must always hold, checked on the database as it stands: every finding is a sentence with its figures.
+
+One snapshot is read throughout, so crawling may go on meanwhile.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from crawler.store.database import Connection, Database
+
+SHOWN = 3  # examples in one finding; the count says how many there are
+
+ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+DOMAINS = "SELECT id, authority FROM domain ORDER BY id"
+
+COINS = """
+    SELECT s.coins::numeric AS coins, s.reserve::numeric + s.dormant AS kept,
+           coalesce((SELECT sum(c.net::numeric) FROM cash c WHERE c.domain_id = %(domain_id)s), 0) AS net,
+           coalesce((SELECT sum(p.pages::numeric * p.dividend) FROM pool p
+                      WHERE p.domain_id = %(domain_id)s), 0) AS dividends
+      FROM domain_state s WHERE s.domain_id = %(domain_id)s
+"""
+POOLS = """
+    SELECT coalesce(p.pool, c.pool) AS pool, coalesce(p.pages, 0) AS pages, coalesce(c.rows, 0) AS rows
+      FROM (SELECT pool, pages FROM pool WHERE domain_id = %(domain_id)s) p
+      FULL JOIN (SELECT pool, count(*) AS rows FROM cash WHERE domain_id = %(domain_id)s GROUP BY pool) c
+        ON c.pool = p.pool
+     WHERE coalesce(p.pages, 0) <> coalesce(c.rows, 0)
+     ORDER BY 1
+"""
+# Each of these names the pages that break a rule: their URLs, or their keys where there is no URL, and a figure.
+NEGATIVE_CASH = """
+    SELECT coalesce(p.url, encode(c.key, 'hex')) AS page, (c.net + q.dividend)::text AS figure
+      FROM cash c
+      JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+      LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = c.key
+     WHERE c.domain_id = %(domain_id)s AND c.net + q.dividend < 0
+"""
+OUTSIDE_ECONOMY = """
+    SELECT coalesce(p.url, encode(f.key, 'hex')) AS page, f.state AS figure
+      FROM frontier f
+      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key
+      LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
+     WHERE f.domain_id = %(domain_id)s AND f.state IN ('new', 'known') AND c.key IS NULL
+"""
+INSIDE_ECONOMY = """
+    SELECT coalesce(p.url, encode(c.key, 'hex')) AS page, coalesce(f.state, 'in no state') AS figure
+      FROM cash c
+      LEFT JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = c.key
+      LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = c.key
+     WHERE c.domain_id = %(domain_id)s AND (f.key IS NULL OR f.state NOT IN ('new', 'known'))
+"""
+STATELESS = """
+    SELECT p.url AS page, 'in no state' AS figure
+      FROM page p LEFT JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
+     WHERE p.domain_id = %(domain_id)s AND f.key IS NULL
+"""
+PAGELESS = """
+    SELECT encode(f.key, 'hex') AS page, f.state AS figure
+      FROM frontier f LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
+     WHERE f.domain_id = %(domain_id)s AND p.key IS NULL
+"""
+NEVER_DUE = """
+    SELECT coalesce(p.url, encode(f.key, 'hex')) AS page, f.state AS figure
+      FROM frontier f LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
+     WHERE f.domain_id = %(domain_id)s AND f.state <> 'new' AND f.due_at IS NULL
+"""
+WRONG_VERSION = """
+    SELECT coalesce(p.url, encode(s.key, 'hex')) AS page,
+           format('version %%s, newest snapshot %%s', coalesce(p.version, 0), coalesce(s.newest, 0)) AS figure
+      FROM (SELECT key, url, version FROM page WHERE domain_id = %(domain_id)s) p
+      FULL JOIN (SELECT key, max(number) AS newest FROM snapshot WHERE domain_id = %(domain_id)s GROUP BY key) s
+        ON s.key = p.key
+     WHERE coalesce(p.version, 0) <> coalesce(s.newest, 0) OR p.key IS NULL
+"""
+# An empty body digest stands for "read it again in full".
+WRONG_DIGEST = """
+    SELECT p.url AS page,
+           concat_ws(', ', CASE WHEN p.body_digest IS NULL OR p.body_digest NOT IN ('', s.body_digest) THEN 'body' END,
+                           CASE WHEN p.text_digest IS DISTINCT FROM s.text_digest THEN 'text' END,
+                           CASE WHEN p.main_digest IS DISTINCT FROM s.main_digest THEN 'main text' END,
+                           CASE WHEN p.fingerprint IS DISTINCT FROM s.fingerprint THEN 'fingerprint' END) AS figure
+      FROM page p JOIN snapshot s ON s.domain_id = %(domain_id)s AND s.key = p.key AND s.number = p.version
+     WHERE p.domain_id = %(domain_id)s AND p.version > 0
+       AND (p.body_digest IS NULL OR p.body_digest NOT IN ('', s.body_digest)
+            OR (p.text_digest, p.main_digest, p.fingerprint)
+               IS DISTINCT FROM (s.text_digest, s.main_digest, s.fingerprint))
+"""
+LOST_CONTENT = """
+    SELECT coalesce(p.url, encode(s.key, 'hex')) AS page, format('version %%s', s.number) AS figure
+      FROM snapshot s
+      LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = s.body_digest
+      LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = s.key
+     WHERE s.domain_id = %(domain_id)s AND c.digest IS NULL
+"""
+STRAY_VISITS = """
+    SELECT encode(v.key, 'hex') AS page, format('%%s visits', count(*)) AS figure
+      FROM visit v LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = v.key
+     WHERE v.domain_id = %(domain_id)s AND p.key IS NULL
+     GROUP BY v.key
+"""
+STRAY_MOVES = """
+    SELECT p.url AS page, encode(p.moved_to, 'hex') AS figure
+      FROM page p LEFT JOIN page t ON t.domain_id = %(domain_id)s AND t.key = p.moved_to
+     WHERE p.domain_id = %(domain_id)s AND p.moved_to IS NOT NULL AND t.key IS NULL
+"""
+FUTURE_LOOKS = """
+    SELECT p.url AS page, p.last_look_at::text AS figure
+      FROM page p JOIN domain_state s ON s.domain_id = %(domain_id)s
+     WHERE p.domain_id = %(domain_id)s AND p.last_look_at > s.last_visit_at
+"""
+EVENTS = """
+    SELECT s.next_event, s.stamped_event, e.events, e.lowest, e.highest, f.stamped, f.highest_stamped
+      FROM domain_state s,
+           LATERAL (SELECT count(*) AS events, min(number) AS lowest, max(number) AS highest
+                      FROM event WHERE domain_id = %(domain_id)s) e,
+           LATERAL (SELECT count(*) AS stamped, max(number) AS highest_stamped
+                      FROM feed WHERE domain_id = %(domain_id)s) f
+     WHERE s.domain_id = %(domain_id)s
+"""
+DISORDERLY_FEED = """
+    SELECT position, number FROM (
+        SELECT position, number, lag(number) OVER (ORDER BY position) AS before
+          FROM feed WHERE domain_id = %(domain_id)s) f
+     WHERE number <> coalesce(before, 0) + 1
+     ORDER BY position LIMIT 1
+"""
+FEED = "SELECT count(*) AS rows, coalesce(max(position), 0) AS highest FROM feed"
+SHARED_NAMES = """
+    SELECT a.authority, d.authority AS other FROM domain_alias a JOIN domain d ON d.authority = a.authority
+"""
+ORPHANS = """
+    SELECT count(*) AS rows FROM {table} t WHERE NOT EXISTS (SELECT FROM domain d WHERE d.id = t.domain_id)
+"""
+COUNTED = "SELECT page, figure, count(*) OVER () AS many FROM ({statement}) broken ORDER BY page LIMIT %(shown)s"
+TABLES = ("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit")
+
+# What is wrong with the pages that a statement names.
+PAGE_RULES = (
+    ("negative_cash", NEGATIVE_CASH, "pages have less than nothing"),
+    ("outside_economy", OUTSIDE_ECONOMY, "pages should take part in the economy and do not"),
+    ("inside_economy", INSIDE_ECONOMY, "pages take part in the economy and should not"),
+    ("stateless", STATELESS, "pages are in no state"),
+    ("pageless", PAGELESS, "places in the frontier belong to no page"),
+    ("never_due", NEVER_DUE, "pages have no due time and no reason for that"),
+    ("wrong_version", WRONG_VERSION, "pages and their newest snapshots disagree about the version"),
+    ("wrong_digest", WRONG_DIGEST, "pages have other digests than their newest snapshots"),
+    ("lost_content", LOST_CONTENT, "snapshots have lost their content"),
+    ("stray_visits", STRAY_VISITS, "pages were visited that are not there"),
+    ("stray_moves", STRAY_MOVES, "pages have moved to one that is not there"),
+    ("future_looks", FUTURE_LOOKS, "pages were looked at after their domain's last visit"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that should hold and does not. domain: an authority, or empty where it is nobody's alone."""
+
+    domain: str
+    rule: str
+    text: str
+
+
+async def count_domains(db: Database) -> int:
+    """How many domains there are to check."""
+    async with db.transaction() as connection:
+        return len(await _rows(connection, DOMAINS, {}))
+
+
+async def check(db: Database) -> list[Finding]:
+    """Everything that should hold and does not; empty where all is well."""
+    async with db.transaction() as connection:
+        await connection.execute(ONE_SNAPSHOT)
+        found = await _check_all(connection)
+        for row in await _rows(connection, DOMAINS, {}):
+            found += await _check_domain(connection, row["id"], row["authority"])
+        return found
+
+
+async def _check_domain(connection: Connection, domain_id: int, domain: str) -> list[Finding]:
+    values = {"domain_id": domain_id}
+    found = [Finding(domain, rule, text) for rule, text in await _check_coins(connection, values)]
+    for rule, statement, wrong in PAGE_RULES:
+        rows = await _rows(connection, COUNTED.format(statement=statement), values | {"shown": SHOWN})
+        if rows:
+            found.append(Finding(domain, rule, f"{rows[0]['many']} {wrong}: {_examples(rows)}"))
+    found += [Finding(domain, rule, text) for rule, text in await _check_events(connection, values)]
+    return found
+
+
+async def _check_coins(connection: Connection, values: dict[str, Any]) -> list[tuple[str, str]]:
+    found = []
+    rows = await _rows(connection, COINS, values)
+    if not rows:
+        return [("coins", "the domain has no state")]
+    coins, total = int(rows[0]["coins"]), int(rows[0]["net"] + rows[0]["dividends"] + rows[0]["kept"])
+    if coins != total:
+        what = "lost" if total < coins else "made from nothing"
+        found.append(("coins", f"there are {total:,} coins instead of {coins:,}: {abs(coins - total):,} were {what}"))
+    found += [
+        ("pools", f"pool {row['pool']} counts {row['pages']} pages, and {row['rows']} pages are in it")
+        for row in await _rows(connection, POOLS, values)
+    ]
+    return found
+
+
+async def _check_events(connection: Connection, values: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = await _rows(connection, EVENTS, values)
+    if not rows:
+        return []
+    row, found = rows[0], []
+    last = row["next_event"] - 1
+    if row["events"] != last or (last and (row["lowest"], row["highest"]) != (1, last)):
+        numbers = f"from {row['lowest']} to {row['highest']}" if row["events"] else "at all"
+        found.append(("events", f"events should be numbered 1 to {last}; there are {row['events']} {numbers}"))
+    stamped = row["stamped_event"]
+    highest = row["highest_stamped"] or 0
+    if row["stamped"] != stamped or highest != stamped or stamped > last:
+        held = f"the feed holds {row['stamped']}, up to number {highest}"
+        found.append(("stamped", f"{stamped} of {last} events count as stamped, and {held}"))
+    found += [
+        ("feed_order", f"event {wrong['number']} is out of its turn at position {wrong['position']}")
+        for wrong in await _rows(connection, DISORDERLY_FEED, values)
+    ]
+    return found
+
+
+async def _check_all(connection: Connection) -> list[Finding]:
+    """What no domain can be blamed for alone."""
+    found = []
+    feed = (await _rows(connection, FEED, {}))[0]
+    if feed["rows"] != feed["highest"]:
+        text = f"the feed has {feed['rows']} rows, and its last position is {feed['highest']}"
+        found.append(Finding("", "feed_positions", text))
+    found += [
+        Finding(row["authority"], "shared_name", f"{row['authority']} is a domain and another domain's alias")
+        for row in await _rows(connection, SHARED_NAMES, {})
+    ]
+    for table in TABLES:
+        rows = (await _rows(connection, ORPHANS.format(table=table), {}))[0]["rows"]
+        if rows:
+            found.append(Finding("", "orphans", f"{rows} rows of {table} belong to no domain"))
+    return found
+
+
+async def _rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement.encode(), values)
+        return await cursor.fetchall()
+
+
+def _examples(rows: Sequence[dict[str, Any]]) -> str:
+    shown = ", ".join(f"{row['page']} ({row['figure']})" for row in rows)
+    return f"{shown}, ..." if rows[0]["many"] > len(rows) else shown

@@ -1,0 +1,313 @@
+"""Domains as their users register and change them. Nothing here touches a page: that is the lease holder's."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from crawler.core.cash import COINS, Pool
+from crawler.core.domain import Domain, Standing, Wishes
+from crawler.core.urls import Authority, Url
+from crawler.errors import BadInput
+from crawler.store.database import Connection, Database
+
+COLUMNS = """
+    d.id, d.authority, d.scheme, d.state, d.registered_at, d.seeds, d.weight, d.budget_per_day, d.delay_s,
+    d.parallelism, d.max_depth, d.max_pages, d.include, d.exclude, d.allow_private,
+    ARRAY(SELECT a.authority FROM domain_alias a WHERE a.domain_id = d.id) AS aliases
+"""
+INSERT = """
+    INSERT INTO domain (authority, scheme, registered_at, seeds, weight, budget_per_day, delay_s, parallelism,
+                        max_depth, max_pages, include, exclude, allow_private)
+    VALUES (%(authority)s, %(scheme)s, %(at)s, %(seeds)s, %(weight)s, %(budget_per_day)s, %(delay_s)s, %(parallelism)s,
+            %(max_depth)s, %(max_pages)s, %(include)s, %(exclude)s, %(allow_private)s)
+    RETURNING id
+"""
+UPDATE = """
+    UPDATE domain SET seeds = %(seeds)s, weight = %(weight)s, budget_per_day = %(budget_per_day)s,
+           delay_s = %(delay_s)s, parallelism = %(parallelism)s, max_depth = %(max_depth)s, max_pages = %(max_pages)s,
+           include = %(include)s, exclude = %(exclude)s, allow_private = %(allow_private)s
+     WHERE id = %(id)s
+"""
+STANDING = """
+    SELECT d.state = 'paused', CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END,
+           CASE WHEN s.leased_until > clock_timestamp() THEN s.leased_until END,
+           s.wake_at, s.resume_at, s.resume_reason, s.next_request_at, s.last_visit_at,
+           EXISTS (SELECT FROM address_slot a WHERE a.address = ANY(s.addresses) AND a.domain_id <> d.id
+                      AND a.held_until > clock_timestamp()),
+           d.budget_per_day - CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date
+                                   THEN s.spent_requests ELSE 0 END
+      FROM domain d JOIN domain_state s ON s.domain_id = d.id
+     WHERE d.id = %(domain_id)s
+"""
+# Tables without a foreign key: their rows go with the domain, here and nowhere else.
+OWNED = ("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A domain with what a list shows of it."""
+
+    domain: Domain
+    new: int
+    known: int
+    gone: int
+    wake_at: datetime | None
+    last_visit_at: datetime | None
+    holder: str | None
+
+
+async def register(
+    db: Database,
+    authority: Authority,
+    *,
+    scheme: str,
+    aliases: Collection[Authority] = (),
+    addresses: Collection[str] = (),
+    wishes: Wishes,
+    delay: timedelta = timedelta(0),
+    at: datetime,
+) -> Domain:
+    """Register a domain with a whole, closed economy: all coins dormant, the seeds in the inbox.
+
+    addresses: those its name leads to; every claim takes their slots.  delay: until its server may be asked again, in
+    real time from now, where it was asked for the registration.
+    Raises BadInput if the authority, or one of its other names, is registered already.
+    """
+    async with db.transaction() as connection:
+        await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # names are free or taken, no race
+        taken = await _one_by_name(connection, [authority, *aliases])
+        if taken is not None:
+            raise BadInput(f"{taken.authority} is registered already (recrawl domains show {taken.authority})")
+        values = _values(wishes) | {"authority": authority, "scheme": scheme, "at": at}
+        row = await (await connection.execute(INSERT, values)).fetchone()
+        assert row is not None
+        domain_id = row[0]
+        await connection.execute(
+            """INSERT INTO domain_state (domain_id, coins, dormant, wake_at, addresses, next_request_at)
+               VALUES (%s, %s, %s, %s, %s, clock_timestamp() + %s)""",
+            (domain_id, COINS, COINS, at, sorted(addresses), delay or None),
+        )
+        async with connection.cursor() as cursor:
+            await cursor.executemany(
+                "INSERT INTO pool (domain_id, pool) VALUES (%s, %s)", [(domain_id, p) for p in Pool]
+            )
+            await cursor.executemany(
+                "INSERT INTO domain_alias (authority, domain_id) VALUES (%s, %s)",
+                [(alias, domain_id) for alias in aliases if alias != authority],
+            )
+        root = f"{scheme}://{authority}/"
+        await _post(connection, domain_id, "seed", {"urls": list(dict.fromkeys([root, *wishes.seeds]))}, at=at)
+        domain = await _one_by_id(connection, domain_id)
+        assert domain is not None
+        return domain
+
+
+async def asked(db: Database, domain: Domain, *, delay: timedelta) -> None:
+    """Its server was asked just now, outside any lease: the next one begins no sooner than `delay` from now."""
+    async with db.transaction() as connection:
+        await connection.execute(
+            """UPDATE domain_state SET next_request_at = greatest(next_request_at, clock_timestamp() + %s)
+                WHERE domain_id = %s""",
+            (delay, domain.id),
+        )
+
+
+async def find(db: Database, authority: Authority) -> Domain | None:
+    """The domain of that name, or of which it is another name."""
+    async with db.transaction() as connection:
+        return await _one_by_name(connection, [authority])
+
+
+async def every(db: Database) -> list[Listed]:
+    """All domains by name, with counts of their pages."""
+    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(
+            f"""
+            SELECT {COLUMNS}, s.wake_at, s.last_visit_at,
+                   CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END AS holder,
+                   coalesce(n.new, 0) AS new, coalesce(n.known, 0) AS known, coalesce(n.gone, 0) AS gone
+              FROM domain d
+              JOIN domain_state s ON s.domain_id = d.id
+              LEFT JOIN (SELECT domain_id, count(*) FILTER (WHERE state = 'new') AS new,
+                                count(*) FILTER (WHERE state = 'known') AS known,
+                                count(*) FILTER (WHERE state IN ('gone', 'moved')) AS gone
+                           FROM frontier GROUP BY domain_id) n ON n.domain_id = d.id
+             ORDER BY d.authority"""  # noqa: S608  only our own column list is put in
+        )
+        return [
+            Listed(
+                domain=domain_from(row),
+                new=row["new"],
+                known=row["known"],
+                gone=row["gone"],
+                wake_at=row["wake_at"],
+                last_visit_at=row["last_visit_at"],
+                holder=row["holder"],
+            )
+            for row in await cursor.fetchall()
+        ]
+
+
+async def change(db: Database, domain: Domain, wishes: Wishes, *, at: datetime) -> Domain:
+    """Change a domain's settings. New seeds go to the inbox.
+
+    Where the scope became different, every page is read again in full: unchanged pages hide links that were out of
+    scope when they were last read.
+    """
+    async with db.transaction() as connection:
+        await connection.execute(UPDATE, _values(wishes) | {"id": domain.id})
+        new_seeds = [seed for seed in wishes.seeds if seed not in domain.wishes.seeds]
+        if new_seeds:
+            await _post(connection, domain.id, "seed", {"urls": new_seeds}, at=at)
+        before = domain.wishes
+        if (before.include, before.exclude, before.max_depth) != (wishes.include, wishes.exclude, wishes.max_depth):
+            await _post(connection, domain.id, "refresh", {"prefix": domain.root, "full": True}, at=at)
+        return replace(domain, wishes=wishes)
+
+
+async def set_paused(db: Database, domain: Domain, *, paused: bool) -> None:
+    """Stop claiming a domain, or begin again. A lease that is held ends by itself."""
+    async with db.transaction() as connection:
+        await connection.execute(
+            "UPDATE domain SET state = %s WHERE id = %s", ("paused" if paused else "active", domain.id)
+        )
+
+
+async def remove(db: Database, domain: Domain) -> None:
+    """Forget a domain and everything about it. A holder's next record finds no lease and writes nothing.
+
+    Its places in the feed stay empty: a position that was given out never means something else later.
+    """
+    async with db.transaction() as connection:
+        await connection.execute("SELECT FROM domain_state WHERE domain_id = %s FOR UPDATE", (domain.id,))
+        for table in OWNED:
+            await connection.execute(f"DELETE FROM {table} WHERE domain_id = %s", (domain.id,))  # noqa: S608  our names
+        await connection.execute("DELETE FROM domain WHERE id = %s", (domain.id,))
+
+
+async def seed(db: Database, domain: Domain, urls: Sequence[Url], *, at: datetime) -> None:
+    """Leave URLs for the holder to admit."""
+    async with db.transaction() as connection:
+        await _post(connection, domain.id, "seed", {"urls": list(urls)}, at=at)
+
+
+async def refresh(db: Database, domain: Domain, *, prefix: Url, at: datetime) -> None:
+    """Ask that every page whose URL begins so becomes due at once: one inbox row, however many pages.
+
+    The same wish twice is one wish: overlapping triggers collapse while the first is still in the inbox.
+    """
+    async with db.transaction() as connection:
+        await connection.execute(
+            """INSERT INTO inbox (domain_id, kind, payload, arrived_at)
+               SELECT %(id)s, 'refresh', %(payload)s, %(at)s
+                WHERE NOT EXISTS (SELECT FROM inbox WHERE domain_id = %(id)s AND kind = 'refresh'
+                                     AND payload = %(payload)s)""",
+            {"id": domain.id, "payload": Jsonb({"prefix": prefix, "full": False}), "at": at},
+        )
+
+
+async def standing(db: Database, domain: Domain, *, at: datetime) -> Standing:
+    """Why the domain can or cannot be claimed now. Raises BadInput if it was removed meanwhile."""
+    async with db.transaction() as connection:
+        cursor = await connection.execute(STANDING, {"domain_id": domain.id, "at": at})
+        row = await cursor.fetchone()
+        if row is None:
+            raise BadInput(f"{domain.authority} is not registered any more")
+        return Standing(*row)
+
+
+async def expire_leases(db: Database, *, holder_prefix: str) -> int:
+    """Free the domains held by workers that are known to be dead, without waiting for their leases to run out.
+
+    Gives how many. The delay after what such a worker may have sent last still holds, for the domain and its
+    addresses; what it had not recorded is looked at again.
+    """
+    async with db.transaction() as connection:
+        cursor = await connection.execute(
+            """UPDATE domain_state
+                  SET lease_token = NULL, leased_until = NULL, holder = NULL,
+                      next_request_at = greatest(next_request_at, least(leased_until, clock_timestamp())
+                                                                  + delay_s * interval '1 second')
+                WHERE starts_with(holder, %s) RETURNING domain_id""",
+            (holder_prefix,),
+        )
+        freed = [row[0] for row in await cursor.fetchall()]
+        await connection.execute(
+            """WITH own AS (SELECT address, domain_id FROM address_slot WHERE domain_id = ANY(%s)
+                             ORDER BY address FOR UPDATE)
+               UPDATE address_slot a SET held_until = least(a.held_until, s.next_request_at)
+                 FROM own JOIN domain_state s ON s.domain_id = own.domain_id
+                WHERE a.address = own.address""",
+            (freed,),
+        )
+        return len(freed)
+
+
+def domain_from(row: dict[str, Any]) -> Domain:
+    """A row with COLUMNS as a Domain."""
+    return Domain(
+        id=row["id"],
+        authority=Authority(row["authority"]),
+        scheme=row["scheme"],
+        aliases=frozenset(map(Authority, row["aliases"])),
+        paused=row["state"] == "paused",
+        registered_at=row["registered_at"],
+        wishes=Wishes(
+            seeds=tuple(map(Url, row["seeds"])),
+            weight=row["weight"],
+            budget_per_day=row["budget_per_day"],
+            delay=None if row["delay_s"] is None else timedelta(seconds=row["delay_s"]),
+            parallelism=row["parallelism"],
+            max_depth=row["max_depth"],
+            max_pages=row["max_pages"],
+            include=tuple(row["include"]),
+            exclude=tuple(row["exclude"]),
+            allow_private=row["allow_private"],
+        ),
+    )
+
+
+def _values(wishes: Wishes) -> dict[str, Any]:
+    return {
+        "seeds": list(wishes.seeds),
+        "weight": wishes.weight,
+        "budget_per_day": wishes.budget_per_day,
+        "delay_s": None if wishes.delay is None else wishes.delay.total_seconds(),
+        "parallelism": wishes.parallelism,
+        "max_depth": wishes.max_depth,
+        "max_pages": wishes.max_pages,
+        "include": list(wishes.include),
+        "exclude": list(wishes.exclude),
+        "allow_private": wishes.allow_private,
+    }
+
+
+async def _post(connection: Connection, domain_id: int, kind: str, payload: dict[str, Any], *, at: datetime) -> None:
+    await connection.execute(
+        "INSERT INTO inbox (domain_id, kind, payload, arrived_at) VALUES (%s, %s, %s, %s)",
+        (domain_id, kind, Jsonb(payload), at),
+    )
+
+
+async def _one_by_id(connection: Connection, domain_id: int) -> Domain | None:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(f"SELECT {COLUMNS} FROM domain d WHERE d.id = %s", (domain_id,))  # noqa: S608  our list
+        row = await cursor.fetchone()
+        return domain_from(row) if row else None
+
+
+async def _one_by_name(connection: Connection, names: Sequence[str]) -> Domain | None:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(
+            f"""SELECT {COLUMNS} FROM domain d
+                 WHERE d.authority = ANY(%(names)s)
+                    OR d.id IN (SELECT a.domain_id FROM domain_alias a WHERE a.authority = ANY(%(names)s))
+                 ORDER BY d.id LIMIT 1""",  # noqa: S608  only our own column list is put in
+            {"names": list(names)},
+        )
+        row = await cursor.fetchone()
+        return domain_from(row) if row else None

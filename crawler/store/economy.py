@@ -1,0 +1,279 @@
+"""The domain's books while a batch is recorded: who stands where, who takes part, and what everybody is paid."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from crawler.core.cash import Economy, Pool, Purse, history_after, rank_of, settle
+from crawler.core.urls import PageKey
+from crawler.core.visit import LOOK_AGAIN_REFUSED, State, Visit
+from crawler.store.database import Connection
+
+MOST_MOVES = 5  # of a page that moved on and on; coins for a longer chain go to the reserve
+IN = frozenset({State.NEW, State.KNOWN})  # who takes part: exactly the pages that have a row in cash
+
+DOMAIN = """
+    SELECT reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, tracked FROM domain_state
+     WHERE domain_id = %s
+"""
+POOLS = "SELECT pool, pages, dividend FROM pool WHERE domain_id = %s ORDER BY pool"
+STANDS = "SELECT key, state, depth FROM frontier WHERE domain_id = %s AND key = ANY(%s)"
+MOVES = "SELECT key, moved_to FROM page WHERE domain_id = %s AND key = ANY(%s) AND moved_to IS NOT NULL"
+PURSES = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
+
+WRITE_DOMAIN = """
+    UPDATE domain_state SET reserve = %(reserve)s, dormant = %(dormant)s, clock = %(clock)s,
+           newcomers_cash = %(newcomers_cash)s, newcomers_clock = %(newcomers_clock)s,
+           tracked = %(tracked)s
+     WHERE domain_id = %(domain_id)s
+"""
+WRITE_POOLS = """
+    UPDATE pool p SET pages = x.pages, dividend = x.dividend
+      FROM unnest(%(pool)s::smallint[], %(pages)s::bigint[], %(dividend)s::bigint[]) AS x(pool, pages, dividend)
+     WHERE p.domain_id = %(domain_id)s AND p.pool = x.pool
+       AND (p.pages, p.dividend) IS DISTINCT FROM (x.pages, x.dividend)
+"""
+WRITE_PURSES = """
+    INSERT INTO cash (domain_id, key, pool, net, history, clock)
+    SELECT %(domain_id)s, * FROM unnest(%(key)s::bytea[], %(pool)s::smallint[], %(net)s::bigint[],
+                                        %(history)s::float8[], %(clock)s::float8[])
+    ON CONFLICT (domain_id, key) DO UPDATE
+       SET pool = excluded.pool, net = excluded.net, history = excluded.history, clock = excluded.clock
+"""
+# One update for each page that is paid, however many links pay it. A new page's rank follows its cash.
+PAY = """
+    WITH paid AS (
+        UPDATE cash c SET net = c.net + x.coins
+          FROM unnest(%(key)s::bytea[], %(coins)s::bigint[]) AS x(key, coins)
+         WHERE c.domain_id = %(domain_id)s AND c.key = x.key
+     RETURNING c.key, c.pool, c.net)
+    SELECT paid.key, paid.pool, paid.net FROM paid WHERE paid.pool IN (0, 2)
+"""
+RANK = """
+    UPDATE frontier f SET rank = x.rank
+      FROM unnest(%(key)s::bytea[], %(rank)s::smallint[]) AS x(key, rank)
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state = 'new' AND f.rank <> x.rank
+"""
+LEAVE = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%s)"
+
+
+@dataclass(slots=True)
+class Stand:
+    """Where a page stands in the frontier while a batch is settled."""
+
+    state: State
+    depth: int
+    found_at: datetime | None = None  # for one that this batch made known
+    is_nearer: bool = False
+
+    @property
+    def is_out(self) -> bool:
+        return self.state not in IN
+
+    @property
+    def due_at(self) -> datetime | None:
+        if self.state is State.NEW or self.found_at is None:
+            return None
+        return self.found_at + LOOK_AGAIN_REFUSED
+
+    def reach(self, depth: int) -> None:
+        """A link was found at this depth; the nearest one counts."""
+        if depth < self.depth:
+            self.depth = depth
+            self.is_nearer = self.found_at is None
+
+
+@dataclass(slots=True)
+class Books:
+    """All of a domain's economy that one batch touches."""
+
+    economy: Economy
+    stands: dict[PageKey, Stand]
+    moved_to: dict[PageKey, PageKey]
+    tracked: int = 0  # pages that are known at all, whatever became of them
+    left: set[PageKey] = field(default_factory=set)
+
+    def admit(self, key: PageKey, *, depth: int) -> Stand:
+        """A page that was never heard of begins with its endowment; the share of the link that told of it follows."""
+        self.economy.admit(key, Pool.NEW)
+        self.tracked += 1
+        stand = self.stands[key] = Stand(state=State.NEW, depth=depth)
+        return stand
+
+    def keep_out(self, key: PageKey, *, depth: int) -> Stand:
+        """A page that we may not fetch is known, and outside the economy."""
+        self.tracked += 1
+        stand = self.stands[key] = Stand(state=State.REFUSED, depth=depth)
+        return stand
+
+    def settle(self, visit: Visit) -> None:
+        """Take the visited page's cash and pass it on, and let the page change its standing."""
+        key = visit.target.key
+        stand = self.stands[key]
+        before, stand.state = stand.state, visit.state
+        if before not in IN:
+            if stand.state not in IN:
+                return
+            self.economy.admit(key, Pool.KNOWN if stand.state is State.KNOWN else Pool.NEW)
+            self.left.discard(key)
+        elif stand.state not in IN:
+            self._leave(key, heir=visit.moved_to.key if visit.moved_to else None)
+            return
+        if visit.gives is not None:
+            self._give(visit, first=before is State.NEW)
+        if stand.state is State.KNOWN:
+            self.economy.change_pool(key, Pool.KNOWN)
+
+    def _give(self, visit: Visit, *, first: bool) -> None:
+        """Subtract what was read at the claim: links may have paid in since."""
+        cash = min(visit.target.cash, self.economy.cash_of(visit.target.key))
+        self.economy.take(visit.target.key, cash, first=first)
+        done = settle(cash, visit.gives or ())
+        self.economy.reserve += done.to_reserve
+        for link, coins in done.shares.items():
+            self.pay(link, coins)
+
+    def pay(self, key: PageKey, coins: int) -> None:
+        """Pay a page, or whom it moved to, or the reserve."""
+        for _ in range(MOST_MOVES):
+            stand = self.stands.get(key)
+            if stand is None:
+                break
+            if stand.state in IN:
+                self.economy.pay(key, coins)
+                return
+            onward = self.moved_to.get(key)
+            if onward is None:
+                break
+            key = onward
+        self.economy.reserve += coins
+
+    def _leave(self, key: PageKey, *, heir: PageKey | None) -> None:
+        """A page that moved carries its cash and its history, both brought to the same clock; else its coins return."""
+        economy = self.economy
+        purse = economy.purses[key]
+        coins = economy.leave(key)
+        self.left.add(key)
+        if heir is None:
+            return
+        self.moved_to[key] = heir
+        economy.reserve -= coins
+        self.pay(heir, coins)
+        inherits = economy.purses.get(heir)
+        if inherits is not None:
+            now = economy.clock
+            inherits.history = sum(
+                history_after(p.history, 0.0, clock_before=p.clock, clock_now=now, window=economy.window)
+                for p in (purse, inherits)
+            )
+            inherits.clock = now
+
+    def rank_of(self, key: PageKey) -> int:
+        return rank_of(self.economy.cash_of(key)) if key in self.economy.purses else 0
+
+
+async def load_books(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> Books:
+    """Read what the visits will touch: the domain's own numbers, who stands where, and the purses to be opened."""
+    row = await (await connection.execute(DOMAIN, (domain_id,))).fetchone()
+    assert row is not None  # the lease was just found in it
+    reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, tracked = row
+    pools = await (await connection.execute(POOLS, (domain_id,))).fetchall()
+    economy = Economy(
+        reserve=reserve,
+        dormant=dormant,
+        clock=clock,
+        coins=coins,
+        newcomers_cash=newcomers_cash,
+        newcomers_clock=newcomers_clock,
+        pages=[row[1] for row in pools],
+        dividend=[row[2] for row in pools],
+    )
+    opened = {visit.target.key for visit in visits}
+    heirs = {visit.moved_to.key for visit in visits if visit.moved_to}
+    met = opened | heirs
+    for visit in visits:
+        met.update(link.key for link in visit.links or ())
+        met.update(visit.gives or ())
+    stands, moved_to = await _stands(connection, domain_id, met)
+    books = Books(economy=economy, stands=stands, moved_to=moved_to, tracked=tracked)
+    cursor = await connection.execute(PURSES, (domain_id, list(opened | heirs)), binary=True)
+    for key, pool, net, history, then in await cursor.fetchall():
+        economy.purses[PageKey(key)] = Purse(pool=Pool(pool), net=net, history=history, clock=then)
+    return books
+
+
+async def _stands(
+    connection: Connection, domain_id: int, keys: set[PageKey]
+) -> tuple[dict[PageKey, Stand], dict[PageKey, PageKey]]:
+    """Where the pages stand, and where those that moved went, link by link."""
+    stands: dict[PageKey, Stand] = {}
+    moved_to: dict[PageKey, PageKey] = {}
+    wanted = list(keys)
+    for _ in range(MOST_MOVES):
+        cursor = await connection.execute(STANDS, (domain_id, wanted), binary=True)
+        found = {PageKey(key): Stand(State(state), depth) for key, state, depth in await cursor.fetchall()}
+        stands |= found
+        moved = [key for key, stand in found.items() if stand.state is State.MOVED]
+        if not moved:
+            break
+        cursor = await connection.execute(MOVES, (domain_id, moved), binary=True)
+        onward = {PageKey(key): PageKey(to) for key, to in await cursor.fetchall()}
+        moved_to |= onward
+        wanted = [to for to in onward.values() if to not in stands]
+        if not wanted:
+            break
+    return stands, moved_to
+
+
+async def write_books(connection: Connection, domain_id: int, books: Books) -> None:
+    """Write back what changed. Links that paid into unopened purses come as one update each."""
+    economy = books.economy
+    if books.left:
+        await connection.execute(LEAVE, (domain_id, list(books.left)))
+    purses = economy.purses
+    if purses:
+        await connection.execute(
+            WRITE_PURSES,
+            {
+                "domain_id": domain_id,
+                "key": list(purses),
+                "pool": [purse.pool.value for purse in purses.values()],
+                "net": [purse.net for purse in purses.values()],
+                "history": [purse.history for purse in purses.values()],
+                "clock": [purse.clock for purse in purses.values()],
+            },
+            binary=True,
+        )
+    await connection.execute(
+        WRITE_DOMAIN,
+        {
+            "domain_id": domain_id,
+            "reserve": economy.reserve,
+            "dormant": economy.dormant,
+            "clock": economy.clock,
+            "newcomers_cash": economy.newcomers_cash,
+            "newcomers_clock": economy.newcomers_clock,
+            "tracked": books.tracked,
+        },
+    )
+    await connection.execute(
+        WRITE_POOLS,
+        {
+            "domain_id": domain_id,
+            "pool": [pool.value for pool in Pool],
+            "pages": economy.pages,
+            "dividend": economy.dividend,
+        },
+    )
+    if economy.deltas:
+        await _pay(connection, domain_id, economy)
+
+
+async def _pay(connection: Connection, domain_id: int, economy: Economy) -> None:
+    deltas = economy.deltas
+    cursor = await connection.execute(
+        PAY, {"domain_id": domain_id, "key": list(deltas), "coins": list(deltas.values())}, binary=True
+    )
+    ranks = {key: rank_of(net + economy.dividend[pool]) for key, pool, net in await cursor.fetchall()}
+    if ranks:
+        await connection.execute(RANK, {"domain_id": domain_id, "key": list(ranks), "rank": list(ranks.values())})

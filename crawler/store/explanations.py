@@ -1,0 +1,193 @@
+"""All that the store knows about one URL, tracked or not."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from crawler.core.belief import Belief
+from crawler.core.change import Change, Rung
+from crawler.core.domain import Domain
+from crawler.core.urls import Url, key_of
+from crawler.core.visit import State
+from crawler.store.database import Connection, Database
+from crawler.store.reports import FRESHNESS, IMPORTANCE
+
+VISITS_SHOWN = 10
+LINKS_SHOWN = 10
+
+PAGE = f"""
+    SELECT p.url, f.state, f.due_at, f.depth, f.rank, {IMPORTANCE} AS importance, {FRESHNESS} AS freshness,
+           c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
+           p.belief_a, p.belief_b, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
+           p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.received_bytes,
+           (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.moved_to) AS moved_to,
+           (SELECT n.title FROM snapshot n
+             WHERE n.domain_id = %(domain_id)s AND n.key = p.key AND n.number = p.version) AS title,
+           (SELECT octet_length(l.targets) / 16 FROM page_links l
+             WHERE l.domain_id = %(domain_id)s AND l.key = p.key) AS outlinks,
+           CASE WHEN f.state = 'new' THEN
+               (SELECT count(*) FROM frontier b
+                 WHERE b.domain_id = %(domain_id)s AND b.state = 'new' AND (b.rank, f.key) > (f.rank, b.key)) END
+               AS ahead
+      FROM page p
+      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
+      JOIN domain_state s ON s.domain_id = %(domain_id)s
+      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
+      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+     WHERE p.domain_id = %(domain_id)s AND p.key = %(key)s
+"""  # noqa: S608  only our own expressions are put in
+VISITS = """
+    SELECT at, answer, status, reason, change, rung, distance_bits, conditional, received_bytes, saved_bytes,
+           elapsed_ms, cash, expected, due_at
+      FROM visit WHERE domain_id = %(domain_id)s AND key = %(key)s ORDER BY at DESC LIMIT %(most)s
+"""
+# A scan of all links of the domain: only people ask this. Keys are 16 bytes, so another place is another key.
+LINKERS = f"""
+    SELECT p.url, f.depth, f.state, octet_length(l.targets) / 16 AS outlinks, {IMPORTANCE} AS importance,
+           count(*) OVER () AS many, min(f.depth) OVER () AS nearest
+      FROM page_links l
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = l.key
+      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = l.key
+      JOIN domain_state s ON s.domain_id = %(domain_id)s
+      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = l.key
+      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+     WHERE l.domain_id = %(domain_id)s AND position(%(key)s IN l.targets) %% 16 = 1
+     ORDER BY {IMPORTANCE} / greatest(octet_length(l.targets) / 16, 1) DESC NULLS LAST, p.url LIMIT %(most)s
+"""  # noqa: S608  the same
+DOMAIN = """
+    SELECT greatest(%(at)s::timestamptz, s.last_visit_at) AS at, r.body AS robots, r.outcome AS robots_outcome,
+           (SELECT sum(n.pages) FROM pool n WHERE n.domain_id = %(domain_id)s)::bigint AS members
+      FROM domain_state s LEFT JOIN robots r ON r.domain_id = s.domain_id
+     WHERE s.domain_id = %(domain_id)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """A tracked page.
+
+    cash, history, clocks, circulating: coins; cash, history and clock are None outside the economy.
+    outlinks: None if never read.  ahead: of a new page, how many new pages come before it.
+    """
+
+    url: Url
+    state: State
+    due_at: datetime | None
+    depth: int
+    rank: int
+    importance: float | None
+    freshness: float | None
+    cash: int | None
+    history: float | None
+    clock: float | None
+    circulating: int
+    domain_clock: float
+    belief: Belief
+    etag: str | None
+    last_modified: str | None
+    status: int | None
+    reason: str
+    failures: int
+    visits: int
+    changes: int
+    first_seen_at: datetime
+    last_look_at: datetime | None
+    last_good_at: datetime | None
+    last_change_at: datetime | None
+    version: int
+    received_bytes: int
+    moved_to: Url | None
+    title: str | None
+    outlinks: int | None
+    ahead: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One of the last visits. cash: coins that it settled.  expected: the chance that was given for a change."""
+
+    at: datetime
+    answer: str
+    status: int | None
+    reason: str
+    change: Change
+    rung: Rung
+    distance_bits: int | None
+    conditional: bool
+    received_bytes: int
+    saved_bytes: int
+    elapsed_ms: int
+    cash: int
+    expected: float | None
+    due_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Linker:
+    """A page that links here: it passes its share of importance / outlinks on, less what the reserve takes."""
+
+    url: Url
+    depth: int
+    state: State
+    outlinks: int
+    importance: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What is known of a URL within its domain.
+
+    page: None for one that is not tracked.  links, linkers: how many pages link here, and those that pay it most.
+    nearest: the least depth of a page that links here.  members: pages in the domain's economy.
+    """
+
+    at: datetime
+    page: PageFacts | None
+    visits: tuple[Look, ...]
+    links: int
+    nearest: int | None
+    linkers: tuple[Linker, ...]
+    robots: bytes | None
+    robots_outcome: str | None
+    members: int
+
+
+async def explain(db: Database, domain: Domain, url: Url, *, at: datetime) -> Explanation:
+    """Everything about a URL of the domain, under the name that the domain gives it."""
+    values = {"domain_id": domain.id, "key": key_of(url), "at": at, "most": LINKS_SHOWN}
+    async with db.transaction() as connection:
+        standing = (await _rows(connection, DOMAIN, values))[0]
+        pages = await _rows(connection, PAGE, values)
+        visits = await _rows(connection, VISITS, values | {"most": VISITS_SHOWN})
+        linkers = await _rows(connection, LINKERS, values)
+    return Explanation(
+        at=standing["at"],
+        page=_page(pages[0]) if pages else None,
+        visits=tuple(_look(row) for row in visits),
+        links=linkers[0]["many"] if linkers else 0,
+        nearest=linkers[0]["nearest"] if linkers else None,
+        linkers=tuple(
+            Linker(Url(row["url"]), row["depth"], State(row["state"]), row["outlinks"], row["importance"])
+            for row in linkers
+        ),
+        robots=standing["robots"],
+        robots_outcome=standing["robots_outcome"],
+        members=standing["members"] or 0,
+    )
+
+
+def _page(row: dict[str, Any]) -> PageFacts:
+    belief = Belief(row.pop("belief_a"), row.pop("belief_b"))
+    return PageFacts(**row | {"state": State(row["state"]), "belief": belief})
+
+
+def _look(row: dict[str, Any]) -> Look:
+    return Look(**row | {"change": Change(row["change"]), "rung": Rung(row["rung"])})
+
+
+async def _rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement.encode(), values)
+        return await cursor.fetchall()

@@ -1,0 +1,54 @@
+"""When each page was looked at, and what that took: for whoever knows the truth and wants to compare."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+
+from crawler.core.domain import Domain
+from crawler.core.urls import Url
+from crawler.store.database import Database
+
+# Looks that told what the page is: good answers, and those by which it was found gone or moved.
+LOOKS = """
+    SELECT p.url, v.at, v.change FROM visit v JOIN page p ON p.domain_id = v.domain_id AND p.key = v.key
+     WHERE v.domain_id = %s AND v.change <> 'unknown' ORDER BY v.at
+"""
+COSTS = """
+    SELECT coalesce(sum(requests), 0)::bigint, coalesce(sum(received_bytes::bigint), 0)::bigint,
+           coalesce(sum(saved_bytes::bigint), 0)::bigint
+      FROM visit WHERE domain_id = %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One good look."""
+
+    at: datetime
+    changed: bool  # as the verdict was
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a domain's looks took, robots.txt not among them."""
+
+    requests: int
+    received_bytes: int
+    saved_bytes: int
+
+
+async def looks_by_url(db: Database, domain: Domain) -> dict[Url, list[Look]]:
+    """The good looks at each page, in order."""
+    found: defaultdict[Url, list[Look]] = defaultdict(list)
+    async with db.transaction() as connection:
+        async for url, at, change in await connection.execute(LOOKS, (domain.id,)):
+            found[Url(url)].append(Look(at, changed=change == "changed"))
+    return dict(found)
+
+
+async def costs(db: Database, domain: Domain) -> Costs:
+    """What all looks at the domain have taken so far."""
+    async with db.transaction() as connection:
+        row = await (await connection.execute(COSTS, (domain.id,))).fetchone()
+        assert row is not None
+        return Costs(*row)

@@ -1,0 +1,239 @@
+"""What a user wants to know: how fresh the copy is, what that costs, which pages matter, and what would be done next.
+
+Importance and freshness are computed where the pages are, by the functions of the second migration.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from crawler.core.change import Change
+from crawler.core.domain import Domain
+from crawler.core.urls import Url
+from crawler.core.visit import State
+from crawler.store.database import Connection, Database
+
+# Of a page, with the aliases of PAGES below. Knowledge cannot be older than the domain's newest look.
+IMPORTANCE = """
+    page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
+                    (SELECT sum(n.pages) FROM pool n WHERE n.domain_id = %(domain_id)s)::float8)
+"""
+FRESHNESS = """
+    CASE WHEN f.state = 'known' AND p.version > 0
+         THEN page_freshness(p.belief_a, p.belief_b,
+                             greatest(%(at)s::timestamptz, s.last_visit_at) - p.last_good_at) END
+"""
+PAGES = f"""
+    SELECT p.key, p.url, f.state, {IMPORTANCE} AS importance, {FRESHNESS} AS freshness, p.last_look_at, p.version,
+           p.belief_a / p.belief_b AS rate_per_day, f.due_at, p.status, p.reason
+      FROM page p
+      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
+      JOIN domain_state s ON s.domain_id = %(domain_id)s
+      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
+      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+     WHERE p.domain_id = %(domain_id)s
+"""  # noqa: S608  only our own expressions are put in
+TOP = f"SELECT * FROM ({PAGES}) p ORDER BY importance DESC NULLS LAST, url LIMIT %(top)s"  # noqa: S608  the same
+STANDING = f"""
+    SELECT count(*) FILTER (WHERE state = 'new') AS new,
+           count(*) FILTER (WHERE state = 'known') AS known,
+           count(*) FILTER (WHERE state = 'gone') AS gone,
+           count(*) FILTER (WHERE state = 'moved') AS moved,
+           count(*) FILTER (WHERE state = 'refused') AS refused,
+           sum(importance * freshness) / nullif(sum(importance) FILTER (WHERE freshness IS NOT NULL), 0) AS freshness,
+           avg(freshness) AS freshness_plain,
+           min(last_look_at) FILTER (WHERE freshness IS NOT NULL) AS oldest_look_at
+      FROM ({PAGES}) p
+"""  # noqa: S608  the same
+# The visits of a domain are one range of each partition's key.
+WINDOW = """
+    SELECT change, count(*) FILTER (WHERE requests > 0) AS looks,
+           count(*) FILTER (WHERE change = 'unknown' AND requests > 0) AS failures,
+           coalesce(sum(requests), 0) AS requests,
+           coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
+           coalesce(sum(saved_bytes::bigint), 0)::bigint AS saved_bytes
+      FROM visit
+     WHERE domain_id = %(domain_id)s AND at > %(since)s AND at <= %(until)s
+     GROUP BY change
+"""
+STATE = """
+    SELECT d.authority, d.state = 'paused' AS paused, d.budget_per_day, s.last_visit_at, s.wake_at AS next_due_at,
+           greatest(%(at)s::timestamptz, s.last_visit_at) AS at,
+           CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_at END AS hold_until,
+           CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_reason ELSE '' END
+               AS hold_reason,
+           CASE WHEN s.budget_day = (greatest(%(at)s::timestamptz, s.last_visit_at) AT TIME ZONE 'UTC')::date
+                THEN s.spent_requests ELSE 0 END AS spent_today,
+           CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END AS holder
+      FROM domain d JOIN domain_state s ON s.domain_id = d.id
+     WHERE d.id = %(domain_id)s
+"""
+DUE = """
+    SELECT count(*) FILTER (WHERE f.state = 'new') AS new,
+           count(*) FILTER (WHERE f.state <> 'new') AS due,
+           count(*) FILTER (WHERE f.state <> 'new' AND coalesce(p.etag, p.last_modified) IS NOT NULL
+                                  AND p.version > 0) AS conditional,
+           coalesce(sum(p.received_bytes::bigint) FILTER (WHERE f.state <> 'new'), 0)::bigint AS known_bytes,
+           (SELECT coalesce(avg(received_bytes), 0) FROM page
+             WHERE domain_id = %(domain_id)s AND version > 0)::float8 AS mean_bytes,
+           (SELECT count(*) FROM inbox WHERE domain_id = %(domain_id)s) AS wishes
+      FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
+     WHERE f.domain_id = %(domain_id)s AND (f.state = 'new' OR f.due_at <= %(at)s)
+"""
+HOLDERS = "SELECT DISTINCT holder FROM domain_state WHERE leased_until > clock_timestamp() AND holder IS NOT NULL"
+BENEATH = """
+    SELECT count(*) AS pages
+      FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
+     WHERE p.domain_id = %(domain_id)s AND starts_with(p.url, %(prefix)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PageLine:
+    """One page of a list. importance: the domain's mean is 1; None outside the economy."""
+
+    url: Url
+    state: State
+    importance: float | None
+    freshness: float | None
+    last_look_at: datetime | None
+    version: int
+    rate_per_day: float
+    due_at: datetime | None
+    status: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DomainReport:
+    """How one domain stands at an instant, and what it took within a window before it.
+
+    freshness: expected share of the known pages that are as they were when last seen, weighted by importance;
+    freshness_plain: with every page counted alike. None without known pages.
+    looks, changes, failures, requests, bytes: of the window; robots.txt is not among them.
+    """
+
+    domain: str
+    at: datetime
+    paused: bool
+    new: int
+    known: int
+    gone: int
+    moved: int
+    refused: int
+    freshness: float | None
+    freshness_plain: float | None
+    oldest_look_at: datetime | None
+    last_visit_at: datetime | None
+    next_due_at: datetime | None
+    window: timedelta
+    looks: int
+    changes: Mapping[Change, int]
+    failures: int
+    requests: int
+    received_bytes: int
+    saved_bytes: int
+    budget_per_day: int | None
+    spent_today: int
+    hold_until: datetime | None
+    hold_reason: str
+    holder: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What could be done for a domain at an instant.
+
+    conditional: of `due`, those that a 304 may spare the body.  known_bytes: the due pages' bodies at their last good
+    looks.  mean_bytes: of the domain's pages.  wishes: rows in the inbox; what they add is not counted here.
+    """
+
+    new: int
+    due: int
+    conditional: int
+    known_bytes: int
+    mean_bytes: float
+    wishes: int
+
+
+async def pages(db: Database, domain: Domain, *, top: int, at: datetime) -> list[PageLine]:
+    """The domain's most important pages, those outside the economy last."""
+    async with db.transaction() as connection:
+        rows = await _rows(connection, TOP, {"domain_id": domain.id, "at": at, "top": top})
+    return [
+        PageLine(
+            url=Url(row["url"]),
+            state=State(row["state"]),
+            importance=row["importance"],
+            freshness=row["freshness"],
+            last_look_at=row["last_look_at"],
+            version=row["version"],
+            rate_per_day=row["rate_per_day"],
+            due_at=row["due_at"],
+            status=row["status"],
+            reason=row["reason"],
+        )
+        for row in rows
+    ]
+
+
+async def report(db: Database, domain: Domain, *, at: datetime, window: timedelta) -> DomainReport | None:
+    """How the domain stands; None if it was removed meanwhile.
+
+    An instant before the domain's newest look counts as that look's: what is known now was not known then.
+    """
+    async with db.transaction() as connection:
+        states = await _rows(connection, STATE, {"domain_id": domain.id, "at": at})
+        if not states:
+            return None
+        state = states[0]
+        standing = (await _rows(connection, STANDING, {"domain_id": domain.id, "at": at}))[0]
+        span = {"domain_id": domain.id, "since": state["at"] - window, "until": state["at"]}
+        visits = await _rows(connection, WINDOW, span)
+    return DomainReport(
+        domain=state.pop("authority"),
+        **state,
+        **standing,
+        window=window,
+        changes={
+            Change(row["change"]): row["looks"]
+            for row in visits
+            if row["change"] not in {"same", "cosmetic", "unknown"}
+        },
+        looks=_sum(visits, "looks"),
+        failures=_sum(visits, "failures"),
+        requests=_sum(visits, "requests"),
+        received_bytes=_sum(visits, "received_bytes"),
+        saved_bytes=_sum(visits, "saved_bytes"),
+    )
+
+
+def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> int:
+    return sum(int(row[name]) for row in rows)
+
+
+async def workload(db: Database, domain: Domain, *, at: datetime) -> Workload:
+    """What could be fetched for the domain at this instant."""
+    async with db.transaction() as connection:
+        return Workload(**(await _rows(connection, DUE, {"domain_id": domain.id, "at": at}))[0])
+
+
+async def holders(db: Database) -> set[str]:
+    """Who holds a lease now, by the names they gave themselves."""
+    async with db.transaction() as connection:
+        return {row["holder"] for row in await _rows(connection, HOLDERS, {})}
+
+
+async def pages_beneath(db: Database, domain: Domain, prefix: Url) -> int:
+    """How many of the domain's pages have URLs that begin so."""
+    async with db.transaction() as connection:
+        return int((await _rows(connection, BENEATH, {"domain_id": domain.id, "prefix": prefix}))[0]["pages"])
+
+
+async def _rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement.encode(), values)
+        return await cursor.fetchall()

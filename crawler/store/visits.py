@@ -1,0 +1,375 @@
+"""Recording: many visits in one transaction, with their pages, snapshots, links, cash, events and due times."""
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import Any
+
+from crawler.core.belief import PRIOR
+from crawler.core.change import Change
+from crawler.core.domain import Hold, Lease
+from crawler.core.visit import Link, State, Visit
+from crawler.errors import LeaseLost
+from crawler.store import content
+from crawler.store.database import Connection, Database
+from crawler.store.economy import Books, Stand, load_books, write_books
+from crawler.store.frontier import to_signed
+from crawler.store.leases import keep_slots, write_hold
+
+RENEW_AND_READ = """
+    UPDATE domain_state
+       SET leased_until = clock_timestamp() + %(term)s
+     WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- expiry only lets others take it
+ RETURNING next_event
+"""
+ADVANCE = """
+    UPDATE domain_state
+       SET last_visit_at = greatest(last_visit_at, %(at)s), next_event = %(next_event)s,
+           spent_bytes = spent_bytes + %(bytes)s, spent_requests = greatest(
+               spent_requests - CASE WHEN budget_day = %(refund_day)s::date THEN %(refund)s ELSE 0 END, 0),
+           refusals = CASE WHEN %(good)s THEN 0 ELSE refusals END
+     WHERE domain_id = %(domain_id)s
+"""
+NEW_PAGES = "COPY page (domain_id, key, url, first_seen_at, belief_a, belief_b, reason) FROM STDIN (FORMAT BINARY)"
+NEW_FRONTIER = "COPY frontier (domain_id, key, state, rank, depth, due_at) FROM STDIN (FORMAT BINARY)"
+VISITS = """
+    COPY visit (domain_id, key, at, answer, status, reason, change, rung, distance_bits, conditional, requests,
+                received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at) FROM STDIN (FORMAT BINARY)
+"""
+SNAPSHOTS = """
+    COPY snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
+                   main_digest, fingerprint, distance_bits) FROM STDIN (FORMAT BINARY)
+"""
+EVENTS = """
+    COPY event (domain_id, number, at, key, url, change, version, distance_bits) FROM STDIN (FORMAT BINARY)
+"""
+# What a look may leave as it was comes as null.
+PAGES = """
+    UPDATE page p
+       SET status = x.status, reason = x.reason, failures = x.failures, last_look_at = x.at, visits = p.visits + 1,
+           belief_a = x.belief_a, belief_b = x.belief_b,
+           moved_to = CASE WHEN x.good THEN x.moved_to ELSE p.moved_to END,
+           last_good_at = CASE WHEN x.good THEN x.at ELSE p.last_good_at END,
+           last_change_at = CASE WHEN x.changed THEN x.at ELSE p.last_change_at END,
+           changes = p.changes + x.changed::int,
+           etag = CASE WHEN x.renews THEN x.etag ELSE p.etag END,
+           last_modified = CASE WHEN x.renews THEN x.last_modified ELSE p.last_modified END,
+           received_bytes = coalesce(x.body_bytes, p.received_bytes),
+           version = coalesce(x.version, p.version),
+           body_digest = CASE WHEN x.rereads  -- what a change of scope had made us forget
+                              THEN (SELECT s.body_digest FROM snapshot s
+                                     WHERE s.domain_id = %(domain_id)s AND s.key = p.key AND s.number = p.version)
+                              ELSE coalesce(x.body_digest, p.body_digest) END,
+           text_digest = coalesce(x.text_digest, p.text_digest),
+           main_digest = coalesce(x.main_digest, p.main_digest),
+           shape_digest = coalesce(x.shape_digest, p.shape_digest),
+           fingerprint = CASE WHEN x.version IS NULL THEN p.fingerprint ELSE x.fingerprint END
+      FROM unnest(%(key)s::bytea[], %(at)s::timestamptz[], %(status)s::smallint[], %(reason)s::text[],
+                  %(failures)s::smallint[], %(belief_a)s::float8[], %(belief_b)s::float8[], %(moved_to)s::bytea[],
+                  %(good)s::bool[], %(changed)s::bool[], %(rereads)s::bool[], %(renews)s::bool[], %(etag)s::text[],
+                  %(last_modified)s::text[], %(body_bytes)s::int[], %(version)s::int[], %(body_digest)s::bytea[],
+                  %(text_digest)s::bytea[], %(main_digest)s::bytea[], %(shape_digest)s::bytea[],
+                  %(fingerprint)s::bigint[])
+        AS x(key, at, status, reason, failures, belief_a, belief_b, moved_to, good, changed, rereads, renews, etag,
+             last_modified, body_bytes, version, body_digest, text_digest, main_digest, shape_digest, fingerprint)
+     WHERE p.domain_id = %(domain_id)s AND p.key = x.key
+"""
+FRONTIER = """
+    UPDATE frontier f
+       SET state = x.state, due_at = x.due_at, rank = CASE WHEN x.state = 'new' THEN f.rank ELSE 0 END
+      FROM unnest(%(key)s::bytea[], %(state)s::text[], %(due_at)s::timestamptz[]) AS x(key, state, due_at)
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key
+"""
+SHALLOWER = """
+    UPDATE frontier f SET depth = x.depth
+      FROM unnest(%(key)s::bytea[], %(depth)s::smallint[]) AS x(key, depth)
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.depth > x.depth
+"""
+LINKS = """
+    INSERT INTO page_links (domain_id, key, targets)
+    SELECT %(domain_id)s, * FROM unnest(%(key)s::bytea[], %(targets)s::bytea[])
+    ON CONFLICT (domain_id, key) DO UPDATE SET targets = excluded.targets
+"""
+FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (store/frontier.py, MAKE_DUE)
+REFUSED_LATER = {"robots"}  # what robots.txt refuses is remembered, since it may allow it one day
+
+
+async def record(
+    db: Database,
+    lease: Lease,
+    visits: Sequence[Visit],
+    *,
+    max_pages: int,
+    refund: int = 0,
+    refund_day: date | None = None,
+    hold: Hold | None = None,
+    again: bool = False,
+) -> int:
+    """Write everything that the visits (at least one) changed, or nothing. Gives how many new pages were admitted.
+
+    In one transaction: lease checked and renewed, visits, snapshots, pages admitted, cash settled, due times, events.
+    max_pages: links beyond that many pages are not admitted and pay the reserve.  refund: requests that were taken
+    from the budget of refund_day but not sent.  hold: leave the domain alone, because of one of these visits.
+    again: the same was tried before, and nobody knows whether its commit arrived; it is not applied twice.
+    Raises LeaseLost where another worker holds the domain: then nothing was written.
+    """
+    domain_id = lease.domain.id
+    async with db.transaction() as connection:
+        values = {"domain_id": domain_id, "token": lease.token, "term": lease.term}
+        row = await (await connection.execute(RENEW_AND_READ, values)).fetchone()
+        if row is None:
+            raise LeaseLost(f"another worker has taken {lease.domain.authority}")
+        await keep_slots(connection, lease)
+        if again and await _is_recorded(connection, domain_id, visits[0]):
+            return 0
+        books = await load_books(connection, domain_id, visits)
+        admitted = _settle(books, visits, max_pages=max_pages)
+        await _write_admitted(connection, domain_id, books, admitted)
+        await _write_pages(connection, domain_id, books, visits)
+        await _write_links(connection, domain_id, books, visits)
+        await write_books(connection, domain_id, books)
+        await _write_versions(connection, domain_id, visits)
+        events = await _write_events(connection, domain_id, visits, first=row[0])
+        await _write_visits(connection, domain_id, visits)
+        await connection.execute(
+            ADVANCE,
+            {
+                "domain_id": domain_id,
+                "at": max(visit.at for visit in visits),
+                "next_event": row[0] + events,
+                "bytes": sum(visit.received_bytes for visit in visits),
+                "refund_day": refund_day,
+                "refund": refund + sum(1 - visit.requests for visit in visits),
+                "good": any(visit.is_good for visit in visits) and hold is None,
+            },
+        )
+        if hold is not None:
+            await write_hold(connection, domain_id, hold)
+        return sum(stand.state is State.NEW for _, stand in admitted)
+
+
+async def _is_recorded(connection: Connection, domain_id: int, visit: Visit) -> bool:
+    cursor = await connection.execute(
+        "SELECT FROM visit WHERE domain_id = %s AND key = %s AND at = %s", (domain_id, visit.target.key, visit.at)
+    )
+    return await cursor.fetchone() is not None
+
+
+def _settle(books: Books, visits: Sequence[Visit], *, max_pages: int) -> list[tuple[Link, Stand]]:
+    """Apply the visits to the economy one after the other; gives the pages that they make known."""
+    admitted: list[tuple[Link, Stand]] = []
+    for visit in visits:
+        links = visit.links or ()
+        for link in (*links, visit.moved_to) if visit.moved_to else links:
+            stand = _meet(books, link, depth=visit.target.depth + 1, max_pages=max_pages)
+            if stand is not None:
+                stand.found_at = visit.at
+                admitted.append((link, stand))
+        books.settle(visit)
+    books.economy.pay_dividends()
+    return admitted
+
+
+def _meet(books: Books, link: Link, *, depth: int, max_pages: int) -> Stand | None:
+    """What a link makes known: a new page, a page that robots.txt refuses, or nothing new."""
+    stand = books.stands.get(link.key)
+    if stand is not None:
+        stand.reach(depth)
+        return None
+    if link.refusal in REFUSED_LATER and books.tracked < max_pages:
+        return books.keep_out(link.key, depth=depth)
+    if link.refusal or books.tracked >= max_pages:
+        return None
+    return books.admit(link.key, depth=depth)
+
+
+async def _write_admitted(
+    connection: Connection, domain_id: int, books: Books, admitted: Iterable[tuple[Link, Stand]]
+) -> None:
+    known = list(admitted)
+    if not known:
+        return
+    pages = (
+        (domain_id, link.key, link.url, stand.found_at, PRIOR.a, PRIOR.b, link.refusal if stand.is_out else "")
+        for link, stand in known
+    )
+    frontier = (
+        (domain_id, link.key, stand.state.value, books.rank_of(link.key), stand.depth, stand.due_at)
+        for link, stand in known
+    )
+    await _copy(connection, NEW_PAGES, ["int8", "bytea", "text", "timestamptz", "float8", "float8", "text"], pages)
+    await _copy(connection, NEW_FRONTIER, ["int8", "bytea", "text", "int2", "int2", "timestamptz"], frontier)
+
+
+async def _write_pages(connection: Connection, domain_id: int, books: Books, visits: Sequence[Visit]) -> None:
+    rows = [_page_row(visit, books) for visit in visits]
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    await connection.execute(PAGES, columns | {"domain_id": domain_id}, binary=True)
+    await connection.execute(
+        FRONTIER,
+        {
+            "domain_id": domain_id,
+            "key": columns["key"],
+            "state": [visit.state.value for visit in visits],
+            "due_at": [None if visit.state is State.NEW else visit.due_at for visit in visits],
+        },
+    )
+
+
+def _page_row(visit: Visit, books: Books) -> dict[str, Any]:
+    heir = visit.moved_to.key if visit.moved_to else None
+    version = visit.snapshot.version if visit.snapshot else None
+    return {
+        "key": visit.target.key,
+        "at": visit.at,
+        "status": visit.status,
+        "reason": clean(visit.reason),
+        "failures": min(visit.failures, 32_000),
+        "belief_a": visit.belief.a,
+        "belief_b": visit.belief.b,
+        "moved_to": heir if heir in books.stands else None,  # out of scope or beyond the limits: it moved away
+        "good": visit.is_good,
+        "changed": visit.change is Change.CHANGED,
+        "rereads": visit.links is not None and not version and _is_forgotten(visit),
+        "renews": visit.validators is not None,
+        "etag": clean(visit.validators.etag) if visit.validators else None,
+        "last_modified": clean(visit.validators.last_modified) if visit.validators else None,
+        "body_bytes": visit.body_bytes,
+        "version": version.number if version else None,
+        "body_digest": version.body_digest if version else None,
+        "text_digest": version.text_digest if version else None,
+        "main_digest": version.main_digest if version else None,
+        "shape_digest": version.shape_digest if version else None,
+        "fingerprint": to_signed(version.fingerprint) if version else None,
+    }
+
+
+def _is_forgotten(visit: Visit) -> bool:
+    return visit.target.version is not None and visit.target.version.body_digest == FORGOTTEN
+
+
+async def _write_links(connection: Connection, domain_id: int, books: Books, visits: Sequence[Visit]) -> None:
+    changed = {
+        visit.target.key: keys
+        for visit in visits
+        if visit.links is not None and (keys := tuple(link.key for link in visit.links)) != visit.target.outlinks
+    }
+    if changed:
+        packed = [b"".join(keys) for keys in changed.values()]
+        await connection.execute(LINKS, {"domain_id": domain_id, "key": list(changed), "targets": packed}, binary=True)
+    nearer = {key: stand.depth for key, stand in books.stands.items() if stand.is_nearer}
+    if nearer:
+        await connection.execute(
+            SHALLOWER, {"domain_id": domain_id, "key": list(nearer), "depth": list(nearer.values())}
+        )
+
+
+async def _write_versions(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
+    fresh = [(visit, visit.snapshot) for visit in visits if visit.snapshot is not None]
+    if not fresh:
+        return
+    await content.put(connection, domain_id, {s.version.body_digest: s.body for _, s in fresh})
+    await _copy(
+        connection,
+        SNAPSHOTS,
+        ["int8", "bytea", "int4", "timestamptz", *["text"] * 4, *["bytea"] * 3, "int8", "int2"],
+        (
+            (
+                domain_id,
+                visit.target.key,
+                shot.version.number,
+                visit.at,
+                clean(shot.title),
+                clean(shot.language),
+                clean(shot.content_type),
+                clean(shot.text),
+                shot.version.body_digest,
+                shot.version.text_digest,
+                shot.version.main_digest,
+                to_signed(shot.version.fingerprint),
+                shot.distance_bits,
+            )
+            for visit, shot in fresh
+        ),
+    )
+
+
+async def _write_events(connection: Connection, domain_id: int, visits: Sequence[Visit], *, first: int) -> int:
+    """Number the changes on from `first`, without gaps; gives how many there were."""
+    events = [visit for visit in visits if _is_event(visit)]
+    await _copy(
+        connection,
+        EVENTS,
+        ["int8", "int8", "timestamptz", "bytea", "text", "text", "int4", "int2"],
+        (
+            (
+                domain_id,
+                first + n,
+                visit.at,
+                visit.target.key,
+                visit.target.url,
+                visit.change.value,
+                _version_number(visit),
+                visit.verdict.distance_bits,
+            )
+            for n, visit in enumerate(events)
+        ),
+    )
+    return len(events)
+
+
+def _is_event(visit: Visit) -> bool:
+    match visit.change:
+        case Change.FIRST | Change.CHANGED | Change.BACK:
+            return True
+        case Change.MOVED | Change.GONE:
+            return visit.target.version is not None  # nobody misses what was never there
+        case Change.SAME | Change.COSMETIC | Change.UNKNOWN:
+            return False
+
+
+def _version_number(visit: Visit) -> int:
+    if visit.snapshot is not None:
+        return visit.snapshot.version.number
+    return visit.target.version.number if visit.target.version else 0
+
+
+async def _write_visits(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
+    types = ["int8", "bytea", "timestamptz", "text", "int2", "text", "text", "text", "int2", "bool", "int2"]
+    types += ["int4", "int4", "int4", "int8", "float8", "timestamptz"]
+    await _copy(connection, VISITS, types, (_visit_row(domain_id, visit) for visit in visits))
+
+
+def _visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
+    return (
+        domain_id,
+        visit.target.key,
+        visit.at,
+        visit.answer,
+        visit.status,
+        clean(visit.reason),
+        visit.change.value,
+        visit.verdict.rung.value,
+        visit.verdict.distance_bits,
+        visit.conditional,
+        visit.requests,
+        visit.received_bytes,
+        visit.saved_bytes,
+        round(visit.elapsed.total_seconds() * 1000),
+        visit.target.cash if visit.gives is not None else 0,
+        visit.expected_change,
+        visit.due_at,
+    )
+
+
+async def _copy(connection: Connection, statement: str, types: list[str], rows: Iterable[tuple[Any, ...]]) -> None:
+    async with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.set_types(types)
+        for row in rows:
+            await copy.write_row(row)
+
+
+def clean(text: str | None) -> Any:
+    """Text as Postgres takes it: no NUL, no lone surrogate, whatever a server sent."""
+    if text is None or (text.isprintable() and text.isascii()):
+        return text
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

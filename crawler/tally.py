@@ -1,0 +1,70 @@
+"""What a crawl did, counted while it goes on."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from crawler.core.change import Change, Rung
+from crawler.core.visit import Visit
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one lease or of a whole shift. `new` counts pages heard of for the first time, not yet fetched."""
+
+    looks: int = 0
+    requests: int = 0
+    new: int = 0
+    received_bytes: int = 0
+    saved_bytes: int = 0
+    not_modified: int = 0
+    failed: int = 0
+    changes: Counter[Change] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    read: int = 0  # bodies that had to be parsed
+    leases: int = 0
+    elapsed: timedelta = timedelta(0)
+
+    def add(self, visit: Visit) -> None:
+        """Count one recorded visit."""
+        self.looks += visit.requests
+        self.requests += visit.requests
+        self.received_bytes += visit.received_bytes
+        self.saved_bytes += visit.saved_bytes
+        self.not_modified += visit.verdict.rung is Rung.NOT_MODIFIED
+        self.read += visit.links is not None
+        self.changes[visit.change] += 1
+        if not visit.is_good:
+            self.failed += visit.requests
+            self.reasons[visit.reason] += 1
+
+    def merge(self, other: "Tally") -> None:
+        """Add what another counted; its time is not added, since leases run side by side."""
+        self.looks += other.looks
+        self.requests += other.requests
+        self.new += other.new
+        self.received_bytes += other.received_bytes
+        self.saved_bytes += other.saved_bytes
+        self.not_modified += other.not_modified
+        self.failed += other.failed
+        self.read += other.read
+        self.leases += other.leases
+        self.changes += other.changes
+        self.reasons += other.reasons
+
+    def as_dict(self) -> dict[str, object]:
+        """The counts by name, for JSON, artifacts and events."""
+        return {
+            "looks": self.looks,
+            "not_modified": self.not_modified,
+            **{change.value: self.changes[change] for change in Change if change is not Change.UNKNOWN},
+            "failed": self.failed,
+            "reasons": dict(self.reasons.most_common()),
+            "new": self.new,
+            "read": self.read,
+            "requests": self.requests,
+            "received_bytes": self.received_bytes,
+            "saved_bytes": self.saved_bytes,
+            "leases": self.leases,
+            "seconds": round(self.elapsed.total_seconds(), 2),
+        }

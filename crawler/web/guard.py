@@ -1,0 +1,141 @@
+"""Which addresses may be asked, and the two places that see to it: the look-up of names and the making of sockets."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+Lookup = Callable[[str], Sequence[str]]  # a name's addresses; blocks; OSError if it has none
+AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]]
+
+NOT_AN_ADDRESS = "not an address"
+
+# Somebody's own network. Asked only where the user said so.
+# Written out, since Python's is_private and is_global changed their minds between patch versions (CVE-2024-4032).
+_PRIVATE_4 = tuple(
+    IPv4Network(text)
+    for text in ("10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")  # 100.64: carriers'
+)
+_PRIVATE_6 = (IPv6Network("::1/128"), IPv6Network("fc00::/7"))
+
+# Never asked, whatever the user said: no site lives there, but the credentials of cloud machines do (169.254.169.254
+# and the ones named below), and 0.0.0.0 is a second name of loopback. Source: IANA special-purpose registries.
+_NEVER_4 = tuple(
+    IPv4Network(text)
+    for text in (
+        "0.0.0.0/8",
+        "100.100.100.200/32",  # Alibaba's metadata
+        "169.254.0.0/16",  # link-local, and most clouds' metadata
+        "192.0.0.0/24",  # protocol assignments, and Oracle's metadata
+        "192.0.2.0/24",  # this and two below: documentation
+        "192.88.99.0/24",  # 6to4 relays
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+    )
+)
+_METADATA_6 = IPv6Address("fd00:ec2::254")  # Amazon's
+_GLOBAL_6 = IPv6Network("2000::/3")  # all that was ever given out
+_NEVER_6 = tuple(
+    IPv6Network(text)
+    for text in (
+        "2001::/23",  # protocol assignments: Teredo, benchmarks, ORCHID
+        "2001:db8::/32",  # documentation
+        "3fff::/20",  # documentation
+    )
+)
+_NAT64 = IPv6Network("64:ff9b::/96")  # how the whole IPv4 web looks from a network that has only IPv6
+
+
+class ForbiddenAddressError(OSError):
+    """A connection to an address that may not be asked; raised before the first packet."""
+
+
+def refusal(address: str, *, allow_private: bool) -> str | None:
+    """Why this address may not be asked, as a phrase, or None if it may.
+
+    address: an IP literal, without brackets; a scope ("%eth0") is ignored. What is no address is refused.
+    An IPv6 address that carries an IPv4 one (mapped, 6to4, NAT64) is judged by what it carries.
+    """
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return NOT_AN_ADDRESS
+    carried = _carried(parsed) if isinstance(parsed, IPv6Address) else parsed
+    if isinstance(carried, IPv4Address):
+        never = any(carried in network for network in _NEVER_4)
+        private = any(carried in network for network in _PRIVATE_4)
+    else:
+        private = carried != _METADATA_6 and any(carried in network for network in _PRIVATE_6)
+        never = not private and (carried not in _GLOBAL_6 or any(carried in network for network in _NEVER_6))
+    if never:
+        return "an address that nobody serves pages from"
+    if private and not allow_private:
+        return "a private address"
+    return None
+
+
+def look_up(host: str) -> tuple[str, ...]:
+    """A name's addresses by the machine's own resolver, in its order; OSError if it has none. Blocks."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except UnicodeError as error:  # a label that the IDNA codec does not like
+        raise socket.gaierror(socket.EAI_NONAME, "no such name") from error
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+class Resolver(AbstractResolver):
+    """Names to addresses in threads of its own, so that one slow name server holds up nobody else."""
+
+    def __init__(self, threads: Executor, lookup: Lookup = look_up) -> None:
+        self._threads = threads
+        self._lookup = lookup
+
+    async def addresses(self, host: str) -> tuple[str, ...]:
+        """All of them, allowed or not; OSError if there are none."""
+        loop = asyncio.get_running_loop()
+        found = tuple(await loop.run_in_executor(self._threads, self._lookup, host))
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        return found
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        wanted = (socket.AF_INET, socket.AF_INET6) if family == socket.AF_UNSPEC else (family,)
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST)
+            for address in await self.addresses(host)
+            if (kind := socket.AF_INET6 if ":" in address else socket.AF_INET) in wanted
+        ]
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+def open_socket(info: AddressInfo, *, allow_private: bool) -> socket.socket:
+    """A socket for one address, or ForbiddenAddressError.
+
+    Every connection passes here with the very address that it will go to: IP literals, for which no name is looked up,
+    and a name that answered with another address a moment ago.
+    """
+    family, kind, protocol, _, address = info
+    why = refusal(str(address[0]), allow_private=allow_private)
+    if why is not None:
+        raise ForbiddenAddressError(f"{address[0]} is {why}")
+    return socket.socket(family=family, type=kind, proto=protocol)
+
+
+def _carried(address: IPv6Address) -> IPv4Address | IPv6Address:
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address.sixtofour is not None:
+        return address.sixtofour
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address

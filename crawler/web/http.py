@@ -1,0 +1,357 @@
+"""One request, one deadline, one answer: whatever a server does becomes a value."""
+
+import asyncio
+import socket
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from datetime import timedelta
+from typing import Literal, Self
+from urllib.parse import quote
+
+import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+from yarl import URL
+
+from crawler.core.answer import Answer, Fetched, NotModified, Reason, Unreached, Validators
+from crawler.core.urls import Authority, Url, host_of, normalise
+from crawler.web import encoding, guard
+
+Method = Literal["GET", "HEAD"]
+
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+MAX_HEADER_BYTES = 16 * 1024  # one line; content security policies and cookies do grow beyond 8 kB
+MAX_HEADERS = 128
+MAX_VALIDATOR_CHARS = 2048
+MAX_STALE_CONNECTIONS = 3  # met in a row before it counts as the server's fault
+DNS_TTL = timedelta(minutes=5)
+IDLE = timedelta(seconds=15)  # how long an unused connection is kept
+LOOKUP_DEADLINE = timedelta(seconds=10)
+NO_VALIDATORS = Validators()
+_LOOKUP_THREADS = 8
+_BODY_DETAILS = {
+    Reason.TOO_LARGE: "a body beyond the limit, as it came or as it expands",
+    Reason.RESET: "the compressed body ends early",
+    Reason.GARBAGE: "the body is not in the encoding that was stated, or in one that was not asked for",
+}
+_ASCII = "".join(map(chr, range(0x21, 0x7F)))
+
+
+class _Trip:
+    """What happened below the client while one request was made."""
+
+    __slots__ = ("address", "began", "forbidden", "fresh", "received", "tried")
+
+    def __init__(self, began: float) -> None:
+        self.began = began  # of the send, once there is a connection
+        self.address: str | None = None
+        self.forbidden: str | None = None  # why an address was refused
+        self.tried = False  # an address that is allowed was asked
+        self.fresh = False  # the connection was made for this request
+        self.received = 0  # bytes of body
+
+
+# A request runs in one task from fetch to socket, so this is its own; the client has no other way to hand it down.
+_TRIP: ContextVar[_Trip] = ContextVar("trip")
+
+
+class _SilentError(aiohttp.ClientError):
+    """The connection broke before the first byte of an answer."""
+
+
+class _Connector(aiohttp.TCPConnector):
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the client's own signature
+    ) -> Connection:
+        trip = _TRIP.get()
+        trip.fresh = False
+        connection = await super().connect(req, traces, timeout)
+        transport = connection.transport
+        peer = transport.get_extra_info("peername") if transport is not None else None
+        trip.address = str(peer[0]) if peer else None
+        trip.began = asyncio.get_running_loop().time()
+        return connection
+
+
+class Http:
+    """Asks for one URL at a time, follows nothing, remembers nothing but connections and addresses.
+
+    user_agent: the whole header; it should name a page or an address where the owner of a site finds a person.
+    allow_private: private and loopback addresses may be asked; link-local ones (cloud metadata) never.
+    max_body_bytes: of a body as it comes and as it expands; above it the answer is TOO_LARGE.
+    connections: open at once, over all domains; more requests wait, and their deadlines run.
+    To be used in `async with`, by any number of tasks.
+    """
+
+    def __init__(
+        self,
+        *,
+        user_agent: str,
+        allow_private: bool = False,
+        max_body_bytes: int = 10 * 1024 * 1024,
+        connections: int = 16,
+        lookup: guard.Lookup = guard.look_up,
+        trust: ssl.SSLContext | None = None,
+    ) -> None:
+        self.user_agent = user_agent
+        self.allow_private = allow_private
+        self.max_body_bytes = max_body_bytes
+        self.connections = connections
+        self._lookup = lookup
+        self._trust = trust
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._threads = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="lookup")
+        self._resolver = guard.Resolver(self._threads, self._lookup)
+        connector = _Connector(
+            limit=self.connections,
+            resolver=self._resolver,
+            ttl_dns_cache=round(DNS_TTL.total_seconds()),
+            keepalive_timeout=IDLE.total_seconds(),
+            socket_factory=self._open_socket,
+            ssl=self._trust or True,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            headers={"User-Agent": self.user_agent, "Accept": ACCEPT, "Accept-Encoding": encoding.ACCEPTED},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # the caller's deadline is the only one
+            max_line_size=MAX_HEADER_BYTES,
+            max_field_size=MAX_HEADER_BYTES,
+            max_headers=MAX_HEADERS,
+            middlewares=(_ask_again_if_stale,),
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._session is not None
+        await self._session.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)  # a look-up can take minutes, and cannot be stopped
+
+    async def fetch(
+        self,
+        url: Url,
+        *,
+        validators: Validators = NO_VALIDATORS,
+        deadline: timedelta,
+        method: Method = "GET",
+    ) -> Answer:
+        """What the server says to one request for the URL, exactly as it is spelt.
+
+        validators: sent back verbatim.  deadline: for everything, waiting for a connection included.
+        Never raises for anything that a server, a network or a name does.
+        """
+        assert self._session is not None, "use Http in `async with`"
+        loop = asyncio.get_running_loop()
+        trip = _Trip(loop.time())
+        token = _TRIP.set(trip)
+        try:
+            async with asyncio.timeout(deadline.total_seconds()):
+                answer = await self._ask(url, validators, method, trip)
+        except TimeoutError:
+            answer = _unreached(Reason.DEADLINE, f"no answer within {deadline.total_seconds():g} s", trip)
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            answer = _unreached(*_reason(error, trip), trip)
+        finally:
+            _TRIP.reset(token)
+        return answer
+
+    async def addresses(
+        self, authority: Authority, *, deadline: timedelta = LOOKUP_DEADLINE
+    ) -> tuple[str, ...] | Unreached:
+        """The addresses behind an authority that may be asked; at least one, or why there is none."""
+        trip = _Trip(asyncio.get_running_loop().time())
+        host = host_of(authority)
+        try:
+            async with asyncio.timeout(deadline.total_seconds()):
+                found = (host,) if _is_literal(authority) else await self._resolver.addresses(host)
+        except TimeoutError:
+            return _unreached(Reason.DEADLINE, f"{host} was not resolved within {deadline.total_seconds():g} s", trip)
+        except OSError as error:
+            return _unreached(Reason.DNS, f"{host}: {_one_line(error.strerror or str(error))}", trip)
+        refused = {address: guard.refusal(address, allow_private=self.allow_private) for address in found}
+        allowed = tuple(address for address, why in refused.items() if why is None)
+        if allowed:
+            return allowed
+        if not refused:
+            return _unreached(Reason.DNS, f"{host} has no address", trip)
+        address, why = next(iter(refused.items()))
+        return _unreached(Reason.ADDRESS, f"{address} is {why}", trip)
+
+    async def _ask(self, url: Url, validators: Validators, method: Method, trip: _Trip) -> Answer:
+        assert self._session is not None
+        response = await self._session.request(
+            method, URL(url, encoded=True), headers=_conditions(validators), allow_redirects=False
+        )
+        try:
+            if response.status == 304:
+                return _not_modified(response, validators, trip)
+            declared = response.content_length
+            if method == "GET" and declared is not None and declared > self.max_body_bytes:
+                return _unreached(Reason.TOO_LARGE, f"a body of {declared} bytes", trip)
+            body = await self._read(response, trip)
+        finally:
+            response.release()  # what was not read to its end is closed, not reused
+        if not isinstance(body, Reason):
+            body = encoding.decoded(body, response.headers.get("Content-Encoding", ""), limit_bytes=self.max_body_bytes)
+        if isinstance(body, Reason):
+            return _unreached(body, _BODY_DETAILS[body], trip)
+        return _fetched(response, url, body, trip)
+
+    async def _read(self, response: aiohttp.ClientResponse, trip: _Trip) -> bytes | Reason:
+        parts: list[bytes] = []
+        while part := await response.content.readany():
+            trip.received += len(part)
+            if trip.received > self.max_body_bytes:
+                return Reason.TOO_LARGE
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _open_socket(self, info: guard.AddressInfo) -> socket.socket:
+        trip = _TRIP.get()
+        trip.fresh = True
+        try:
+            opened = guard.open_socket(info, allow_private=self.allow_private)
+        except guard.ForbiddenAddressError as error:
+            trip.forbidden = trip.forbidden or str(error)
+            raise
+        trip.tried = True
+        return opened
+
+
+async def _ask_again_if_stale(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Ask once more where a server had let go of an idle connection just as we used it: it has not seen the request.
+
+    The client would do so on new connections, too, and ask twice a server that has just hung up on us.
+    """
+    trip = _TRIP.get()
+    for _ in range(MAX_STALE_CONNECTIONS):
+        try:
+            return await handler(request)
+        except aiohttp.ClientConnectorError:
+            raise
+        except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+            broken = error
+            if trip.fresh:
+                break
+    raise _SilentError(_one_line(str(broken))) from broken
+
+
+def _conditions(validators: Validators) -> dict[str, str]:
+    said = {"If-None-Match": validators.etag, "If-Modified-Since": validators.last_modified}
+    return {name: value for name, value in said.items() if value and _can_be_sent(value)}
+
+
+def _fetched(response: aiohttp.ClientResponse, url: Url, body: bytes, trip: _Trip) -> Fetched:
+    headers = response.headers
+    status = response.status
+    robots_tags = headers.getall("X-Robots-Tag", ())
+    return Fetched(
+        status=status if 100 <= status <= 599 else 500,  # RFC 9110, 15: what is no status counts as a server's error
+        body=body,
+        received_bytes=trip.received,
+        elapsed=_since(trip),
+        content_type=_printable(headers.get("Content-Type", "")),
+        validators=_validators(response),
+        date=_stated(response, "Date"),
+        location=_location(response, url) if 300 <= status <= 399 else None,
+        retry_after=_stated(response, "Retry-After"),
+        robots_tag=_printable(", ".join(robots_tags)) if robots_tags else None,
+        address=trip.address,
+    )
+
+
+def _not_modified(response: aiohttp.ClientResponse, asked: Validators, trip: _Trip) -> NotModified | Unreached:
+    if not asked:
+        return _unreached(Reason.GARBAGE, "not modified, though nothing was said of a copy", trip)
+    return NotModified(
+        elapsed=_since(trip),
+        validators=_validators(response),
+        date=_stated(response, "Date"),
+        address=trip.address,
+    )
+
+
+def _validators(response: aiohttp.ClientResponse) -> Validators:
+    return Validators(etag=_verbatim(response, "ETag"), last_modified=_verbatim(response, "Last-Modified"))
+
+
+def _verbatim(response: aiohttp.ClientResponse, name: str) -> str | None:
+    value = response.headers.get(name)
+    return value if value and _can_be_sent(value) else None
+
+
+def _can_be_sent(value: str) -> bool:
+    """Whether a validator can be stored and sent back as it came: no control characters, no bytes that are no UTF-8."""
+    return value.isprintable() and len(value) <= MAX_VALIDATOR_CHARS
+
+
+def _stated(response: aiohttp.ClientResponse, name: str) -> str | None:
+    value = response.headers.get(name)
+    return None if value is None else _printable(value)
+
+
+def _location(response: aiohttp.ClientResponse, url: Url) -> Url | None:
+    target = response.headers.get("Location")
+    if target is None:
+        return None
+    # Bytes that are no UTF-8 are escaped one by one, as browsers do.
+    if not target.isascii():
+        target = quote(target.encode("utf-8", "surrogateescape"), safe=_ASCII)
+    return normalise(target, base=url)
+
+
+# The first that fits: the client's exceptions are also each other's.
+_REASONS: tuple[tuple[type[Exception], Reason], ...] = (
+    (aiohttp.ClientConnectorDNSError, Reason.DNS),
+    (aiohttp.ClientSSLError, Reason.TLS),
+    (aiohttp.ClientConnectorError, Reason.REFUSED),
+    (aiohttp.ClientPayloadError, Reason.RESET),
+    (aiohttp.ClientConnectionError, Reason.RESET),
+    (_SilentError, Reason.RESET),
+    (aiohttp.ClientError, Reason.GARBAGE),
+    (ValueError, Reason.GARBAGE),
+    (OSError, Reason.RESET),
+)
+
+
+def _reason(error: Exception, trip: _Trip) -> tuple[Reason, str]:
+    """What an exception of the client means, with a line for a person."""
+    if trip.forbidden and not trip.tried:
+        return Reason.ADDRESS, trip.forbidden
+    reason = next(reason for kind, reason in _REASONS if isinstance(error, kind))
+    said = str(error) or type(error).__name__
+    if isinstance(error, aiohttp.ClientConnectorError):
+        said = error.os_error.strerror or said
+        if reason is Reason.REFUSED and isinstance(error.os_error, ConnectionResetError | BrokenPipeError):
+            reason = Reason.RESET  # in the middle of the TLS handshake
+    return reason, _one_line(said)
+
+
+def _unreached(reason: Reason, detail: str, trip: _Trip) -> Unreached:
+    return Unreached(reason, _since(trip), detail, trip.received)
+
+
+def _since(trip: _Trip) -> timedelta:
+    return timedelta(seconds=asyncio.get_running_loop().time() - trip.began)
+
+
+def _one_line(text: str) -> str:
+    return _printable(" ".join(text.split()))[:200]
+
+
+def _printable(text: str) -> str:
+    """Text that can be stored and shown: nothing but printable characters."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def _is_literal(authority: Authority) -> bool:
+    return guard.refusal(host_of(authority), allow_private=True) != guard.NOT_AN_ADDRESS

@@ -1,0 +1,44 @@
+"""A run that is told to end does so in good order: what is in flight is recorded, and its domains are given back."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prefect.client.orchestration import get_client
+from prefect.exceptions import Abort, TerminationSignal
+from prefect.runtime import flow_run
+
+
+@contextmanager
+def told_to_end() -> Iterator[asyncio.Event]:
+    """An event that a SIGTERM sets, which is how Prefect and the system end a run.
+
+    Prefect's own handler raises an exception wherever the program happens to be. In one of ten cancellations that is
+    inside a callback of asyncio, which swallows it: the run goes on, and is killed half a minute later.
+    """
+    told = asyncio.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield told  # signals go to the main thread, so nobody can tell this one
+        return
+    loop = asyncio.get_running_loop()
+    prefects_own = signal.getsignal(signal.SIGTERM)
+    loop.add_signal_handler(signal.SIGTERM, told.set)
+    try:
+        yield told
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+        signal.signal(signal.SIGTERM, prefects_own)
+
+
+async def end_early() -> None:
+    """Leave the run's last state to whoever told it to end: the worker that cancels it, else Prefect's crash handling.
+
+    Always raises.
+    """
+    async with get_client() as client:
+        run = await client.read_flow_run(flow_run.id)
+    if run.state is not None and run.state.is_cancelling():
+        raise Abort("cancelled")  # says nothing to the server; the worker calls the run cancelled when this has ended
+    raise TerminationSignal(signal.SIGTERM)

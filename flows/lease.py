@@ -1,0 +1,78 @@
+"""One lease as one Prefect task run, with its progress to look at and an event at its end."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TypeVar
+from uuid import UUID
+
+from prefect import task
+from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.events import emit_event
+
+from crawler.core.domain import Lease
+from crawler.crawl import Walked
+from crawler.tally import Tally
+
+log = logging.getLogger("recrawl.flows")
+T = TypeVar("T")
+
+LEASE_ENDED = "recrawl.lease.ended"
+SHOW_EVERY = timedelta(seconds=2)  # each update is a call of the server
+
+
+class Progress:
+    """What the progress artifact of one lease shows: looks done of those that are known to be waiting."""
+
+    def __init__(self, *, pending: int) -> None:
+        self._pending = pending
+        self.tally = Tally()
+
+    @property
+    def percent(self) -> float:
+        """Pages found on the way come on top of those that were waiting at first."""
+        return min(100.0 * self.tally.looks / max(self._pending + self.tally.new, self.tally.looks, 1), 100.0)
+
+    async def keep_showing(self, artifact: UUID) -> None:
+        """Bring the artifact up to date now and then, until cancelled."""
+        while True:
+            await asyncio.sleep(SHOW_EVERY.total_seconds())
+            await if_heard(aupdate_progress_artifact(artifact, progress=self.percent))
+
+
+async def if_heard(showing: Awaitable[T]) -> T | None:
+    """Show something in Prefect, or go on without: while its server is down crawling goes on, its results are safe."""
+    try:
+        return await showing
+    except Exception as error:  # noqa: BLE001  whatever ails Prefect, it is not the crawl's affair
+        log.warning("prefect.silent", extra={"error": repr(error)})
+        return None
+
+
+@task(cache_policy=NO_CACHE, persist_result=False)
+async def crawl_lease(domain: str, walk: Callable[[], Awaitable[Walked]], progress: Progress) -> Walked:
+    """Walk one lease. The domain stands first, so that the run shows it."""
+    artifact = await if_heard(acreate_progress_artifact(0.0, description=f"{domain}: pages looked at"))
+    if artifact is None:
+        return await walk()
+    showing = asyncio.create_task(progress.keep_showing(artifact), name=f"progress-{domain}")
+    try:
+        walked = await walk()
+    finally:
+        showing.cancel()
+    await if_heard(aupdate_progress_artifact(artifact, progress=100.0))
+    emit_event(
+        event=LEASE_ENDED,
+        resource={"prefect.resource.id": f"recrawl.domain.{domain}", "prefect.resource.name": domain},
+        payload=walked.tally.as_dict() | {"hold": walked.hold.reason if walked.hold else None},
+    )
+    return walked
+
+
+async def as_task(lease: Lease, walk: Callable[[], Awaitable[Walked]], progress: Progress) -> Walked:
+    """Walk the lease as a task run that carries its domain in name and tags."""
+    name = lease.domain.authority
+    run = crawl_lease.with_options(task_run_name=name, tags=[f"domain:{name}"])
+    return await run(name, walk, progress)

@@ -1,0 +1,43 @@
+"""recrawl: a domain, or what lies under a prefix of it, now."""
+
+from datetime import UTC, datetime
+
+from prefect import flow, get_run_logger
+from prefect.runtime import flow_run
+
+from crawler.local.stack import crawl_database
+from crawler.naming import beneath, domain_named, refuse_the_past
+from crawler.settings import settings
+from crawler.store import domains
+from crawler.store.database import open_database
+from flows.shift import instant, run
+
+
+def _name() -> str:
+    parameters = flow_run.parameters
+    return " ".join(filter(None, ("recrawl", parameters.get("domain"), parameters.get("prefix"))))
+
+
+@flow(name="recrawl", flow_run_name=_name, persist_result=False)
+async def recrawl(domain: str, prefix: str = "", at: str = "") -> dict[str, object]:
+    """Make every page of a domain due now, or those under a prefix, and look at them.
+
+    Args:
+        domain: A registered domain, such as docs.example.com.
+        prefix: What the pages' URLs begin with: a path such as /blog/ or a whole URL; empty for all of the domain.
+        at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
+
+    """
+    chosen = settings()
+    when = instant(at)
+    with crawl_database(chosen) as url:
+        async with open_database(url) as db:
+            found = await domain_named(db, domain)
+            await refuse_the_past(db, [found], when)
+            await domains.refresh(db, found, prefix=beneath(found, prefix), at=when or datetime.now(UTC))
+            shift = await run(db, chosen, only=[found], at=when)
+            if not shift.tally.leases:
+                standing = await domains.standing(db, found, at=when or datetime.now(UTC))
+                who = f"{standing.holder} holds it now" if standing.holder else "it is paused or left alone"
+                get_run_logger().warning("%s was not crawled by this run: %s; its pages stay due", domain, who)
+            return shift.tally.as_dict()

@@ -1,0 +1,119 @@
+"""What the crawling flows share: one shift in this run, a task run for each lease, the result as an artifact."""
+
+import os
+from collections.abc import Awaitable, Callable, Collection
+from datetime import datetime
+from uuid import UUID
+
+from prefect.artifacts import acreate_markdown_artifact
+
+from crawler import instants
+from crawler.clock import Clock
+from crawler.core.change import Change
+from crawler.core.domain import Domain, Lease
+from crawler.crawl import Walked
+from crawler.errors import BadInput
+from crawler.settings import Settings
+from crawler.shift import Shift, holder_name, open_webs, run_shift
+from crawler.store import reports
+from crawler.store.database import Database
+from crawler.tally import Tally
+from flows.ending import end_early, told_to_end
+from flows.lease import Progress, as_task, if_heard
+
+RESULT = "crawl-result"
+STACK = "RECRAWL_STACK"  # the local stack's name: it frees the leases of runs that it finds dead
+
+
+class BrokenDomains(Exception):
+    """An error of our own has ended the leases of some domains; the others were crawled."""
+
+
+def instant(text: str) -> datetime | None:
+    """The knowledge time that a run was given, or None for the present. Raises BadInput."""
+    if not text:
+        return None
+    try:
+        return instants.instant(text)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+
+
+async def run(
+    db: Database, settings: Settings, *, only: Collection[Domain] | None, at: datetime | None, pages: int | None = None
+) -> Shift:
+    """Crawl until nothing is due, the shift's time is up or the run is told to end; ends with a markdown artifact."""
+    clock = Clock.at(at)
+    progress: dict[UUID, Progress] = {}
+
+    async def walk_lease(lease: Lease, walk_it: Callable[[], Awaitable[Walked]]) -> Walked:
+        work = await reports.workload(db, lease.domain, at=clock.now())
+        progress[lease.token] = Progress(pending=work.new + work.due)
+        try:
+            return await as_task(lease, walk_it, progress[lease.token])
+        finally:
+            del progress[lease.token]
+
+    def show(lease: Lease, tally: Tally) -> None:
+        if lease.token in progress:
+            progress[lease.token].tally = tally
+
+    with told_to_end() as told:
+        async with open_webs(settings) as webs:
+            shift = await run_shift(
+                db,
+                webs,
+                settings=settings,
+                clock=clock,
+                holder="/".join(filter(None, (os.environ.get(STACK), holder_name("flow")))),
+                only=only,
+                pages=pages,
+                time_limit=settings.shift_time,
+                stop=told,
+                progress=show,
+                walk_lease=walk_lease,
+            )
+    await if_heard(acreate_markdown_artifact(markdown(shift), key=RESULT, description="What this run did"))
+    if told.is_set():
+        await end_early()
+    if shift.broken:
+        raise BrokenDomains("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
+    return shift
+
+
+def markdown(shift: Shift) -> str:
+    """The result of a shift as a person reads it."""
+    total = shift.tally
+    lines = ["| | |", "|---|---:|", *(f"| {name} | {value} |" for name, value in facts(total))]
+    if total.reasons:
+        lines += ["", "Failed: " + ", ".join(f"{reason} {count}" for reason, count in total.reasons.most_common())]
+    if len(shift.by_domain) > 1:
+        lines += ["", "| domain | looked at | changed | new | failed |", "|---|---:|---:|---:|---:|"]
+        lines += [
+            f"| {name} | {tally.looks} | {tally.changes[Change.CHANGED]} | {tally.new} | {tally.failed} |"
+            for name, tally in sorted(shift.by_domain.items())
+        ]
+    lines += [
+        f"\n{name} is left alone until {hold.until:%Y-%m-%d %H:%M} UTC: {hold.reason}"
+        for name, hold in shift.holds.items()
+    ]
+    return "\n".join(lines)
+
+
+def facts(tally: Tally) -> list[tuple[str, str]]:
+    """Name and value of what is worth telling."""
+    return [
+        ("Pages looked at", f"{tally.looks:,}"),
+        ("Not modified", f"{tally.not_modified:,}"),
+        ("Same", f"{tally.changes[Change.SAME] + tally.changes[Change.COSMETIC]:,}"),
+        ("Changed", f"{tally.changes[Change.CHANGED]:,}"),
+        ("First seen", f"{tally.changes[Change.FIRST]:,}"),
+        ("New links", f"{tally.new:,}"),
+        ("Gone", f"{tally.changes[Change.GONE]:,}"),
+        ("Moved", f"{tally.changes[Change.MOVED]:,}"),
+        ("Back", f"{tally.changes[Change.BACK]:,}"),
+        ("Failed", f"{tally.failed:,}"),
+        ("Bytes received", f"{tally.received_bytes:,}"),
+        ("Bytes saved", f"{tally.saved_bytes:,}"),
+        ("Seconds", f"{tally.elapsed.total_seconds():.1f}"),
+    ]

@@ -1,0 +1,22 @@
+"""Where Alembic meets the database: the connection comes from crawler.store.database, never from a file."""
+
+from alembic import context
+
+from migrations.filter import ours
+from models import metadata
+
+
+def run() -> None:
+    """Migrate over the connection that the caller put into the configuration."""
+    context.configure(
+        connection=context.config.attributes["connection"],
+        target_metadata=metadata,
+        include_object=ours,
+        compare_type=True,
+        compare_server_default=True,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+run()

@@ -1,0 +1,39 @@
+"""The change feed: gapless per domain where it is recorded, and in one order where it is read."""
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, UniqueConstraint
+from sqlmodel import Field, SQLModel
+
+from models.columns import big, count, domain_key, instant, octets, small, text
+from models.page import HASHED
+
+
+class Event(SQLModel, table=True):
+    """One change of one page, numbered within its domain from 1 without gaps."""
+
+    __tablename__ = "event"
+    __table_args__ = (
+        CheckConstraint("number >= 1", name="event_number"),
+        CheckConstraint("change IN ('first', 'changed', 'moved', 'gone', 'back')", name="event_change"),
+        {"postgresql_partition_by": HASHED},
+    )
+    domain_id: int = Field(sa_column=domain_key())
+    number: int = Field(sa_column=big(key=True))
+    at: datetime = Field(sa_column=instant())
+    key: bytes = Field(sa_column=octets())
+    url: str = Field(sa_column=text())
+    change: str = Field(sa_column=text())
+    version: int = Field(sa_column=count())
+    distance_bits: int | None = Field(sa_column=small(nullable=True))
+
+
+class Feed(SQLModel, table=True):
+    """All domains' events in one order. A cursor is a position here."""
+
+    __tablename__ = "feed"
+    __table_args__ = (UniqueConstraint("domain_id", "number", name="feed_once"),)
+    position: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
+    domain_id: int = Field(sa_column=big())
+    number: int = Field(sa_column=big())
+    appended_at: datetime = Field(sa_column=instant())

@@ -1,0 +1,144 @@
+"""What a user registers, what its lease holder keeps about it, and what others may leave for the holder."""
+
+from datetime import date, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Date, Identity, Index
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.types import Uuid
+from sqlmodel import Field, SQLModel
+
+from models.columns import big, count, domain_reference, instant, octets, real, small, text, texts
+
+
+class Domain(SQLModel, table=True):
+    """Settings of one authority, written by its user. Null means: as everywhere."""
+
+    __tablename__ = "domain"
+    __table_args__ = (
+        CheckConstraint("scheme IN ('http', 'https')", name="domain_scheme"),
+        CheckConstraint("state IN ('active', 'paused')", name="domain_state_known"),
+        CheckConstraint("weight > 0", name="domain_weight_positive"),
+        CheckConstraint("budget_per_day >= 0", name="domain_budget"),
+        CheckConstraint("delay_s >= 0", name="domain_delay"),
+        CheckConstraint("parallelism BETWEEN 1 AND 256", name="domain_parallelism"),
+        CheckConstraint("max_depth >= 0", name="domain_depth"),
+        CheckConstraint("max_pages >= 1", name="domain_pages"),
+    )
+    id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))
+    authority: str = Field(sa_column=Column(text().type, nullable=False, unique=True))
+    scheme: str = Field(sa_column=text())
+    state: str = Field(sa_column=text(default="active"))
+    registered_at: datetime = Field(sa_column=instant())
+    seeds: list[str] = Field(sa_column=texts())
+    weight: float = Field(sa_column=real(default="1"))
+    budget_per_day: int | None = Field(sa_column=count(nullable=True, default=None))
+    delay_s: float | None = Field(sa_column=real(nullable=True))
+    parallelism: int | None = Field(sa_column=count(nullable=True, default=None))
+    max_depth: int | None = Field(sa_column=count(nullable=True, default=None))
+    max_pages: int | None = Field(sa_column=count(nullable=True, default=None))
+    include: list[str] = Field(sa_column=texts())
+    exclude: list[str] = Field(sa_column=texts())
+    allow_private: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+
+
+class DomainAlias(SQLModel, table=True):
+    """Another name of a domain, seen when its root was asked at registration."""
+
+    __tablename__ = "domain_alias"
+    authority: str = Field(sa_column=Column(text().type, primary_key=True))
+    domain_id: int = Field(sa_column=domain_reference(key=False))
+
+
+class DomainState(SQLModel, table=True):
+    """The narrow hot row that a claim locks: lease, times, economy, ledger. The holder alone writes it."""
+
+    __tablename__ = "domain_state"
+    __table_args__ = (
+        CheckConstraint("reserve >= 0 AND dormant >= 0", name="domain_state_reserve"),
+        CheckConstraint("(lease_token IS NULL) = (leased_until IS NULL)", name="domain_state_lease_whole"),
+        Index("domain_state_wake", "wake_at"),
+    )
+    domain_id: int = Field(sa_column=domain_reference())
+    # The lease, in real time.
+    lease_token: UUID | None = Field(sa_column=Column(Uuid, nullable=True))
+    leased_until: datetime | None = Field(sa_column=instant(nullable=True))
+    holder: str | None = Field(sa_column=text(nullable=True))
+    next_request_at: datetime | None = Field(sa_column=instant(nullable=True))
+    # The delay in force: after the last possible request of a holder that died, nobody sends sooner.
+    delay_s: float = Field(sa_column=real(default="0"))
+    addresses: list[str] = Field(sa_column=texts())
+    # When to come again, in knowledge time.
+    wake_at: datetime | None = Field(sa_column=instant(nullable=True))
+    resume_at: datetime | None = Field(sa_column=instant(nullable=True))
+    resume_reason: str = Field(sa_column=text(default=""))
+    refusals: int = Field(sa_column=count())
+    last_visit_at: datetime | None = Field(sa_column=instant(nullable=True))
+    # The economy: coins in all, in the reserve, and kept for pages not yet known; clock: coins settled so far.
+    coins: int = Field(sa_column=big())
+    reserve: int = Field(sa_column=big(default="0"))
+    dormant: int = Field(sa_column=big())
+    clock: float = Field(sa_column=real(default="0"))
+    newcomers_cash: float = Field(sa_column=real(default="0"))
+    newcomers_clock: float = Field(sa_column=real(default="0"))
+    # Pages that are known at all, whatever became of them.
+    tracked: int = Field(sa_column=big(default="0"))
+    # The ledger of one UTC day.
+    budget_day: date | None = Field(sa_column=Column(Date, nullable=True))
+    spent_requests: int = Field(sa_column=count())
+    spent_bytes: int = Field(sa_column=big(default="0"))
+    # The change feed.
+    next_event: int = Field(sa_column=big(default="1"))
+    stamped_event: int = Field(sa_column=big(default="0"))
+
+
+class Pool(SQLModel, table=True):
+    """Pages that the reserve pays alike: how many, and what each was paid since the beginning."""
+
+    __tablename__ = "pool"
+    __table_args__ = (
+        CheckConstraint("pages >= 0", name="pool_pages"),
+        CheckConstraint("pool BETWEEN 0 AND 3", name="pool_known"),
+    )
+    domain_id: int = Field(sa_column=domain_reference())
+    pool: int = Field(sa_column=small(key=True))
+    pages: int = Field(sa_column=big(default="0"))
+    dividend: int = Field(sa_column=big(default="0"))
+
+
+class Robots(SQLModel, table=True):
+    """The domain's robots.txt: the last good copy, and how the last request for it ended."""
+
+    __tablename__ = "robots"
+    domain_id: int = Field(sa_column=domain_reference())
+    body: bytes | None = Field(sa_column=octets(nullable=True))
+    outcome: str = Field(sa_column=text())
+    fetched_at: datetime = Field(sa_column=instant())
+    good_at: datetime | None = Field(sa_column=instant(nullable=True))
+    due_at: datetime = Field(sa_column=instant())
+
+
+class AddressSlot(SQLModel, table=True):
+    """One network address, held with a lease, so that many names on one server are asked one at a time."""
+
+    __tablename__ = "address_slot"
+    address: str = Field(sa_column=Column(text().type, primary_key=True))
+    domain_id: int = Field(sa_column=domain_reference(key=False))
+    lease_token: UUID = Field(sa_column=Column(Uuid, nullable=False))
+    held_until: datetime = Field(sa_column=instant())
+
+
+class Inbox(SQLModel, table=True):
+    """What others leave for the holder of a domain's lease; append-only, drained in chunks."""
+
+    __tablename__ = "inbox"
+    __table_args__ = (
+        CheckConstraint("kind IN ('seed', 'refresh')", name="inbox_kind"),
+        Index("inbox_domain", "domain_id", "id"),
+    )
+    id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))
+    domain_id: int = Field(sa_column=domain_reference(key=False))
+    kind: str = Field(sa_column=text())
+    payload: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
+    arrived_at: datetime = Field(sa_column=instant())

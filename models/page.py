@@ -1,0 +1,137 @@
+"""Everything about one page. Hot columns live apart from wide ones, so that a look is a HOT update of each."""
+
+from datetime import datetime
+
+from sqlalchemy import CheckConstraint, Index, desc
+from sqlalchemy import text as sql
+from sqlmodel import Field, SQLModel
+
+from models.columns import big, count, domain_key, instant, octets, real, small, text
+
+HASHED = "HASH (domain_id)"
+
+
+class Page(SQLModel, table=True):
+    """A URL that we keep looking at. Wide, and without an index on anything that a look changes."""
+
+    __tablename__ = "page"
+    __table_args__ = (
+        CheckConstraint("octet_length(key) = 16", name="page_key"),
+        CheckConstraint("octet_length(url) <= 8192", name="page_url"),
+        CheckConstraint("belief_a > 0 AND belief_b > 0", name="page_belief"),
+        {"postgresql_partition_by": HASHED},
+    )
+    domain_id: int = Field(sa_column=domain_key())
+    key: bytes = Field(sa_column=octets(key=True))
+    url: str = Field(sa_column=text())
+    first_seen_at: datetime = Field(sa_column=instant())
+    # Validators and size of the last good answer.
+    etag: str | None = Field(sa_column=text(nullable=True))
+    last_modified: str | None = Field(sa_column=text(nullable=True))
+    received_bytes: int = Field(sa_column=count())
+    # Belief about the change rate: Gamma(a, b), b in days.
+    belief_a: float = Field(sa_column=real())
+    belief_b: float = Field(sa_column=real())
+    # What the looks found.
+    status: int | None = Field(sa_column=small(nullable=True))
+    reason: str = Field(sa_column=text(default=""))
+    visits: int = Field(sa_column=count())
+    changes: int = Field(sa_column=count())
+    failures: int = Field(sa_column=small(default="0"))
+    last_look_at: datetime | None = Field(sa_column=instant(nullable=True))
+    last_good_at: datetime | None = Field(sa_column=instant(nullable=True))
+    last_change_at: datetime | None = Field(sa_column=instant(nullable=True))
+    moved_to: bytes | None = Field(sa_column=octets(nullable=True))
+    # The last Snapshot, in short: what a judgement compares with.
+    version: int = Field(sa_column=count())
+    body_digest: bytes | None = Field(sa_column=octets(nullable=True))
+    text_digest: bytes | None = Field(sa_column=octets(nullable=True))
+    main_digest: bytes | None = Field(sa_column=octets(nullable=True))
+    shape_digest: bytes | None = Field(sa_column=octets(nullable=True))
+    fingerprint: int | None = Field(sa_column=big(nullable=True))
+
+
+class Frontier(SQLModel, table=True):
+    """Which page next: state, due time, and a small rank by cash for pages never fetched."""
+
+    __tablename__ = "frontier"
+    __table_args__ = (
+        CheckConstraint("state IN ('new', 'known', 'gone', 'moved', 'refused')", name="frontier_state"),
+        CheckConstraint("due_at IS NOT NULL OR state = 'new'", name="frontier_due"),
+        Index("frontier_discovery", "domain_id", desc("rank"), "key", postgresql_where=sql("state = 'new'")),
+        Index("frontier_due_order", "domain_id", "due_at", "key", postgresql_where=sql("state <> 'new'")),
+        {"postgresql_partition_by": HASHED},
+    )
+    domain_id: int = Field(sa_column=domain_key())
+    key: bytes = Field(sa_column=octets(key=True))
+    state: str = Field(sa_column=text())
+    rank: int = Field(sa_column=small(default="0"))
+    depth: int = Field(sa_column=small(default="0"))
+    due_at: datetime | None = Field(sa_column=instant(nullable=True))
+
+
+class Cash(SQLModel, table=True):
+    """A page's part in the economy; no row, no part. Its cash is net + the dividend of its pool."""
+
+    __tablename__ = "cash"
+    __table_args__ = (
+        CheckConstraint("pool BETWEEN 0 AND 3", name="cash_pool"),
+        {"postgresql_partition_by": HASHED},
+    )
+    domain_id: int = Field(sa_column=domain_key())
+    key: bytes = Field(sa_column=octets(key=True))
+    pool: int = Field(sa_column=small())
+    net: int = Field(sa_column=big())
+    history: float = Field(sa_column=real(default="0"))
+    clock: float = Field(sa_column=real(default="0"))
+
+
+class PageLinks(SQLModel, table=True):
+    """The distinct in-domain links of the last reading, 16 bytes each, along which an unchanged page settles."""
+
+    __tablename__ = "page_links"
+    __table_args__ = (
+        CheckConstraint("octet_length(targets) % 16 = 0", name="page_links_whole"),
+        {"postgresql_partition_by": HASHED},
+    )
+    domain_id: int = Field(sa_column=domain_key())
+    key: bytes = Field(sa_column=octets(key=True))
+    targets: bytes = Field(sa_column=octets())
+
+
+class SnapshotRow(SQLModel, table=True):
+    """One version of a page, written only when something changed."""
+
+    __tablename__ = "snapshot"
+    __table_args__ = (
+        CheckConstraint("number >= 1", name="snapshot_number"),
+        {"postgresql_partition_by": HASHED},
+    )
+    domain_id: int = Field(sa_column=domain_key())
+    key: bytes = Field(sa_column=octets(key=True))
+    number: int = Field(primary_key=True)
+    at: datetime = Field(sa_column=instant())
+    title: str = Field(sa_column=text())
+    language: str = Field(sa_column=text())
+    content_type: str = Field(sa_column=text())
+    text: str = Field(sa_column=text())
+    body_digest: bytes = Field(sa_column=octets())
+    text_digest: bytes = Field(sa_column=octets())
+    main_digest: bytes = Field(sa_column=octets())
+    fingerprint: int | None = Field(sa_column=big(nullable=True))
+    distance_bits: int | None = Field(sa_column=small(nullable=True))
+
+
+class Content(SQLModel, table=True):
+    """A body, once per domain and digest, compressed."""
+
+    __tablename__ = "content"
+    __table_args__ = (
+        CheckConstraint("encoding IN ('identity', 'zstd')", name="content_encoding"),
+        {"postgresql_partition_by": HASHED},
+    )
+    domain_id: int = Field(sa_column=domain_key())
+    digest: bytes = Field(sa_column=octets(key=True))
+    encoding: str = Field(sa_column=text())
+    body_bytes: int = Field(sa_column=count())
+    data: bytes = Field(sa_column=octets())

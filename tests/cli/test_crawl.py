@@ -1,0 +1,293 @@
+"""recrawl crawl: from a name to a table, and every way in which that can go wrong."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.cli.conftest import Answer, Recrawl, Site
+
+FAR = "2100-01-01T00:00Z"
+
+
+def test_a_url_is_registered_and_its_domain_crawled_to_the_end(recrawl: Recrawl, site: Site) -> None:
+    done = recrawl("crawl", site.url, "--allow-private", "--json")
+
+    assert done.code == 0, done.err
+    found = done.json
+    assert found["domains"] == [site.name]
+    assert (found["looks"], found["first"], found["failed"], found["same"]) == (3, 3, 0, 0)
+    assert found["received_bytes"] == sum(len(answer.body) for answer in site.answers.values())
+    assert found["by_domain"][site.name]["looks"] == 3
+    assert datetime.fromisoformat(found["next_due_at"]) > datetime.now(UTC)
+    assert sorted(set(site.asked)) == ["/", "/one", "/robots.txt", "/two"]
+    assert done.err == f"Registered {site.url}\n"
+
+
+def test_a_table_says_what_was_done(recrawl: Recrawl, site: Site) -> None:
+    site.page("/one", "/two", "/missing")
+
+    done = recrawl("crawl", site.url, "--allow-private")
+
+    assert done.code == 0
+    facts = dict(line.split("  ", 1) for line in done.out.splitlines() if "  " in line)
+    assert facts["Looked at"].strip() == "4 pages"
+    assert facts["First seen"].strip() == "3"
+    assert facts["New URLs found"].strip() == "3"
+    assert "\x1b" not in done.out + done.err  # no colours where nobody looks
+    assert "Next due: " in done.out
+
+
+def test_when_nothing_is_due_it_says_when_it_next_is(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", site.url, "--allow-private")
+    asked = len(site.asked)
+
+    done = recrawl("crawl", site.name)
+
+    assert done.code == 0
+    assert f"{site.name} has nothing due before 20" in done.out
+    assert len(site.asked) == asked
+
+
+def test_another_instant_makes_other_pages_due(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", site.url, "--allow-private")
+    site.page("/one", "/two", text="quite other words")
+
+    done = recrawl("crawl", "--due", "--at", "2090-01-01T00:00Z", "--json")
+
+    assert done.json["changed"] == 1
+    assert done.json["same"] == 2
+    assert done.json["at"].startswith("2090-01-01T00:00:0")
+
+
+def test_no_instant_before_the_last_visit_is_taken(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", site.url, "--allow-private", "--at", FAR)
+    asked = len(site.asked)
+
+    for arguments in (
+        ("crawl", site.name, "--at", "2099-12-31"),
+        ("crawl", site.name),
+        ("crawl", "--due", "--at", "2099-12-31"),
+        ("crawl", "--due", "--dry-run", "--at", "2099-12-31"),
+        ("refresh", site.name, "--at", "2099-12-31"),
+        ("pages", site.name, "--at", "2099-12-31"),
+        ("report", "--at", "2099-12-31"),
+        ("report", site.name, "--at", "2099-12-31"),
+        ("changes", "--at", "2099-12-31"),
+        ("explain", site.url, "--at", "2099-12-31"),
+        ("domains", "show", site.name, "--at", "2099-12-31"),
+        ("domains", "set", site.name, "--budget", "5", "--at", "2099-12-31"),
+    ):
+        done = recrawl(*arguments)
+        assert (done.code, done.out) == (2, ""), arguments
+        assert f"{site.name} was last visited at 2100-01-01T00:00:0" in done.complaint
+    assert len(site.asked) == asked
+
+
+def test_reports_without_an_instant_stand_at_the_last_visit(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", site.url, "--allow-private", "--at", FAR)
+
+    report = recrawl("report", site.name, "--json").json["domains"][0]
+
+    assert report["at"] == report["last_visit_at"]
+    assert report["freshness"] == pytest.approx(1)
+
+
+def test_so_many_pages_and_no_more(recrawl: Recrawl, site: Site) -> None:
+    done = recrawl("crawl", site.url, "--allow-private", "--pages", "2", "--json")
+
+    assert done.json["looks"] == 2
+    assert recrawl("crawl", site.name, "--json").json["looks"] == 1
+
+
+def test_a_url_with_a_path_is_looked_at_due_or_not_known_or_not(recrawl: Recrawl, site: Site) -> None:
+    site.page("/hidden")
+    recrawl("crawl", site.url, "--allow-private")
+    site.asked.clear()
+
+    known = recrawl("crawl", f"{site.url}one", "--json")
+    unknown = recrawl("crawl", f"{site.url}hidden", "--json")
+    only_if_due = recrawl("crawl", f"{site.url}two", "--due", "--json")
+
+    assert (known.json["looks"], known.json["same"]) == (1, 1)
+    assert (unknown.json["looks"], unknown.json["first"]) == (1, 1)
+    assert only_if_due.json["looks"] == 0
+    assert site.asked == ["/one", "/hidden"]
+
+
+def test_settings_of_a_registered_domain_stay_and_that_is_said(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", site.url, "--allow-private")
+
+    same = recrawl("crawl", site.url, "--allow-private")
+    other = recrawl("crawl", site.url, "--parallelism", "3")
+
+    assert same.err == ""
+    assert "its settings stay" in other.complaint
+    assert recrawl("domains", "show", site.name, "--json").json["settings"]["parallelism"] is None
+
+
+def test_new_settings_hold_for_what_is_registered(recrawl: Recrawl, site: Site) -> None:
+    site.page("/", "/one", "/two", "/one.pdf")
+    options = ("--exclude", "*.pdf$", "--delay", "0.01", "--depth", "1", "--parallelism", "2", "--budget", "100")
+
+    done = recrawl("crawl", site.url, "--allow-private", *options, "--json")
+
+    assert done.json["looks"] == 3
+    settings = recrawl("domains", "show", site.name, "--json").json["settings"]
+    assert settings["exclude"] == ["*.pdf$"]
+    assert (settings["delay_seconds"], settings["max_depth"], settings["parallelism"]) == (0.01, 1, 2)
+    assert settings["budget_per_day"] == 100
+
+
+def test_a_dry_run_tells_and_touches_nothing(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", site.url, "--allow-private", "--pages", "1")
+    asked, before = len(site.asked), recrawl("domains", "list", "--json").json
+
+    soon = recrawl("crawl", site.name, "--dry-run", "--json").json["plans"][0]
+    later = recrawl("crawl", "--due", "--dry-run", "--at", FAR, "--json").json["plans"][0]
+    unknown = recrawl("crawl", "nowhere.test", "--dry-run", "--json").json
+    shown = recrawl("crawl", site.name, "--dry-run")
+
+    assert (soon["requests"], soon["load"]["new"], soon["load"]["due"]) == (2, 2, 0)
+    assert {page["url"] for page in soon["first"]} == {f"{site.url}one", f"{site.url}two"}
+    assert soon["most_bytes"] == pytest.approx(2 * len(site.answers["/"].body))
+    assert (later["requests"], later["load"]["due"]) == (3, 1)
+    assert unknown == {"at": unknown["at"], "plans": [], "unregistered": ["nowhere.test"]}
+    assert "2 requests" in shown.out
+    assert len(site.asked) == asked
+    assert recrawl("domains", "list", "--json").json == before
+
+
+def test_the_plan_of_a_dry_run_keeps_to_the_budget(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", site.url, "--allow-private", "--pages", "1", "--budget", "3")
+
+    plan = recrawl("crawl", site.name, "--dry-run", "--json").json["plans"][0]
+
+    assert plan["load"]["new"] == 2
+    assert plan["requests"] == 1  # robots.txt and the root have taken two
+
+
+def test_a_spent_budget_is_no_problem_but_is_said(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", site.url, "--allow-private", "--budget", "3")
+
+    done = recrawl("crawl", site.name)
+
+    assert done.code == 0
+    assert "has spent its budget of the day" in done.out
+
+
+def test_a_paused_domain_is_a_problem_with_its_remedy(recrawl: Recrawl, site: Site) -> None:
+    recrawl("domains", "add", site.url, "--allow-private")
+    recrawl("domains", "pause", site.name)
+
+    done = recrawl("crawl", site.name)
+
+    assert done.code == 1
+    assert f"is paused: recrawl domains resume {site.name}" in done.complaint
+
+
+def test_everything_that_is_due_is_crawled_without_naming_it(recrawl: Recrawl, site: Site) -> None:
+    recrawl("domains", "add", site.url, "--allow-private")
+
+    done = recrawl("crawl", "--due", "--json")
+
+    assert done.json["looks"] == 3
+    assert recrawl("crawl", "--due").out == "Nothing was due\n"
+
+
+# What the web and its users get wrong: each is a recorded finding or one line, never a stack trace.
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("http://no-such-host.invalid/", "no-such-host.invalid cannot be resolved"),
+        ("file:///etc/passwd", "only http and https"),
+        ("http://", "not a URL"),
+        ("ht!tp://%%%", "not a URL"),
+        ("http://me:secret@example.com/", "user name or password"),
+        ("http://127.0.0.1:9/", "private address"),
+        ("http://[::1]/", "private address"),
+        ("http://169.254.169.254/latest/meta-data", "is not asked"),
+        ("http://" + "a" * 9000, "longer than"),
+        ("", "the URL is empty"),
+        ("mailto:me@example.com", "only http and https"),
+        ("\x1b[31mred", "not a URL"),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_what_cannot_be_crawled_is_one_line_and_registers_nothing(recrawl: Recrawl, name: str, complaint: str) -> None:
+    done = recrawl("crawl", name)
+
+    assert done.code == 2
+    assert done.out == ""
+    assert complaint in done.complaint
+    assert "secret" not in done.err
+    assert "\x1b" not in done.err
+    assert recrawl("domains", "list", "--json").json["domains"] == []
+
+
+def test_of_several_names_none_is_crawled_while_one_is_garbage(recrawl: Recrawl, site: Site) -> None:
+    done = recrawl("crawl", site.url, "file:///x", "--allow-private")
+
+    assert done.code == 2
+    assert site.asked == []
+
+
+def test_a_port_that_refuses_is_a_recorded_finding(recrawl: Recrawl) -> None:
+    done = recrawl("crawl", "http://127.0.0.1:9/", "--allow-private")
+    again = recrawl("crawl", "http://127.0.0.1:9/")
+
+    assert done.code == again.code == 1
+    assert "is left alone until" in done.err
+    assert "(refused)" in done.err
+    assert "is left alone until" in again.complaint
+    report = recrawl("report", "127.0.0.1:9", "--json").json["domains"][0]
+    assert report["hold_reason"] == "refused"
+
+
+def test_whatever_a_page_is_it_becomes_a_finding(recrawl: Recrawl, site: Site) -> None:
+    site.page("/", "/pdf", "/empty", "/error", "/huge", "/latin", "/binary", "/bomb")
+    pdf = b"%PDF-1.4\n1 0 obj << /Type /Catalog >> endobj\ntrailer << /Root 1 0 R >>\n%%EOF"
+    site.answers["/pdf"] = Answer(pdf, headers=(("Content-Type", "application/pdf"),))
+    site.answers["/empty"] = Answer(b"")
+    site.answers["/error"] = Answer(b"oh no", status=500)
+    site.answers["/huge"] = Answer(endless=True)
+    site.answers["/latin"] = Answer("<title>é</title>Größe\0".encode("latin-1"))
+    site.answers["/binary"] = Answer(bytes(range(256)) * 10, headers=(("Content-Type", "image/png"),))
+    site.answers["/bomb"] = Answer(b"not gzip", headers=(("Content-Encoding", "gzip"), ("Content-Type", "text/html")))
+
+    done = recrawl("crawl", site.url, "--allow-private", "--json")
+
+    assert done.code == 0, done.err
+    assert done.json["looks"] == 8
+    assert done.json["reasons"] == {"http_500": 1, "too_large": 1, "garbage": 1}
+    assert done.json["received_bytes"] < 11_000_000
+    states = {page["url"]: page for page in recrawl("pages", site.name, "--json").json["pages"]}
+    assert {states[f"{site.url}{name}"]["version"] for name in ("pdf", "empty", "latin", "binary")} == {1}
+    assert {states[f"{site.url}{name}"]["version"] for name in ("error", "huge", "bomb")} == {0}
+    assert states[f"{site.url}huge"]["reason"] == "too_large"
+    assert recrawl("db", "check").code == 0
+
+
+def test_a_server_that_wants_to_be_left_alone_is_left_alone(recrawl: Recrawl, site: Site) -> None:
+    site.answers["/one"] = Answer(b"", status=429, headers=(("Retry-After", "7200"),))
+
+    done = recrawl("crawl", site.url, "--allow-private", "--json")
+
+    assert done.code == 1
+    hold = done.json["holds"][site.name]
+    assert hold["reason"] == "http_429"
+    assert datetime.fromisoformat(hold["until"]) - datetime.now(UTC) > timedelta(minutes=115)
+    assert recrawl("db", "check").code == 0
+
+
+def test_a_page_that_moves_out_of_scope_leaves_the_database_in_order(recrawl: Recrawl, site: Site) -> None:
+    site.page("/", "/old", "/far")
+    site.answers["/old"] = Answer(b"", status=301, headers=(("Location", "/x.pdf"),))
+    site.answers["/far"] = Answer(b"", status=301, headers=(("Location", "/beyond/the/depth"),))
+
+    done = recrawl("crawl", site.url, "--allow-private", "--exclude", "*.pdf$", "--depth", "1", "--json")
+
+    assert done.json["moved"] == 2
+    assert recrawl("db", "check").code == 0
+    assert recrawl("explain", f"{site.url}old", "--json").json["next"].startswith("it moved away;")

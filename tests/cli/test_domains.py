@@ -1,0 +1,158 @@
+"""recrawl domains: registering, changing, pausing, removing."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Recrawl, Site
+
+
+def names(recrawl: Recrawl) -> list[str]:
+    return [domain["domain"] for domain in recrawl("domains", "list", "--json").json["domains"]]
+
+
+def test_a_domain_is_registered_with_its_settings(recrawl: Recrawl, site: Site) -> None:
+    done = recrawl("domains", "add", f"{site.url}deep/page", "--allow-private", "--weight", "2.5", "--json")
+
+    registered = done.json["registered"][0]
+    assert done.code == 0
+    assert registered["root"] == site.url
+    assert registered["settings"]["weight"] == 2.5
+    assert registered["settings"]["seeds"] == [f"{site.url}deep/page"]
+    assert names(recrawl) == [site.name]
+    assert site.asked == ["/"]
+
+
+def test_registering_and_crawling_keep_the_delay_between_them(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", site.url, "--allow-private", "--delay", "0.3", "--pages", "1")
+
+    assert site.asked == ["/", "/robots.txt", "/"]
+    assert min(later - earlier for earlier, later in pairwise(site.asked_at)) >= 0.28  # clocks differ a little
+
+
+def test_offline_nobody_is_asked(recrawl: Recrawl) -> None:
+    done = recrawl("domains", "add", "https://no-such-host.invalid", "--offline")
+
+    assert done.code == 0
+    assert done.out == "Registered https://no-such-host.invalid/\n"
+
+
+def test_a_domain_is_registered_once(recrawl: Recrawl) -> None:
+    recrawl("domains", "add", "a.test", "--offline")
+
+    done = recrawl("domains", "add", "http://a.test/", "--offline")
+
+    assert done.code == 2
+    assert "a.test is registered already" in done.complaint
+
+
+def test_many_are_registered_from_a_file_and_the_bad_lines_are_named(recrawl: Recrawl, tmp_path: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_text("# our sites\n\na.test\nhttps://b.test/docs/\nfile:///c\na.test\n", encoding="utf-8")
+
+    done = recrawl("domains", "add", "--from", str(file), "--offline", "--json")
+
+    assert done.code == 1
+    assert [each["domain"] for each in done.json["registered"]] == ["a.test", "b.test"]
+    assert [each["name"] for each in done.json["failed"]] == ["file:///c", "a.test"]
+    assert names(recrawl) == ["a.test", "b.test"]
+
+
+def test_many_are_registered_from_stdin(recrawl: Recrawl) -> None:
+    done = recrawl("domains", "add", "--from", "-", "--offline", stdin="a.test\nb.test\n")
+
+    assert done.code == 0
+    assert names(recrawl) == ["a.test", "b.test"]
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00bad"])
+def test_a_file_that_cannot_be_read_is_one_line(recrawl: Recrawl, tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "names"
+    if content is not None:
+        file.write_bytes(content)
+
+    done = recrawl("domains", "add", "--from", str(file))
+
+    assert done.code == 2
+    assert "cannot be read" in done.complaint
+
+
+def test_what_is_named_is_changed_and_the_rest_stays(recrawl: Recrawl) -> None:
+    recrawl("domains", "add", "a.test", "--offline", "--budget", "10", "--exclude", "/old/")
+
+    recrawl("domains", "set", "a.test", "--delay", "1m30s", "--exclude", "/new/", "--exclude", "*.pdf$")
+    changed = recrawl("domains", "show", "a.test", "--json").json["settings"]
+    recrawl("domains", "set", "a.test", "--unset", "budget", "--unset", "exclude", "--seed", "/start")
+    unset = recrawl("domains", "show", "a.test", "--json").json["settings"]
+
+    assert (changed["delay_seconds"], changed["budget_per_day"]) == (90, 10)
+    assert changed["exclude"] == ["/new/", "*.pdf$"]
+    assert (unset["delay_seconds"], unset["budget_per_day"], unset["exclude"]) == (90, None, [])
+    assert unset["seeds"] == ["http://a.test/start"]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--include", "docs"), "must begin with"),
+        (("--exclude", "re:("), "no regular expression"),
+        (("--seed", "http://b.test/"), "not a page of a.test"),
+        (("--unset", "colour"), "no setting 'colour'"),
+    ],
+)
+def test_an_impossible_change_changes_nothing(recrawl: Recrawl, options: tuple[str, ...], complaint: str) -> None:
+    recrawl("domains", "add", "a.test", "--offline")
+    before = recrawl("domains", "show", "a.test", "--json").json["settings"]
+
+    done = recrawl("domains", "set", "a.test", *options)
+
+    assert done.code == 2
+    assert complaint in done.complaint
+    assert recrawl("domains", "show", "a.test", "--json").json["settings"] == before
+
+
+def test_pausing_and_resuming(recrawl: Recrawl) -> None:
+    recrawl("domains", "add", "--from", "-", "--offline", stdin="a.test\nb.test")
+
+    paused = recrawl("domains", "pause", "a.test", "b.test", "--json")
+    resumed = recrawl("domains", "resume", "b.test")
+
+    assert paused.json == {"paused": True, "domains": ["a.test", "b.test"]}
+    assert resumed.out == "b.test is active\n"
+    states = {each["domain"]: each["paused"] for each in recrawl("domains", "list", "--json").json["domains"]}
+    assert states == {"a.test": True, "b.test": False}
+
+
+def test_removing_needs_a_word_and_forgets_everything(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", site.url, "--allow-private")
+
+    unsaid = recrawl("domains", "remove", site.name)
+    done = recrawl("domains", "remove", site.name, "--yes")
+
+    assert unsaid.code == 2
+    assert "--yes" in unsaid.complaint
+    assert done.code == 0
+    assert names(recrawl) == []
+    assert recrawl("db", "check").code == 0
+
+
+def test_of_several_names_none_is_touched_while_one_is_unknown(recrawl: Recrawl) -> None:
+    recrawl("domains", "add", "a.test", "--offline")
+
+    for verb in (("pause",), ("remove", "--yes")):
+        done = recrawl("domains", *verb, "a.test", "b.test")
+        assert done.code == 2
+        assert "b.test is not registered: recrawl domains add b.test" in done.complaint
+    assert [each["paused"] for each in recrawl("domains", "list", "--json").json["domains"]] == [False]
+
+
+def test_a_list_and_a_domain_are_shown_to_people(recrawl: Recrawl, site: Site) -> None:
+    assert "No domain is registered" in recrawl("domains", "list").out
+    recrawl("crawl", site.url, "--allow-private")
+
+    listed, shown = recrawl("domains", "list").out, recrawl("domains", "show", site.name).out
+
+    assert site.name in listed
+    assert "can be crawled" in shown
+    assert "allowed" in shown

@@ -1,0 +1,143 @@
+"""What everybody sees first: help, usage, and how quickly they come."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from crawler.cli.app import app
+from tests.cli.conftest import Recrawl, command
+
+HEAVY = (
+    "prefect",
+    "playwright",
+    "sqlalchemy",
+    "sqlmodel",
+    "alembic",
+    "psycopg",
+    "aiohttp",
+    "numpy",
+    "ada_url",
+)
+MOST_MODULES = 500  # 440 today, with those of pydantic that typer imports; sqlalchemy alone would be 200 more
+
+
+def commands(group: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command that can be typed."""
+    group = group or typer.main.get_command(app)
+    for name, found in group.commands.items():
+        if hasattr(found, "commands"):
+            yield from commands(found, (*path, name))
+        else:
+            yield (*path, name), found
+
+
+ALL = dict(commands())
+
+
+def test_these_are_the_commands() -> None:
+    assert {" ".join(path) for path in ALL} == {
+        *(f"domains {name}" for name in ("add", "list", "show", "set", "pause", "resume", "remove")),
+        *("crawl", "refresh", "pages", "report", "changes", "explain", "up", "down", "status", "demo"),
+        *("db upgrade", "db check"),
+    }
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_command_shows_examples_of_itself(path: tuple[str, ...]) -> None:
+    text = ALL[path].help or ""
+
+    assert "Examples:" in text
+    assert f"recrawl {' '.join(path)}" in text.partition("Examples:")[2]
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_command_can_print_json(path: tuple[str, ...]) -> None:
+    assert "as_json" in {parameter.name for parameter in ALL[path].params}
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_option_says_what_it_is_for(path: tuple[str, ...]) -> None:
+    assert [parameter.name for parameter in ALL[path].params if not parameter.help] == []
+
+
+def test_what_reads_the_clock_can_be_given_another_instant() -> None:
+    with_at = {" ".join(path) for path, found in ALL.items() if "at" in {p.name for p in found.params}}
+
+    assert with_at == {
+        *("domains add", "domains show", "domains set"),
+        *("crawl", "refresh", "pages", "report", "changes", "explain"),
+    }
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("crawl", "--help"), ("domains", "add", "--help")], ids=" ".join)
+def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
+    script = (
+        "import json, sys; from crawler.cli import main\n"
+        "code = main(sys.argv[1:])\n"
+        "print(json.dumps([code, sorted(sys.modules)]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, timeout=60
+    )
+    code, modules = json.loads(done.stdout.splitlines()[-1])
+
+    assert code == 0
+    assert "Usage: recrawl" in done.stdout
+    assert sorted({name.split(".")[0] for name in modules} & set(HEAVY)) == []
+    assert len(modules) < MOST_MODULES
+
+
+def test_without_arguments_it_helps_and_says_that_this_was_no_use(recrawl: Recrawl) -> None:
+    for arguments in ((), ("domains",), ("db",)):
+        done = recrawl(*arguments)
+        assert done.code == 2
+        assert "Usage: recrawl" in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("crwl",), "No such command 'crwl'"),
+        (("crawl", "--everything"), "No such option: --everything"),
+        (("crawl", "--pages", "0", "a.test"), "--pages"),
+        (("crawl", "--pages", "many", "a.test"), "--pages"),
+        (("crawl",), "nothing to crawl"),
+        (("domains", "add"), "nothing to register"),
+        (("domains", "show"), "Missing argument"),
+        (("domains", "set", "a.test"), "nothing to change"),
+        (("domains", "add", "a.test", "--parallelism", "0"), "--parallelism"),
+        (("domains", "add", "a.test", "--delay", "-1"), "--delay"),
+        (("domains", "add", "a.test", "--delay", "nan"), "--delay"),
+        (("domains", "add", "a.test", "--weight", "0"), "--weight"),
+        (("report", "--at", "yesterday"), "no ISO 8601 instant"),
+        (("report", "--at", "0001-01-01"), "not between"),
+        (("report", "--days", "0"), "--days"),
+        (("changes", "--since", "soon"), "no span of time"),
+        (("crawl", "a.test", "--shift-time", "5x"), "no span of time"),
+        (("domains", "add", "a.test", "--delay", "200w 1"), "no span of time"),
+        (("domains", "add", "a.test", "--delay", "inf"), "longer than a century"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_what_cannot_be_asked_for_like_this_is_one_line_and_exit_code_2(
+    recrawl: Recrawl, arguments: tuple[str, ...], complaint: str
+) -> None:
+    done = recrawl(*arguments)
+
+    assert done.code == 2
+    assert done.out == ""
+    assert complaint in done.complaint
+    assert done.complaint.startswith("recrawl: ")
+
+
+def test_the_command_itself_ends_with_the_code(tmp_path: Path) -> None:
+    done = command("crawl", database_url="postgresql://nobody@127.0.0.1:1/nothing", home=tmp_path)
+
+    assert done.code == 2
+    assert "nothing to crawl" in done.complaint

@@ -1,0 +1,400 @@
+"""The command as a process: signals, several at once, and the Postgres that it starts for itself."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+
+from crawler.local.postgres import running_postgres
+from tests.cli.conftest import RECRAWL, Done, Recrawl, Site, command, environ
+from tests.conftest import execute
+
+PATIENCE = 60  # seconds; what is waited for takes about one
+
+
+@contextmanager
+def started(*arguments: str, database_url: str | None, home: Path) -> Iterator[subprocess.Popen[str]]:
+    """The command while it runs; it does not outlive the test."""
+    process = subprocess.Popen(
+        [RECRAWL, *arguments],
+        env=environ(database_url, home),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def end_of(process: subprocess.Popen[str]) -> Done:
+    said, complained = process.communicate(timeout=PATIENCE)
+    return Done(process.returncode, said, complained)
+
+
+def wait_until(happens: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not happens():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.02)
+
+
+def test_two_crawls_of_one_domain_do_not_meet(recrawl: Recrawl, site: Site, database_url: str, tmp_path: Path) -> None:
+    recrawl("domains", "add", site.url, "--allow-private")
+    with site.gate, started("crawl", site.name, "--json", database_url=database_url, home=tmp_path) as first:
+        wait_until(lambda: "/robots.txt" in site.asked)
+        asked = len(site.asked)
+
+        second = recrawl("crawl", site.name, "--json")
+        due = recrawl("crawl", "--due", "--json")
+
+        assert len(site.asked) == asked
+        assert second.code == 1
+        assert f"{site.name} is being crawled by " in second.complaint
+        assert f"/{first.pid}/crawl" in second.complaint
+        assert (second.json["looks"], due.code, due.json["looks"]) == (0, 0, 0)
+        site.gate.release()
+        done = end_of(first)
+        site.gate.acquire()
+    assert (done.code, done.json["looks"]) == (0, 3)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_first_signal_lets_what_is_under_way_be_recorded(  # noqa: PLR0917
+    recrawl: Recrawl, site: Site, database_url: str, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    recrawl("crawl", site.url, "--allow-private", "--pages", "1", "--parallelism", "1")
+    site.asked.clear()
+    with site.gate, started("crawl", site.name, "--json", database_url=database_url, home=tmp_path) as process:
+        wait_until(lambda: len(site.asked) == 1)
+        process.send_signal(number)
+        assert process.stderr is not None
+        assert "Stopping" in process.stderr.readline()
+        site.gate.release()
+        done = end_of(process)
+        site.gate.acquire()
+
+    assert done.code == code
+    assert (done.json["looks"], done.json["interrupted"]) == (1, True)
+    assert len(site.asked) == 1
+    assert recrawl("crawl", site.name, "--json").json["looks"] == 1  # released, and nothing is lost
+    assert recrawl("db", "check").code == 0
+
+
+def test_the_second_signal_ends_at_once(recrawl: Recrawl, site: Site, database_url: str, tmp_path: Path) -> None:
+    recrawl("domains", "add", site.url, "--allow-private")
+    with site.gate, started("crawl", site.name, database_url=database_url, home=tmp_path) as process:
+        wait_until(lambda: "/robots.txt" in site.asked)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert "Stopping" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        done = end_of(process)  # though nobody has answered
+
+    assert done.code == 130
+    assert "Traceback" not in done.err
+    assert recrawl("crawl", site.name, "--json").json["looks"] == 3
+
+
+def test_on_a_terminal_a_bar_shows_how_far_it_is(
+    recrawl: Recrawl, site: Site, database_url: str, tmp_path: Path
+) -> None:
+    recrawl("domains", "add", site.url, "--allow-private")
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
+    environment = environ(database_url, tmp_path) | {"TERM": "xterm-256color"}
+    process = subprocess.Popen(
+        [RECRAWL, "crawl", site.name, "--json"], env=environment, stdout=subprocess.PIPE, stderr=follower, text=True
+    )
+    os.close(follower)
+    shown = b""
+    while select.select([leader], [], [], PATIENCE)[0]:
+        try:
+            shown += os.read(leader, 4096)
+        except OSError:  # its last writer is gone
+            break
+    said, _ = process.communicate(timeout=PATIENCE)
+    os.close(leader)
+
+    assert json.loads(said)["looks"] == 3
+    assert site.name.encode() in shown
+    assert b"3/3" in shown
+
+
+def test_the_embedded_postgres_runs_while_a_command_needs_it(site: Site, tmp_path: Path) -> None:
+    crawled = command("crawl", site.url, "--allow-private", "--json", database_url=None, home=tmp_path)
+    left = running_postgres(tmp_path)
+    listed = command("domains", "list", "--json", database_url=None, home=tmp_path)
+
+    assert crawled.code == 0, crawled.err
+    assert crawled.json["looks"] == 3
+    assert left is None
+    assert [each["pages"]["known"] for each in listed.json["domains"]] == [3]
+    assert running_postgres(tmp_path) is None
+
+
+def test_commands_at_once_share_it_and_the_last_one_stops_it(site: Site, tmp_path: Path) -> None:
+    with (
+        site.gate,
+        started("crawl", site.url, "--allow-private", "--offline", database_url=None, home=tmp_path) as first,
+        started("domains", "list", "--json", database_url=None, home=tmp_path) as second,
+    ):
+        wait_until(lambda: bool(site.asked))
+        assert end_of(second).code == 0
+        still = running_postgres(tmp_path)
+        site.gate.release()
+        done = end_of(first)
+        site.gate.acquire()
+
+    assert still is not None
+    assert done.code == 0, done.err
+    assert running_postgres(tmp_path) is None
+
+
+def test_killed_with_9_it_goes_on_where_it_was(site: Site, tmp_path: Path) -> None:
+    with (
+        site.gate,
+        started("crawl", site.url, "--allow-private", "--offline", database_url=None, home=tmp_path) as killed,
+    ):
+        wait_until(lambda: bool(site.asked))
+        killed.kill()
+        killed.wait()
+
+    done = command("crawl", site.name, "--json", database_url=None, home=tmp_path)
+
+    assert done.code == 0, done.err  # the dead one's lease is taken back at once
+    assert done.json["looks"] == 3
+    assert running_postgres(tmp_path) is None
+    assert command("db", "check", database_url=None, home=tmp_path).code == 0
+
+
+def test_ended_by_a_signal_it_takes_its_postgres_with_it(site: Site, tmp_path: Path) -> None:
+    with (
+        site.gate,
+        started("crawl", site.url, "--allow-private", "--offline", database_url=None, home=tmp_path) as process,
+    ):
+        wait_until(lambda: bool(site.asked))
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        while "Stopping" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(timeout=PATIENCE)
+
+    assert code == 143
+    assert running_postgres(tmp_path) is None
+
+
+def test_a_reader_that_goes_away_is_no_error(recrawl: Recrawl, database_url: str, tmp_path: Path) -> None:
+    names = "".join(f"name-{n}.test\n" for n in range(900))  # more than a pipe holds
+    recrawl("domains", "add", "--from", "-", "--offline", stdin=names)
+    with started("domains", "list", database_url=database_url, home=tmp_path) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        process.stdout = None
+        _, complained = process.communicate(timeout=PATIENCE)
+
+    assert (process.returncode, complained) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--help",), 0),
+        (("report", "--json"), 0),
+        (("domains", "list"), 0),
+        (("domains",), 2),
+        (("status",), 1),
+        (("status", "--json"), 1),
+        (("domains", "show", "unknown.test"), 2),
+    ],
+)
+@pytest.mark.parametrize("closed", ["stdout", "stderr", "both"])
+def test_without_a_reader_the_exit_code_is_what_it_would_have_been(
+    database_url: str, tmp_path: Path, arguments: tuple[str, ...], code: int, closed: str
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [RECRAWL, *arguments],
+        env=environ(database_url, tmp_path),
+        stdout=subprocess.PIPE if closed == "stderr" else writer,
+        stderr=subprocess.PIPE if closed == "stdout" else writer,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    os.close(writer)
+
+    assert done.returncode == code
+    assert "Traceback" not in (done.stderr or "")
+
+
+def test_output_that_nothing_holds_is_one_line(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [RECRAWL, "status"],
+            env=environ(None, tmp_path),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+
+    assert done.returncode == 1
+    assert done.stderr == "recrawl: the output cannot be written: No space left on device\n"
+
+
+# Databases that are not as they should be.
+
+
+def test_a_database_that_is_down_is_one_line(tmp_path: Path) -> None:
+    done = command("report", database_url="postgresql://nobody@127.0.0.1:9/nothing", home=tmp_path)
+
+    assert done.code == 1
+    assert "cannot open the database" in done.complaint
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("RECRAWL_DATABASE_URL", "mysql://127.0.0.1/x"),
+        ("RECRAWL_LEASE_TERM", "soon"),
+        ("RECRAWL_LEASE_TERM", "-1"),
+        ("RECRAWL_MAX_BODY_BYTES", "-1"),
+        ("RECRAWL_EXEMPT_ADDRESSES", "127.0.0.1"),
+        ("RECRAWL_EXEMPT_ADDRESSES", "{}"),
+        ("RECRAWL_EXEMPT_ADDRESSES", '["127.0.0.1/8"]'),
+        ("RECRAWL_AGENT", "Mozilla/5.0 (pretending)"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_one_line(
+    recrawl: Recrawl, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    done = recrawl("report")
+
+    assert done.code == 2
+    assert name in done.complaint or "postgresql://" in done.complaint
+
+
+def test_a_setting_that_is_no_span_says_so_once(recrawl: Recrawl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECRAWL_LEASE_TERM", "abc")
+
+    done = recrawl("report")
+
+    assert done.complaint == "recrawl: RECRAWL_LEASE_TERM: 'abc' is no span of time such as 30s, 12h or 7d"
+
+
+def test_an_empty_database_is_migrated_without_asking(empty_database_url: str, tmp_path: Path) -> None:
+    done = command("report", "--json", database_url=empty_database_url, home=tmp_path)
+
+    assert (done.code, done.out) == (0, '{"domains": []}\n')
+
+
+def test_somebody_elses_tables_are_left_alone_until_told(empty_database_url: str, tmp_path: Path) -> None:
+    execute(empty_database_url, "CREATE TABLE theirs (id int)")
+
+    refused = command("report", database_url=empty_database_url, home=tmp_path)
+    upgraded = command("db", "upgrade", "--json", database_url=empty_database_url, home=tmp_path)
+    accepted = command("report", database_url=empty_database_url, home=tmp_path)
+
+    assert refused.code == 1
+    assert "recrawl db upgrade adds them" in refused.complaint
+    assert upgraded.json == {"before": "foreign", "after": "current"}
+    assert accepted.code == 0
+
+
+def test_a_user_without_rights_is_told_so(
+    recrawl: Recrawl, database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
+    role = f"guest_{uuid.uuid4().hex}"
+    execute(database_url, f"CREATE ROLE {role} LOGIN PASSWORD 'guest'")
+    try:
+        unread = command("report", database_url=as_role(database_url, role), home=tmp_path)
+        execute(database_url, f"GRANT SELECT ON alembic_version TO {role}")
+        read = command("report", database_url=as_role(database_url, role), home=tmp_path)
+        migrated = command("db", "upgrade", database_url=as_role(empty_database_url, role), home=tmp_path)
+    finally:
+        execute(database_url, f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+    for done in (unread, read, migrated):
+        assert done.code == 1
+        assert "the database refuses: permission denied" in done.complaint
+
+
+def as_role(url: str, role: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=f"{role}:guest@{parts.hostname}:{parts.port}"))
+
+
+@pytest.mark.parametrize(("revision", "advice"), [("0001", "recrawl db upgrade"), ("9999", "a newer recrawl")])
+def test_another_schema_is_named_with_what_to_do(
+    recrawl: Recrawl, database_url: str, revision: str, advice: str
+) -> None:
+    execute(database_url, f"UPDATE alembic_version SET version_num = '{revision}'")
+
+    done = recrawl("report")
+
+    assert done.code == 1
+    assert advice in done.complaint
+
+
+def test_what_a_newer_recrawl_has_migrated_is_not_upgraded(recrawl: Recrawl, database_url: str) -> None:
+    execute(database_url, "UPDATE alembic_version SET version_num = '9999'")
+
+    done = recrawl("db", "upgrade")
+
+    assert done.code == 1
+    assert done.complaint == "recrawl: a newer recrawl has migrated the database: install that one"
+
+
+def test_somebody_elses_table_by_our_name_is_one_line(empty_database_url: str, tmp_path: Path) -> None:
+    execute(empty_database_url, "CREATE TABLE page (id int)")
+
+    done = command("db", "upgrade", database_url=empty_database_url, home=tmp_path)
+
+    assert done.code == 1
+    assert "give it one of its own" in done.complaint
+
+
+def test_the_stack_is_not_started_on_a_database_that_it_may_not_migrate(database_url: str, tmp_path: Path) -> None:
+    execute(database_url, "UPDATE alembic_version SET version_num = '0001'")
+
+    done = command("up", database_url=database_url, home=tmp_path)
+
+    assert done.code == 1
+    assert done.complaint == "recrawl: the database has an older schema: recrawl db upgrade"
+
+
+def test_an_older_schema_is_upgraded_on_demand(recrawl: Recrawl, database_url: str) -> None:
+    execute(
+        database_url,
+        "DROP VIEW report_domain, report_page, report_change",
+        "DROP FUNCTION page_importance, page_freshness",
+        "UPDATE alembic_version SET version_num = '0001'",
+    )
+
+    done = recrawl("db", "upgrade")
+
+    assert done.out == "The database has the newest schema (it was older)\n"
+    assert recrawl("report").code == 0

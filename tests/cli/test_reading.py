@@ -1,0 +1,232 @@
+"""What is known, as the commands that read it tell."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from tests.cli.conftest import Answer, Recrawl, Site
+from tests.conftest import execute
+
+
+@pytest.fixture
+def crawled(recrawl: Recrawl, site: Site) -> Site:
+    """A site with every kind of URL, crawled once."""
+    site.page("/", "/one", "/two", "/private/x", "/gone", "/old", "/a.pdf")
+    site.answers["/gone"] = Answer(b"", status=410)
+    site.answers["/old"] = Answer(b"", status=301, headers=(("Location", "/two"),))
+    site.answers["/robots.txt"] = Answer(
+        b"User-agent: *\nDisallow: /private/", headers=(("Content-Type", "text/plain"),)
+    )
+    assert recrawl("crawl", site.url, "--allow-private", "--exclude", "*.pdf$", "--depth", "3").code == 0
+    return site
+
+
+def test_pages_come_by_importance(recrawl: Recrawl, crawled: Site) -> None:
+    pages = recrawl("pages", crawled.name, "--json").json["pages"]
+    shown = recrawl("pages", crawled.name, "--top", "1").out
+
+    ranks = [page["importance"] for page in pages if page["importance"] is not None]
+    assert ranks == sorted(ranks, reverse=True)
+    assert len(pages) == 6
+    assert {page["url"].removeprefix(crawled.url): page["state"] for page in pages} == {
+        "": "known",
+        "one": "known",
+        "two": "known",
+        "private/x": "refused",
+        "gone": "gone",
+        "old": "moved",
+    }
+    assert shown.count(crawled.url) == 1
+
+
+def test_a_long_url_is_cut_nowhere_where_nobody_looks(recrawl: Recrawl, site: Site) -> None:
+    long = "/" + "x" * 3000
+    site.page("/", long)
+    site.page(long)
+    recrawl("crawl", site.url, "--allow-private")
+
+    shown = recrawl("pages", site.name).out
+
+    assert f"{site.url}{long[1:]} " in shown
+    assert all(line == line.rstrip() for line in shown.splitlines())
+
+
+def test_the_report_of_one_and_of_all_domains(recrawl: Recrawl, crawled: Site) -> None:
+    recrawl("domains", "add", "a.test", "--offline")
+
+    every = recrawl("report", "--json").json["domains"]
+    one = recrawl("report", crawled.name, "--days", "1").out
+    table = recrawl("report").out
+
+    assert [each["domain"] for each in every] == sorted([crawled.name, "a.test"])
+    found = next(each for each in every if each["domain"] == crawled.name)
+    assert (found["known"], found["gone"], found["moved"], found["refused"]) == (3, 1, 1, 1)
+    assert found["freshness"] == pytest.approx(1, abs=0.001)
+    assert found["requests"] == 5
+    assert found["spent_today"] == 6  # robots.txt, too
+    assert found["window"] == timedelta(days=30).total_seconds()
+    assert "Fresh, by importance" in one
+    assert "100.0 %" in one
+    assert "a.test" in table
+
+
+def test_without_domains_there_is_nothing_to_report(recrawl: Recrawl) -> None:
+    assert recrawl("report", "--json").json == {"domains": []}
+    assert "No domain is registered" in recrawl("report").out
+    for command in ("pages", "report", "refresh"):
+        done = recrawl(command, "a.test")
+        assert done.code == 2
+        assert "a.test is not registered" in done.complaint
+
+
+def test_changes_are_read_on_from_a_cursor(recrawl: Recrawl, crawled: Site) -> None:
+    first = recrawl("changes", "--json").json
+    crawled.page("/one", "/two", text="quite other words")
+    recrawl("crawl", crawled.name, "--at", "2100-01-01")
+    second = recrawl("changes", "--since", str(first["next"]), "--json").json
+    nothing = recrawl("changes", "--since", str(second["next"]), "--json").json
+
+    assert {change["change"] for change in first["changes"]} == {"first"}
+    assert [(change["change"], change["url"]) for change in second["changes"]] == [("changed", f"{crawled.url}one")]
+    assert second["changes"][0]["version"] == 2
+    assert nothing == {"changes": [], "next": second["next"], "more": False}
+
+
+def test_changes_of_a_span_of_time_and_of_one_domain(recrawl: Recrawl, crawled: Site) -> None:
+    recrawl("domains", "add", "a.test", "--offline")
+    recrawl("crawl", crawled.name, "--at", "2100-01-01")
+
+    recent = recrawl("changes", "--since", "7d", "--at", "2100-01-02", "--json").json
+    ever = recrawl("changes", "--since", "5200w", "--at", "2100-01-02", "--json").json
+    other = recrawl("changes", "--domain", "a.test", "--json").json
+    few = recrawl("changes", "--top", "2", "--json").json
+
+    assert recent["changes"] == []
+    assert len(ever["changes"]) == 3
+    assert other["changes"] == []
+    assert (len(few["changes"]), few["more"]) == (2, True)
+
+
+def test_people_are_told_how_to_go_on(recrawl: Recrawl, crawled: Site) -> None:
+    done = recrawl("changes")
+
+    assert f"{crawled.url}one" in done.out
+    assert "recrawl changes --since 3" in done.complaint
+
+
+def test_a_page_is_explained(recrawl: Recrawl, crawled: Site) -> None:
+    done = recrawl("explain", f"{crawled.url}two")
+    found = recrawl("explain", f"{crawled.url}two", "--json").json
+
+    assert done.code == 0
+    assert "/two" in done.out
+    assert "it is due at" in done.out
+    assert "as pages do of which nothing is known" in done.out
+    assert found["tracked"] is True
+    assert found["page"]["version"] == 1
+    assert found["worth"] < found["price"]
+    assert [visit["change"] for visit in found["visits"]] == ["first"]
+    assert {linker["url"] for linker in found["linkers"]} == {crawled.url, f"{crawled.url}one"}
+    assert datetime.fromisoformat(found["page"]["due_at"]) > datetime.fromisoformat(found["at"])
+
+
+@pytest.mark.parametrize(
+    ("path", "next_"),
+    [
+        ("gone", "it is gone (http_410)"),
+        ("old", "it moved to {root}two"),
+        ("private/x", "it may not be fetched (robots)"),
+    ],
+)
+def test_what_is_not_fetched_any_more_says_why(recrawl: Recrawl, crawled: Site, path: str, next_: str) -> None:
+    found = recrawl("explain", f"{crawled.url}{path}", "--json").json
+
+    assert found["next"].startswith(next_.format(root=crawled.url))
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("a.pdf", "the domain excludes *.pdf$"),
+        ("private/y", "robots.txt refuses it to recrawl"),
+        ("never/heard/of", "no page that was read links to it"),
+    ],
+)
+def test_an_untracked_url_says_why(recrawl: Recrawl, crawled: Site, path: str, reason: str) -> None:
+    found = recrawl("explain", f"{crawled.url}{path}", "--json").json
+    shown = recrawl("explain", f"{crawled.url}{path}")
+
+    assert found["tracked"] is False
+    assert found["reason"].startswith(reason)
+    assert reason in shown.out
+    assert shown.code == 0
+
+
+def test_a_url_beyond_the_depth_says_so(recrawl: Recrawl, site: Site) -> None:
+    site.page("/two", "/three")
+    site.page("/three")
+    recrawl("crawl", site.url, "--allow-private", "--depth", "1")
+
+    found = recrawl("explain", f"{site.url}three", "--json").json
+
+    assert found["reason"] == "it is 2 links away from the nearest seed, and the domain ends at 1"
+
+
+def test_a_url_that_found_no_room_says_so(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", site.url, "--allow-private", "--max-pages", "2")
+
+    reasons = [recrawl("explain", f"{site.url}{name}", "--json").json.get("reason") for name in ("one", "two")]
+
+    assert sorted(reasons, key=str) == [None, "the domain is full: it has 2 pages of at most 2"]
+
+
+def test_a_url_of_nobody_says_so(recrawl: Recrawl) -> None:
+    done = recrawl("explain", "https://a.test/x")
+
+    assert done.code == 1
+    assert "a.test is not registered: recrawl domains add a.test" in done.out
+
+
+def test_a_refresh_makes_what_lies_beneath_due(recrawl: Recrawl, crawled: Site) -> None:
+    whole = recrawl("refresh", crawled.name, "--prefix", "/t", "--json").json
+    done = recrawl("crawl", crawled.name, "--json").json
+    everything = recrawl("refresh", crawled.name)
+    again = recrawl("crawl", crawled.name, "--json").json
+
+    assert whole == {"domain": crawled.name, "prefix": f"{crawled.url}t", "pages": 1, "run": None}
+    assert (done["looks"], done["same"]) == (1, 1)
+    assert f"Next: recrawl crawl {crawled.name}" in everything.out
+    assert again["looks"] == 5
+
+
+def test_a_refresh_beneath_somebody_elses_url_is_refused(recrawl: Recrawl, crawled: Site) -> None:
+    done = recrawl("refresh", crawled.name, "--prefix", "http://a.test/x")
+
+    assert done.code == 2
+    assert "is not a URL of" in done.complaint
+
+
+def test_the_check_tells_people_and_programs(recrawl: Recrawl, crawled: Site) -> None:
+    assert recrawl("db", "check").out == "Everything holds in 1 domain\n"
+    assert recrawl("db", "check", "--json").json == {"holds": True, "domains": 1, "findings": []}
+
+
+def test_the_check_ends_with_1_where_something_does_not_hold(
+    recrawl: Recrawl, crawled: Site, database_url: str
+) -> None:
+    execute(database_url, "UPDATE domain_state SET dormant = dormant - 5")
+
+    done = recrawl("db", "check")
+    found = recrawl("db", "check", "--json")
+
+    assert done.code == found.code == 1
+    assert "5 were lost" in done.out
+    assert found.json["findings"][0]["rule"] == "coins"
+
+
+def test_without_a_stack_its_status_is_a_problem(recrawl: Recrawl) -> None:
+    done = recrawl("status", "--json")
+
+    assert done.code == 1
+    assert done.json["running"] is False
+    assert recrawl("down", "--json").json == {"stopped": False}

@@ -1,0 +1,179 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.cash import COINS, ENDOWMENT, Economy, Pool, history_after, importance, rank_of, settle
+from crawler.core.urls import PageKey
+
+keys = st.binary(min_size=16, max_size=16).map(PageKey)
+
+
+def key(n: int) -> PageKey:
+    return PageKey(n.to_bytes(16))
+
+
+def economy(*, pages: int = 0) -> Economy:
+    books = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
+    for n in range(pages):
+        books.admit(key(n), Pool.NEW)
+    books.pay_dividends()
+    return books
+
+
+def total(books: Economy) -> int:
+    return sum(map(books.cash_of, books.purses)) + books.reserve + books.dormant
+
+
+@given(cash=st.integers(0, COINS), outlinks=st.lists(keys))
+def test_settling_neither_makes_nor_loses_cash(cash: int, outlinks: list[PageKey]) -> None:
+    done = settle(cash, outlinks)
+
+    assert cash == sum(done.shares.values()) + done.to_reserve
+
+
+def test_a_leaf_pays_the_reserve() -> None:
+    assert settle(1000, []).to_reserve == 1000
+
+
+def test_links_get_equal_parts_and_duplicates_count_once() -> None:
+    done = settle(1000, [key(1), key(2), key(1)], reserve_share=0.15)
+
+    assert done.shares == {key(1): 425, key(2): 425}
+    assert done.to_reserve == 150
+
+
+def test_every_page_brings_the_same_endowment_and_takes_it_away() -> None:
+    books = economy(pages=4)
+    assert {books.cash_of(key(n)) for n in range(4)} == {ENDOWMENT}
+    books.pay(key(2), 50)
+    books.dormant -= 50
+
+    left = books.leave(key(2))
+
+    assert (left, books.reserve, books.dormant) == (50, 50, COINS - 50 - 3 * ENDOWMENT)
+
+
+def test_the_reserve_pays_all_pages_alike_and_keeps_what_does_not_divide() -> None:
+    books = economy(pages=4)
+    books.change_pool(key(0), Pool.KNOWN)
+    books.reserve, books.dormant = 1003, books.dormant - 1003
+
+    books.pay_dividends()
+
+    assert {books.cash_of(key(n)) for n in range(4)} == {ENDOWMENT + 250}
+    assert books.reserve == 3
+
+
+def test_a_page_that_changes_pool_carries_cash_not_net() -> None:
+    books = economy(pages=3)
+    books.dividend[Pool.KNOWN] = 777
+
+    before = books.cash_of(key(1))
+    books.change_pool(key(1), Pool.KNOWN)
+
+    assert books.cash_of(key(1)) == before
+    assert books.pages == [2, 1, 0, 0]
+
+
+def test_what_links_pay_in_between_claim_and_record_stays() -> None:
+    books = economy(pages=2)
+    claimed = books.cash_of(key(0))
+
+    books.pay(key(0), 5)
+    books.take(key(0), claimed, first=True)
+
+    assert books.cash_of(key(0)) == 5
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(["visit", "admit", "leave", "pay", "pool"]), st.integers(0, 30), st.integers(0, 30)),
+    max_size=60,
+)
+
+
+@given(steps=steps)
+def test_coins_are_conserved_whatever_happens(steps: list[tuple[str, int, int]]) -> None:
+    books = economy(pages=5)
+    for kind, n, m in steps:
+        page, other = key(n), key(m)
+        if kind == "admit" and page not in books.purses:
+            books.admit(page, Pool.NEW)
+        elif kind == "leave" and page in books.purses:
+            books.leave(page)
+        elif kind == "pool" and page in books.purses:
+            books.change_pool(page, Pool(m % 4))
+        elif kind == "pay":
+            books.pay_dividends()
+        elif kind == "visit" and page in books.purses:
+            cash = books.cash_of(page)
+            books.take(page, cash, first=False)
+            done = settle(cash, [link for link in (other, key(0)) if link in books.purses])
+            books.reserve += done.to_reserve
+            for link, coins in done.shares.items():
+                books.pay(link, coins)
+        assert total(books) == COINS
+        assert books.reserve >= 0
+    assert sum(books.pages) == len(books.purses)
+
+
+def test_history_in_a_full_window_is_the_papers_interpolation() -> None:
+    # H (T - d)/T + C for d < T, else C T/d, with T = 8
+    assert history_after(4.0, 0.5, clock_before=100.0, clock_now=102.0, window=8.0) == 4.0 * 6 / 8 + 0.5
+    assert history_after(4.0, 0.5, clock_before=100.0, clock_now=116.0, window=8.0) == 0.5 * 8 / 16
+
+
+def test_before_the_first_full_window_all_cash_counts() -> None:
+    first = history_after(0.0, 0.25, clock_before=0.0, clock_now=1.0, window=8.0)
+    second = history_after(first, 0.25, clock_before=1.0, clock_now=2.0, window=8.0)
+
+    assert (first, second) == (0.25, 0.5)
+
+
+@given(visits=st.integers(1, 200), rate=st.floats(1e-6, 1.0))
+def test_importance_does_not_depend_on_how_often_a_page_is_visited(visits: int, rate: float) -> None:
+    """A page that receives `rate` of the clock's cash has that importance, however its visits are spread."""
+    history, last = 0.0, 0.0
+    for n in range(1, visits + 1):
+        clock = 20.0 * n / visits
+        history = history_after(history, rate * (clock - last), clock_before=last, clock_now=clock, window=8.0)
+        last = clock
+
+    assert abs(importance(history, 0.0, clock_last=last, clock_now=20.0, pages=1, window=8.0) - rate) < 1e-9
+
+
+def test_rereading_one_page_a_thousand_times_does_not_raise_its_importance() -> None:
+    books = economy(pages=10)
+    for n in range(10):
+        visit(books, n, [(n + 1) % 10])
+    before = importance_of(books, 3)
+
+    for _ in range(1000):
+        visit(books, 3, [4])
+
+    assert importance_of(books, 3) <= before * 1.01
+
+
+def visit(books: Economy, n: int, links: list[int]) -> None:
+    cash = books.cash_of(key(n))
+    books.take(key(n), cash, first=False)
+    done = settle(cash, [key(link) for link in links])
+    books.reserve += done.to_reserve
+    for link, coins in done.shares.items():
+        books.pay(link, coins)
+    books.pay_dividends()
+
+
+def importance_of(books: Economy, n: int) -> float:
+    purse = books.purses[key(n)]
+    return importance(
+        purse.history,
+        books.cash_of(key(n)),
+        clock_last=purse.clock,
+        clock_now=books.clock,
+        pages=len(books.purses),
+        window=books.window,
+    )
+
+
+@given(cash=st.integers(0, COINS))
+def test_rank_orders_by_cash_and_fits_a_small_integer(cash: int) -> None:
+    assert 0 <= rank_of(cash) <= rank_of(2 * cash) <= 32_767

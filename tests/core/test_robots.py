@@ -1,0 +1,222 @@
+"""What robots.txt allows."""
+
+import time
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.robots import ALLOW_ALL, MAX_BYTES, REFUSE_ALL, parse
+from crawler.core.urls import Url, normalise
+
+AGENT = "recrawl"
+
+
+def allowed(body: str | bytes, path: str, agent: str = AGENT) -> bool:
+    url = normalise(f"https://example.com{path}")
+    assert url is not None
+    return parse(body if isinstance(body, bytes) else body.encode()).allows(url, agent)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "fits"),
+    [
+        ("/", "/anything", True),
+        ("/fish", "/fish", True),
+        ("/fish", "/fish.html", True),
+        ("/fish", "/fishheads/yummy.html", True),
+        ("/fish", "/Fish.asp", False),
+        ("/fish", "/catfish", False),
+        ("/fish*", "/fish.html", True),
+        ("/fish/", "/fish/?id=anything", True),
+        ("/fish/", "/fish", False),
+        ("/*.php", "/folder/filename.php?parameters", True),
+        ("/*.php", "/windows.PHP", False),
+        ("/*.php$", "/filename.php", True),
+        ("/*.php$", "/filename.php?parameters", False),
+        ("/*.php$", "/filename.php5", False),
+        ("/fish*.php", "/fishheads/catfish.php?parameters", True),
+        ("/a$", "/a", True),
+        ("/a$", "/a/b", False),
+        ("/*?*sort=", "/list?page=1&sort=up", True),
+        ("/%7Euser", "/~user", True),
+        ("/~user", "/%7Euser", True),
+        ("/ü", "/%C3%BC", True),
+        ("/%c3%bc", "/ü", True),
+        ("/a%2Fb", "/a/b", False),
+        ("", "/anything", False),
+        ("/a b", "/a%20b", True),
+    ],
+)
+def test_a_pattern_fits_as_the_standard_says(pattern: str, path: str, fits: bool) -> None:
+    assert allowed(f"User-agent: *\nDisallow: {pattern}", path) is not fits
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "ok"),
+    [
+        ("Allow: /p\nDisallow: /", "/page", True),
+        ("Disallow: /\nAllow: /p", "/page", True),
+        ("Allow: /folder\nDisallow: /folder", "/folder/page", True),
+        ("Allow: /page\nDisallow: /*.htm", "/page.htm", False),
+        ("Allow: /$\nDisallow: /", "/", True),
+        ("Allow: /$\nDisallow: /", "/page.htm", False),
+        ("Disallow: /robots.txt\nDisallow: /", "/robots.txt", True),
+    ],
+)
+def test_the_longest_pattern_decides_and_allow_wins_a_draw(rules: str, path: str, ok: bool) -> None:
+    assert allowed(f"User-agent: *\n{rules}", path) is ok
+
+
+@pytest.mark.parametrize("agent", ["recrawl", "Recrawl", "otherbot", "thirdbot"])
+def test_the_rules_of_a_group_shared_by_several_agents_hold_for_each_of_them(agent: str) -> None:
+    body = "User-agent: otherbot\n# a comment\n\nUser-agent: Recrawl\nUser-Agent: thirdbot\nDisallow: /closed"
+    assert not allowed(body, "/closed/a", agent)
+    assert allowed(body, "/open", agent)
+    assert allowed(body, "/closed/a", "somebody-else")
+
+
+def test_groups_of_one_agent_are_joined() -> None:
+    body = "User-agent: recrawl\nDisallow: /a\n\nUser-agent: *\nDisallow: /c\n\nUser-agent: recrawl\nDisallow: /b"
+    assert [allowed(body, path) for path in ("/a", "/b", "/c")] == [False, False, True]
+
+
+def test_a_group_of_its_own_sets_the_agent_free_from_the_rules_for_everybody() -> None:
+    body = "User-agent: *\nDisallow: /\n\nUser-agent: recrawl\nDisallow:"
+    assert allowed(body, "/a")
+    assert not allowed(body, "/a", "otherbot")
+
+
+@pytest.mark.parametrize("name", ["rec", "recrawl-news", "r", "crawl", "myrecrawl", "recrawler"])
+def test_a_group_for_a_name_that_is_only_alike_is_not_ours(name: str) -> None:
+    assert allowed(f"User-agent: {name}\nDisallow: /", "/a")
+    assert not allowed(f"User-agent: {name}\nAllow: /\n\nUser-agent: *\nDisallow: /", "/a")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "User-agent: recrawl/2.1",
+        "user-agent:recrawl",
+        "  USER-AGENT :  Recrawl  # us",
+        "User-agent: recrawl/1.0 (+https://example.com/)",
+        "User-agent: recrawl*",
+        "useragent: recrawl",
+    ],
+)
+def test_a_version_a_comment_or_odd_spelling_does_not_hide_a_group(line: str) -> None:
+    assert not allowed(f"{line}\nDisallow: /", "/a")
+    assert allowed(f"{line}\nDisallow: /", "/a", "otherbot")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\xef\xbb\xbfUser-agent: *\nDisallow: /",
+        b"User-agent: *\r\nDisallow: /\r\n",
+        b"User-agent: x\rDisallow: /x\r\rUser-agent: recrawl/1.0\rDisallow: /",
+        b"\n\n\nUser-agent: *\n\n\nDisallow: /",
+        b"Sitemap: https://example.com/s.xml\nUser-agent: *\nSitemap: x\nDisallow: /",
+        b"User-agent: *\nCrawl-delay: 1\nDisallow: /",
+        b"User-agent: *\nNonsense: x\nmore nonsense\nDisallow: /",
+        b"\xff\xfe junk\nUser-agent: *\nDisallow: /",
+        b"User-agent: *\nDisallow: / # all of it",
+    ],
+)
+def test_byte_order_marks_line_ends_and_unknown_lines_lose_no_rule(body: bytes) -> None:
+    assert not allowed(body, "/a")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<!DOCTYPE html><html><body>\nUser-agent: *\nDisallow: /\n</body></html>",
+        b"\n\n  <html>\nUser-agent: *\nDisallow: /",
+        b"\xef\xbb\xbf<HTML>\nUser-agent: *\nDisallow: /",
+        b"Error\n<html><pre>\nUser-agent: *\nDisallow: /",
+        b"<?xml version='1.0'?>\nUser-agent: *\nDisallow: /",
+    ],
+)
+def test_the_body_of_an_error_page_is_not_parsed_as_rules(body: bytes) -> None:
+    assert allowed(body, "/a")
+
+
+def test_half_a_megabyte_of_rules_counts_and_half_a_line_does_not() -> None:
+    filler = "User-agent: *\n" + "# filler\n" * ((MAX_BYTES - 40) // 9)
+    last = "Disallow: /within\n"
+    inside = (filler + last).encode()
+    assert len(inside) < MAX_BYTES
+    cut = inside + b"Disallow: /" + b"a" * MAX_BYTES
+    assert not allowed(cut, "/within")
+    assert allowed(cut, "/aaa")
+    assert allowed(inside + b"#" * MAX_BYTES + b"\nDisallow: /beyond", "/beyond")
+
+
+@pytest.mark.parametrize(
+    ("value", "delay"),
+    [
+        ("1", timedelta(seconds=1)),
+        ("0.5", timedelta(seconds=0.5)),
+        ("45", timedelta(seconds=45)),
+        ("3600", timedelta(hours=1)),
+        ("1e300", timedelta(days=30)),
+        ("0", timedelta(0)),
+        ("-1", None),
+        ("soon", None),
+        ("nan", None),
+        ("inf", None),
+        ("", None),
+    ],
+)
+def test_a_crawl_delay_is_a_delay_however_long(value: str, delay: timedelta | None) -> None:
+    rules = parse(f"User-agent: *\nCrawl-delay: {value}\nDisallow: /x".encode())
+    assert rules.crawl_delay(AGENT) == delay
+    assert rules.allows(Url("https://example.com/a"), AGENT)
+
+
+def test_a_crawl_delay_is_that_of_the_own_group() -> None:
+    rules = parse(b"User-agent: *\nCrawl-delay: 60\n\nUser-agent: recrawl\nCrawl-delay: 2")
+    assert rules.crawl_delay("recrawl") == timedelta(seconds=2)
+    assert rules.crawl_delay("otherbot") == timedelta(seconds=60)
+
+
+def test_sitemaps_are_absolute_and_distinct() -> None:
+    rules = parse(
+        b"Sitemap: https://EXAMPLE.com/a.xml\nUser-agent: x\nsitemap:https://example.com/a.xml\n"
+        b"Sitemap: /relative.xml\nSitemap: ftp://example.com/b\nSitemap: https://other.org/b.xml.gz # more"
+    )
+    assert rules.sitemaps == ("https://example.com/a.xml", "https://other.org/b.xml.gz")
+
+
+def test_all_and_nothing() -> None:
+    url = Url("https://example.com/a")
+    assert ALLOW_ALL.allows(url, AGENT)
+    assert ALLOW_ALL.crawl_delay(AGENT) is None
+    assert ALLOW_ALL.sitemaps == ()
+    assert not REFUSE_ALL.allows(url, AGENT)
+
+
+AGENTS = [b"User-agent: *", b"User-agent:", b"user agent recrawl", b"User-agent: recrawl/1"]
+LINES = [b"Disallow: /", b"Allow: /*a*$", b"Disallow: %zz%", b"Crawl-delay: 1e999", b"Request-rate: 1/0"]
+SCRAPS = [b"Sitemap: http://[", b"\xff", b"\x00", b"\xed\xa0\x80", b"#", b":", b"$", b"*", b"\r"]
+lines = st.sampled_from([*AGENTS, *LINES, *SCRAPS])
+
+
+@given(st.one_of(st.lists(lines).map(b"\n".join), st.binary()))
+def test_any_bytes_can_be_parsed(body: bytes) -> None:
+    rules = parse(body)
+    assert rules.allows(Url("https://example.com/a?b=%zz"), AGENT) in {True, False}
+    assert rules.crawl_delay(AGENT) is None or rules.crawl_delay(AGENT) >= timedelta(0)  # type: ignore[operator]
+
+
+def test_neither_many_rules_nor_many_stars_take_long() -> None:
+    many = "User-agent: *\n" + "".join(f"Disallow: /private/{n}/*/x$\n" for n in range(4000))
+    stars = "User-agent: *\nDisallow: /" + "*a" * 200 + "*b$"
+    links = [Url(f"https://example.com/page/{n}/" + "a" * 100) for n in range(100)]
+    began = time.process_time()
+    for body in (many, stars):
+        rules = parse(body.encode())
+        for _ in range(50):  # pages with the same hundred links
+            assert all(rules.allows(link, AGENT) for link in links)
+    assert time.process_time() - began < 2  # 0.1 s on a quiet machine

@@ -1,0 +1,358 @@
+"""One spelling for each page, and which pages belong to a domain."""
+
+import contextlib
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.urls import (
+    MAX_URL_BYTES,
+    Authority,
+    Refusal,
+    Scope,
+    Url,
+    authority_of,
+    from_user,
+    host_of,
+    key_of,
+    normalise,
+    normalise_all,
+    path_and_query,
+    registrable,
+    scheme_of,
+)
+
+BASE = Url("https://www.example.com/docs/current/index.html?page=2")
+
+# Text that looks enough like URLs to reach every branch of the parser.
+SCHEMES = "http: https: HTTP: mailto: javascript: file:"
+MARKS = "// / \\ ? # & = : @ . .. ../ ./ | ' \" < > ^ ` { } [ ]"
+ESCAPES = "% %2 %2e %2E %7e %65 %zz %00"
+HOSTS = "[::1] 127.0.0.1 0x7f.1 example.com EXAMPLE.com. xn-- :80 :443 :8001"
+WORDS = "a B 1 é 食 💥 x=1 utm_source=a fbclid=b &gclid"
+ODD = [" ", "\t", "\n", "\x00", "\x1f", "\x7f", "\x85", "\ud800", "\udfff", "\u200b", "\ufeff", "\u2028"]
+pieces = st.sampled_from([*f"{SCHEMES} {MARKS} {ESCAPES} {HOSTS} {WORDS}".split(), *ODD])
+linkish = st.lists(pieces, max_size=12).map("".join)
+anything = st.one_of(linkish, st.text(), st.text(st.characters(exclude_categories=())))
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("HTTP://Example.COM:80", "http://example.com/"),
+        ("https://example.com:443/a#b", "https://example.com/a"),
+        ("https://example.com:80/", "https://example.com:80/"),
+        ("http://example.com/%7euser/%c3%a4", "http://example.com/~user/%C3%A4"),
+        ("http://example.com/ä?ö=1", "http://example.com/%C3%A4?%C3%B6=1"),
+        ("http://exämple.com/", "http://xn--exmple-cua.com/"),
+        ("http://example.com./a", "http://example.com/a"),
+        ("http://example.com.:8001/a", "http://example.com:8001/a"),
+        ("http://example.com/a/../b/./c", "http://example.com/b/c"),
+        ("http://example.com/a/%2e%2E/b", "http://example.com/b"),
+        ("http://example.com//a//b", "http://example.com//a//b"),
+        ("http://example.com/a?", "http://example.com/a"),
+        ("http://example.com/a?b=2&a=1&b=2", "http://example.com/a?b=2&a=1&b=2"),
+        ("http://example.com/a%2fb", "http://example.com/a%2Fb"),
+        ("http://example.com/100%", "http://example.com/100%"),
+        ("http://example.com/%2%65", "http://example.com/%2%65"),
+        (" \thttp://example.com/a\nb ", "http://example.com/ab"),
+        ("http://example.com/\x00a", "http://example.com/%00a"),
+        ("http://0x7f.1/", "http://127.0.0.1/"),
+        ("http://2130706433/", "http://127.0.0.1/"),
+        ("http://[0:0::1]:80/", "http://[::1]/"),
+        ("http:\\\\example.com\\a", "http://example.com/a"),
+    ],
+)
+def test_a_page_has_one_spelling(text: str, url: str) -> None:
+    assert normalise(text) == url
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a/b",
+        "mailto:a@example.com",
+        "javascript:void(0)",
+        "file:///etc/passwd",
+        "ftp://example.com/",
+        "data:text/html,x",
+        "http://",
+        "http://user:secret@example.com/",
+        "http://user@example.com/",
+        "http://a..b/",
+        "http://./",
+        "http://" + "a" * 64 + ".com/",
+        "http://" + "a." * 130 + "com/",
+        "http://exa mple.com/",
+        "http://example.com:99999/",
+        "http://h!$&'()*+,;=/",
+        "http://[::1/",
+        "http://example.com/\ud800",
+        "http://example.com/" + "a" * MAX_URL_BYTES,
+        "http://example.com/" + "ä" * 1400,
+    ],
+)
+def test_what_cannot_be_crawled_is_no_url(text: str) -> None:
+    assert normalise(text) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("utm_source=a&id=7&utm_medium=b", "?id=7"),
+        ("UTM_Source=a", ""),
+        ("fbclid=1&gclid=2&msclkid=3", ""),
+        ("%75tm_source=a&id=7", "?id=7"),
+        ("id=utm_source=a", "?id=utm_source=a"),
+        ("nutm_source=a", "?nutm_source=a"),
+        ("gclids=a&_gallery=1", "?gclids=a&_gallery=1"),
+        ("a=1&&b=2", "?a=1&&b=2"),
+    ],
+)
+def test_tracking_parameters_and_nothing_else_are_dropped(query: str, kept: str) -> None:
+    assert normalise(f"http://example.com/a?{query}") == f"http://example.com/a{kept}"
+
+
+def test_capital_a_and_small_a_are_two_pages() -> None:
+    assert normalise("http://example.com/A?B=C") == "http://example.com/A?B=C"
+    assert normalise("http://example.com/a?B=C") != normalise("http://example.com/A?B=C")
+
+
+def test_a_url_of_8_kilobytes_is_kept_whole() -> None:
+    url = "http://example.com/" + "a" * (MAX_URL_BYTES - len("http://example.com/"))
+    assert normalise(url) == url
+    assert normalise_all([url, url + "a"], base=BASE) == (url,)
+    assert normalise_all(["a" * MAX_URL_BYTES], base=BASE) == ()
+
+
+@given(anything)
+def test_normalising_twice_is_normalising_once(text: str) -> None:
+    once = normalise(text, base=BASE)
+    if once is not None:
+        assert normalise(once) == once
+        assert normalise(once, base=BASE) == once
+        assert from_user(once) == once
+
+
+@given(anything)
+def test_a_normalised_url_is_printable_ascii_in_every_case(text: str) -> None:
+    url = normalise(text, base=BASE)
+    if url is not None:
+        assert url.isascii()
+        assert url.isprintable()
+        assert " " not in url
+        assert len(url) <= MAX_URL_BYTES
+        assert "#" not in url
+        assert "@" not in authority_of(url)
+
+
+@given(st.lists(anything, max_size=20), st.lists(pieces.filter(str.isalnum), max_size=4))
+def test_links_read_together_are_those_read_one_by_one(hrefs: list[str], plain: list[str]) -> None:
+    hrefs += [
+        "/".join(plain),
+        "/" + "/".join(plain),
+        "../" + "-".join(plain),
+        "https://www.example.com/" + "".join(plain),
+    ]
+    one_by_one = dict.fromkeys(normalise(href, base=BASE) for href in hrefs)
+    one_by_one.pop(None, None)
+    assert normalise_all(hrefs, base=BASE) == tuple(one_by_one)
+
+
+def test_links_of_a_page_come_once_and_in_their_order() -> None:
+    hrefs = ["b.html", "a.html#x", "a.html#y", "", "#top", "./b.html", "/", "?page=3", "//other.org/x", "mailto:me@x.y"]
+    assert normalise_all(hrefs, base=BASE) == (
+        "https://www.example.com/docs/current/b.html",
+        "https://www.example.com/docs/current/a.html",
+        BASE,
+        "https://www.example.com/",
+        "https://www.example.com/docs/current/index.html?page=3",
+        "https://other.org/x",
+    )
+
+
+def test_hundreds_of_plain_links_take_less_than_five_microseconds_each() -> None:
+    hrefs = [f"page-{n}.html#part" for n in range(1000)]
+    began = time.process_time()
+    for _ in range(10):
+        normalise_all(hrefs, base=BASE)
+    assert (time.process_time() - began) / 10_000 < 5e-6  # 0.8 microseconds on a quiet machine
+
+
+def test_a_page_key_is_16_bytes_and_differs_between_pages() -> None:
+    keys = {key_of(Url(f"https://example.com/{n}")) for n in range(1000)}
+    assert len(keys) == 1000
+    assert {len(key) for key in keys} == {16}
+
+
+@pytest.mark.parametrize(
+    ("url", "scheme", "authority", "host", "asked"),
+    [
+        ("https://docs.example.com/a?b=/c", "https", "docs.example.com", "docs.example.com", "/a?b=/c"),
+        ("http://127.0.0.1:8001/", "http", "127.0.0.1:8001", "127.0.0.1", "/"),
+        ("http://[::1]:8001/x", "http", "[::1]:8001", "::1", "/x"),
+    ],
+)
+def test_a_url_has_these_parts(url: Url, scheme: str, authority: str, host: str, asked: str) -> None:
+    assert (scheme_of(url), authority_of(url), path_and_query(url)) == (scheme, authority, asked)
+    assert host_of(authority_of(url)) == host
+
+
+@pytest.mark.parametrize(
+    ("authority", "own"),
+    [
+        ("docs.example.com", "example.com"),
+        ("docs.example.co.uk:8443", "example.co.uk"),
+        ("someone.github.io", "someone.github.io"),
+        ("a.someone.github.io", "someone.github.io"),
+        ("github.io", "github.io"),
+        ("localhost:8001", "localhost"),
+        ("127.0.0.1:8001", "127.0.0.1"),
+        ("[2001:db8::1]:80", "2001:db8::1"),
+    ],
+)
+def test_the_registrable_name_ends_at_the_public_suffix(authority: str, own: str) -> None:
+    assert registrable(Authority(authority)) == own
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("example.com", "http://example.com/"),
+        ("  EXAMPLE.com/a b ", "http://example.com/a%20b"),
+        ("http://[::1]:80", "http://[::1]/"),
+        ("https://example.com/a", "https://example.com/a"),
+        ("localhost:8001", "http://localhost:8001/"),
+        ("//example.com/a", "http://example.com/a"),
+        ("127.0.0.1:8001/a", "http://127.0.0.1:8001/a"),
+    ],
+)
+def test_a_person_may_be_brief(text: str, url: str) -> None:
+    assert from_user(text) == url
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "empty"),
+        (" \t", "empty"),
+        ("file:///etc/passwd", "only http and https"),
+        ("mailto:me@example.com", "only http and https"),
+        ("gopher://example.com", "only http and https"),
+        ("https://me:secret@example.com/", "user name"),
+        ("what is this", "not a URL"),
+        ("http://", "not a URL"),
+        ("\x00", "not a URL"),
+        ("example.com/" + "a" * 9000, "longer than"),
+    ],
+)
+def test_a_person_is_told_in_one_line_what_is_wrong(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says) as caught:
+        from_user(text)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 200
+    assert "secret" not in str(caught.value)
+
+
+@given(anything)
+def test_whatever_a_person_types_is_a_url_or_a_value_error(text: str) -> None:
+    with contextlib.suppress(ValueError):
+        url = from_user(text)
+        assert normalise(url) == url
+
+
+SCOPE = Scope(
+    authority=Authority("www.example.com"),
+    aliases=frozenset({Authority("example.com")}),
+    include=("/docs/", "*.html$", "re:/20\\d\\d/"),
+    exclude=("*?*print=", "/docs/old"),
+    max_depth=3,
+)
+
+
+@pytest.mark.parametrize(
+    ("url", "depth", "refusal"),
+    [
+        ("https://www.example.com/docs/a", 3, None),
+        ("https://www.example.com/x/y.html", 0, None),
+        ("https://www.example.com/x/y.html?a", 0, Refusal.NOT_INCLUDED),
+        ("https://www.example.com/blog/2026/x", 0, None),
+        ("https://www.example.com/Docs/a", 0, Refusal.NOT_INCLUDED),
+        ("https://www.example.com/docs/old/a", 0, Refusal.EXCLUDED),
+        ("https://www.example.com/docs/a?x=1&print=1", 0, Refusal.EXCLUDED),
+        ("https://www.example.com/docs/a", 4, Refusal.TOO_DEEP),
+        ("https://example.com/docs/a", 0, None),
+        ("http://example.com/docs/a", 0, None),
+        ("http://www.example.com/docs/a", 0, None),
+        ("https://www.example.com:8443/docs/a", 0, Refusal.OTHER_DOMAIN),
+        ("https://www.example.com.evil.org/docs/a", 0, Refusal.OTHER_DOMAIN),
+        ("https://other.example.com/docs/a", 0, Refusal.OTHER_DOMAIN),
+    ],
+)
+def test_a_refusal_says_why(url: str, depth: int, refusal: Refusal | None) -> None:
+    assert SCOPE.refusal(Url(url), depth) == refusal
+
+
+def test_an_alias_and_the_other_scheme_lead_home() -> None:
+    for url in ("http://example.com/a?b", "https://example.com/a?b", "http://www.example.com/a?b"):
+        assert SCOPE.home(Url(url)) == "https://www.example.com/a?b"
+    assert SCOPE.home(Url("https://other.org/a")) == "https://other.org/a"
+
+
+def test_a_port_that_is_written_out_keeps_its_scheme() -> None:
+    scope = Scope(authority=Authority("127.0.0.1:8001"), scheme="http")
+    assert scope.home(Url("https://127.0.0.1:8001/a")) == "https://127.0.0.1:8001/a"
+    assert scope.refusal(Url("https://127.0.0.1:8001/a")) is Refusal.OTHER_DOMAIN
+    assert scope.refusal(Url("http://127.0.0.1:8001/a")) is None
+    assert scope.refusal(Url("http://127.0.0.1:8002/a")) is Refusal.OTHER_DOMAIN
+    six = Scope(authority=Authority("[::1]"), scheme="http")
+    assert six.home(Url("https://[::1]/a")) == "http://[::1]/a"
+
+
+def test_a_url_above_the_domains_own_limit_is_too_long() -> None:
+    scope = Scope(authority=Authority("example.com"), max_url_bytes=30)
+    assert scope.refusal(Url("https://example.com/aaaaaaaaa")) is None
+    assert scope.refusal(Url("https://example.com/aaaaaaaaaaaaa")) is Refusal.TOO_LONG
+
+
+@pytest.mark.parametrize(
+    ("pattern", "asked", "matches"),
+    [
+        ("/a", "/ab", True),
+        ("/a$", "/ab", False),
+        ("/a$", "/a", True),
+        ("*", "/", True),
+        ("/a*z", "/abcz/more", True),
+        ("/a*z$", "/abcz/more", False),
+        ("/a*b*c$", "/a-b-b-c-c", True),
+        ("/a*b*c$", "/a-c-b", False),
+        ("/a.b", "/axb", False),
+        ("/ä", "/%C3%A4", True),
+        ("/%7euser", "/~user", True),
+        ("/a?b", "/a?b=1", True),
+        ("re:\\.pdf$", "/a.pdf", True),
+        ("re:^/a", "/b/a", False),
+    ],
+)
+def test_a_pattern_reads_like_robots_txt_or_as_a_regular_expression(pattern: str, asked: str, matches: bool) -> None:
+    scope = Scope(authority=Authority("example.com"), exclude=(pattern,))
+    assert (scope.refusal(Url(f"https://example.com{asked}")) is Refusal.EXCLUDED) is matches
+
+
+@pytest.mark.parametrize("pattern", ["", "docs/", "re:(", "https://example.com/"])
+def test_a_pattern_that_is_none_is_refused_by_name(pattern: str) -> None:
+    with pytest.raises(ValueError, match="the pattern") as caught:
+        Scope(authority=Authority("example.com"), include=(pattern,))
+    assert repr(pattern) in str(caught.value) or pattern in str(caught.value)
+
+
+def test_no_pattern_of_stars_takes_for_ever() -> None:
+    scope = Scope(authority=Authority("example.com"), exclude=("/" + "*a" * 50 + "*b$", "/" + "*a" * 50 + "*b"))
+    url = normalise("https://example.com/" + "a" * 8000)
+    assert url is not None
+    began = time.process_time()
+    assert scope.refusal(url) is None
+    assert time.process_time() - began < 1

@@ -1,0 +1,380 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.answer import Answer, Fetched, NotModified, Reason, Unreached, Validators
+from crawler.core.belief import PRIOR, Belief
+from crawler.core.change import Change, Rung
+from crawler.core.robots import ALLOW_ALL, parse
+from crawler.core.urls import Authority, Scope, Url, key_of
+from crawler.core.visit import Known, State, Target, Visit, decide, refusal_of
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+ROOT = "http://site.test/"
+KNOWN = Known(
+    scope=Scope(authority=Authority("site.test"), scheme="http", max_depth=5),
+    rules=ALLOW_ALL,
+    agent="recrawl",
+    price=0.25,
+    least_interval=timedelta(minutes=10),
+    most_interval=timedelta(days=180),
+)
+PARAGRAPHS = "".join(
+    f"<p>Paragraph {n} tells at some length what there is to know about the matter at hand, and a little more.</p>"
+    for n in range(12)
+)
+
+
+def html(inside: str, *, title: str = "A page", footer: str = "") -> bytes:
+    nav = "<nav><a href='/'>home</a></nav>"
+    return (
+        f"<html><head><title>{title}</title></head><body>{nav}<main><article><h1>{title}</h1>{PARAGRAPHS}{inside}"
+        f"</article></main><footer>{footer}</footer></body></html>"
+    ).encode()
+
+
+def fetched(body: bytes = b"", status: int = 200, **more: object) -> Fetched:
+    given: dict[str, object] = {
+        "status": status,
+        "body": body,
+        "received_bytes": len(body),
+        "elapsed": timedelta(milliseconds=20),
+        "content_type": "text/html; charset=utf-8",
+        "validators": Validators('"1"', "Sun, 01 Feb 2026 00:00:00 GMT") if status == 200 else Validators(),
+    }
+    return Fetched(**(given | more))  # type: ignore[arg-type]
+
+
+def target(**more: object) -> Target:
+    url = Url(ROOT + "page")
+    given: dict[str, object] = {"key": key_of(url), "url": url, "depth": 1, "state": State.NEW, "belief": PRIOR}
+    return Target(**(given | more))  # type: ignore[arg-type]
+
+
+def after(visit: Visit) -> Target:
+    """The target as it is handed out next time."""
+    shot = visit.snapshot
+    return replace(
+        visit.target,
+        state=visit.state,
+        belief=visit.belief,
+        validators=visit.validators if visit.validators is not None else visit.target.validators,
+        received_bytes=visit.body_bytes if visit.body_bytes is not None else visit.target.received_bytes,
+        version=shot.version if shot else visit.target.version,
+        outlinks=tuple(link.key for link in visit.links) if visit.links is not None else visit.target.outlinks,
+        status=visit.status,
+        failures=visit.failures,
+        last_look_at=visit.at,
+        last_good_at=visit.at if visit.is_good else visit.target.last_good_at,
+    )
+
+
+def seen(body: bytes = html("<p>price 19.99"), *, ago: timedelta = DAY) -> Target:
+    """A page that was fetched once."""
+    return after(decide(target(), fetched(body), now=NOW - ago, known=KNOWN))
+
+
+def looked(before: Target, answer: Answer, *, at: datetime = NOW) -> Visit:
+    return decide(before, answer, now=at, known=KNOWN)
+
+
+def test_the_first_look_makes_a_snapshot() -> None:
+    visit = looked(target(), fetched(html("<p>hello")))
+
+    assert visit.change is Change.FIRST
+    assert visit.snapshot is not None
+    assert visit.snapshot.version.number == 1
+    assert "hello" in visit.snapshot.text
+    assert visit.state is State.KNOWN
+    assert visit.belief == PRIOR
+
+
+def test_a_304_teaches_same_saves_the_body_and_parses_nothing() -> None:
+    before = seen()
+
+    visit = looked(before, NotModified(elapsed=timedelta(milliseconds=3)))
+
+    assert (visit.change, visit.verdict.rung) == (Change.SAME, Rung.NOT_MODIFIED)
+    assert visit.saved_bytes == before.received_bytes > 0
+    assert (visit.links, visit.snapshot, visit.validators) == (None, None, None)
+    assert visit.gives == before.outlinks
+    assert visit.belief == Belief(PRIOR.a, PRIOR.b + 1)
+
+
+def test_a_304_that_nobody_asked_for_is_a_failure() -> None:
+    assert looked(target(), NotModified(elapsed=timedelta(0))).change is Change.UNKNOWN
+
+
+def test_equal_bytes_are_the_same_and_are_not_read() -> None:
+    visit = looked(seen(), fetched(html("<p>price 19.99")))
+
+    assert (visit.change, visit.verdict.rung, visit.links) == (Change.SAME, Rung.BYTES, None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        html("<p>price 99.19"),
+        html("<p>price 19.98"),
+        html("<p>price 19.99 <b>new</b>"),
+        html("<p>price 19.99", title="Another page"),
+    ],
+)
+def test_one_digit_of_a_price_is_a_change(body: bytes) -> None:
+    visit = looked(seen(), fetched(body))
+
+    assert visit.change is Change.CHANGED
+    assert visit.snapshot is not None
+    assert visit.snapshot.version.number == 2
+    assert visit.belief.rate_per_day > PRIOR.rate_per_day
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        html("<p>price 19.99<input type=hidden name=csrf value=8d7f>"),
+        html("<p  class=x >price   19.99 "),
+        html("<!-- built at 12:04 --><p>price 19.99"),
+        html("<script>var nonce=77</script><p>price 19.99"),
+    ],
+)
+def test_what_no_reader_sees_is_no_change(body: bytes) -> None:
+    assert looked(seen(), fetched(body)).change is Change.SAME
+
+
+def test_a_clock_in_the_footer_is_cosmetic_and_teaches_same() -> None:
+    before = seen(html("<p>x", footer="It is 12:00"))
+
+    visit = looked(before, fetched(html("<p>x", footer="It is 12:01")))
+
+    assert visit.change is Change.COSMETIC
+    assert visit.snapshot is None
+    assert visit.belief == Belief(PRIOR.a, PRIOR.b + 1)
+
+
+def test_small_edits_cannot_drift_through() -> None:
+    """Judgement compares with the last Snapshot, not with the last look."""
+    before = seen(html("<p>x", footer="1"))
+    for n in range(2, 6):
+        before = after(looked(before, fetched(html("<p>x", footer=str(n)))))
+
+    assert before.version is not None
+    assert before.version.number == 1
+    assert looked(before, fetched(html("<p>y", footer="1"))).change is Change.CHANGED
+
+
+FAILURES: list[Answer] = [
+    fetched(status=500),
+    fetched(status=403),
+    fetched(status=404),
+    fetched(status=429, retry_after="5"),
+    fetched(status=503),
+    fetched(b"", status=200),
+    fetched(status=302, location=Url(ROOT + "login")),
+    *(Unreached(reason, timedelta(seconds=1)) for reason in Reason if reason is not Reason.ROBOTS),
+]
+
+
+@pytest.mark.parametrize("answer", FAILURES, ids=lambda a: getattr(a, "status", None) or a.reason)
+def test_a_failure_erases_nothing_that_was_learnt(answer: Answer) -> None:
+    before = seen()
+
+    kept = after(looked(before, answer))
+
+    assert (kept.version, kept.validators, kept.belief) == (before.version, before.validators, before.belief)
+    assert (kept.received_bytes, kept.last_good_at) == (before.received_bytes, before.last_good_at)
+
+
+@given(st.lists(st.sampled_from([None, *FAILURES]), min_size=1, max_size=12))
+def test_a_sequence_with_errors_in_between_leaves_the_same_knowledge(answers: list[Answer | None]) -> None:
+    """None is a good look. Good looks alone, at the same instants, must teach the same."""
+    with_errors = without = seen()
+    for n, answer in enumerate(answers, start=1):
+        at = NOW + n * DAY
+        if answer is None:
+            body = fetched(html(f"<p>version {n // 2}"))
+            with_errors, without = (after(looked(page, body, at=at)) for page in (with_errors, without))
+        else:
+            with_errors = after(looked(with_errors, answer, at=at))
+            if with_errors.state is State.GONE:
+                return  # 404 twice is no error any more
+
+    assert (with_errors.belief, with_errors.version) == (without.belief, without.version)
+
+
+def test_404_needs_confirmation_and_410_does_not() -> None:
+    before = seen()
+
+    once = looked(before, fetched(status=404))
+    too_soon = looked(after(once), fetched(status=404), at=NOW + timedelta(minutes=5))
+    twice = looked(after(once), fetched(status=404), at=once.due_at)
+
+    assert (once.change, once.state) == (Change.UNKNOWN, State.KNOWN)
+    assert too_soon.state is State.KNOWN
+    assert (twice.change, twice.state) == (Change.GONE, State.GONE)
+    assert looked(before, fetched(status=410)).change is Change.GONE
+
+
+def test_404_after_a_500_is_not_yet_a_confirmation() -> None:
+    broken = after(looked(seen(), fetched(status=500)))
+
+    assert looked(broken, fetched(status=404), at=NOW + DAY).state is State.KNOWN
+
+
+def test_what_is_gone_is_looked_at_again_and_may_come_back() -> None:
+    gone = looked(seen(), fetched(status=410))
+    still = looked(after(gone), fetched(status=404), at=gone.due_at)
+    same = looked(after(still), fetched(html("<p>price 19.99")), at=still.due_at)
+    other = looked(after(still), fetched(html("<p>price 20.00")), at=still.due_at)
+
+    assert gone.due_at > NOW
+    assert (still.change, still.state) == (Change.SAME, State.GONE)
+    assert (same.change, same.snapshot, same.state) == (Change.BACK, None, State.KNOWN)
+    assert other.change is Change.BACK
+    assert other.snapshot is not None
+    assert other.snapshot.version.number == 2
+
+
+@pytest.mark.parametrize("status", [301, 308])
+def test_a_permanent_redirect_moves_the_page(status: int) -> None:
+    visit = looked(seen(), fetched(status=status, location=Url(ROOT + "new")))
+
+    assert (visit.change, visit.state) == (Change.MOVED, State.MOVED)
+    assert visit.moved_to is not None
+    assert visit.moved_to.url == ROOT + "new"
+
+
+@pytest.mark.parametrize("status", [302, 303, 307])
+def test_a_temporary_redirect_does_not(status: int) -> None:
+    visit = looked(seen(), fetched(status=status, location=Url(ROOT + "new")))
+
+    assert visit.state is State.KNOWN
+    assert visit.links is not None
+    assert [link.url for link in visit.links] == [ROOT + "new"]
+
+
+def test_a_redirect_to_oneself_is_a_failure() -> None:
+    visit = looked(seen(), fetched(status=301, location=Url(ROOT + "page")))
+
+    assert (visit.change, visit.reason) == (Change.UNKNOWN, "redirects_to_itself")
+
+
+def test_a_page_that_moves_to_another_domain_leaves_without_an_heir() -> None:
+    visit = looked(seen(), fetched(status=301, location=Url("http://else.test/")))
+
+    assert (visit.state, visit.moved_to, visit.reason) == (State.MOVED, None, "moved_away")
+
+
+def test_a_failing_page_keeps_its_cash_twice_and_then_pays_as_a_leaf() -> None:
+    page, gives = seen(), []
+    for n in range(4):
+        visit = looked(page, fetched(status=500), at=NOW + n * DAY)
+        gives.append(visit.gives)
+        page = after(visit)
+
+    assert gives == [None, None, (), ()]
+
+
+def test_busy_is_the_domains_affair() -> None:
+    visit = looked(seen(), fetched(status=503, retry_after="120"))
+
+    assert visit.busy
+    assert visit.retry_after == timedelta(minutes=2)
+    assert visit.state is State.KNOWN
+    assert visit.gives is None
+
+
+def test_a_page_that_alone_is_always_busy_comes_ever_later() -> None:
+    page, waits = seen(), []
+    for n in range(6):
+        at = NOW + n * DAY
+        visit = looked(page, fetched(status=503), at=at)
+        waits.append(visit.due_at - at)
+        page = after(visit)
+
+    assert waits == [timedelta(minutes=2**n) for n in range(6)]
+
+
+def test_failures_are_retried_ever_later_but_always() -> None:
+    page, waits = seen(), []
+    for n in range(12):
+        at = NOW + 30 * n * DAY
+        visit = looked(page, Unreached(Reason.DEADLINE, timedelta(seconds=20)), at=at)
+        waits.append(visit.due_at - at)
+        page = after(visit)
+
+    assert waits == sorted(waits)
+    assert timedelta(0) < waits[0]
+    assert waits[-1] <= timedelta(days=7)
+
+
+def test_links_are_distinct_in_domain_and_not_to_the_page_itself() -> None:
+    body = html("<a href='/a'>1</a><a href='/a#x'>2</a><a href='page'>3</a><a href='http://else.test/'>4</a>")
+
+    visit = looked(target(), fetched(body))
+
+    assert visit.links is not None
+    assert [link.url for link in visit.links] == [ROOT, ROOT + "a"]
+
+
+def test_links_that_may_not_be_followed_say_why() -> None:
+    known = replace(KNOWN, rules=parse(b"User-agent: *\nDisallow: /secret"))
+    body = fetched(html("<a href='/secret/1'>1</a><a href='/open'>2</a>"))
+
+    visit = decide(target(), body, now=NOW, known=known)
+    deep = decide(target(depth=5), body, now=NOW, known=known)
+
+    assert visit.links is not None
+    assert {link.url.removeprefix(ROOT): link.refusal for link in visit.links} == {
+        "": "", "secret/1": "robots", "open": ""
+    }  # fmt: skip
+    assert deep.links is not None
+    assert {link.refusal for link in deep.links} == {"too_deep"}
+    assert refusal_of(Url(ROOT + "secret/1"), depth=1, known=known) == "robots"
+
+
+def test_two_virtual_years_of_a_static_page_stay_conditional() -> None:
+    page, looks = seen(), 0
+    at = NOW
+    while at < NOW + 730 * DAY:
+        assert page.validators
+        visit = looked(page, NotModified(elapsed=timedelta(0)), at=at)
+        page, looks, at = after(visit), looks + 1, visit.due_at
+
+    assert page.version is not None
+    assert page.version.number == 1
+    assert looks < 150
+
+
+@given(
+    gap=st.timedeltas(timedelta(0), 4000 * DAY),
+    belief=st.builds(Belief, a=st.floats(0.01, 1e4), b=st.floats(0.01, 1e4)),
+    importance=st.floats(0, 1e6),
+    answer=st.sampled_from([NotModified(elapsed=timedelta(0)), fetched(html("<p>new")), *FAILURES]),
+)
+def test_the_next_look_is_never_in_the_past_and_never_beyond_the_longest_wait(
+    gap: timedelta, belief: Belief, importance: float, answer: Answer
+) -> None:
+    page = replace(seen(ago=gap), belief=belief, importance=importance)
+
+    visit = looked(page, answer)
+
+    assert visit.due_at >= NOW
+    assert visit.due_at <= NOW + KNOWN.most_interval
+    assert visit.is_good is False or visit.due_at >= NOW + KNOWN.least_interval
+
+
+def test_decide_is_a_function() -> None:
+    page, answer = seen(), fetched(html("<p>other"))
+
+    assert looked(page, answer) == looked(page, answer)
+
+
+def test_links_of_a_nofollow_page_are_none() -> None:
+    body = fetched(b"<meta name=robots content=nofollow><a href=/a>a</a>")
+
+    assert looked(target(), body).links == ()

@@ -1,0 +1,224 @@
+"""The product's own flows on the real stack: crawling a living site, cancelled, killed, and driven by a browser."""
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+from crawler.core.domain import Domain, Wishes
+from crawler.core.urls import Authority
+from crawler.demo.server import Remote, living_process
+from crawler.local.children import tagged
+from crawler.local.parts import stack_tag
+from crawler.local.stack import Stack, down, up
+from crawler.settings import Settings
+from crawler.store import domains
+from crawler.store.database import Database, open_database
+from tests.flows.stage import ask, cancel_run, run_state, start_run, until
+
+pytestmark = [pytest.mark.xdist_group("stack"), pytest.mark.timeout(240)]
+
+START = datetime.now(UTC).replace(microsecond=0)
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    home = Path(tempfile.mkdtemp(prefix="recrawl-flows-"))
+    home.chmod(0o755)
+    # A minute is longer than any test: what frees a lease here is never that it ran out.
+    settings = Settings(home=home, database_url=None, PREFECT_API_URL=None)
+    try:
+        yield up(settings, report=print)
+    finally:
+        down(settings, report=print)
+        shutil.rmtree(home)
+
+
+@pytest.fixture
+def site() -> Iterator[Remote]:
+    with living_process(7, pages=90, start=START, days=3) as remote:
+        yield remote
+
+
+@pytest.fixture
+def domain(stack: Stack, site: Remote) -> Domain:
+    wishes = Wishes(allow_private=True, delay=timedelta(0), parallelism=4, exclude=("/-/",))
+    authority = Authority(site.url.removeprefix("http://"))
+    return in_database(stack, lambda db: domains.register(db, authority, scheme="http", wishes=wishes, at=START))
+
+
+def in_database(stack: Stack, work: Callable[[Database], Awaitable[T]]) -> T:
+    async def with_database() -> T:
+        async with open_database(stack.database_url) as db:
+            return await work(db)
+
+    return asyncio.run(with_database())
+
+
+def holder(stack: Stack, domain: Domain) -> str | None:
+    return in_database(stack, lambda db: domains.standing(db, domain, at=datetime.now(UTC))).holder
+
+
+def completed(stack: Stack, run: str) -> dict[str, Any]:
+    until(lambda: run_state(stack.api_url, run) in {"Completed", "Failed", "Crashed"}, seconds=90)
+    found: dict[str, Any] = ask(stack.api_url, f"/flow_runs/{run}")
+    assert found["state_name"] == "Completed", found["state"]["message"]
+    return found
+
+
+def artifacts(stack: Stack, run: str) -> dict[str, dict[str, Any]]:
+    """What a run has to show, by its kind."""
+    found = ask(stack.api_url, "/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [run]}}})
+    return {artifact["type"]: artifact for artifact in found}
+
+
+def table(markdown: str) -> dict[str, str]:
+    rows = [line.strip("| ").split("|") for line in markdown.splitlines() if line.startswith("|")]
+    return {row[0].strip(): row[1].strip() for row in rows[2:] if len(row) == 2}
+
+
+def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, domain: Domain, site: Remote) -> None:
+    run = completed(stack, start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority))
+    assert run["name"] == f"recrawl {domain.authority}"
+    tasks = ask(stack.api_url, "/task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
+    assert {task["name"] for task in tasks} == {domain.authority}
+    assert all(f"domain:{domain.authority}" in task["tags"] for task in tasks)
+
+    shown = artifacts(stack, run["id"])
+    result = table(shown["markdown"]["data"])
+    assert int(result["Pages looked at"].replace(",", "")) == site.counts.requests - 1  # all but robots.txt
+    wanted = {"Not modified", "Same", "Changed", "Gone", "Failed", "Bytes received", "Bytes saved", "Seconds"}
+    assert wanted <= result.keys()
+    assert shown["progress"]["data"] == 100
+
+    first = int(result["First seen"].replace(",", ""))
+    second = completed(stack, start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority))
+    again = table(artifacts(stack, second["id"])["markdown"]["data"])
+    assert first > 50
+    assert int(again["First seen"]) == 0
+    assert int(again["Not modified"]) > 0
+
+
+def test_each_lease_ends_with_an_event_that_counts(stack: Stack, domain: Domain) -> None:
+    completed(stack, start_run(stack.api_url, "crawl/crawl", domain=domain.authority))
+    wanted = {"filter": {"event": {"name": ["recrawl.lease.ended"]}, "occurred": {"since": START.isoformat()}}}
+
+    def mine() -> list[dict[str, Any]]:
+        events = ask(stack.api_url, "/events/filter", wanted)["events"]
+        return [event for event in events if event["resource"]["prefect.resource.name"] == domain.authority]
+
+    until(lambda: bool(mine()))
+    assert mine()[0]["payload"]["looks"] > 0
+
+
+def test_a_recrawl_of_a_prefix_looks_beneath_it_only(stack: Stack, domain: Domain, site: Remote) -> None:
+    completed(stack, start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority))
+    before = len(site.entries)
+    paths = {entry.path for entry in site.entries if entry.path.count("/") > 1}
+    prefix = f"/{min(paths).split('/')[1]}/"
+    completed(stack, start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority, prefix=prefix))
+    assert {entry.path.startswith(prefix) for entry in site.entries[before:]} == {True}
+
+
+def test_the_crawl_is_scheduled_every_few_minutes(stack: Stack) -> None:
+    def scheduled() -> list[datetime]:
+        wanted = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}, "sort": "EXPECTED_START_TIME_ASC"}
+        runs = ask(stack.api_url, "/flow_runs/filter", wanted)
+        return [datetime.fromisoformat(run["expected_start_time"]) for run in runs if run["auto_scheduled"]]
+
+    until(lambda: len(scheduled()) > 1)
+    first, second, *_ = scheduled()
+    assert second - first <= timedelta(minutes=10)
+    log = (stack.home / "logs" / "prefect-server.log").read_text()
+    assert "Error" not in log
+    assert "Traceback" not in log
+
+
+def test_a_cancelled_run_gives_its_domain_back(stack: Stack, domain: Domain, site: Remote) -> None:
+    site.slow(2)
+    run = start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority)
+    until(lambda: holder(stack, domain) is not None)
+    cancel_run(stack.api_url, run)
+    assert holder(stack, domain) is None
+    site.slow(0)
+    completed(stack, start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority))
+
+
+def test_after_a_kill_9_of_everything_the_domain_is_free_at_once(stack: Stack, domain: Domain, site: Remote) -> None:
+    site.slow(2)
+    run = start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority)
+    until(lambda: holder(stack, domain) is not None)
+    for process in tagged(stack_tag(stack.home)):
+        os.kill(process.pid, signal.SIGKILL)
+    assert holder(stack, domain) is not None
+    site.slow(0)
+    settings = Settings(home=stack.home, database_url=None, PREFECT_API_URL=None)
+    assert up(settings, report=print).api_url == stack.api_url
+    assert run_state(stack.api_url, run) == "Crashed"
+    assert holder(stack, domain) is None
+    completed(stack, start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority))
+
+
+def test_a_name_that_nobody_registered_fails_with_a_sentence(stack: Stack) -> None:
+    run = start_run(stack.api_url, "recrawl/recrawl", domain="nobody.example")
+    until(lambda: run_state(stack.api_url, run) == "Failed")
+    message = ask(stack.api_url, f"/flow_runs/{run}")["state"]["message"]
+    assert "nobody.example is not registered" in message
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Page]:
+    found = os.environ.get("RECRAWL_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    with sync_playwright() as playwright:
+        if found is None and not Path(playwright.chromium.executable_path).exists():
+            pytest.skip("no Chromium on this machine: apt-get install chromium-headless-shell")
+        browser = playwright.chromium.launch(executable_path=found)
+        page = browser.new_page(viewport={"width": 1300, "height": 900})
+        page.set_default_timeout(30_000)
+        yield page
+        page.screenshot(path=tmp_path / "last.png")
+        browser.close()
+
+
+def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
+    stack: Stack, domain: Domain, page: Page, tmp_path: Path
+) -> None:
+    asked: set[str] = set()
+    page.on("request", lambda request: asked.add(request.url.split("/")[2]))
+
+    page.goto(stack.ui_url)
+    page.locator('a[href="/deployments"]').first.click()
+    page.locator('a[href*="/deployments/deployment/"]', has_text="recrawl").click()
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_text("Custom run").click()
+    page.get_by_text("A registered domain, such as docs.example.com.").wait_for()
+    page.get_by_text("What the pages' URLs begin with").wait_for()
+    page.locator("form textarea").first.fill(domain.authority)
+    page.screenshot(path=tmp_path / "form.png")
+    page.get_by_role("button", name="Submit").click()
+
+    # Not by the mouse: it stands on a note that slides in and out.
+    page.get_by_role("button", name="View run").first.dispatch_event("click")
+    page.wait_for_url("**/runs/flow-run/**")
+    page.get_by_text("Completed", exact=True).first.wait_for(timeout=90_000)
+    page.get_by_text(f"recrawl {domain.authority}", exact=True).first.wait_for()
+    page.get_by_text("Task Runs", exact=True).first.click()
+    page.get_by_text(f"domain:{domain.authority}").first.wait_for()
+    page.screenshot(path=tmp_path / "run.png")
+
+    page.get_by_text("Artifacts", exact=True).first.click()
+    page.locator("a[href*='/artifacts/artifact/']", has_text="crawl-result").click()
+    page.get_by_role("cell", name="Pages looked at").wait_for()
+    page.screenshot(path=tmp_path / "artifact.png")
+    assert {"Not modified", "First seen", "Bytes received"} <= set(page.locator("td").all_inner_texts())
+    assert asked == {stack.ui_url.removeprefix("http://")}  # nobody else is told what is looked at

@@ -1,0 +1,209 @@
+"""The local stack, up, down, and after each of its parts was killed with -9."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from crawler.errors import StackFailed
+from crawler.local.children import tagged
+from crawler.local.parts import stack_tag
+from crawler.local.postgres import running_postgres
+from crawler.local.stack import Stack, crawl_database, down, running_stack, status, up
+from crawler.settings import Settings
+from tests.flows.stage import STAGE, ask, cancel_run, run_state, start_run, until
+
+pytestmark = [pytest.mark.xdist_group("stack"), pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="recrawl-stack-"))
+    folder.chmod(0o755)
+    yield folder
+    down(settings_of(folder), report=print)
+    assert tagged(stack_tag(folder)) == []
+    assert running_postgres(folder) is None
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def stack(home: Path) -> Stack:
+    """The running stack; what an earlier test has killed is started again."""
+    return up(settings_of(home), report=print, deployments=STAGE)
+
+
+def settings_of(home: Path, **others: object) -> Settings:
+    return Settings(home=home, database_url=None, PREFECT_API_URL=None, **others)  # type: ignore[arg-type]
+
+
+def hold_on(stack: Stack, place: Path) -> str:
+    """Start a run that ends only when it is told to, and wait until it has begun."""
+    run = start_run(stack.api_url, "hold/hold", place=str(place))
+    until((place / "begun").exists)
+    return run
+
+
+def again(stack: Stack) -> Stack:
+    return up(settings_of(stack.home), report=print, deployments=STAGE)
+
+
+def test_up_gives_a_stack_that_status_shows_and_a_second_up_finds(stack: Stack) -> None:
+    assert all(part.is_running for part in status(settings_of(stack.home)))
+    assert running_stack(settings_of(stack.home)) == stack
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(again, [stack, stack])) == [stack, stack]
+
+
+def test_the_user_interface_is_there_and_advertises_nothing(stack: Stack) -> None:
+    settings = ask(stack.api_url, "/admin/settings")
+    assert settings["server"]["analytics_enabled"] is False
+    assert settings["server"]["ui"]["show_promotional_content"] is False
+    assert ask(stack.ui_url, "/ui-settings")["api_url"] == stack.api_url
+
+
+def test_a_scheduled_run_appears_and_starts_and_the_scheduler_is_content(stack: Stack) -> None:
+    def states() -> set[str]:
+        runs = ask(stack.api_url, "/flow_runs/filter", {})
+        return {run["state_name"] for run in runs if run["auto_scheduled"]}
+
+    until(lambda: {"Scheduled", "Completed"} <= states())
+    log = (stack.home / "logs" / "prefect-server.log").read_text()
+    assert "Error" not in log
+    assert "Traceback" not in log
+
+
+def test_a_cancelled_run_releases_what_it_holds(stack: Stack, tmp_path: Path) -> None:
+    run = hold_on(stack, tmp_path)
+    cancel_run(stack.api_url, run)
+    assert (tmp_path / "released").exists()
+
+
+def test_after_the_worker_and_its_runs_were_killed_the_run_counts_as_crashed(stack: Stack, tmp_path: Path) -> None:
+    run = hold_on(stack, tmp_path)
+    for process in tagged(stack_tag(stack.home)):
+        if process != stack.server:
+            os.kill(process.pid, signal.SIGKILL)
+    restarted = again(stack)
+    assert restarted.server == stack.server
+    assert restarted.worker != stack.worker
+    assert run_state(stack.api_url, run) == "Crashed"
+
+
+def test_a_run_whose_worker_was_killed_does_not_live_on(stack: Stack, tmp_path: Path) -> None:
+    run = hold_on(stack, tmp_path)
+    os.kill(stack.worker.pid, signal.SIGKILL)
+    restarted = again(stack)
+    assert {process.pid for process in tagged(stack_tag(stack.home))} <= {
+        restarted.worker.pid,
+        *([restarted.server.pid] if restarted.server else []),
+        *children_of(restarted.worker.pid),
+    }
+    assert run_state(stack.api_url, run) in {"Crashed", "Cancelled"}
+
+
+def children_of(pid: int) -> set[int]:
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout
+    return {int(line) for line in found.split()}
+
+
+def test_a_run_survives_the_death_of_postgres_and_of_the_server(stack: Stack, tmp_path: Path) -> None:
+    run = hold_on(stack, tmp_path)
+    cluster = running_postgres(stack.home)
+    assert cluster is not None
+    assert stack.server is not None
+    os.kill(cluster.pid, signal.SIGKILL)
+    os.kill(stack.server.pid, signal.SIGKILL)
+    restarted = again(stack)
+    assert restarted.worker == stack.worker
+    assert restarted.api_url == stack.api_url
+    assert run_state(stack.api_url, run) == "Running"
+    cancel_run(stack.api_url, run)
+    assert (tmp_path / "released").exists()
+
+
+def test_down_ends_runs_properly_and_leaves_nothing(stack: Stack, tmp_path: Path) -> None:
+    run = hold_on(stack, tmp_path)
+    assert down(settings_of(stack.home), report=print)
+    assert (tmp_path / "released").exists()
+    assert tagged(stack_tag(stack.home)) == []
+    assert running_postgres(stack.home) is None
+    assert not any(part.is_running for part in status(settings_of(stack.home)))
+    assert not down(settings_of(stack.home), report=print)
+    assert run_state(again(stack).api_url, run) == "Cancelled"
+
+
+def test_a_killed_up_is_finished_by_the_next(home: Path) -> None:
+    down(settings_of(home), report=print)
+    command = (
+        "import sys, pathlib; from crawler.settings import Settings; from crawler.local.stack import up\n"
+        "up(Settings(home=pathlib.Path(sys.argv[1])), report=lambda line: print(line, flush=True))"
+    )
+    starting = subprocess.Popen([sys.executable, "-c", command, home], stdout=subprocess.PIPE, text=True)
+    assert starting.stdout is not None
+    for line in starting.stdout:
+        if "Prefect server" in line:
+            starting.kill()
+    starting.wait()
+    stack = up(settings_of(home), report=print, deployments=STAGE)
+    assert all(part.is_running for part in status(settings_of(home)))
+    others = {process.pid for process in tagged(stack_tag(home))} - {stack.worker.pid}
+    assert stack.server is not None
+    assert others - children_of(stack.worker.pid) == {stack.server.pid}
+
+
+def test_when_the_usual_port_is_taken_another_is_chosen_but_not_instead_of_a_named_one(home: Path) -> None:
+    down(settings_of(home), report=print)
+    port = int((home / "run" / "port").read_text())
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        with pytest.raises(StackFailed, match=rf"port {port} \(RECRAWL_PREFECT_PORT\) is taken by another program"):
+            up(settings_of(home, prefect_port=port), report=print, deployments=STAGE)
+        assert running_postgres(home) is None  # what had been started for it is stopped again
+        lines: list[str] = []
+        stack = up(settings_of(home), report=lines.append, deployments=STAGE)
+        assert not stack.api_url.startswith(f"http://127.0.0.1:{port}/")
+        assert any(f"Port {port} is taken" in line for line in lines)
+
+
+def test_a_server_of_somebody_else_is_used_and_left_alone(stack: Stack, tmp_path: Path) -> None:
+    guest_home = Path(tempfile.mkdtemp(prefix="recrawl-stack-guest-"))
+    guest_home.chmod(0o755)
+    guest = settings_of(guest_home).model_copy(update={"prefect_api_url": stack.api_url})
+    theirs = hold_on(stack, tmp_path)
+    started = up(guest, report=print, deployments=STAGE)
+    assert started.server is None
+    assert started.api_url == stack.api_url
+    assert down(guest, report=print)
+    assert running_stack(settings_of(stack.home)) == stack
+    assert run_state(stack.api_url, theirs) == "Running"
+    shutil.rmtree(guest_home)
+
+
+def test_a_server_that_is_not_there_is_told_in_one_clear_line(home: Path) -> None:
+    nowhere = settings_of(home).model_copy(update={"prefect_api_url": "http://127.0.0.1:1/api"})
+    with pytest.raises(StackFailed, match=r"no Prefect server answers at .* \(PREFECT_API_URL\)"):
+        up(nowhere, report=print, deployments=STAGE)
+
+
+def test_a_borrowed_database_is_stopped_by_the_last_borrower_and_not_while_the_stack_is_up(home: Path) -> None:
+    down(settings_of(home), report=print)
+    with crawl_database(settings_of(home)) as url:
+        with crawl_database(settings_of(home)) as same:
+            assert same == url
+        assert running_postgres(home) is not None
+    assert running_postgres(home) is None
+    up(settings_of(home), report=print, deployments=STAGE)
+    with crawl_database(settings_of(home)):
+        pass
+    assert running_postgres(home) is not None

@@ -1,0 +1,122 @@
+"""A made-up domain of a few pages, looked at without any web: each page is known by a number."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from crawler.core.answer import Answer, Fetched, NotModified, Validators
+from crawler.core.domain import Domain, Lease
+from crawler.core.robots import ALLOW_ALL
+from crawler.core.urls import PageKey, Url, key_of
+from crawler.core.visit import Known, Target, Visit, decide
+from crawler.store import frontier, leases, visits
+from crawler.store.database import Database
+
+TERM = timedelta(minutes=5)
+
+
+def url(domain: Domain, n: int) -> Url:
+    """Page 0 is the root."""
+    return Url(f"{domain.root}{n}") if n else domain.root
+
+
+def key(domain: Domain, n: int) -> PageKey:
+    return key_of(url(domain, n))
+
+
+def known(domain: Domain) -> Known:
+    return Known(
+        scope=domain.scope(max_depth=1000),
+        rules=ALLOW_ALL,
+        agent="recrawl",
+        price=0.25,
+        least_interval=timedelta(minutes=10),
+        most_interval=timedelta(days=180),
+    )
+
+
+def html(domain: Domain, links: Iterable[int], *, words: str = "some words to read") -> Fetched:
+    body = f"<title>page</title><p>{words}" + "".join(f'<a href="{url(domain, n)}">{n}</a> ' for n in links)
+    return status(200, body.encode())
+
+
+def status(code: int, body: bytes = b"", *, location: Url | None = None, retry_after: str | None = None) -> Fetched:
+    return Fetched(
+        status=code,
+        body=body,
+        received_bytes=len(body),
+        elapsed=timedelta(milliseconds=5),
+        content_type="text/html; charset=utf-8",
+        validators=Validators(etag='"v"') if code == 200 else Validators(),
+        location=location,
+        retry_after=retry_after,
+    )
+
+
+NOT_MODIFIED = NotModified(elapsed=timedelta(milliseconds=1))
+
+
+async def take(db: Database, at: datetime, *, term: timedelta = TERM) -> Lease:
+    """Claim whatever is due, its inbox drained."""
+    lease = await leases.claim(db, at=at, holder="test", term=term)
+    assert lease is not None
+    while await frontier.drain(db, lease, at=at):
+        pass
+    return lease
+
+
+async def targets(
+    db: Database, lease: Lease, at: datetime, *, most: int = 100, without: Sequence[PageKey] = ()
+) -> list[Target]:
+    return await frontier.hand_out(db, lease, most=most, at=at, without=without, discovery_share=0.3, refresh_share=0.3)
+
+
+def look(target: Target, answer: Answer, at: datetime, domain: Domain) -> Visit:
+    return decide(target, answer, now=at, known=known(domain))
+
+
+async def crawl(db: Database, lease: Lease, links: dict[int, list[int]], at: datetime, *, most: int = 10_000) -> int:
+    """Look at all that is worth it until nothing is; gives how many looks there were."""
+    numbers = {key(lease.domain, n): n for n in links}
+    looks = 0
+    while looks < most and (batch := await targets(db, lease, at, most=min(20, most - looks))):
+        done = []
+        for target in batch:
+            at += timedelta(milliseconds=1)
+            n = numbers.get(target.key)
+            answer = status(404) if n is None else html(lease.domain, links[n])
+            done.append(look(target, answer, at, lease.domain))
+        await visits.record(db, lease, done, max_pages=10**6)
+        looks += len(done)
+    return looks
+
+
+async def economy_total(db: Database, domain: Domain) -> tuple[int, int]:
+    """All coins that there are, and all that there should be; exact, in SQL."""
+    async with db.transaction() as connection:
+        cursor = await connection.execute(
+            """SELECT s.reserve + s.dormant
+                      + coalesce((SELECT sum(c.net) FROM cash c WHERE c.domain_id = s.domain_id), 0)
+                      + (SELECT sum(p.pages::numeric * p.dividend) FROM pool p WHERE p.domain_id = s.domain_id),
+                      s.coins
+                 FROM domain_state s WHERE s.domain_id = %s""",
+            (domain.id,),
+        )
+        row = await cursor.fetchone()
+        assert row is not None
+        return int(row[0]), int(row[1])
+
+
+async def states(db: Database, domain: Domain) -> dict[str, str]:
+    """Path of every page, and where it stands."""
+    async with db.transaction() as connection:
+        cursor = await connection.execute(
+            "SELECT p.url, f.state FROM page p JOIN frontier f USING (domain_id, key) WHERE domain_id = %s",
+            (domain.id,),
+        )
+        return {row[0].removeprefix(domain.root): row[1] for row in await cursor.fetchall()}
+
+
+def later(visit: Visit, **changes: object) -> Visit:
+    """The same visit with something about it different."""
+    return replace(visit, **changes)  # type: ignore[arg-type]

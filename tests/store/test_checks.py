@@ -1,0 +1,147 @@
+from datetime import timedelta
+
+import pytest
+
+from crawler.core.domain import Domain
+from crawler.store import changes, checks, leases, visits
+from crawler.store.database import Database
+from tests.store.conftest import START
+from tests.store.made_up import crawl, key, look, status, take, targets, url
+
+LINKS = {0: [1, 2, 3], 1: [2], 2: [0], 3: [2]}
+
+
+@pytest.fixture
+async def walked(db: Database, domain: Domain) -> Domain:
+    """A domain with pages known, new and gone, and with changes in the feed."""
+    lease = await take(db, START)
+    await crawl(db, lease, LINKS, START)
+    later = START + timedelta(days=100)
+    by_key = {target.key: target for target in await targets(db, lease, later)}
+    onward = status(301, location=url(domain, 1))
+    done = [
+        look(by_key[key(domain, 2)], onward, later, domain),
+        look(by_key[key(domain, 3)], status(410), later, domain),
+    ]
+    await visits.record(db, lease, done, max_pages=100)
+    await changes.stamp(db, at=later)
+    await leases.release(db, lease, at=later, refund=0, wait=timedelta(0))
+    return domain
+
+
+async def broken(db: Database, *statements: str) -> dict[str, str]:
+    """What is found after the statements, by rule."""
+    async with db.transaction() as connection:
+        for statement in statements:
+            await connection.execute(statement.encode())
+    found = await checks.check(db)
+    assert len({finding.rule for finding in found}) == len(found)
+    return {finding.rule: finding.text for finding in found}
+
+
+async def test_a_crawled_domain_is_in_order(db: Database, walked: Domain) -> None:
+    assert await checks.check(db) == []
+    assert await checks.count_domains(db) == 1
+
+
+async def test_a_domain_that_was_never_crawled_is_in_order(db: Database, domain: Domain) -> None:
+    assert await checks.check(db) == []
+
+
+async def test_it_can_be_checked_while_it_is_crawled(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    await crawl(db, lease, LINKS, START, most=2)
+
+    assert await checks.check(db) == []
+
+
+async def test_lost_and_found_coins_are_counted_to_the_last_one(db: Database, walked: Domain) -> None:
+    lost = await broken(
+        db,
+        "UPDATE domain_state SET reserve = reserve - 1 WHERE reserve > 0",
+        "UPDATE domain_state SET dormant = dormant - 1000000",
+    )
+    found = await broken(db, "UPDATE domain_state SET dormant = dormant + 3000000")
+
+    assert set(lost) == set(found) == {"coins"}
+    assert "were lost" in lost["coins"]
+    assert "were made from nothing" in found["coins"]
+
+
+async def test_a_pool_that_counts_wrong_is_found(db: Database, walked: Domain) -> None:
+    found = await broken(
+        db,
+        "UPDATE pool SET pages = pages + 1 WHERE pool = 1",
+        "UPDATE domain_state SET dormant = dormant - (SELECT dividend FROM pool WHERE pool = 1)",
+    )
+
+    assert found == {"pools": "pool 1 counts 3 pages, and 2 pages are in it"}
+
+
+async def test_cash_below_nothing_is_found(db: Database, walked: Domain) -> None:
+    found = await broken(
+        db,
+        """WITH poor AS (UPDATE cash SET net = net - 1000000000000000
+                          WHERE key = (SELECT min(key) FROM cash) RETURNING 1)
+           UPDATE domain_state SET dormant = dormant + 1000000000000000""",
+    )
+
+    assert set(found) == {"negative_cash"}
+    assert found["negative_cash"].startswith("1 pages have less than nothing: http://site.test/")
+
+
+@pytest.mark.parametrize(
+    ("statements", "rules"),
+    [
+        (["UPDATE frontier SET state = 'gone', due_at = now() WHERE state = 'known'"], {"inside_economy"}),
+        (["UPDATE frontier SET state = 'known' WHERE state = 'gone'"], {"outside_economy"}),
+        (["DELETE FROM frontier WHERE state = 'gone'"], {"stateless"}),
+        (["DELETE FROM frontier WHERE state = 'known'"], {"stateless", "inside_economy"}),
+        (
+            ["ALTER TABLE frontier DROP CONSTRAINT frontier_due", "UPDATE frontier SET due_at = NULL"],
+            {"never_due"},
+        ),
+        (["UPDATE page SET version = 7 WHERE version > 0"], {"wrong_version"}),
+        (["DELETE FROM snapshot"], {"wrong_version"}),
+        (["UPDATE page SET text_digest = 'x'"], {"wrong_digest"}),
+        (["UPDATE page SET body_digest = 'x'"], {"wrong_digest"}),
+        (["UPDATE page SET fingerprint = 7"], {"wrong_digest"}),
+        (["DELETE FROM content"], {"lost_content"}),
+        (["UPDATE page SET moved_to = 'nobody' WHERE moved_to IS NOT NULL"], {"stray_moves"}),
+        (["UPDATE page SET last_look_at = now() + interval '9 years'"], {"future_looks"}),
+        (["UPDATE visit SET key = 'nobody' WHERE ctid = (SELECT min(ctid) FROM visit)"], {"stray_visits"}),
+        (["DELETE FROM event WHERE number = 2"], {"events"}),
+        (["UPDATE domain_state SET next_event = next_event + 1"], {"events"}),
+        (["UPDATE domain_state SET stamped_event = stamped_event - 1"], {"stamped"}),
+        (["DELETE FROM feed WHERE position = (SELECT max(position) FROM feed)"], {"stamped"}),
+        (["UPDATE feed SET position = position + 100 WHERE number = 2"], {"feed_positions", "feed_order"}),
+        (["INSERT INTO domain_alias SELECT authority, id FROM domain"], {"shared_name"}),
+        (["DELETE FROM domain"], {"orphans"}),
+    ],
+)
+async def test_what_is_broken_is_found_and_nothing_else(
+    db: Database, walked: Domain, statements: list[str], rules: set[str]
+) -> None:
+    async with db.transaction() as connection:
+        for statement in statements:
+            await connection.execute(statement.encode())
+
+    assert {finding.rule for finding in await checks.check(db)} == rules
+
+
+async def test_a_place_in_the_frontier_without_a_page_is_found(db: Database, walked: Domain) -> None:
+    found = await broken(db, "DELETE FROM page WHERE url LIKE '%/3'")
+
+    assert set(found) == {"pageless", "stray_visits", "wrong_version"}
+
+
+async def test_many_broken_pages_are_one_finding_with_examples(db: Database, walked: Domain) -> None:
+    found = await broken(db, "UPDATE page SET main_digest = 'x'")
+
+    assert found["wrong_digest"].startswith("4 pages have other digests than their newest snapshots: ")
+    assert found["wrong_digest"].count("main text") == checks.SHOWN
+    assert found["wrong_digest"].endswith(", ...")
+
+
+async def test_a_page_to_be_read_again_in_full_is_in_order(db: Database, walked: Domain) -> None:
+    assert await broken(db, "UPDATE page SET body_digest = '', etag = NULL") == {}

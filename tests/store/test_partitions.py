@@ -1,0 +1,61 @@
+import asyncio
+from datetime import UTC, datetime
+
+from crawler.core.domain import Domain
+from crawler.store import checks
+from crawler.store.database import Database, schema_differences
+from crawler.store.partitions import ensure_visit_partition, month_after
+from tests.store import made_up
+from tests.store.conftest import START
+
+
+async def look_at_all(db: Database, at: datetime) -> None:
+    lease = await made_up.take(db, at)
+    await made_up.crawl(db, lease, {0: [1, 2], 1: [], 2: []}, at)
+
+
+async def partitions(db: Database) -> dict[str, int]:
+    """Every partition, and how many visits it holds."""
+    async with db.transaction() as connection:
+        cursor = await connection.execute(
+            """SELECT c.relname, (SELECT count(*) FROM visit v WHERE v.tableoid = c.oid)
+                 FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'visit'::regclass"""
+        )
+        return {row[0]: row[1] for row in await cursor.fetchall()}
+
+
+async def test_visits_go_to_the_partition_of_their_month_and_the_next_month_has_one(
+    db: Database, domain: Domain, database_url: str
+) -> None:
+    await asyncio.gather(*(ensure_visit_partition(db, at=START) for _ in range(4)))
+    await ensure_visit_partition(db, at=START)
+
+    await look_at_all(db, START)
+
+    assert await partitions(db) == {"visit_default": 0, "visit_2026_01": 3, "visit_2026_02": 0}
+    assert schema_differences(database_url) == []
+    assert await checks.check(db) == []
+
+
+async def test_a_month_that_the_default_partition_holds_stays_there(db: Database, domain: Domain) -> None:
+    await look_at_all(db, START)
+
+    await ensure_visit_partition(db, at=START)
+
+    assert await partitions(db) == {"visit_default": 3, "visit_2026_02": 0}
+
+
+async def test_a_table_that_others_keep_busy_is_left_as_it_is(db: Database) -> None:
+    async with db.transaction() as other:
+        await other.execute("LOCK TABLE visit IN ROW EXCLUSIVE MODE")
+
+        await ensure_visit_partition(db, at=START)
+
+    assert await partitions(db) == {"visit_default": 0}
+    await ensure_visit_partition(db, at=START)
+    assert len(await partitions(db)) == 3
+
+
+def test_december_is_followed_by_january() -> None:
+    assert month_after(datetime(2026, 12, 1, tzinfo=UTC)) == datetime(2027, 1, 1, tzinfo=UTC)
+    assert month_after(datetime(2026, 1, 1, tzinfo=UTC)) == datetime(2026, 2, 1, tzinfo=UTC)

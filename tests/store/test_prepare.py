@@ -1,0 +1,72 @@
+"""Whose database is migrated without asking, and what stops a migration."""
+
+import pytest
+
+from crawler.errors import CrawlerError
+from crawler.local.stack import crawl_database
+from crawler.settings import Settings
+from crawler.store.database import Schema, prepare, schema_of, upgrade
+from tests.conftest import execute
+
+
+def uses(url: str) -> None:
+    """What every flow and command does first."""
+    with crawl_database(Settings(database_url=url)):
+        pass
+
+
+def test_a_users_database_is_migrated_while_it_is_empty(empty_database_url: str) -> None:
+    uses(empty_database_url)
+
+    assert schema_of(empty_database_url) is Schema.CURRENT
+
+
+@pytest.mark.parametrize(
+    ("revision", "schema", "advice"),
+    [("0001", Schema.OLDER, "recrawl db upgrade"), ("9999", Schema.NEWER, "a newer recrawl")],
+)
+def test_a_users_database_of_another_schema_stays_as_it_is(
+    database_url: str, revision: str, schema: Schema, advice: str
+) -> None:
+    execute(database_url, f"UPDATE alembic_version SET version_num = '{revision}'")
+
+    with pytest.raises(CrawlerError, match=advice):
+        uses(database_url)
+
+    assert schema_of(database_url) is schema
+
+
+def test_a_users_database_with_other_tables_stays_as_it_is(empty_database_url: str) -> None:
+    execute(empty_database_url, "CREATE TABLE theirs (id int)")
+
+    with pytest.raises(CrawlerError, match="recrawl db upgrade adds them"):
+        uses(empty_database_url)
+
+    assert schema_of(empty_database_url) is Schema.FOREIGN
+
+
+def test_our_own_database_is_brought_up_to_date_whatever_it_holds(empty_database_url: str) -> None:
+    execute(empty_database_url, "CREATE TABLE theirs (id int)")
+
+    prepare(empty_database_url, may_upgrade=True)
+
+    assert schema_of(empty_database_url) is Schema.CURRENT
+
+
+def test_nobody_migrates_what_a_newer_recrawl_has_migrated(database_url: str) -> None:
+    execute(database_url, "UPDATE alembic_version SET version_num = '9999'")
+
+    for migrate in (upgrade, lambda url: prepare(url, may_upgrade=True)):
+        with pytest.raises(CrawlerError, match="a newer recrawl"):
+            migrate(database_url)
+
+
+def test_two_heads_of_somebody_else_are_no_schema_of_ours(empty_database_url: str) -> None:
+    execute(
+        empty_database_url,
+        "CREATE TABLE alembic_version (version_num varchar(32))",
+        "INSERT INTO alembic_version VALUES ('abc'), ('def')",
+    )
+
+    with pytest.raises(CrawlerError, match="a newer recrawl"):
+        prepare(empty_database_url, may_upgrade=True)

@@ -1,0 +1,286 @@
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from crawler.core.answer import Answer, Reason, Unreached
+from crawler.core.cash import ENDOWMENT
+from crawler.core.domain import Domain, Hold, Lease
+from crawler.core.urls import Url
+from crawler.core.visit import State, Target, Visit
+from crawler.errors import LeaseLost
+from crawler.store import changes, domains, frontier, leases, visits
+from crawler.store.database import Database
+from tests.store import made_up
+from tests.store.conftest import START
+from tests.store.made_up import NOT_MODIFIED, economy_total, html, key, look, states, status, take, targets, url
+
+SITE = {0: [1, 2, 3], 1: [0, 4], 2: [4], 3: [], 4: [0, 1, 2, 3]}
+DAY = timedelta(days=1)
+
+
+async def record(db: Database, lease: Lease, *batch: Visit, max_pages: int = 1000) -> int:
+    return await visits.record(db, lease, batch, max_pages=max_pages)
+
+
+async def one(db: Database, lease: Lease, domain: Domain, n: int, day: float = 0) -> Target:
+    found = await targets(db, lease, START + day * DAY)
+    return next(target for target in found if target.key == key(domain, n))
+
+
+async def make_due(db: Database) -> None:
+    async with db.transaction() as connection:
+        await connection.execute("UPDATE frontier SET due_at = %s WHERE state <> 'new'", (START,))
+
+
+async def count(db: Database, table: str) -> int:
+    async with db.transaction() as connection:
+        row = await (await connection.execute(f"SELECT count(*) FROM {table}".encode())).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+async def test_a_first_crawl_finds_every_page_and_the_coins_stay(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+
+    looks = await made_up.crawl(db, lease, SITE, START)
+
+    assert looks == 5
+    assert set((await states(db, domain)).values()) == {"known"}
+    found, coins = await economy_total(db, domain)
+    assert found == coins
+
+
+async def test_coins_stay_through_errors_moves_losses_and_returns(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    await made_up.crawl(db, lease, SITE, START)
+    answers: list[dict[int, Answer]] = [
+        {0: html(domain, [1, 2, 5]), 1: status(404), 2: status(301, location=url(domain, 4)), 3: status(500)},
+        {0: NOT_MODIFIED, 1: status(404), 2: html(domain, [0]), 3: Unreached(Reason.DEADLINE, timedelta(0))},
+        {1: html(domain, [0, 2, 9]), 4: status(410), 3: status(500), 5: status(308, location=Url("http://else.test/"))},
+        {0: NOT_MODIFIED, 3: status(503), 4: html(domain, [0], words="back again"), 9: status(200)},
+    ]
+    for day, round_of_answers in enumerate(answers, start=1):
+        await make_due(db)
+        at = START + day * DAY
+        found = {t.key: t for t in await targets(db, lease, at)}
+        batch = [
+            look(found[key(domain, n)], answer, at + timedelta(seconds=n), domain)
+            for n, answer in round_of_answers.items()
+            if key(domain, n) in found
+        ]
+        await record(db, lease, *batch)
+        total, coins = await economy_total(db, domain)
+        assert total == coins
+
+    assert await states(db, domain) == {
+        "": "known", "1": "known", "2": "known", "3": "known", "4": "known", "5": "moved", "9": "known"
+    }  # fmt: skip
+
+
+async def test_a_moved_page_passes_its_cash_and_later_payments_on(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    await made_up.crawl(db, lease, SITE, START)
+    await make_due(db)
+    two, four = await one(db, lease, domain, 2, 1), await one(db, lease, domain, 4, 1)
+    await record(db, lease, look(two, status(301, location=url(domain, 4)), START + DAY, domain))
+    moved = await one(db, lease, domain, 4, 2)
+
+    zero = await one(db, lease, domain, 0, 2)
+    await record(db, lease, look(zero, NOT_MODIFIED, START + 2 * DAY, domain))
+    paid = await one(db, lease, domain, 4, 3)
+
+    assert moved.cash >= two.cash + four.cash - ENDOWMENT  # of one of the two pages, which sleeps again
+    assert paid.cash - moved.cash >= zero.cash * 0.85 // 3 - 1  # the third that page 2 would have had
+
+
+async def test_a_failed_look_does_not_forget_where_a_page_moved_to(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    await made_up.crawl(db, lease, SITE, START)
+    await make_due(db)
+    two = await one(db, lease, domain, 2, 1)
+    await record(db, lease, look(two, status(301, location=url(domain, 4)), START + DAY, domain))
+    await make_due(db)
+
+    await record(db, lease, look(await one(db, lease, domain, 2, 2), status(500), START + 2 * DAY, domain))
+
+    async with db.transaction() as connection:
+        cursor = await connection.execute("SELECT moved_to FROM page WHERE key = %s", (key(domain, 2),))
+        assert await cursor.fetchone() == (key(domain, 4),)
+
+
+async def test_an_unchanged_page_pays_along_its_stored_links(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    await made_up.crawl(db, lease, SITE, START)
+    await make_due(db)
+    before = {n: (await one(db, lease, domain, n, 1)) for n in (0, 1, 2, 3)}
+
+    await record(db, lease, look(before[0], NOT_MODIFIED, START + DAY, domain))
+
+    share = before[0].cash * 85 // 100 // 3
+    for n in (1, 2, 3):
+        assert (await one(db, lease, domain, n, 2)).cash >= before[n].cash + share - 1
+
+
+async def test_a_failing_page_keeps_its_cash_for_three_looks_and_its_knowledge_for_ever(
+    db: Database, domain: Domain
+) -> None:
+    lease = await take(db, START)
+    await made_up.crawl(db, lease, SITE, START)
+    cash = []
+    await make_due(db)
+    before = await one(db, lease, domain, 3)
+    for day in range(1, 4):
+        await make_due(db)
+        target = await one(db, lease, domain, 3, day)
+        cash.append(target.cash)
+        await record(db, lease, look(target, status(500), START + day * DAY, domain))
+    await make_due(db)
+    after = await one(db, lease, domain, 3, 4)
+
+    assert cash[0] <= cash[1] <= cash[2]
+    assert after.cash < cash[2]
+    assert (after.version, after.validators, after.belief) == (before.version, before.validators, before.belief)
+
+
+async def test_a_late_holder_records_nothing(db: Database, domain: Domain) -> None:
+    late = await take(db, START, term=timedelta(microseconds=1))
+    target = (await targets(db, late, START))[0]
+    await take(db, START)
+
+    with pytest.raises(LeaseLost):
+        await record(db, late, look(target, html(domain, [1]), START, domain))
+
+    assert await count(db, "visit") == 0
+    assert await count(db, "page") == 1
+
+
+async def test_a_commit_that_nobody_saw_is_not_applied_twice(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    target = (await targets(db, lease, START))[0]
+    visit = look(target, html(domain, [1, 2]), START, domain)
+    await record(db, lease, visit)
+
+    await visits.record(db, lease, [visit], max_pages=1000, again=True)
+
+    assert await count(db, "visit") == 1
+    total, coins = await economy_total(db, domain)
+    assert total == coins
+
+
+async def test_pages_in_flight_are_not_handed_out_again(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    first = await targets(db, lease, START)
+
+    second = await targets(db, lease, START, without=[target.key for target in first])
+
+    assert len(first) == 1
+    assert second == []
+
+
+async def test_of_the_pages_never_fetched_the_richest_comes_first(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    root = (await targets(db, lease, START))[0]
+    await record(db, lease, look(root, html(domain, [1, 2, 3]), START, domain))
+    one_ = await one(db, lease, domain, 1)
+    await record(db, lease, look(one_, html(domain, [3]), START + timedelta(seconds=1), domain))
+
+    found = await targets(db, lease, START)
+
+    assert found[0].url == url(domain, 3)
+
+
+async def test_discovery_and_refresh_each_have_their_share(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    site = {0: list(range(1, 60))} | {n: [] for n in range(1, 60)}
+    await made_up.crawl(db, lease, site, START, most=30)
+    await make_due(db)
+
+    found = await targets(db, lease, START + DAY, most=20)
+
+    kinds = [target.state for target in found]
+    assert len(found) == 20
+    assert kinds.count(State.NEW) >= 6
+    assert kinds.count(State.KNOWN) >= 6
+
+
+async def test_a_domain_has_no_more_pages_than_it_may(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    root = (await targets(db, lease, START))[0]
+
+    admitted = await record(db, lease, look(root, html(domain, range(1, 50)), START, domain), max_pages=10)
+
+    assert admitted == 9
+    total, coins = await economy_total(db, domain)
+    assert total == coins
+
+
+async def test_a_refused_page_is_known_and_has_no_part_in_the_economy(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    root = (await targets(db, lease, START))[0]
+    visit = look(root, html(domain, [1, 2]), START, domain)
+    assert visit.links is not None
+    links = tuple(replace(link, refusal="robots") if link.key == key(domain, 2) else link for link in visit.links)
+
+    await record(db, lease, made_up.later(visit, links=links))
+
+    assert await states(db, domain) == {"": "known", "1": "new", "2": "refused"}
+    assert await count(db, "cash") == 2
+
+
+async def test_a_busy_answer_holds_the_domain_in_the_same_transaction(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    target = (await targets(db, lease, START))[0]
+    visit = look(target, status(429, retry_after="3600"), START, domain)
+    hold = Hold(until=START + timedelta(hours=1), reason="http_429", refusals=1)
+
+    await visits.record(db, lease, [visit], max_pages=10, hold=hold)
+    await leases.release(db, lease, at=START, refund=0, wait=timedelta(0))
+
+    assert visit.retry_after == timedelta(hours=1)
+    assert await leases.claim(db, at=START + timedelta(minutes=59), holder="x", term=DAY) is None
+    assert await leases.claim(db, at=START + timedelta(hours=1), holder="x", term=DAY) is not None
+    assert await states(db, domain) == {"": "known"}
+
+
+async def test_what_a_server_sends_reaches_the_database(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    target = (await targets(db, lease, START))[0]
+    long = Url(f"{domain.root}{'a' * (8192 - len(domain.root))}")
+    body = f"<title>a\0b&#xD800;\udcff</title><p>x\0y &#0; &#xDFFF; z<a href='{long}'>l</a>".encode(
+        "utf-8", "surrogatepass"
+    )
+
+    await record(db, lease, look(target, status(200, body + b"\xff\xfe\x00"), START, domain))
+
+    assert long.removeprefix(domain.root) in await states(db, domain)
+    assert await count(db, "snapshot") == 1
+
+
+async def test_the_feed_holds_each_change_once_in_one_order_whoever_stamps(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    await made_up.crawl(db, lease, SITE, START)
+
+    await asyncio.gather(*(changes.stamp(db, at=START) for _ in range(4)))
+    await changes.stamp(db, at=START)
+    items = await changes.read(db)
+    rest = await changes.read(db, after=items[2].position)
+
+    assert [item.position for item in items] == [1, 2, 3, 4, 5]
+    assert rest == items[3:]
+
+
+async def test_refresh_makes_a_prefix_due_and_the_same_wish_twice_is_one(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    await made_up.crawl(db, lease, SITE, START)
+    at = START + timedelta(minutes=1)
+    for _ in range(2):
+        await domains.refresh(db, domain, prefix=url(domain, 1), at=at)
+    assert await count(db, "inbox") == 1
+
+    while await frontier.drain(db, lease, at=at):
+        pass
+
+    assert [target.url for target in await targets(db, lease, at)] == [url(domain, 1)]
+    assert await count(db, "inbox") == 0

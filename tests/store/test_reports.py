@@ -1,0 +1,291 @@
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from crawler.core.answer import Answer
+from crawler.core.belief import DAY, Belief, fresh_now
+from crawler.core.cash import COINS, ENDOWMENT, importance, window_of
+from crawler.core.change import Change
+from crawler.core.domain import Domain
+from crawler.core.urls import Url
+from crawler.core.visit import State
+from crawler.store import changes, domains, explanations, frontier, leases, reports, visits
+from crawler.store.database import Database
+from tests.store.conftest import START
+from tests.store.made_up import NOT_MODIFIED, crawl, html, key, look, status, take, targets, url
+
+LINKS = {0: [1, 2, 3], 1: [2], 2: [0], 3: [2]}
+LATER = START + timedelta(days=40)
+
+
+async def walked(db: Database, domain: Domain, *, at: datetime = START) -> None:
+    """Look at all that is due."""
+    lease = await take(db, at)
+    await crawl(db, lease, LINKS, at)
+    await leases.release(db, lease, at=at, refund=0, wait=timedelta(0))
+
+
+async def numbers(db: Database, statement: str, values: dict[str, object]) -> float:
+    async with db.transaction() as connection:
+        row = await (await connection.execute(statement.encode(), values)).fetchone()
+        assert row is not None
+        return float(row[0])
+
+
+coins = st.integers(0, COINS)
+same_fixture = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+@same_fixture
+@given(
+    history=st.just(0.0) | st.floats(1, 8 * COINS),  # what is below a thousandth of a coin is nothing in SQL
+    cash=coins,
+    circulating=st.integers(ENDOWMENT, COINS),
+    clocks=st.tuples(st.integers(0, 10**17), st.integers(0, 10**17)),
+    pages=st.integers(1, 10**7),
+)
+async def test_importance_in_sql_is_the_importance_of_the_core(
+    db: Database, *, history: float, cash: int, circulating: int, clocks: tuple[int, int], pages: int
+) -> None:
+    last, now = sorted(clocks)
+
+    expected = importance(history, cash, clock_last=last, clock_now=now, pages=pages, window=window_of(circulating))
+    found = await numbers(
+        db,
+        "SELECT page_importance(%(h)s, %(c)s, %(m)s, %(last)s, %(now)s, %(pages)s)",
+        {"h": history, "c": cash, "m": circulating, "last": last, "now": now, "pages": pages},
+    )
+
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@same_fixture
+@given(a=st.floats(1e-3, 1e6), b=st.floats(1e-3, 1e6), days=st.floats(-1, 40_000))
+async def test_freshness_in_sql_is_the_freshness_of_the_core(db: Database, a: float, b: float, days: float) -> None:
+    unseen = days * DAY
+
+    found = await numbers(db, "SELECT page_freshness(%(a)s, %(b)s, %(unseen)s)", {"a": a, "b": b, "unseen": unseen})
+
+    assert found == pytest.approx(fresh_now(Belief(a, b), unseen=unseen), rel=1e-6, abs=1e-200)
+
+
+async def test_pages_come_by_importance_whose_mean_is_one(db: Database, domain: Domain) -> None:
+    for n in range(12):
+        await walked(db, domain, at=START + timedelta(days=181 * n))
+
+    found = await reports.pages(db, domain, top=10, at=START)
+
+    ranks = [page.importance for page in found if page.importance is not None]
+    assert len(found) == 4
+    assert ranks == sorted(ranks, reverse=True)
+    assert sum(ranks) / len(ranks) == pytest.approx(1, rel=0.15)  # what waits to be settled counts already
+    assert found[0].url == url(domain, 2)
+    assert {page.state for page in found} == {State.KNOWN}
+    assert all(page.version == 1 and page.due_at is not None and page.last_look_at is not None for page in found)
+
+
+async def test_only_the_top_pages_are_given(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+
+    everything = await reports.pages(db, domain, top=10, at=START)
+
+    assert await reports.pages(db, domain, top=2, at=START) == everything[:2]
+
+
+async def test_freshness_falls_while_nobody_looks(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+
+    now = await reports.report(db, domain, at=START + timedelta(minutes=1), window=timedelta(days=30))
+    later = await reports.report(db, domain, at=LATER, window=timedelta(days=30))
+
+    assert now is not None
+    assert later is not None
+    assert now.freshness == pytest.approx(1, abs=0.01)
+    assert later.freshness_plain == pytest.approx((10 / 50) ** 0.5, rel=0.01)  # the prior, 40 days on
+    assert later.freshness == pytest.approx(later.freshness_plain, rel=0.01)  # nothing tells these pages apart yet
+
+
+async def test_the_window_counts_what_was_done_in_it(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+    lease = await take(db, LATER)
+    by_key = {target.key: target for target in await targets(db, lease, LATER)}
+    answers: dict[int, Answer] = {
+        0: NOT_MODIFIED,
+        1: html(domain, [2], words="other words"),
+        2: status(500),
+        3: status(410),
+    }
+    done = [look(by_key[key(domain, n)], answer, LATER, domain) for n, answer in answers.items()]
+    await visits.record(db, lease, done, max_pages=100)
+
+    month = await reports.report(db, domain, at=LATER, window=timedelta(days=30))
+    ever = await reports.report(db, domain, at=LATER, window=timedelta(days=300))
+
+    assert month is not None
+    assert ever is not None
+    assert (month.looks, month.requests, month.failures) == (4, 4, 1)
+    assert month.changes == {Change.CHANGED: 1, Change.GONE: 1}
+    assert month.received_bytes == sum(visit.received_bytes for visit in done)
+    assert month.saved_bytes == by_key[key(domain, 0)].received_bytes
+    assert (ever.looks, ever.changes[Change.FIRST]) == (8, 4)
+    assert (month.known, month.gone, month.holder) == (3, 1, "test")
+
+
+async def test_an_instant_before_the_newest_look_counts_as_that_look(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+
+    found = await reports.report(db, domain, at=START - timedelta(days=9), window=timedelta(days=30))
+
+    assert found is not None
+    assert found.at == found.last_visit_at
+    assert found.looks == 4
+
+
+async def test_a_domain_without_pages_has_no_freshness(db: Database, domain: Domain) -> None:
+    found = await reports.report(db, domain, at=START, window=timedelta(days=30))
+
+    assert found is not None
+    assert (found.freshness, found.freshness_plain, found.known, found.looks) == (None, None, 0, 0)
+
+
+async def test_of_a_removed_domain_there_is_no_report(db: Database, domain: Domain) -> None:
+    await domains.remove(db, domain)
+
+    assert await reports.report(db, domain, at=START, window=timedelta(days=30)) is None
+
+
+async def test_the_workload_is_what_is_new_and_what_is_due(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    await crawl(db, lease, LINKS, START, most=1)
+
+    begun = await reports.workload(db, domain, at=START)
+    await crawl(db, lease, LINKS, START + timedelta(seconds=1))
+    done = await reports.workload(db, domain, at=START + timedelta(seconds=2))
+    later = await reports.workload(db, domain, at=START + timedelta(days=179))
+
+    assert (begun.new, begun.due) == (3, 0)
+    assert begun.mean_bytes > 0
+    assert (done.new, done.due) == (0, 0)
+    assert (later.new, later.due, later.conditional) == (0, 4, 4)
+    assert later.known_bytes == pytest.approx(4 * later.mean_bytes)
+
+
+async def test_a_preview_is_what_would_be_handed_out_and_touches_nothing(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+    shares = {"discovery_share": 0.3, "refresh_share": 0.3}
+
+    seen = await frontier.preview(db, domain, most=3, at=LATER, **shares)
+    lease = await take(db, LATER)
+    handed_out = await frontier.hand_out(db, lease, most=3, at=LATER, without=(), **shares)
+
+    assert len(seen) == 3
+    assert seen == handed_out
+
+
+async def test_holders_are_named_while_their_leases_last(db: Database, domain: Domain) -> None:
+    before = await reports.holders(db)
+    await take(db, START)
+
+    assert before == set()
+    assert await reports.holders(db) == {"test"}
+
+
+async def test_pages_beneath_a_prefix_are_counted(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+
+    assert await reports.pages_beneath(db, domain, domain.root) == 4
+    assert await reports.pages_beneath(db, domain, url(domain, 3)) == 1
+
+
+async def test_a_page_is_explained_with_its_looks_and_those_who_pay_it(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+
+    found = await explanations.explain(db, domain, url(domain, 2), at=LATER)
+
+    page = found.page
+    assert page is not None
+    assert (page.state, page.version, page.title, page.outlinks, page.depth) == (State.KNOWN, 1, "page", 1, 1)
+    assert page.etag == '"v"'
+    assert page.cash is not None
+    assert page.cash >= 0
+    assert [look.change for look in found.visits] == [Change.FIRST]
+    assert {linker.url for linker in found.linkers} == {url(domain, n) for n in (0, 1, 3)}
+    assert (found.links, found.nearest) == (3, 0)
+    worth = [(linker.importance or 0) / linker.outlinks for linker in found.linkers]
+    assert worth == sorted(worth, reverse=True)
+
+
+async def test_a_new_page_knows_how_many_come_before_it(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    await crawl(db, lease, LINKS, START, most=1)
+    order = [target.key for target in await targets(db, lease, START)]
+
+    ahead = {}
+    for n in (1, 2, 3):
+        page = (await explanations.explain(db, domain, url(domain, n), at=START)).page
+        assert page is not None
+        ahead[key(domain, n)] = page.ahead
+
+    assert sorted(ahead.values(), key=lambda n: n or 0) == [0, 1, 2]
+    assert set(order) == set(ahead)
+
+
+async def test_an_untracked_url_is_explained_by_who_links_to_it(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    root = await targets(db, lease, START)
+    first = look(root[0], html(domain, [1, 2]), START, domain)
+    await visits.record(db, lease, [first], max_pages=1)  # the domain is full
+
+    linked = await explanations.explain(db, domain, url(domain, 2), at=START)
+    unknown = await explanations.explain(db, domain, Url(f"{domain.root}never/heard/of"), at=START)
+
+    assert (linked.page, linked.links, linked.nearest, linked.members) == (None, 1, 0, 1)
+    assert (unknown.page, unknown.links, unknown.linkers) == (None, 0, ())
+
+
+async def test_the_views_tell_the_same(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+    await changes.stamp(db, at=START)
+    by_url = {page.url: page for page in await reports.pages(db, domain, top=10, at=LATER)}
+    whole = await reports.report(db, domain, at=LATER, window=timedelta(days=30))
+    assert whole is not None
+
+    async with db.transaction() as connection:
+        # The views know no other now than the real one: half a year must not change the importance.
+        cursor = await connection.execute("SELECT url, importance, version FROM report_page WHERE domain_id = %s", (1,))
+        pages = {row[0]: (row[1], row[2]) for row in await cursor.fetchall()}
+        cursor = await connection.execute("SELECT domain, pages_known, freshness FROM report_domain")
+        domain_rows = await cursor.fetchall()
+        cursor = await connection.execute("SELECT position, url, change FROM report_change ORDER BY position")
+        feed = await cursor.fetchall()
+
+    assert pages == {url: (page.importance, page.version) for url, page in by_url.items()}
+    assert [(row[0], row[1]) for row in domain_rows] == [("site.test", 4)]
+    assert 0 < domain_rows[0][2] < 1
+    assert [row[0] for row in feed] == [1, 2, 3, 4]
+    assert {row[2] for row in feed} == {"first"}
+
+
+async def test_every_view_and_every_column_of_it_is_documented(db: Database) -> None:
+    async with db.transaction() as connection:
+        cursor = await connection.execute(
+            """SELECT c.relname, a.attname, col_description(c.oid, a.attnum), obj_description(c.oid)
+                 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+                WHERE c.relkind = 'v' AND c.relnamespace = 'public'::regnamespace"""
+        )
+        rows = await cursor.fetchall()
+
+    assert {row[0] for row in rows} == {"report_domain", "report_page", "report_change"}
+    assert [row for row in rows if not (row[2] and row[3])] == []
+
+
+async def test_a_constant_domain_reads_one_partition(db: Database, domain: Domain) -> None:
+    for view in ("report_page", "report_domain"):
+        async with db.transaction() as connection:
+            cursor = await connection.execute(f"EXPLAIN SELECT * FROM {view} WHERE domain_id = {domain.id}".encode())
+            plan = "\n".join(row[0] for row in await cursor.fetchall())
+
+        parts = {word for word in plan.replace("(", " ").split() if word.startswith("page_p")}
+        assert len({part.split("_p")[1][:2] for part in parts}) == 1, plan

@@ -1,0 +1,310 @@
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from crawler.core.domain import Wishes
+from crawler.core.urls import Authority, Url
+from crawler.errors import BadInput
+from crawler.registration import Found, Roots, look_up, register, unasked
+from crawler.store import domains, leases
+from crawler.store.database import Database, open_database
+from crawler.web.http import Http
+from tests.web.server import Request, Send, Server, answer, serving
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SOON = timedelta(seconds=20)  # never waited for
+DELAY = timedelta(seconds=40)  # nor this
+ADDRESSES = {"example.test": "127.0.0.1", "www.example.test": "127.0.0.1", "other.test": "127.0.0.1"}
+
+
+def resolve(host: str) -> Sequence[str]:
+    if host not in ADDRESSES:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+    return (ADDRESSES[host],)
+
+
+def http(*, allow_private: bool = True, lookup: Callable[[str], Sequence[str]] = resolve) -> Http:
+    return Http(user_agent="recrawl/test", allow_private=allow_private, lookup=lookup)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    async with serving() as found:
+        found.says("/", answer(b"hello"))
+        yield found
+
+
+def leads(server: Server, places: dict[str, str], *, status: str = "301 Moved Permanently") -> None:
+    """The root answers by the name it was asked for: it leads elsewhere, or says hello."""
+
+    async def reply(request: Request, send: Send) -> None:
+        name = (request.header("Host") or b"").decode()
+        to = places.get(name)
+        await send(answer(b"", f"Location: {to}", status=status) if to is not None else answer(b"hello"))
+
+    server.does("/", reply)
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port that nobody else gets, and that refuses."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        yield unused.getsockname()[1]
+
+
+async def ask(text: str, *, allow_private: bool = True, delay: timedelta = timedelta(0)) -> Found:
+    async with http(allow_private=allow_private) as web:
+        return await look_up(Roots(web, delay=delay), text, deadline=SOON)
+
+
+async def test_a_root_that_answers_is_registered_as_it_was_typed(server: Server) -> None:
+    found = await ask(f"example.test:{server.port}")
+
+    assert found == Found(Authority(f"example.test:{server.port}"), "http", addresses=("127.0.0.1",))
+
+
+async def test_an_apex_that_leads_to_www_is_registered_as_www(server: Server) -> None:
+    port = server.port
+    leads(server, {f"example.test:{port}": f"http://www.example.test:{port}/"})
+
+    found = await ask(f"http://example.test:{port}/guide/?page=2")
+
+    assert found.authority == f"www.example.test:{port}"
+    assert found.aliases == (f"example.test:{port}",)
+    assert found.seeds == (f"http://www.example.test:{port}/guide/?page=2",)
+    assert found.warning == ""
+
+
+async def test_a_root_that_leads_to_https_is_registered_with_https(server: Server) -> None:
+    with closed_port() as port:
+        leads(server, {f"example.test:{server.port}": f"https://example.test:{port}/"})
+
+        found = await ask(f"http://example.test:{server.port}")
+
+    assert (found.scheme, found.authority) == ("https", f"example.test:{port}")
+    assert "refused" in found.warning
+
+
+async def test_a_root_that_leads_to_a_path_of_its_own_stays_what_it_is(server: Server) -> None:
+    leads(server, {f"example.test:{server.port}": "/en/"}, status="302 Found")
+
+    found = await ask(f"http://example.test:{server.port}")
+
+    assert (found.authority, found.aliases, found.warning) == (f"example.test:{server.port}", (), "")
+    assert len(server.heard) == 1
+
+
+async def test_a_root_that_leads_to_somebody_else_names_him(server: Server) -> None:
+    leads(server, {f"example.test:{server.port}": f"http://other.test:{server.port}/"})
+
+    with pytest.raises(BadInput, match=rf"leads to another domain, other\.test:{server.port}"):
+        await ask(f"http://example.test:{server.port}")
+
+
+async def test_names_that_lead_to_each_other_end_with_a_warning(server: Server) -> None:
+    one, other = f"example.test:{server.port}", f"www.example.test:{server.port}"
+    leads(server, {one: f"http://{other}/", other: f"http://{one}/"})
+
+    found = await ask(f"http://{one}")
+
+    assert "circle" in found.warning
+    assert {found.authority, *found.aliases} == {one, other}
+    assert len(server.heard) <= 6
+
+
+async def test_hops_to_the_same_server_keep_its_delay(server: Server) -> None:
+    heard: list[float] = []
+    one, other = f"example.test:{server.port}", f"www.example.test:{server.port}"
+    places = {one: f"http://{other}/", other: f"http://{one}/"}
+
+    async def reply(request: Request, send: Send) -> None:
+        heard.append(time.monotonic())
+        name = (request.header("Host") or b"").decode()
+        # First to www, and from there back to a name that was asked before.
+        await send(answer(b"", f"Location: {places[name]}", status="301 Moved Permanently"))
+
+    server.does("/", reply)
+    await ask(f"http://{one}", delay=timedelta(seconds=0.2))
+
+    same_name = [later - earlier for earlier, later in zip(heard, heard[2:], strict=False)]
+    assert len(same_name) >= 3
+    assert min(same_name) >= 0.19  # the server's clock starts a little later than ours
+
+
+async def test_two_lines_of_one_server_are_not_asked_at_once(server: Server) -> None:
+    heard: list[float] = []
+
+    async def reply(_: Request, send: Send) -> None:
+        heard.append(time.monotonic())
+        await send(answer(b"hello"))
+
+    server.does("/", reply)
+    async with http() as web, asyncio.TaskGroup() as tasks:
+        roots = Roots(web, delay=timedelta(seconds=0.2))
+        for path in ("a", "b"):
+            tasks.create_task(look_up(roots, f"http://example.test:{server.port}/{path}", deadline=SOON))
+
+    assert heard[1] - heard[0] >= 0.19
+
+
+async def test_a_name_without_an_address_is_refused_with_the_next_step() -> None:
+    with pytest.raises(BadInput, match=r"nowhere\.test cannot be resolved: .*--offline"):
+        await ask("nowhere.test")
+
+
+async def test_a_private_address_is_refused_with_the_next_step(server: Server) -> None:
+    with pytest.raises(BadInput, match="a private address: add --allow-private"):
+        await ask(f"http://127.0.0.1:{server.port}", allow_private=False)
+    with pytest.raises(BadInput, match="a private address: add --allow-private"):
+        await ask(f"http://example.test:{server.port}", allow_private=False)
+    assert server.heard == []
+
+
+async def test_the_address_of_a_cloud_machine_is_never_asked() -> None:
+    with pytest.raises(BadInput) as refused:
+        await ask("http://169.254.169.254/")
+
+    assert "--allow-private" not in str(refused.value)
+
+
+async def test_a_server_that_refuses_is_registered_with_a_warning() -> None:
+    with closed_port() as port:
+        found = await ask(f"http://example.test:{port}/")
+
+    assert found.authority == f"example.test:{port}"
+    assert "refused" in found.warning
+
+
+async def test_a_server_that_fails_is_registered_with_a_warning(server: Server) -> None:
+    server.says("/", answer(b"", status="500 Internal Server Error"))
+    failing = await ask(f"http://example.test:{server.port}")
+    server.says("/", b"what?\r\n\r\n", close=True)
+    stammering = await ask(f"http://example.test:{server.port}")
+
+    assert "status 500" in failing.warning
+    assert "garbage" in stammering.warning
+
+
+async def test_a_missing_root_is_nothing_to_warn_of(server: Server) -> None:
+    server.says("/", answer(b"", status="404 Not Found"))
+
+    assert (await ask(f"http://example.test:{server.port}")).warning == ""
+
+
+async def test_without_a_scheme_https_is_tried_where_nobody_listens_on_http() -> None:
+    asked: list[str] = []
+
+    class Deaf(Http):
+        async def fetch(self, url: Url, **options: object) -> object:  # type: ignore[override]
+            asked.append(url)
+            return await super().fetch(url, **options)  # type: ignore[arg-type]
+
+    async with Deaf(user_agent="recrawl/test", allow_private=True, lookup=lambda _: ("127.83.17.4",)) as web:
+        guessed = await look_up(Roots(web, delay=timedelta(0)), "example.test", deadline=SOON)
+        said = await look_up(Roots(web, delay=timedelta(0)), "http://example.test", deadline=SOON)
+
+    assert asked == ["http://example.test/", "https://example.test/", "http://example.test/"]
+    assert guessed.scheme == said.scheme == "http"
+    assert "refused" in guessed.warning
+
+
+@pytest.mark.parametrize(
+    "text", ["file:///etc/passwd", "", "http://", "ftp://example.test/", "http://me:pw@example.test"]
+)
+async def test_what_is_no_url_is_refused_before_anybody_is_asked(text: str) -> None:
+    with pytest.raises(BadInput):
+        await ask(text)
+    with pytest.raises(BadInput):
+        unasked(text)
+
+
+def test_offline_the_name_is_taken_as_it_is() -> None:
+    found = unasked("https://nowhere.test/deep/inside")
+
+    assert found == Found(Authority("nowhere.test"), "https", seeds=(Url("https://nowhere.test/deep/inside"),))
+
+
+@pytest.fixture
+async def db(database_url: str) -> AsyncIterator[Database]:
+    async with open_database(database_url) as database:
+        yield database
+
+
+async def test_what_was_found_is_kept(db: Database) -> None:
+    found = Found(
+        Authority("www.example.test"),
+        "https",
+        aliases=(Authority("example.test"),),
+        addresses=("192.0.2.1",),
+        seeds=(Url("https://www.example.test/a"),),
+    )
+    wishes = Wishes(seeds=(Url("http://example.test/b"),))
+
+    domain = await register(db, found, wishes, delay=DELAY, at=START)
+
+    assert await domains.find(db, Authority("example.test")) == domain
+    assert domain.wishes.seeds == ("https://www.example.test/a", "https://www.example.test/b")
+    async with db.transaction() as connection:
+        row = await (await connection.execute("SELECT addresses FROM domain_state")).fetchone()
+    assert row == (["192.0.2.1"],)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "complaint"),
+    [
+        (Wishes(seeds=(Url("http://other.test/"),)), "is not a page of example.test"),
+        (Wishes(seeds=(Url("http://example.test/a.pdf"),), exclude=("*.pdf$",)), "out of scope"),
+        (Wishes(include=("docs",)), "must begin with"),
+        (Wishes(exclude=("re:(",)), "no regular expression"),
+    ],
+)
+async def test_impossible_wishes_register_nothing(db: Database, wishes: Wishes, complaint: str) -> None:
+    with pytest.raises(BadInput, match=complaint):
+        await register(db, Found(Authority("example.test"), "http"), wishes, delay=DELAY, at=START)
+
+    assert await domains.every(db) == []
+
+
+async def test_a_name_is_registered_once(db: Database) -> None:
+    await register(
+        db, Found(Authority("www.a.test"), "http", aliases=(Authority("a.test"),)), Wishes(), delay=DELAY, at=START
+    )
+
+    for name in ("www.a.test", "a.test"):
+        with pytest.raises(BadInput, match="registered already"):
+            await register(db, Found(Authority(name), "http"), Wishes(), delay=DELAY, at=START)
+
+
+@pytest.mark.parametrize(("delay", "least"), [(timedelta(seconds=40), 35), (timedelta(0), 0)])
+async def test_the_first_lease_knows_that_the_root_was_asked(db: Database, delay: timedelta, least: int) -> None:
+    await register(db, Found(Authority("a.test"), "http"), Wishes(), delay=delay, at=START)
+
+    lease = await leases.claim(
+        db,
+        at=START,
+        term=timedelta(minutes=10),
+        delay=timedelta(seconds=1),
+        holder="tests",
+    )
+
+    assert lease is not None
+    assert timedelta(seconds=least) <= lease.wait <= delay
+
+
+async def test_a_question_outside_any_lease_puts_the_next_request_off(db: Database) -> None:
+    domain = await register(db, Found(Authority("a.test"), "http"), Wishes(), delay=timedelta(0), at=START)
+    before = await domains.standing(db, domain, at=START)
+
+    await domains.asked(db, domain, delay=DELAY)
+    await domains.asked(db, domain, delay=timedelta(0))
+
+    after = await domains.standing(db, domain, at=START)
+    assert before.next_request_at is None
+    assert after.next_request_at is not None
+    assert after.next_request_at > datetime.now(UTC) + DELAY / 2
