@@ -44,7 +44,7 @@ SERVER = {
 
 def client_environment(home: Path, *, api_url: str) -> dict[str, str]:
     """What has to be set before prefect is imported, in any process that talks to the server at `api_url`."""
-    return QUIET | CLIENT | {"PREFECT_API_URL": api_url, "PREFECT_HOME": str(home / "prefect")}
+    return QUIET | CLIENT | {"PREFECT_API_URL": api_url, "PREFECT_HOME": str(prefect_home(home))}
 
 
 def server_environment(home: Path, *, port: int, database_url: str) -> dict[str, str]:
@@ -54,9 +54,14 @@ def server_environment(home: Path, *, port: int, database_url: str) -> dict[str,
         "PREFECT_SERVER_API_PORT": str(port),
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": database_url.replace("postgresql://", "postgresql+asyncpg://", 1),
         # Otherwise it writes the files of its user interface, which name the port, into the installed package.
-        "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "prefect" / "ui"),
+        "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(prefect_home(home) / "ui"),
     }
     return client_environment(home, api_url=api_url_of(port)) | SERVER | own
+
+
+def prefect_home(home: Path) -> Path:
+    """Where Prefect keeps its own things."""
+    return home / "prefect"
 
 
 def api_url_of(port: int) -> str:

@@ -1,6 +1,7 @@
 """The parts of the stack, and how a later command finds what an earlier one started: notes in HOME/run, and a tag."""
 
 import hashlib
+import json
 import secrets
 import urllib.request
 from collections.abc import Callable
@@ -74,6 +75,15 @@ def answers(api_url: str) -> bool:
             return bool(response.status == 200)
     except (OSError, ValueError):
         return False
+
+
+def home_of_server(api_url: str) -> Path | None:
+    """The folder in which the Prefect server there keeps its things; None while none answers."""
+    try:
+        with urllib.request.urlopen(f"{api_url}/admin/settings", timeout=5) as response:  # noqa: S310  as above
+            return Path(json.load(response)["home"])
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def digest(text: str) -> str:

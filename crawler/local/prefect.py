@@ -5,7 +5,7 @@ Import this only after the variables of environment.py are set: prefect reads th
 
 import hashlib
 from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +26,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import ConcurrencyOptions, FlowRun, State, StateType, WorkerStatus
 from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
-from prefect.exceptions import ObjectNotFound
+from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.schedules import Schedule
 from prefect.settings import PREFECT_API_URL, temporary_settings
@@ -146,7 +146,9 @@ async def ensure_pool(client: PrefectClient) -> None:
         template = ProcessWorker.get_default_base_job_template()
         # By default each run first prepares a workspace for code from elsewhere, which may even install things.
         template["variables"]["properties"]["command"]["default"] = "python -m prefect.engine"
-        await client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
+        # Another home's command may be quicker on a server that both use, and a retry finds what the first try made.
+        with suppress(ObjectAlreadyExists):
+            await client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
 
 
 async def ensure_zombie_automation(client: PrefectClient) -> None:

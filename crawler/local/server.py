@@ -2,16 +2,26 @@
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from crawler.errors import StackFailed
 from crawler.local.children import TAG, Child, end, noted, start
-from crawler.local.environment import api_url_of, server_environment
+from crawler.local.environment import api_url_of, prefect_home, server_environment
 from crawler.local.machine import free_port, port_is_free
-from crawler.local.parts import POLL_SECONDS, SERVER_END_SECONDS, Report, answers, digest, last_words, server_note
+from crawler.local.parts import (
+    POLL_SECONDS,
+    SERVER_END_SECONDS,
+    Report,
+    digest,
+    home_of_server,
+    last_words,
+    server_note,
+)
 
 USUAL_PORT = 4200
 START_SECONDS = 180  # 5 to 10 here; its first start makes 100 tables, on a slow disk perhaps for a minute
+PORT_ATTEMPTS = 3
 
 
 def ensure_server(home: Path, *, database_url: str, tag: str, named_port: int | None, report: Report) -> Child:
@@ -23,7 +33,7 @@ def ensure_server(home: Path, *, database_url: str, tag: str, named_port: int | 
     found = noted(server_note(home))
     if found is not None and found.facts["database"] != facts["database"]:
         end([found.process], patience_seconds=SERVER_END_SECONDS)  # Postgres has moved to another port
-    elif found is not None and comes_to_answer(found):
+    elif found is not None and comes_to_answer(home, found):
         report("Prefect server: running")
         return found
     port = choose_port(home, named_port, report=report)
@@ -46,24 +56,30 @@ def own_api_url(server: Child) -> str:
     return api_url_of(int(server.facts["port"]))
 
 
-def comes_to_answer(server: Child) -> bool:
+def comes_to_answer(home: Path, server: Child) -> bool:
     """Wait until the server answers, or ends, or takes too long; whether it answers.
 
-    One that was killed an instant ago may look alive at first.
+    One that was killed an instant ago may look alive at first, and another home's may have been quicker to take the
+    port: what answers there has to be this home's.
     """
     deadline = time.monotonic() + START_SECONDS
-    while not answers(own_api_url(server)):
+    while home_of_server(own_api_url(server)) != prefect_home(home):
         if not server.process.is_running() or time.monotonic() > deadline:
             return False
         time.sleep(POLL_SECONDS)
     return True
 
 
-def wait_for_server(home: Path, server: Child) -> None:
-    if comes_to_answer(server):
-        return
-    if server.process.is_running():
-        raise StackFailed(f"the Prefect server does not answer: see {server_log(home)}")
+def wait_for_server(home: Path, server: Child, *, start_again: Callable[[], Child]) -> Child:
+    """The server once it answers: this one, or another where its port was taken between the choice and the start."""
+    for _ in range(PORT_ATTEMPTS):
+        if comes_to_answer(home, server):
+            return server
+        if server.process.is_running():
+            raise StackFailed(f"the Prefect server does not answer: see {server_log(home)}")
+        if port_is_free(int(server.facts["port"])):
+            break
+        server = start_again()
     raise StackFailed(f"the Prefect server ended: {last_words(server_log(home))}")
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from functools import partial
 from pathlib import Path
 
 from crawler.errors import StackFailed
@@ -53,15 +54,17 @@ def build(home: Path, settings: Settings, *, deployments: Path, report: Report) 
         prepare(named.get_secret_value(), may_upgrade=False)  # before anything is started in vain
     database_url = named.get_secret_value() if named else embedded_database(home, CRAWL_DATABASE, report=report)
     server = start_server(home, settings, report=report) if external is None else None
-    api_url = own_api_url(server) if server is not None else str(external)
     # While the server starts; this and importing prefect take about as long as it does.
     if named is None:
         prepare(database_url, may_upgrade=True)
-    os.environ.update(client_environment(home, api_url=api_url))
+    os.environ.update(client_environment(home, api_url=own_api_url(server) if server is not None else str(external)))
     import crawler.local.prefect  # noqa: F401
 
     if server is not None:
-        wait_for_server(home, server)
+        again = partial(start_server, home, settings, report=report)
+        server = wait_for_server(home, server, start_again=again)
+    api_url = own_api_url(server) if server is not None else str(external)
+    os.environ["PREFECT_API_URL"] = api_url
     worker = staff(home, server, api_url=api_url, database_url=database_url, deployments=deployments, report=report)
     stack = Stack(home, database_url, api_url, server.process if server else None, worker.process)
     report(f"The stack is up: {stack.ui_url}")

@@ -15,7 +15,8 @@ import pytest
 
 from crawler.errors import StackFailed
 from crawler.local.children import tagged
-from crawler.local.parts import stack_tag
+from crawler.local.machine import free_port
+from crawler.local.parts import home_of_server, stack_tag
 from crawler.local.postgres import running_postgres
 from crawler.local.stack import Stack, crawl_database, down, running_stack, status, up
 from crawler.settings import Settings
@@ -174,6 +175,34 @@ def test_when_the_usual_port_is_taken_another_is_chosen_but_not_instead_of_a_nam
         stack = up(settings_of(home), report=lines.append, deployments=STAGE)
         assert not stack.api_url.startswith(f"http://127.0.0.1:{port}/")
         assert any(f"Port {port} is taken" in line for line in lines)
+
+
+def test_two_stacks_that_start_at_once_and_want_the_same_port_do_not_take_each_other_for_their_own() -> None:
+    command = (
+        "import sys, pathlib; from crawler.settings import Settings; from crawler.local.stack import down, up\n"
+        "settings = Settings(home=pathlib.Path(sys.argv[1]), database_url=None, PREFECT_API_URL=None)\n"
+        "print('UP', up(settings, report=print).api_url, flush=True); input(); down(settings, report=print)"
+    )
+    port = free_port("two stacks")
+    homes = [Path(tempfile.mkdtemp(prefix="recrawl-stack-twin-")) for _ in range(2)]
+    started = []
+    for home in homes:
+        home.chmod(0o755)
+        (home / "run").mkdir()
+        (home / "run" / "port").write_text(str(port), encoding="ascii")
+        started.append(
+            subprocess.Popen(
+                [sys.executable, "-c", command, home], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+        )
+    urls = [
+        next((line.split()[1] for line in process.stdout or () if line.startswith("UP")), "") for process in started
+    ]
+    assert {home_of_server(url) for url in urls} == {home / "prefect" for home in homes}
+    for process, home in zip(started, homes, strict=True):
+        process.communicate("\n")
+        assert process.returncode == 0
+        shutil.rmtree(home)
 
 
 def test_a_server_of_somebody_else_is_used_and_left_alone(stack: Stack, tmp_path: Path) -> None:
