@@ -22,7 +22,7 @@ from crawler.local.stack import Stack, down, up
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database, open_database
-from tests.flows.stage import ask, cancel_run, run_state, start_run, until
+from tests.flows.stage import ask, cancel_run, run_state, server_words, start_run, until
 
 pytestmark = [pytest.mark.xdist_group("stack"), pytest.mark.timeout(240)]
 
@@ -139,8 +139,7 @@ def test_the_crawl_is_scheduled_every_few_minutes(stack: Stack) -> None:
     until(lambda: len(scheduled()) > 1)
     first, second, *_ = scheduled()
     assert second - first <= timedelta(minutes=10)
-    log = (stack.home / "logs" / "prefect-server.log").read_text()
-    assert "Error" not in log
+    assert "Error" not in server_words(stack.home)
     assert "Traceback" not in log
 
 

@@ -20,7 +20,7 @@ from crawler.local.parts import home_of_server, stack_tag
 from crawler.local.postgres import running_postgres
 from crawler.local.stack import Stack, crawl_database, down, running_stack, status, up
 from crawler.settings import Settings
-from tests.flows.stage import STAGE, ask, cancel_run, run_state, start_run, until
+from tests.flows.stage import STAGE, ask, cancel_run, run_state, server_words, start_run, until
 
 pytestmark = [pytest.mark.xdist_group("stack"), pytest.mark.timeout(240)]
 
@@ -77,8 +77,7 @@ def test_a_scheduled_run_appears_and_starts_and_the_scheduler_is_content(stack: 
         return {run["state_name"] for run in runs if run["auto_scheduled"]}
 
     until(lambda: {"Scheduled", "Completed"} <= states())
-    log = (stack.home / "logs" / "prefect-server.log").read_text()
-    assert "Error" not in log
+    assert "Error" not in server_words(stack.home)
     assert "Traceback" not in log
 
 

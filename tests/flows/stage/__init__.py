@@ -18,6 +18,11 @@ def ask(api_url: str, path: str, body: dict[str, Any] | None = None) -> Any:
         return json.load(response)
 
 
+def server_words(home: Path) -> str:
+    """What the running server has said; one that found its port taken has said its own before."""
+    return (home / "logs" / "prefect-server.log").read_text().rpartition("Server stopped!")[2]
+
+
 def start_run(api_url: str, deployment: str, **parameters: object) -> str:
     """Start a run of flow/deployment, as the user interface does; gives its id."""
     found = ask(api_url, f"/deployments/name/{deployment}")
