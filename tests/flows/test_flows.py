@@ -139,7 +139,8 @@ def test_the_crawl_is_scheduled_every_few_minutes(stack: Stack) -> None:
     until(lambda: len(scheduled()) > 1)
     first, second, *_ = scheduled()
     assert second - first <= timedelta(minutes=10)
-    assert "Error" not in server_words(stack.home)
+    log = server_words(stack.home)
+    assert "Error" not in log
     assert "Traceback" not in log
 
 

@@ -77,7 +77,8 @@ def test_a_scheduled_run_appears_and_starts_and_the_scheduler_is_content(stack: 
         return {run["state_name"] for run in runs if run["auto_scheduled"]}
 
     until(lambda: {"Scheduled", "Completed"} <= states())
-    assert "Error" not in server_words(stack.home)
+    log = server_words(stack.home)
+    assert "Error" not in log
     assert "Traceback" not in log
 
 
