@@ -20,9 +20,10 @@ from crawler.core.urls import PageKey
 COINS = 10**15  # of one domain; a share of a share stays whole, and the sum fits in 64 bits
 ENDOWMENT = COINS // 10**7  # of each page; enough for ten million of them, and a hundred million shares of each
 RESERVE_SHARE = 0.15  # of every visit's cash: the small edge to the virtual page, with the weight of PageRank's jump
-WINDOW_PASSES = 8.0  # k in the window T = k M of importance; M: the coins in circulation
+# k in the window T = k M of importance; M: the coins in circulation. Of graphs that do not change, 16 estimate twice as
+# well as 8, and most-cash-first runs through them in six visits of each page (docs/decisions/0012).
+WINDOW_PASSES = 16.0
 NEWCOMERS = 50  # by the first visits of about so many pages is judged what a new page is worth
-RANKS_PER_OCTAVE = 4  # steps of discovery order for each doubling of cash
 
 
 class Pool(IntEnum):
@@ -42,10 +43,13 @@ class Settlement:
     to_reserve: int
 
 
-def settle(cash: int, outlinks: Collection[PageKey], *, reserve_share: float = RESERVE_SHARE) -> Settlement:
+def settle(
+    cash: int, outlinks: Collection[PageKey], *, elsewhere: float = 0.0, reserve_share: float = RESERVE_SHARE
+) -> Settlement:
     """Share a visited page's cash out over the pages it links to.
 
-    cash: coins, 0 or more.  outlinks: keys of in-domain links; duplicates count once.
+    cash: coins, 0 or more.  outlinks: keys of in-domain links; duplicates count once.  elsewhere: for how many more
+    links of that kind those to other domains count; their part leaves by the reserve, as the economy is closed.
     Always: cash == sum(shares) + to_reserve, to the coin.  Without outlinks all of it goes to the reserve, and so does
     what does not divide.
     Source: Abiteboul, Preda, Cobena, WWW 2003, section 3.
@@ -53,7 +57,10 @@ def settle(cash: int, outlinks: Collection[PageKey], *, reserve_share: float = R
     distinct = dict.fromkeys(outlinks)
     if not distinct or cash <= 0:
         return Settlement(shares={}, to_reserve=max(cash, 0))
-    share = (cash - math.ceil(cash * reserve_share)) // len(distinct)
+    given = cash - math.ceil(cash * reserve_share)
+    if elsewhere > 0:
+        given = int(given * (len(distinct) / (len(distinct) + elsewhere)))
+    share = given // len(distinct)
     if share <= 0:
         return Settlement(shares={}, to_reserve=cash)
     return Settlement(shares=dict.fromkeys(distinct, share), to_reserve=cash - share * len(distinct))
@@ -69,39 +76,52 @@ def history_after(history: float, cash: float, *, clock_before: float, clock_now
 
     All in coins. clock_before: the domain's clock at the page's last visit (or admission).
     The interpolation policy: H (T - d)/T + C for d = G - G_last < T, else C T/d. Until the clock has run for a whole
-    window, the window is what it has run, and the old history stands for the shorter window of its own time.
+    window nothing is forgotten, and the old history stands for the shorter window of its own time.
     Source: Abiteboul, Preda, Cobena, WWW 2003, section 5.
     """
+    if clock_now <= window:
+        return history + cash
     elapsed = max(clock_now - clock_before, 0.0)
-    reach = min(window, clock_now)
-    if elapsed >= reach:
-        return cash * reach / elapsed if elapsed > 0 else cash
+    if elapsed >= window:
+        return cash * window / elapsed
     before = min(window, clock_before)
-    kept = history * (reach - elapsed) / before if before > 0 else 0.0
-    return kept + cash
+    return history * (window - elapsed) / before + cash
 
 
 def importance(history: float, cash: float, *, clock_last: float, clock_now: float, pages: int, window: float) -> float:
     """How important a page is, relative to the mean page of its domain (mean 1).
 
     history, cash, clocks, window: in coins; cash that waits counts as if taken now.
-    The paper's (H + C)/(G + 1) with the window in place of G, times the number of pages.
+    The paper's (H + C)/(G + 1) with the window in place of G, times the number of pages; never below 0.
     """
     reach = min(window, clock_now)
     if reach <= 0:
         return 1.0
     received = history_after(history, cash, clock_before=clock_last, clock_now=clock_now, window=window)
-    return pages * received / reach
+    return max(pages * received / reach, 0.0)
 
 
 def default_history(relative: float, *, pages: int, clock: float, window: float) -> float:
-    """The history of a page admitted now: what a page of that relative importance would have received."""
-    return relative * min(window, clock) / max(pages, 1)
+    """The history of a page admitted now: what a page of that relative importance would have received.
+
+    Less its endowment, which it has not received from anybody: without that debt every page looks more alike than it
+    is for as long as its first cash is remembered.
+    """
+    return relative * min(window, clock) / max(pages, 1) - ENDOWMENT
 
 
-def rank_of(cash: int) -> int:
-    """A small integer that orders pages by cash, RANKS_PER_OCTAVE steps to a doubling; 0 for an empty purse."""
-    return int(math.log2(cash) * RANKS_PER_OCTAVE) + 1 if cash > 0 else 0
+def weights_of(*, discovery: float, refresh: float, focus: float) -> dict[Pool, float]:
+    """What one page of each pool gets of the reserve, against one of another: the paper's dial.
+
+    discovery, refresh: of a page that was never fetched, and of a known one.  focus: how many times as much one that
+    the user favours.  1 each is the virtual page as published, which links to all pages alike.
+    """
+    return {
+        Pool.NEW: discovery,
+        Pool.KNOWN: refresh,
+        Pool.NEW_FOCUSED: discovery * focus,
+        Pool.KNOWN_FOCUSED: refresh * focus,
+    }
 
 
 @dataclass(slots=True)

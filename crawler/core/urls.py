@@ -190,8 +190,8 @@ class Scope:
     def __post_init__(self) -> None:
         put = object.__setattr__  # the one way to derive a field of a frozen class
         put(self, "_root", f"{self.scheme}://{self.authority}/")
-        put(self, "_included", tuple(map(_pattern, self.include)))
-        put(self, "_excluded", tuple(map(_pattern, self.exclude)))
+        put(self, "_included", tuple(map(pattern_of, self.include)))
+        put(self, "_excluded", tuple(map(pattern_of, self.exclude)))
 
     def home(self, url: Url) -> Url:
         """The URL under the domain's own scheme and authority, if it is one of its pages by another name.
@@ -275,7 +275,8 @@ def _suffixes() -> PublicSuffixList:
     return PublicSuffixList()  # 40 ms and the whole list in memory: only for those who ask
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def pattern_of(text: str) -> re.Pattern[str]:
+    """A pattern as `Scope` describes it. ValueError, naming it, if it is none."""
     if text.startswith("re:"):
         try:
             return re.compile(text[3:])

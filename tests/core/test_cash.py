@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.cash import COINS, ENDOWMENT, Economy, Pool, history_after, importance, rank_of, settle
+from crawler.core.cash import COINS, ENDOWMENT, Economy, Pool, history_after, importance, settle, weights_of
 from crawler.core.urls import PageKey
 
 keys = st.binary(min_size=16, max_size=16).map(PageKey)
@@ -82,6 +82,33 @@ def test_what_links_pay_in_between_claim_and_record_stays() -> None:
     books.take(key(0), claimed, first=True)
 
     assert books.cash_of(key(0)) == 5
+
+
+@given(cash=st.integers(0, COINS), outlinks=st.lists(keys), elsewhere=st.floats(0, 1e6))
+def test_links_elsewhere_leave_by_the_reserve_and_no_coin_is_lost(
+    cash: int, outlinks: list[PageKey], elsewhere: float
+) -> None:
+    done = settle(cash, outlinks, elsewhere=elsewhere)
+
+    assert cash == sum(done.shares.values()) + done.to_reserve
+    assert sum(done.shares.values()) <= sum(settle(cash, outlinks).shares.values())
+
+
+def test_a_link_elsewhere_counts_as_much_as_its_user_says() -> None:
+    assert settle(1000, [key(1)], elsewhere=1.0, reserve_share=0.0).shares == {key(1): 500}
+    assert settle(1000, [key(1)], elsewhere=0.25, reserve_share=0.0).shares == {key(1): 800}
+
+
+def test_the_dial_pays_the_pools_by_their_weights() -> None:
+    books = economy(pages=4)
+    for n, pool in enumerate(Pool):
+        books.change_pool(key(n), pool)
+    books.reserve, books.dormant = 2400, books.dormant - 2400
+
+    books.pay_dividends(weights_of(discovery=2.0, refresh=1.0, focus=3.0))
+
+    paid = [books.cash_of(key(n)) - ENDOWMENT for n in range(4)]
+    assert paid == [400, 200, 1200, 600]
 
 
 steps = st.lists(
@@ -172,8 +199,3 @@ def importance_of(books: Economy, n: int) -> float:
         pages=len(books.purses),
         window=books.window,
     )
-
-
-@given(cash=st.integers(0, COINS))
-def test_rank_orders_by_cash_and_fits_a_small_integer(cash: int) -> None:
-    assert 0 <= rank_of(cash) <= rank_of(2 * cash) <= 32_767

@@ -1,0 +1,109 @@
+"""In which order new pages are fetched: by cash, by depth, or by a mix of cash and what the URL itself promises."""
+
+import math
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from crawler.core.cash import ENDOWMENT, Pool, weights_of
+from crawler.core.urls import Url, path_and_query, pattern_of
+
+STEPS = 8  # of rank for each endowment of cash
+DEEPEST = 500  # of the orders by depth; what lies deeper is told apart by cash only
+LEVEL = 1 << 21  # ranks of one depth; 500 of them fit 32 bits
+USUAL_FOLDERS = 2  # a page so many folders down has a score of 1
+USUAL_URL_SHARE = 0.3
+USUAL_FAVOUR = 4.0
+
+
+class Order(StrEnum):
+    """What comes first among the pages that were never fetched."""
+
+    OPIC = "opic"  # most cash first: greedy, as published
+    BREADTH = "breadth"  # nearest to the root first
+    DEPTH = "depth"  # farthest from it first
+    MIXED = "mixed"  # by importance that is partly the URL's
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """What a domain's user wants to have first.
+
+    url_share: how much of importance the URL's score makes up, 0 to 1; of `mixed` alone.
+    favour: patterns, as in Scope, of the pages that the user favours.  favour_by: how many times as much the reserve
+    pays them, and their URLs score.
+    discovery, refresh: what the reserve pays one page that was never fetched, and one known page; the paper's dial.
+    """
+
+    order: Order = Order.OPIC
+    url_share: float = USUAL_URL_SHARE
+    favour: tuple[str, ...] = ()
+    favour_by: float = USUAL_FAVOUR
+    discovery: float = 1.0
+    refresh: float = 1.0
+    _favoured: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_favoured", tuple(map(pattern_of, self.favour)))
+
+    @property
+    def weights(self) -> dict[Pool, float]:
+        """How the reserve's payout is split over the pools."""
+        return weights_of(discovery=self.discovery, refresh=self.refresh, focus=self.favour_by)
+
+    def favours(self, url: Url) -> bool:
+        asked = path_and_query(url)
+        return any(pattern.search(asked) for pattern in self._favoured)
+
+    def score(self, url: Url) -> float:
+        """The URL's score for this user."""
+        return url_score(url) * (self.favour_by if self.favours(url) else 1.0)
+
+    def pool(self, *, known: bool, favoured: bool) -> Pool:
+        """Where a page belongs."""
+        if known:
+            return Pool.KNOWN_FOCUSED if favoured else Pool.KNOWN
+        return Pool.NEW_FOCUSED if favoured else Pool.NEW
+
+    def importance(self, popularity: float, url_score: float) -> float:
+        """Link popularity, or its linear mix with the score of the URL; 1 is the mean page's in both.
+
+        Source: the textbook's I(P) = a IB(P) + b IL(P).
+        """
+        if self.order is not Order.MIXED:
+            return popularity
+        return (1 - self.url_share) * popularity + self.url_share * url_score
+
+    def rank(self, coins: int, *, depth: int, url_score: float) -> int:
+        """A 32-bit integer by which pages come first, the greatest first.
+
+        coins: a page's net where pages of one pool are compared, which the reserve's dividends then leave in order and
+        the rank as it is; its cash where those of several pools are.
+        """
+        match self.order:
+            case Order.OPIC:
+                return _within(_steps(coins), LEVEL * DEEPEST)
+            case Order.BREADTH:
+                return -min(depth, DEEPEST) * LEVEL + _within(_steps(coins), LEVEL // 2 - 1)
+            case Order.DEPTH:
+                return min(depth, DEEPEST) * LEVEL + _within(_steps(coins), LEVEL // 2 - 1)
+            case Order.MIXED:
+                # The mean page's cash is an endowment, so that both parts are relative to the mean.
+                mixed = self.importance(coins / ENDOWMENT, url_score)
+                return _within(math.floor(mixed * STEPS), LEVEL * DEEPEST)
+
+
+def url_score(url: Url) -> float:
+    """How important a page looks by its URL alone: each folder further down halves it, and so does a query."""
+    path, _, query = path_and_query(url).partition("?")
+    folders = len([part for part in path.split("/") if part])
+    score = 2.0 ** (USUAL_FOLDERS - min(folders, 30))
+    return score / 2 if query else score
+
+
+def _steps(coins: int) -> int:
+    return coins * STEPS // ENDOWMENT
+
+
+def _within(number: int, most: int) -> int:
+    return max(-most, min(number, most))
