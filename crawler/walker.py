@@ -32,7 +32,7 @@ from crawler.gate import Fence, Gate
 from crawler.readers import Readers
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
-from crawler.store import frontier, leases, visits
+from crawler.store import frontier, inbox, leases, visits
 from crawler.store.database import Database
 from crawler.tally import Tally
 
@@ -181,7 +181,7 @@ class Walker:
     async def drain(self) -> bool:
         """Apply what others left in the domain's inbox; whether there was anything."""
         count = 0
-        while await self.patiently(lambda _again: frontier.drain(self.db, self.lease, at=self.clock.now())):
+        while await self.patiently(lambda _again: inbox.drain(self.db, self.lease, at=self.clock.now())):
             count += 1
         return count > 0
 

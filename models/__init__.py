@@ -3,7 +3,7 @@
 from sqlmodel import SQLModel
 
 from models.change import Event, Feed
-from models.domain import AddressSlot, Domain, DomainAlias, DomainState, Inbox, Pool, Robots
+from models.domain import AddressSlot, Domain, DomainAlias, DomainPlan, DomainState, Inbox, Pool, Robots
 from models.page import Cash, Content, Frontier, Page, PageLinks, SnapshotRow
 from models.visit import VisitRow
 
@@ -15,6 +15,7 @@ __all__ = [
     "Content",
     "Domain",
     "DomainAlias",
+    "DomainPlan",
     "DomainState",
     "Event",
     "Feed",

@@ -21,6 +21,11 @@ def texts() -> Any:
     return Column(ARRAY(Text), nullable=False, server_default="{}")
 
 
+def counts() -> Any:
+    """A list of numbers of 32 bits, empty by default."""
+    return Column(ARRAY(Integer), nullable=False, server_default="{}")
+
+
 def octets(*, nullable: bool = False, key: bool = False) -> Any:
     """Bytes: a page's key, a digest, a body."""
     return Column(LargeBinary, nullable=nullable, primary_key=key)

@@ -25,6 +25,10 @@ class Domain(SQLModel, table=True):
         CheckConstraint("parallelism BETWEEN 1 AND 256", name="domain_parallelism"),
         CheckConstraint("max_depth >= 0", name="domain_depth"),
         CheckConstraint("max_pages >= 1", name="domain_pages"),
+        CheckConstraint("discovery_order IN ('opic', 'breadth', 'depth', 'mixed')", name="domain_order"),
+        CheckConstraint("url_share BETWEEN 0 AND 1", name="domain_url_share"),
+        CheckConstraint("favour_by > 0 AND discovery_weight >= 0 AND refresh_weight >= 0", name="domain_dial"),
+        CheckConstraint("external_links >= 0", name="domain_external_links"),
     )
     id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))
     authority: str = Field(sa_column=Column(text().type, nullable=False, unique=True))
@@ -41,6 +45,23 @@ class Domain(SQLModel, table=True):
     include: list[str] = Field(sa_column=texts())
     exclude: list[str] = Field(sa_column=texts())
     allow_private: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    # What comes first, and the dial of the reserve.
+    discovery_order: str = Field(sa_column=text(default="opic"))
+    url_share: float = Field(sa_column=real(default="0.3"))
+    favour: list[str] = Field(sa_column=texts())
+    favour_by: float = Field(sa_column=real(default="4"))
+    discovery_weight: float = Field(sa_column=real(default="1"))
+    refresh_weight: float = Field(sa_column=real(default="1"))
+    external_links: float = Field(sa_column=real(default="0"))
+
+
+class DomainPlan(SQLModel, table=True):
+    """What the plan says about a domain, written by whoever plans."""
+
+    __tablename__ = "domain_plan"
+    domain_id: int = Field(sa_column=domain_reference())
+    importance: float = Field(sa_column=real(default=None))
+    planned_at: datetime = Field(sa_column=instant())
 
 
 class DomainAlias(SQLModel, table=True):
@@ -134,7 +155,7 @@ class Inbox(SQLModel, table=True):
 
     __tablename__ = "inbox"
     __table_args__ = (
-        CheckConstraint("kind IN ('seed', 'refresh')", name="inbox_kind"),
+        CheckConstraint("kind IN ('seed', 'refresh', 'reorder')", name="inbox_kind"),
         Index("inbox_domain", "domain_id", "id"),
     )
     id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))

@@ -2,11 +2,11 @@
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, Index, desc
+from sqlalchemy import Boolean, CheckConstraint, Column, Index, desc
 from sqlalchemy import text as sql
 from sqlmodel import Field, SQLModel
 
-from models.columns import big, count, domain_key, instant, octets, real, small, text
+from models.columns import big, count, counts, domain_key, instant, octets, real, small, text, texts
 
 HASHED = "HASH (domain_id)"
 
@@ -52,22 +52,26 @@ class Page(SQLModel, table=True):
 
 
 class Frontier(SQLModel, table=True):
-    """Which page next: state, due time, and a small rank by cash for pages never fetched."""
+    """Which page next: state, due time, and a rank for pages never fetched (crawler/core/order.py)."""
 
     __tablename__ = "frontier"
     __table_args__ = (
         CheckConstraint("state IN ('new', 'known', 'gone', 'moved', 'refused')", name="frontier_state"),
         CheckConstraint("due_at IS NOT NULL OR state = 'new'", name="frontier_due"),
-        Index("frontier_discovery", "domain_id", desc("rank"), "key", postgresql_where=sql("state = 'new'")),
+        Index(
+            "frontier_discovery", "domain_id", "favoured", desc("rank"), "key", postgresql_where=sql("state = 'new'")
+        ),
         Index("frontier_due_order", "domain_id", "due_at", "key", postgresql_where=sql("state <> 'new'")),
         {"postgresql_partition_by": HASHED},
     )
     domain_id: int = Field(sa_column=domain_key())
     key: bytes = Field(sa_column=octets(key=True))
     state: str = Field(sa_column=text())
-    rank: int = Field(sa_column=small(default="0"))
+    rank: int = Field(sa_column=count())
     depth: int = Field(sa_column=small(default="0"))
     due_at: datetime | None = Field(sa_column=instant(nullable=True))
+    favoured: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    url_score: float = Field(sa_column=real(default="1"))
 
 
 class Cash(SQLModel, table=True):
@@ -87,16 +91,22 @@ class Cash(SQLModel, table=True):
 
 
 class PageLinks(SQLModel, table=True):
-    """The distinct in-domain links of the last reading, 16 bytes each, along which an unchanged page settles."""
+    """The distinct in-domain links of the last reading, 16 bytes each, along which an unchanged page settles.
+
+    elsewhere: other domains it links to, and by how many links each.
+    """
 
     __tablename__ = "page_links"
     __table_args__ = (
         CheckConstraint("octet_length(targets) % 16 = 0", name="page_links_whole"),
+        CheckConstraint("cardinality(elsewhere) = cardinality(elsewhere_links)", name="page_links_elsewhere"),
         {"postgresql_partition_by": HASHED},
     )
     domain_id: int = Field(sa_column=domain_key())
     key: bytes = Field(sa_column=octets(key=True))
     targets: bytes = Field(sa_column=octets())
+    elsewhere: list[str] = Field(sa_column=texts())
+    elsewhere_links: list[int] = Field(sa_column=counts())
 
 
 class SnapshotRow(SQLModel, table=True):

@@ -1,15 +1,19 @@
 """A Domain as its user registered it, and the Lease by which one worker holds it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from crawler.core.order import Ordering
 from crawler.core.urls import Authority, Scope, Url
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a user may say about a domain. None and empty mean: as everywhere."""
+    """What a user may say about a domain. None and empty mean: as everywhere.
+
+    external_links: as how many links within the domain one to another domain counts, when a page's cash is shared out.
+    """
 
     seeds: tuple[Url, ...] = ()
     weight: float = 1.0
@@ -21,6 +25,8 @@ class Wishes:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     allow_private: bool = False
+    ordering: Ordering = field(default_factory=Ordering)
+    external_links: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from crawler.core.page import Reading
 from crawler.core.politeness import retry_after
 from crawler.core.price import interval
 from crawler.core.robots import Rules
-from crawler.core.urls import PageKey, Refusal, Scope, Url, key_of
+from crawler.core.urls import Authority, PageKey, Refusal, Scope, Url, authority_of, key_of
 
 LOOKS_BEFORE_A_FAILING_PAGE_PAYS = 3  # then it settles as a leaf, so that nothing holds cash for ever
 CONFIRM_MISSING_AFTER = timedelta(hours=1)  # a second 404 sooner than this may be the same accident
@@ -27,6 +27,9 @@ FIRST_RETRY = timedelta(hours=1)
 FIRST_BUSY_RETRY = timedelta(minutes=1)
 LAST_RETRY = timedelta(days=7)
 MOST_LINKS = 5000  # of one page; the rest says nothing about importance any more
+MOST_ELSEWHERE = 100  # other domains that one page links to
+
+Elsewhere = tuple[tuple[Authority, int], ...]  # other domains, each with how many distinct links lead there
 
 PERMANENT = frozenset({301, 308})
 TEMPORARY = frozenset({300, 302, 303, 307})
@@ -69,6 +72,7 @@ class Target:
     received_bytes: int = 0  # of the last good answer's body
     version: Version | None = None
     outlinks: tuple[PageKey, ...] = field(default=(), repr=False)
+    elsewhere: Elsewhere = field(default=(), repr=False)
     status: int | None = None  # of the last look
     failures: int = 0  # looks in a row without a good answer
     last_look_at: datetime | None = None
@@ -91,8 +95,9 @@ class Known:
 class Visit:
     """What one look changes. The store applies it as it stands.
 
-    None in validators, links, snapshot or last_good_at: stays as it was.
-    gives: where the taken cash goes, in equal parts; None keeps the cash on the page.
+    None in validators, links, elsewhere, snapshot or last_good_at: stays as it was.
+    links: what the look makes known.  gives: where the taken cash goes, in equal parts; None keeps the cash on the
+    page. elsewhere: the links to other domains, which take their part if the user counts them.
     """
 
     target: Target = field(repr=False)
@@ -116,6 +121,7 @@ class Visit:
     snapshot: Snapshot | None = field(default=None, repr=False)
     links: tuple[Link, ...] | None = field(default=None, repr=False)
     gives: tuple[PageKey, ...] | None = field(default=None, repr=False)
+    elsewhere: Elsewhere | None = field(default=None, repr=False)
     moved_to: Link | None = None
     busy: bool = False  # 429 or 503: it is the domain that wants to be left alone
     retry_after: timedelta | None = None
@@ -219,7 +225,8 @@ def _good(target: Target, answer: Fetched, *, now: datetime, known: Known, under
         verdict = Verdict(Change.SAME, Rung.BYTES, 0)
         return replace(visit(_looked(target, verdict, now=now, known=known)), gives=target.outlinks)
     reading, after = _understood(target, answer, understood)
-    links = links_of(reading, target=target, known=known)
+    links, elsewhere = links_of(reading, target=target, known=known)
+    alias = _canonical(reading, links, known=known)
     verdict = judge(before, after)
     if target.state in {State.GONE, State.MOVED} and before is not None:
         verdict = replace(verdict, change=Change.BACK)
@@ -227,7 +234,8 @@ def _good(target: Target, answer: Fetched, *, now: datetime, known: Known, under
     return replace(
         looked,
         links=links,
-        gives=tuple(link.key for link in links),
+        gives=(alias,) if alias else tuple(link.key for link in links),
+        elsewhere=() if alias else elsewhere,
         snapshot=_snapshot(reading, answer, after, verdict) if _is_new_version(verdict, before, after) else None,
     )
 
@@ -259,19 +267,32 @@ def _snapshot(reading: Reading, answer: Fetched, version: Version, verdict: Verd
     )
 
 
-def links_of(reading: Reading, *, target: Target, known: Known) -> tuple[Link, ...]:
-    """The distinct links to pages of this domain, the page itself left out, each with why it may not be followed."""
-    if reading.nofollow:
-        return ()
+def links_of(reading: Reading, *, target: Target, known: Known) -> tuple[tuple[Link, ...], Elsewhere]:
+    """The distinct links to pages of this domain, each with why it may not be followed, and those to other domains.
+
+    The page itself is left out.
+    """
+    followed = () if reading.nofollow else (reading.refresh, *reading.links)
     found: dict[PageKey, Link] = {}
-    targets = (reading.refresh, *reading.links) if reading.refresh else reading.links
-    for raw in targets:
+    elsewhere: dict[Authority, int] = {}
+    for raw in filter(None, (reading.canonical, *followed)):
         link = _link(raw, target=target, known=known)
-        if link is not None and link.key != target.key:
+        if link is None:
+            authority = authority_of(raw)
+            if authority in elsewhere or len(elsewhere) < MOST_ELSEWHERE:
+                elsewhere[authority] = elsewhere.get(authority, 0) + 1
+        elif link.key != target.key:
             found.setdefault(link.key, link)
             if len(found) >= MOST_LINKS:
                 break
-    return tuple(found.values())
+    return tuple(found.values()), tuple(elsewhere.items())
+
+
+def _canonical(reading: Reading, links: tuple[Link, ...], *, known: Known) -> PageKey | None:
+    """The page whose copy this one says it is, if it may be fetched: all its cash goes there, as from a moved page."""
+    if reading.canonical is None or not links or links[0].refusal:
+        return None
+    return links[0].key if links[0].url == known.scope.home(reading.canonical) else None
 
 
 def _link(raw: Url, *, target: Target, known: Known) -> Link | None:
@@ -297,6 +318,7 @@ def _redirected(target: Target, answer: Fetched, *, now: datetime, known: Known)
             due_at=now + LOOK_AGAIN_REDIRECT,
             links=(link,) if link else (),
             gives=(link.key,) if link else (),
+            elsewhere=(),
         )
     already = target.state is State.MOVED
     return replace(

@@ -10,26 +10,33 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.cash import COINS, Pool
 from crawler.core.domain import Domain, Standing, Wishes
+from crawler.core.order import Order, Ordering
 from crawler.core.urls import Authority, Url
 from crawler.errors import BadInput
 from crawler.store.database import Connection, Database
 
 COLUMNS = """
     d.id, d.authority, d.scheme, d.state, d.registered_at, d.seeds, d.weight, d.budget_per_day, d.delay_s,
-    d.parallelism, d.max_depth, d.max_pages, d.include, d.exclude, d.allow_private,
+    d.parallelism, d.max_depth, d.max_pages, d.include, d.exclude, d.allow_private, d.discovery_order,
+    d.url_share, d.favour, d.favour_by, d.discovery_weight, d.refresh_weight, d.external_links,
     ARRAY(SELECT a.authority FROM domain_alias a WHERE a.domain_id = d.id) AS aliases
 """
 INSERT = """
     INSERT INTO domain (authority, scheme, registered_at, seeds, weight, budget_per_day, delay_s, parallelism,
-                        max_depth, max_pages, include, exclude, allow_private)
+                        max_depth, max_pages, include, exclude, allow_private, discovery_order, url_share, favour,
+                        favour_by, discovery_weight, refresh_weight, external_links)
     VALUES (%(authority)s, %(scheme)s, %(at)s, %(seeds)s, %(weight)s, %(budget_per_day)s, %(delay_s)s, %(parallelism)s,
-            %(max_depth)s, %(max_pages)s, %(include)s, %(exclude)s, %(allow_private)s)
+            %(max_depth)s, %(max_pages)s, %(include)s, %(exclude)s, %(allow_private)s, %(discovery_order)s,
+            %(url_share)s, %(favour)s, %(favour_by)s, %(discovery_weight)s, %(refresh_weight)s, %(external_links)s)
     RETURNING id
 """
 UPDATE = """
     UPDATE domain SET seeds = %(seeds)s, weight = %(weight)s, budget_per_day = %(budget_per_day)s,
            delay_s = %(delay_s)s, parallelism = %(parallelism)s, max_depth = %(max_depth)s, max_pages = %(max_pages)s,
-           include = %(include)s, exclude = %(exclude)s, allow_private = %(allow_private)s
+           include = %(include)s, exclude = %(exclude)s, allow_private = %(allow_private)s,
+           discovery_order = %(discovery_order)s, url_share = %(url_share)s, favour = %(favour)s,
+           favour_by = %(favour_by)s, discovery_weight = %(discovery_weight)s, refresh_weight = %(refresh_weight)s,
+           external_links = %(external_links)s
      WHERE id = %(id)s
 """
 STANDING = """
@@ -166,6 +173,8 @@ async def change(db: Database, domain: Domain, wishes: Wishes, *, at: datetime) 
         before = domain.wishes
         if (before.include, before.exclude, before.max_depth) != (wishes.include, wishes.exclude, wishes.max_depth):
             await _post(connection, domain.id, "refresh", {"prefix": domain.root, "full": True}, at=at)
+        if before.ordering != wishes.ordering:
+            await _post(connection, domain.id, "reorder", {}, at=at)
         return replace(domain, wishes=wishes)
 
 
@@ -267,6 +276,15 @@ def domain_from(row: dict[str, Any]) -> Domain:
             include=tuple(row["include"]),
             exclude=tuple(row["exclude"]),
             allow_private=row["allow_private"],
+            ordering=Ordering(
+                order=Order(row["discovery_order"]),
+                url_share=row["url_share"],
+                favour=tuple(row["favour"]),
+                favour_by=row["favour_by"],
+                discovery=row["discovery_weight"],
+                refresh=row["refresh_weight"],
+            ),
+            external_links=row["external_links"],
         ),
     )
 
@@ -283,6 +301,13 @@ def _values(wishes: Wishes) -> dict[str, Any]:
         "include": list(wishes.include),
         "exclude": list(wishes.exclude),
         "allow_private": wishes.allow_private,
+        "discovery_order": wishes.ordering.order.value,
+        "url_share": wishes.ordering.url_share,
+        "favour": list(wishes.ordering.favour),
+        "favour_by": wishes.ordering.favour_by,
+        "discovery_weight": wishes.ordering.discovery,
+        "refresh_weight": wishes.ordering.refresh,
+        "external_links": wishes.external_links,
     }
 
 

@@ -1,11 +1,13 @@
 """The domain's books while a batch is recorded: who stands where, who takes part, and what everybody is paid."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crawler.core.cash import Economy, Pool, Purse, history_after, rank_of, settle
-from crawler.core.urls import PageKey
+from crawler.core.cash import Economy, Pool, Purse, history_after, settle
+from crawler.core.domain import Wishes
+from crawler.core.order import Ordering
+from crawler.core.urls import PageKey, Url
 from crawler.core.visit import LOOK_AGAIN_REFUSED, State, Visit
 from crawler.store.database import Connection
 
@@ -17,7 +19,9 @@ DOMAIN = """
      WHERE domain_id = %s
 """
 POOLS = "SELECT pool, pages, dividend FROM pool WHERE domain_id = %s ORDER BY pool"
-STANDS = "SELECT key, state, depth FROM frontier WHERE domain_id = %s AND key = ANY(%s)"
+STANDS = """
+    SELECT key, state, depth, favoured, url_score, rank FROM frontier WHERE domain_id = %s AND key = ANY(%s)
+"""
 MOVES = "SELECT key, moved_to FROM page WHERE domain_id = %s AND key = ANY(%s) AND moved_to IS NOT NULL"
 PURSES = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
@@ -40,19 +44,19 @@ WRITE_PURSES = """
     ON CONFLICT (domain_id, key) DO UPDATE
        SET pool = excluded.pool, net = excluded.net, history = excluded.history, clock = excluded.clock
 """
-# One update for each page that is paid, however many links pay it. A new page's rank follows its cash.
+# One update for each page that is paid, however many links pay it. A new page's rank follows its net.
 PAY = """
     WITH paid AS (
         UPDATE cash c SET net = c.net + x.coins
           FROM unnest(%(key)s::bytea[], %(coins)s::bigint[]) AS x(key, coins)
          WHERE c.domain_id = %(domain_id)s AND c.key = x.key
      RETURNING c.key, c.pool, c.net)
-    SELECT paid.key, paid.pool, paid.net FROM paid WHERE paid.pool IN (0, 2)
+    SELECT paid.key, paid.net FROM paid WHERE paid.pool IN (0, 2)
 """
 RANK = """
     UPDATE frontier f SET rank = x.rank
-      FROM unnest(%(key)s::bytea[], %(rank)s::smallint[]) AS x(key, rank)
-     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state = 'new' AND f.rank <> x.rank
+      FROM unnest(%(key)s::bytea[], %(rank)s::int[]) AS x(key, rank)
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state = 'new'
 """
 LEAVE = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
@@ -63,6 +67,9 @@ class Stand:
 
     state: State
     depth: int
+    favoured: bool = False
+    url_score: float = 1.0
+    rank: int = 0
     found_at: datetime | None = None  # for one that this batch made known
     is_nearer: bool = False
 
@@ -85,26 +92,38 @@ class Stand:
 
 @dataclass(slots=True)
 class Books:
-    """All of a domain's economy that one batch touches."""
+    """All of a domain's economy that one batch touches.
+
+    external_links: as how many links within the domain one to another counts.
+    """
 
     economy: Economy
+    ordering: Ordering
+    external_links: float
     stands: dict[PageKey, Stand]
     moved_to: dict[PageKey, PageKey]
     tracked: int = 0  # pages that are known at all, whatever became of them
     left: set[PageKey] = field(default_factory=set)
 
-    def admit(self, key: PageKey, *, depth: int) -> Stand:
+    def admit(self, key: PageKey, url: Url, *, depth: int) -> Stand:
         """A page that was never heard of begins with its endowment; the share of the link that told of it follows."""
-        self.economy.admit(key, Pool.NEW)
-        self.tracked += 1
-        stand = self.stands[key] = Stand(state=State.NEW, depth=depth)
+        stand = self._meet(key, url, State.NEW, depth=depth)
+        self.economy.admit(key, self._pool(stand))
         return stand
 
-    def keep_out(self, key: PageKey, *, depth: int) -> Stand:
+    def keep_out(self, key: PageKey, url: Url, *, depth: int) -> Stand:
         """A page that we may not fetch is known, and outside the economy."""
+        return self._meet(key, url, State.REFUSED, depth=depth)
+
+    def _meet(self, key: PageKey, url: Url, state: State, *, depth: int) -> Stand:
         self.tracked += 1
-        stand = self.stands[key] = Stand(state=State.REFUSED, depth=depth)
+        ordering = self.ordering
+        stand = Stand(state, depth, favoured=ordering.favours(url), url_score=ordering.score(url))
+        self.stands[key] = stand
         return stand
+
+    def _pool(self, stand: Stand) -> Pool:
+        return self.ordering.pool(known=stand.state is State.KNOWN, favoured=stand.favoured)
 
     def settle(self, visit: Visit) -> None:
         """Take the visited page's cash and pass it on, and let the page change its standing."""
@@ -114,21 +133,21 @@ class Books:
         if before not in IN:
             if stand.state not in IN:
                 return
-            self.economy.admit(key, Pool.KNOWN if stand.state is State.KNOWN else Pool.NEW)
+            self.economy.admit(key, self._pool(stand))
             self.left.discard(key)
         elif stand.state not in IN:
             self._leave(key, heir=visit.moved_to.key if visit.moved_to else None)
             return
         if visit.gives is not None:
             self._give(visit, first=before is State.NEW)
-        if stand.state is State.KNOWN:
-            self.economy.change_pool(key, Pool.KNOWN)
+        self.economy.change_pool(key, self._pool(stand))
 
     def _give(self, visit: Visit, *, first: bool) -> None:
         """Subtract what was read at the claim: links may have paid in since."""
         cash = min(visit.target.cash, self.economy.cash_of(visit.target.key))
         self.economy.take(visit.target.key, cash, first=first)
-        done = settle(cash, visit.gives or ())
+        links = visit.target.elsewhere if visit.elsewhere is None else visit.elsewhere
+        done = settle(cash, visit.gives or (), elsewhere=self.external_links * sum(many for _, many in links))
         self.economy.reserve += done.to_reserve
         for link, coins in done.shares.items():
             self.pay(link, coins)
@@ -165,14 +184,22 @@ class Books:
             inherits.history = sum(
                 history_after(p.history, 0.0, clock_before=p.clock, clock_now=now, window=economy.window)
                 for p in (purse, inherits)
+                if p is inherits or p.history > 0  # the debt of an endowment is not inherited: that sleeps again
             )
             inherits.clock = now
 
-    def rank_of(self, key: PageKey) -> int:
-        return rank_of(self.economy.cash_of(key)) if key in self.economy.purses else 0
+    def rank_of(self, key: PageKey, net: int) -> int:
+        """A new page's place in the order of discovery. It comes from its net, which dividends leave as it is."""
+        stand = self.stands[key]
+        return self.ordering.rank(net, depth=stand.depth, url_score=stand.url_score)
+
+    def new_ranks(self, nets: Mapping[PageKey, int]) -> dict[PageKey, int]:
+        """The ranks that differ from those that stand."""
+        ranks = {key: self.rank_of(key, net) for key, net in nets.items()}
+        return {key: rank for key, rank in ranks.items() if rank != self.stands[key].rank}
 
 
-async def load_books(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> Books:
+async def load_books(connection: Connection, domain_id: int, visits: Sequence[Visit], *, wishes: Wishes) -> Books:
     """Read what the visits will touch: the domain's own numbers, who stands where, and the purses to be opened."""
     row = await (await connection.execute(DOMAIN, (domain_id,))).fetchone()
     assert row is not None  # the lease was just found in it
@@ -195,7 +222,7 @@ async def load_books(connection: Connection, domain_id: int, visits: Sequence[Vi
         met.update(link.key for link in visit.links or ())
         met.update(visit.gives or ())
     stands, moved_to = await _stands(connection, domain_id, met)
-    books = Books(economy=economy, stands=stands, moved_to=moved_to, tracked=tracked)
+    books = Books(economy, wishes.ordering, wishes.external_links, stands=stands, moved_to=moved_to, tracked=tracked)
     cursor = await connection.execute(PURSES, (domain_id, list(opened | heirs)), binary=True)
     for key, pool, net, history, then in await cursor.fetchall():
         economy.purses[PageKey(key)] = Purse(pool=Pool(pool), net=net, history=history, clock=then)
@@ -211,7 +238,7 @@ async def _stands(
     wanted = list(keys)
     for _ in range(MOST_MOVES):
         cursor = await connection.execute(STANDS, (domain_id, wanted), binary=True)
-        found = {PageKey(key): Stand(State(state), depth) for key, state, depth in await cursor.fetchall()}
+        found = {PageKey(row[0]): Stand(State(row[1]), *row[2:]) for row in await cursor.fetchall()}
         stands |= found
         moved = [key for key, stand in found.items() if stand.state is State.MOVED]
         if not moved:
@@ -265,15 +292,21 @@ async def write_books(connection: Connection, domain_id: int, books: Books) -> N
             "dividend": economy.dividend,
         },
     )
+    nets = {key: purse.net for key, purse in purses.items() if books.stands[key].state is State.NEW}
     if economy.deltas:
-        await _pay(connection, domain_id, economy)
+        nets |= await _pay(connection, domain_id, economy.deltas)
+    await _rank(connection, domain_id, books, nets)
 
 
-async def _pay(connection: Connection, domain_id: int, economy: Economy) -> None:
-    deltas = economy.deltas
+async def _pay(connection: Connection, domain_id: int, deltas: Mapping[PageKey, int]) -> dict[PageKey, int]:
+    """Pay the pages that were not opened; gives the nets of the new ones among them."""
     cursor = await connection.execute(
         PAY, {"domain_id": domain_id, "key": list(deltas), "coins": list(deltas.values())}, binary=True
     )
-    ranks = {key: rank_of(net + economy.dividend[pool]) for key, pool, net in await cursor.fetchall()}
+    return {PageKey(key): net for key, net in await cursor.fetchall()}
+
+
+async def _rank(connection: Connection, domain_id: int, books: Books, nets: Mapping[PageKey, int]) -> None:
+    ranks = books.new_ranks(nets)
     if ranks:
         await connection.execute(RANK, {"domain_id": domain_id, "key": list(ranks), "rank": list(ranks.values())})

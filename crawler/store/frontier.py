@@ -1,4 +1,4 @@
-"""Which page next: draining the inbox, and handing out the pages that are worth a fetch, best first."""
+"""Which page next: handing out the pages that are worth a fetch, best first."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -8,20 +8,18 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from crawler.core.answer import Validators
-from crawler.core.belief import PRIOR, Belief
-from crawler.core.cash import ENDOWMENT, Pool, importance, window_of
+from crawler.core.belief import Belief
+from crawler.core.cash import importance, window_of
 from crawler.core.change import Version
 from crawler.core.domain import Domain, Lease
 from crawler.core.fingerprint import Fingerprint
+from crawler.core.order import Ordering
 from crawler.core.price import value
-from crawler.core.urls import PageKey, Url, key_of
+from crawler.core.urls import PageKey, Url
 from crawler.core.visit import State, Target
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
-from crawler.store.leases import fence
 
-INBOX_CHUNK = 20  # rows
-REFRESH_CHUNK = 20_000  # pages made due in one transaction, so that the lease is renewed in between
 WINDOW = 3  # of the head of an order, how many times what is wanted is weighed before the best are handed out
 
 DUE_HEAD = """
@@ -29,15 +27,21 @@ DUE_HEAD = """
      WHERE domain_id = %(domain_id)s AND state <> 'new' AND due_at <= %(at)s AND key <> ALL(%(without)s)
      ORDER BY due_at, key LIMIT %(most)s
 """
-NEW_HEAD = """
-    SELECT key FROM frontier
-     WHERE domain_id = %(domain_id)s AND state = 'new' AND key <> ALL(%(without)s)
-     ORDER BY rank DESC, key LIMIT %(most)s
+# Favoured pages are in a pool of their own, so that their ranks compare with each other only.
+NEW_HEADS = """
+    (SELECT key FROM frontier
+      WHERE domain_id = %(domain_id)s AND state = 'new' AND NOT favoured AND key <> ALL(%(without)s)
+      ORDER BY rank DESC, key LIMIT %(most)s)
+    UNION ALL
+    (SELECT key FROM frontier
+      WHERE domain_id = %(domain_id)s AND state = 'new' AND favoured AND key <> ALL(%(without)s)
+      ORDER BY rank DESC, key LIMIT %(most)s)
 """
 LOAD = """
-    SELECT p.key, p.url, f.depth, f.state, f.due_at, p.belief_a, p.belief_b, p.etag, p.last_modified,
+    SELECT p.key, p.url, f.depth, f.state, f.due_at, f.url_score, p.belief_a, p.belief_b, p.etag, p.last_modified,
            p.received_bytes, p.version, p.body_digest, p.text_digest, p.main_digest, p.shape_digest,
-           p.fingerprint, p.status, p.failures, p.last_look_at, p.last_good_at, l.targets,
+           p.fingerprint, p.status, p.failures, p.last_look_at, p.last_good_at, l.targets, l.elsewhere,
+           l.elsewhere_links,
            c.net + q.dividend AS cash, c.history, c.clock
       FROM page p
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
@@ -52,115 +56,19 @@ ECONOMY = """
       FROM domain_state s WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s
 """
 ECONOMY_AT_REST = ECONOMY.replace(" AND s.lease_token = %(token)s", "")
-ADMIT_SEEDS = """
-    WITH fresh AS (
-        INSERT INTO page (domain_id, key, url, first_seen_at, belief_a, belief_b)
-        SELECT %(domain_id)s, x.key, x.url, %(at)s, %(a)s, %(b)s
-          FROM unnest(%(keys)s::bytea[], %(urls)s::text[]) AS x(key, url)
-        ON CONFLICT DO NOTHING RETURNING key),
-    waiting AS (
-        INSERT INTO frontier (domain_id, key, state) SELECT %(domain_id)s, key, 'new' FROM fresh),
-    dividend AS (
-        UPDATE pool SET pages = pages + (SELECT count(*) FROM fresh)
-         WHERE domain_id = %(domain_id)s AND pool = %(pool)s RETURNING dividend),
-    endowment AS (
-        SELECT least(%(endowment)s::bigint, s.dormant / greatest((SELECT count(*) FROM fresh), 1)) AS coins, s.clock
-          FROM domain_state s WHERE s.domain_id = %(domain_id)s),
-    awoken AS (
-        UPDATE domain_state s SET dormant = s.dormant - (SELECT count(*) FROM fresh) * endowment.coins,
-               tracked = s.tracked + (SELECT count(*) FROM fresh)
-          FROM endowment WHERE s.domain_id = %(domain_id)s)
-    INSERT INTO cash (domain_id, key, pool, net, history, clock)
-    SELECT %(domain_id)s, fresh.key, %(pool)s, endowment.coins - dividend.dividend, 0, endowment.clock
-      FROM fresh, dividend, endowment
-"""
-LOOK_AGAIN = """
-    UPDATE frontier SET due_at = %(at)s
-     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state <> 'new' AND due_at > %(at)s
-"""
-MAKE_DUE = """
-    WITH chunk AS (
-        SELECT f.key, starts_with(p.url, %(prefix)s) AS wanted
-          FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
-         WHERE f.domain_id = %(domain_id)s AND f.key > %(after)s ORDER BY f.key LIMIT %(most)s),
-    due AS (
-        UPDATE frontier f SET due_at = %(at)s FROM chunk
-         WHERE f.domain_id = %(domain_id)s AND f.key = chunk.key AND chunk.wanted
-           AND f.state <> 'new' AND f.due_at > %(at)s),
-    forgotten AS (
-        UPDATE page p SET etag = NULL, last_modified = NULL, body_digest = ''::bytea FROM chunk
-         WHERE %(full)s AND p.domain_id = %(domain_id)s AND p.key = chunk.key AND chunk.wanted AND p.version > 0)
-    SELECT key FROM chunk ORDER BY key DESC LIMIT 1
-"""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """By what a domain's histories are measured: its clock and window, in coins, and how many pages take part."""
+    """By what a domain's histories are measured: its clock and window, in coins, and how many pages take part.
+
+    ordering: what its user wants first.
+    """
 
     clock: float
     window: float
     pages: int
-
-
-async def drain(db: Database, lease: Lease, *, at: datetime) -> bool:
-    """Apply a chunk of the domain's inbox, and say whether there was any. Raises LeaseLost."""
-    async with db.transaction() as connection:
-        await fence(connection, lease)
-        async with connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(
-                "SELECT id, kind, payload, arrived_at FROM inbox WHERE domain_id = %s ORDER BY id LIMIT %s",
-                (lease.domain.id, INBOX_CHUNK),
-            )
-            rows = await cursor.fetchall()
-        for row in rows:
-            if row["kind"] == "seed":
-                await _admit_seeds(connection, lease, [Url(url) for url in row["payload"]["urls"]], at=at)
-            elif not await _make_due(connection, lease, row, at=at):
-                return True
-            await connection.execute("DELETE FROM inbox WHERE id = %s", (row["id"],))
-        return bool(rows)
-
-
-async def _admit_seeds(connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime) -> None:
-    """Seeds bring their endowment like all new pages, and no history: nobody has linked to them yet.
-
-    One that is known already becomes due: somebody wants it looked at.
-    """
-    home = list(dict.fromkeys(lease.domain.scope(max_depth=0).home(url) for url in urls))
-    values = {
-        "domain_id": lease.domain.id,
-        "keys": [key_of(url) for url in home],
-        "urls": home,
-        "at": at,
-        "a": PRIOR.a,
-        "b": PRIOR.b,
-        "pool": Pool.NEW.value,
-        "endowment": ENDOWMENT,
-    }
-    await connection.execute(ADMIT_SEEDS, values)
-    await connection.execute(LOOK_AGAIN, values)
-
-
-async def _make_due(connection: Connection, lease: Lease, row: dict[str, Any], *, at: datetime) -> bool:
-    """Make a chunk of a refresh due; whether it was the last one. How far it came stands in its inbox row."""
-    payload = row["payload"]
-    values = {
-        "domain_id": lease.domain.id,
-        "prefix": payload["prefix"],
-        "full": payload["full"],
-        "after": bytes.fromhex(payload.get("after", "")),
-        "at": at,
-        "most": REFRESH_CHUNK,
-    }
-    last = await (await connection.execute(MAKE_DUE, values)).fetchone()
-    if last is None:
-        return True
-    await connection.execute(
-        "UPDATE inbox SET payload = payload || jsonb_build_object('after', %s::text) WHERE id = %s",
-        (last[0].hex(), row["id"]),
-    )
-    return False
+    ordering: Ordering
 
 
 async def hand_out(
@@ -173,7 +81,7 @@ async def hand_out(
     discovery_share: float,
     refresh_share: float,
 ) -> list[Target]:
-    """The pages worth a fetch now, best first: those due by value, those never fetched by cash.
+    """The pages worth a fetch now, best first: those due by value, those never fetched in the domain's order.
 
     without: keys in flight.  discovery_share, refresh_share: of `most`, guaranteed while there is such work; the rest
     goes to discovery first, since a page that nobody has is staler than any.  Raises LeaseLost.
@@ -186,7 +94,7 @@ async def hand_out(
         return await _best(
             connection,
             values | {"most": most},
-            scale=Scale(clock=economy[0], window=window_of(economy[1]), pages=int(economy[2] or 0)),
+            scale=_scale(economy, lease.domain),
             discovery_share=discovery_share,
             refresh_share=refresh_share,
         )
@@ -203,10 +111,15 @@ async def preview(
         return await _best(
             connection,
             {"domain_id": domain.id, "at": at, "without": [], "most": most},
-            scale=Scale(clock=row[0], window=window_of(row[1]), pages=int(row[2] or 0)),
+            scale=_scale(row, domain),
             discovery_share=discovery_share,
             refresh_share=refresh_share,
         )
+
+
+def _scale(economy: Sequence[Any], domain: Domain) -> Scale:
+    clock, circulating, pages = economy
+    return Scale(clock, window_of(circulating), int(pages or 0), domain.wishes.ordering)
 
 
 async def _best(
@@ -221,11 +134,15 @@ async def _best(
     most = values["most"]
     window = values | {"most": most * WINDOW}
     due = [row[0] for row in await (await connection.execute(DUE_HEAD, window)).fetchall()]
-    new = [row[0] for row in await (await connection.execute(NEW_HEAD, window)).fetchall()]
+    new = [row[0] for row in await (await connection.execute(NEW_HEADS, window)).fetchall()]
     targets = await _load(connection, values["domain_id"], [*due, *new], scale=scale)
-    by_cash = sorted((t for t in targets if t.state is State.NEW), key=lambda t: -t.cash)
+    ordering = scale.ordering
+    by_rank = sorted(
+        (t for t in targets if t.state is State.NEW),
+        key=lambda t: (-ordering.rank(t.cash, depth=t.depth, url_score=ordering.score(t.url)), -t.cash),
+    )
     by_value = sorted((t for t in targets if t.state is not State.NEW), key=lambda t: -_value(t, at=values["at"]))
-    return _mixed(by_cash, by_value, most=most, discovery_share=discovery_share, refresh_share=refresh_share)
+    return _mixed(by_rank, by_value, most=most, discovery_share=discovery_share, refresh_share=refresh_share)
 
 
 def _mixed(
@@ -263,26 +180,30 @@ def _target(row: dict[str, Any], scale: Scale) -> Target:
         depth=row["depth"],
         state=State(row["state"]),
         belief=Belief(row["belief_a"], row["belief_b"]),
-        importance=importance(
-            row["history"],
-            row["cash"],
-            clock_last=row["clock"],
-            clock_now=scale.clock,
-            pages=scale.pages,
-            window=scale.window,
-        )
-        if takes_part
-        else 1.0,
+        importance=_importance(row, scale) if takes_part else 1.0,
         cash=row["cash"] if takes_part else 0,
         validators=Validators(row["etag"], row["last_modified"]) if row["version"] else Validators(),
         received_bytes=row["received_bytes"],
         version=_version(row),
         outlinks=keys_in(row["targets"]),
+        elsewhere=tuple(zip(row["elsewhere"] or (), row["elsewhere_links"] or (), strict=True)),
         status=row["status"],
         failures=row["failures"],
         last_look_at=row["last_look_at"],
         last_good_at=row["last_good_at"],
     )
+
+
+def _importance(row: dict[str, Any], scale: Scale) -> float:
+    popularity = importance(
+        row["history"],
+        row["cash"],
+        clock_last=row["clock"],
+        clock_now=scale.clock,
+        pages=scale.pages,
+        window=scale.window,
+    )
+    return scale.ordering.importance(popularity, row["url_score"])
 
 
 def _version(row: dict[str, Any]) -> Version | None:

@@ -30,7 +30,9 @@ ADVANCE = """
      WHERE domain_id = %(domain_id)s
 """
 NEW_PAGES = "COPY page (domain_id, key, url, first_seen_at, belief_a, belief_b, reason) FROM STDIN (FORMAT BINARY)"
-NEW_FRONTIER = "COPY frontier (domain_id, key, state, rank, depth, due_at) FROM STDIN (FORMAT BINARY)"
+NEW_FRONTIER = """
+    COPY frontier (domain_id, key, state, rank, depth, due_at, favoured, url_score) FROM STDIN (FORMAT BINARY)
+"""
 VISITS = """
     COPY visit (domain_id, key, at, answer, status, reason, change, rung, distance_bits, conditional, requests,
                 received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at) FROM STDIN (FORMAT BINARY)
@@ -85,9 +87,13 @@ SHALLOWER = """
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.depth > x.depth
 """
 LINKS = """
-    INSERT INTO page_links (domain_id, key, targets)
-    SELECT %(domain_id)s, * FROM unnest(%(key)s::bytea[], %(targets)s::bytea[])
-    ON CONFLICT (domain_id, key) DO UPDATE SET targets = excluded.targets
+    INSERT INTO page_links (domain_id, key, targets, elsewhere, elsewhere_links)
+    SELECT %(domain_id)s, x.key, x.targets, string_to_array(x.elsewhere, ' '),
+           string_to_array(x.elsewhere_links, ' ')::int[]
+      FROM unnest(%(key)s::bytea[], %(targets)s::bytea[], %(elsewhere)s::text[], %(elsewhere_links)s::text[])
+        AS x(key, targets, elsewhere, elsewhere_links)
+    ON CONFLICT (domain_id, key) DO UPDATE
+       SET targets = excluded.targets, elsewhere = excluded.elsewhere, elsewhere_links = excluded.elsewhere_links
 """
 FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (store/frontier.py, MAKE_DUE)
 REFUSED_LATER = {"robots"}  # what robots.txt refuses is remembered, since it may allow it one day
@@ -121,7 +127,7 @@ async def record(
         await keep_slots(connection, lease)
         if again and await _is_recorded(connection, domain_id, visits[0]):
             return 0
-        books = await load_books(connection, domain_id, visits)
+        books = await load_books(connection, domain_id, visits, wishes=lease.domain.wishes)
         admitted = _settle(books, visits, max_pages=max_pages)
         await _write_admitted(connection, domain_id, books, admitted)
         await _write_pages(connection, domain_id, books, visits)
@@ -165,7 +171,7 @@ def _settle(books: Books, visits: Sequence[Visit], *, max_pages: int) -> list[tu
                 stand.found_at = visit.at
                 admitted.append((link, stand))
         books.settle(visit)
-    books.economy.pay_dividends()
+    books.economy.pay_dividends(books.ordering.weights)
     return admitted
 
 
@@ -176,10 +182,10 @@ def _meet(books: Books, link: Link, *, depth: int, max_pages: int) -> Stand | No
         stand.reach(depth)
         return None
     if link.refusal in REFUSED_LATER and books.tracked < max_pages:
-        return books.keep_out(link.key, depth=depth)
+        return books.keep_out(link.key, link.url, depth=depth)
     if link.refusal or books.tracked >= max_pages:
         return None
-    return books.admit(link.key, depth=depth)
+    return books.admit(link.key, link.url, depth=depth)
 
 
 async def _write_admitted(
@@ -188,16 +194,30 @@ async def _write_admitted(
     known = list(admitted)
     if not known:
         return
+    for link, stand in known:
+        if not stand.is_out:
+            stand.rank = books.rank_of(link.key, books.economy.purses[link.key].net)
     pages = (
         (domain_id, link.key, link.url, stand.found_at, PRIOR.a, PRIOR.b, link.refusal if stand.is_out else "")
         for link, stand in known
     )
     frontier = (
-        (domain_id, link.key, stand.state.value, books.rank_of(link.key), stand.depth, stand.due_at)
+        (
+            domain_id,
+            link.key,
+            stand.state.value,
+            stand.rank,
+            stand.depth,
+            stand.due_at,
+            stand.favoured,
+            stand.url_score,
+        )
         for link, stand in known
     )
     await _copy(connection, NEW_PAGES, ["int8", "bytea", "text", "timestamptz", "float8", "float8", "text"], pages)
-    await _copy(connection, NEW_FRONTIER, ["int8", "bytea", "text", "int2", "int2", "timestamptz"], frontier)
+    await _copy(
+        connection, NEW_FRONTIER, ["int8", "bytea", "text", "int4", "int2", "timestamptz", "bool", "float8"], frontier
+    )
 
 
 async def _write_pages(connection: Connection, domain_id: int, books: Books, visits: Sequence[Visit]) -> None:
@@ -249,13 +269,24 @@ def _is_forgotten(visit: Visit) -> bool:
 
 async def _write_links(connection: Connection, domain_id: int, books: Books, visits: Sequence[Visit]) -> None:
     changed = {
-        visit.target.key: keys
+        visit.target.key: (visit.gives or (), visit.elsewhere or ())
         for visit in visits
-        if visit.links is not None and (keys := tuple(link.key for link in visit.links)) != visit.target.outlinks
+        if visit.links is not None
+        and (visit.gives or (), visit.elsewhere or ()) != (visit.target.outlinks, visit.target.elsewhere)
     }
     if changed:
-        packed = [b"".join(keys) for keys in changed.values()]
-        await connection.execute(LINKS, {"domain_id": domain_id, "key": list(changed), "targets": packed}, binary=True)
+        await connection.execute(
+            LINKS,
+            {
+                "domain_id": domain_id,
+                "key": list(changed),
+                "targets": [b"".join(keys) for keys, _ in changed.values()],
+                # An array of arrays would have to be rectangular; an authority holds no space.
+                "elsewhere": [" ".join(name for name, _ in elsewhere) for _, elsewhere in changed.values()],
+                "elsewhere_links": [" ".join(str(many) for _, many in e) for _, e in changed.values()],
+            },
+            binary=True,
+        )
     nearer = {key: stand.depth for key, stand in books.stands.items() if stand.is_nearer}
     if nearer:
         await connection.execute(

@@ -378,3 +378,23 @@ def test_links_of_a_nofollow_page_are_none() -> None:
     body = fetched(b"<meta name=robots content=nofollow><a href=/a>a</a>")
 
     assert looked(target(), body).links == ()
+
+
+def test_links_to_other_domains_are_counted_and_not_made_known() -> None:
+    body = fetched(html("<a href=/a>a</a><a href=//b.test/1>b</a><a href=//b.test/2>b</a><a href=//c.test/>c</a>"))
+
+    visit = looked(target(), body)
+
+    assert visit.links is not None
+    assert {link.url for link in visit.links} == {ROOT, f"{ROOT}a"}
+    assert visit.elsewhere == (("b.test", 2), ("c.test", 1))
+
+
+def test_a_copy_gives_all_it_has_to_the_page_that_it_says_it_copies() -> None:
+    copy = looked(target(), fetched(html("<link rel=canonical href=/original><a href=/a>a</a>")))
+    itself = looked(target(), fetched(html(f"<link rel=canonical href={ROOT}page><a href=/a>a</a>")))
+
+    assert copy.gives == (key_of(Url(f"{ROOT}original")),)
+    assert copy.links is not None
+    assert {link.url for link in copy.links} == {f"{ROOT}original", ROOT, f"{ROOT}a"}
+    assert itself.gives == (key_of(Url(ROOT)), key_of(Url(f"{ROOT}a")))

@@ -9,7 +9,7 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.robots import ALLOW_ALL
 from crawler.core.urls import PageKey, Url, key_of
 from crawler.core.visit import Known, Target, Visit, decide
-from crawler.store import frontier, leases, visits
+from crawler.store import frontier, inbox, leases, visits
 from crawler.store.database import Database
 
 TERM = timedelta(minutes=5)
@@ -60,7 +60,7 @@ async def take(db: Database, at: datetime, *, term: timedelta = TERM) -> Lease:
     """Claim whatever is due, its inbox drained."""
     lease = await leases.claim(db, at=at, holder="test", term=term)
     assert lease is not None
-    while await frontier.drain(db, lease, at=at):
+    while await inbox.drain(db, lease, at=at):
         pass
     return lease
 

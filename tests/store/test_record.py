@@ -10,7 +10,7 @@ from crawler.core.domain import Domain, Hold, Lease
 from crawler.core.urls import Url
 from crawler.core.visit import State, Target, Visit
 from crawler.errors import LeaseLost
-from crawler.store import changes, domains, frontier, leases, visits
+from crawler.store import changes, domains, inbox, leases, visits
 from crawler.store.database import Database
 from tests.store import made_up
 from tests.store.conftest import START
@@ -279,7 +279,7 @@ async def test_refresh_makes_a_prefix_due_and_the_same_wish_twice_is_one(db: Dat
         await domains.refresh(db, domain, prefix=url(domain, 1), at=at)
     assert await count(db, "inbox") == 1
 
-    while await frontier.drain(db, lease, at=at):
+    while await inbox.drain(db, lease, at=at):
         pass
 
     assert [target.url for target in await targets(db, lease, at)] == [url(domain, 1)]

@@ -1,0 +1,216 @@
+"""The inbox: what others left for the holder of a domain's lease, applied chunk by chunk."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from crawler.core.belief import PRIOR
+from crawler.core.cash import ENDOWMENT
+from crawler.core.domain import Lease
+from crawler.core.order import Ordering
+from crawler.core.urls import Url, key_of
+from crawler.core.visit import State
+from crawler.store.database import Connection, Database
+from crawler.store.leases import fence
+
+INBOX_CHUNK = 20  # rows
+PAGES_CHUNK = 20_000  # pages changed in one transaction, so that the lease is renewed in between
+
+ADMIT_SEEDS = """
+    WITH fresh AS (
+        INSERT INTO page (domain_id, key, url, first_seen_at, belief_a, belief_b)
+        SELECT %(domain_id)s, x.key, x.url, %(at)s, %(a)s, %(b)s
+          FROM unnest(%(keys)s::bytea[], %(urls)s::text[]) AS x(key, url)
+        ON CONFLICT DO NOTHING RETURNING key),
+    waiting AS (
+        INSERT INTO frontier (domain_id, key, state, favoured, url_score)
+        SELECT %(domain_id)s, fresh.key, 'new', %(favoured)s, x.score
+          FROM fresh JOIN unnest(%(keys)s::bytea[], %(scores)s::float8[]) AS x(key, score) ON x.key = fresh.key),
+    dividend AS (
+        UPDATE pool SET pages = pages + (SELECT count(*) FROM fresh)
+         WHERE domain_id = %(domain_id)s AND pool = %(pool)s RETURNING dividend),
+    endowment AS (
+        SELECT least(%(endowment)s::bigint, s.dormant / greatest((SELECT count(*) FROM fresh), 1)) AS coins, s.clock
+          FROM domain_state s WHERE s.domain_id = %(domain_id)s),
+    awoken AS (
+        UPDATE domain_state s SET dormant = s.dormant - (SELECT count(*) FROM fresh) * endowment.coins,
+               tracked = s.tracked + (SELECT count(*) FROM fresh)
+          FROM endowment WHERE s.domain_id = %(domain_id)s)
+    INSERT INTO cash (domain_id, key, pool, net, history, clock)
+    SELECT %(domain_id)s, fresh.key, %(pool)s, endowment.coins - dividend.dividend, -endowment.coins, endowment.clock
+      FROM fresh, dividend, endowment
+ RETURNING key, net
+"""
+RANK_SEEDS = """
+    UPDATE frontier f SET rank = x.rank FROM unnest(%(keys)s::bytea[], %(ranks)s::int[]) AS x(key, rank)
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key
+"""
+LOOK_AGAIN = """
+    UPDATE frontier SET due_at = %(at)s
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state <> 'new' AND due_at > %(at)s
+"""
+MAKE_DUE = """
+    WITH chunk AS (
+        SELECT f.key, starts_with(p.url, %(prefix)s) AS wanted
+          FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
+         WHERE f.domain_id = %(domain_id)s AND f.key > %(after)s ORDER BY f.key LIMIT %(most)s),
+    due AS (
+        UPDATE frontier f SET due_at = %(at)s FROM chunk
+         WHERE f.domain_id = %(domain_id)s AND f.key = chunk.key AND chunk.wanted
+           AND f.state <> 'new' AND f.due_at > %(at)s),
+    forgotten AS (
+        UPDATE page p SET etag = NULL, last_modified = NULL, body_digest = ''::bytea FROM chunk
+         WHERE %(full)s AND p.domain_id = %(domain_id)s AND p.key = chunk.key AND chunk.wanted AND p.version > 0)
+    SELECT key FROM chunk ORDER BY key DESC LIMIT 1
+"""
+
+
+DIVIDENDS = "SELECT pool, dividend FROM pool WHERE domain_id = %s"
+TO_REORDER = """
+    SELECT f.key, p.url, f.state, f.depth, c.pool, c.net
+      FROM frontier f JOIN page p ON p.domain_id = %s AND p.key = f.key
+      LEFT JOIN cash c ON c.domain_id = %s AND c.key = f.key
+     WHERE f.domain_id = %s AND f.key > %s ORDER BY f.key LIMIT %s
+"""
+REORDER = """
+    UPDATE frontier f SET favoured = x.favoured, url_score = x.score, rank = x.rank
+      FROM unnest(%(key)s::bytea[], %(favoured)s::bool[], %(score)s::float8[], %(rank)s::int[])
+        AS x(key, favoured, score, rank)
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key
+       AND (f.favoured, f.url_score, f.rank) IS DISTINCT FROM (x.favoured, x.score, x.rank)
+"""
+REPOOL = """
+    UPDATE cash c SET pool = x.pool, net = x.net
+      FROM unnest(%(key)s::bytea[], %(pool)s::smallint[], %(net)s::bigint[]) AS x(key, pool, net)
+     WHERE c.domain_id = %(domain_id)s AND c.key = x.key AND c.pool <> x.pool
+"""
+
+
+async def drain(db: Database, lease: Lease, *, at: datetime) -> bool:
+    """Apply a chunk of the domain's inbox, and say whether there was any. Raises LeaseLost."""
+    async with db.transaction() as connection:
+        await fence(connection, lease)
+        async with connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(
+                "SELECT id, kind, payload, arrived_at FROM inbox WHERE domain_id = %s ORDER BY id LIMIT %s",
+                (lease.domain.id, INBOX_CHUNK),
+            )
+            rows = await cursor.fetchall()
+        for row in rows:
+            if row["kind"] == "seed":
+                await _admit_seeds(connection, lease, [Url(url) for url in row["payload"]["urls"]], at=at)
+                is_done = True
+            elif row["kind"] == "reorder":
+                is_done = await _reorder(connection, lease, row)
+            else:
+                is_done = await _make_due(connection, lease, row, at=at)
+            if not is_done:
+                return True
+            await connection.execute("DELETE FROM inbox WHERE id = %s", (row["id"],))
+        return bool(rows)
+
+
+async def _admit_seeds(connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime) -> None:
+    """Seeds bring their endowment like all new pages, and no history but that debt: nobody has linked to them yet.
+
+    One that is known already becomes due: somebody wants it looked at.
+    """
+    home = dict.fromkeys(lease.domain.scope(max_depth=0).home(url) for url in urls)
+    ordering = lease.domain.wishes.ordering
+    for favoured in (False, True):
+        chosen = [url for url in home if ordering.favours(url) is favoured]
+        values: dict[str, Any] = {
+            "domain_id": lease.domain.id,
+            "keys": [key_of(url) for url in chosen],
+            "urls": chosen,
+            "scores": [ordering.score(url) for url in chosen],
+            "favoured": favoured,
+            "at": at,
+            "a": PRIOR.a,
+            "b": PRIOR.b,
+            "pool": ordering.pool(known=False, favoured=favoured).value,
+            "endowment": ENDOWMENT,
+        }
+        fresh = await (await connection.execute(ADMIT_SEEDS, values)).fetchall()
+        scores = dict(zip(values["keys"], values["scores"], strict=True))
+        ranks = [ordering.rank(net, depth=0, url_score=scores[key]) for key, net in fresh]
+        await connection.execute(RANK_SEEDS, values | {"keys": [key for key, _ in fresh], "ranks": ranks})
+        await connection.execute(LOOK_AGAIN, values)
+
+
+async def _make_due(connection: Connection, lease: Lease, row: dict[str, Any], *, at: datetime) -> bool:
+    """Make a chunk of a refresh due; whether it was the last one. How far it came stands in its inbox row."""
+    payload = row["payload"]
+    values = {
+        "domain_id": lease.domain.id,
+        "prefix": payload["prefix"],
+        "full": payload["full"],
+        "after": bytes.fromhex(payload.get("after", "")),
+        "at": at,
+        "most": PAGES_CHUNK,
+    }
+    last = await (await connection.execute(MAKE_DUE, values)).fetchone()
+    if last is None:
+        return True
+    await _go_on_after(connection, row, last[0])
+    return False
+
+
+async def _go_on_after(connection: Connection, row: dict[str, Any], key: bytes) -> None:
+    await connection.execute(
+        "UPDATE inbox SET payload = payload || jsonb_build_object('after', %s::text) WHERE id = %s",
+        (key.hex(), row["id"]),
+    )
+
+
+async def _reorder(connection: Connection, lease: Lease, row: dict[str, Any]) -> bool:
+    """Give a chunk of pages the pools, scores and ranks of the domain's order today; whether it was the last one."""
+    domain_id = lease.domain.id
+    after = bytes.fromhex(row["payload"].get("after", ""))
+    cursor = await connection.execute(TO_REORDER, (domain_id, domain_id, domain_id, after, PAGES_CHUNK), binary=True)
+    pages = await cursor.fetchall()
+    if not pages:
+        return True
+    pools = await (await connection.execute(DIVIDENDS, (domain_id,))).fetchall()
+    reordered = Reordered(lease.domain.wishes.ordering, dividends=dict(pools))
+    for page in pages:
+        reordered.add(page)
+    columns = reordered.columns | {"domain_id": domain_id}
+    await connection.execute(REORDER, columns, binary=True)
+    await connection.execute(REPOOL, columns, binary=True)
+    for pool, more in reordered.more.items():
+        await connection.execute(
+            "UPDATE pool SET pages = pages + %s WHERE domain_id = %s AND pool = %s", (more, domain_id, pool)
+        )
+    await _go_on_after(connection, row, pages[-1][0])
+    return False
+
+
+@dataclass(slots=True)
+class Reordered:
+    """Pages as an order of discovery wants them, column by column. more: by how many pages each pool grows."""
+
+    ordering: Ordering
+    dividends: Mapping[int, int]
+    columns: dict[str, list[Any]] = field(
+        default_factory=lambda: {name: [] for name in ("key", "favoured", "score", "rank", "pool", "net")}
+    )
+    more: dict[int, int] = field(default_factory=dict)
+
+    def add(self, page: tuple[Any, ...]) -> None:
+        """A row of TO_REORDER; pool and net are None outside the economy."""
+        key, url, state, depth, pool, net = page
+        favoured, score = self.ordering.favours(url), self.ordering.score(url)
+        is_new = state == State.NEW
+        if pool is not None:
+            now = self.ordering.pool(known=not is_new, favoured=favoured).value
+            net += self.dividends[pool] - self.dividends[now]  # who changes pool carries cash, never net
+            self.more[pool] = self.more.get(pool, 0) - 1
+            self.more[now] = self.more.get(now, 0) + 1
+            pool = now
+        rank = self.ordering.rank(net or 0, depth=depth, url_score=score) if is_new else 0
+        for column, figure in zip(self.columns.values(), (key, favoured, score, rank, pool, net), strict=True):
+            column.append(figure)
