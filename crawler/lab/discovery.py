@@ -1,0 +1,171 @@
+"""How much of a site's importance its first fetched pages hold, by the order in which new pages are fetched.
+
+Source of the experiment: Baeza-Yates, Castillo, Marin, Rodriguez, "Crawling a country: better strategies than
+breadth-first for web page ordering", WWW 2005.
+"""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+import numpy as np
+
+from crawler.core.cash import COINS, ENDOWMENT, Economy, Pool, settle
+from crawler.core.order import Order, Ordering, url_score
+from crawler.core.urls import PageKey, key_of
+from crawler.lab.fixpoint import fixpoint
+from crawler.lab.graph import Floats, Graph, rows
+
+CLAIMED = 10  # pages at a time, as a lease hands them out
+
+
+class Way(StrEnum):
+    """Which of the pages that are known and not fetched comes next."""
+
+    OPIC = "opic"  # these four are the product's (core/order)
+    BREADTH = "breadth"
+    DEPTH = "depth"
+    MIXED = "mixed"
+    QUEUE = "queue"  # the one found first: breadth-first as everybody writes it
+    RANDOM = "random"
+    OMNISCIENT = "omniscient"  # the one that is most important in truth; nobody can do better by much
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The share of the whole graph's importance that the first pages hold: shares[n] after n + 1 fetches."""
+
+    way: Way
+    shares: tuple[float, ...]
+
+    def after(self, part: float) -> float:
+        """What was covered when this part of the fetches, above 0 and up to 1, was made."""
+        return self.shares[max(round(part * len(self.shares)), 1) - 1]
+
+
+def cover(graph: Graph, way: Way, *, most: int, seed: int, claimed: int = CLAIMED, root_cash: float = 1.0) -> Coverage:
+    """Crawl from page 0 on until `most` pages are fetched, or no more are known.
+
+    root_cash: with how many endowments page 0 begins; in the product with one, as all pages.
+    """
+    truth = fixpoint(graph)
+    discovery = _Discovery(graph, _priority(graph, way, truth, seed=seed))
+    discovery.endow_root(round((root_cash - 1) * ENDOWMENT))
+    fetched = discovery.run(most=most, claimed=claimed)
+    return Coverage(way, tuple((np.cumsum(truth[fetched]) / graph.pages).tolist()))
+
+
+def best_of_all(graph: Graph, *, most: int) -> float:
+    """The share of importance in the most important pages, whether links lead to them in time or not."""
+    truth = np.sort(fixpoint(graph))[::-1]
+    return float(truth[:most].sum() / graph.pages)
+
+
+@dataclass(slots=True)
+class _Found:
+    """A page that was found. place: how many were before.  net: coins, as the rank of a new page counts them."""
+
+    page: int
+    place: int
+    depth: int
+    net: int
+
+
+Priority = Callable[[_Found], float]
+
+
+def _priority(graph: Graph, way: Way, truth: Floats, *, seed: int) -> Priority:
+    """The greatest comes first."""
+    chances = np.random.default_rng(seed).random(graph.pages).tolist()
+    match way:
+        case Way.OPIC | Way.BREADTH | Way.DEPTH | Way.MIXED:
+            ordering = Ordering(Order(way.value))
+            scores = [url_score(url) for url in graph.urls] or [1.0] * graph.pages
+            return lambda found: ordering.rank(found.net, depth=found.depth, url_score=scores[found.page])
+        case Way.QUEUE:
+            return lambda found: -found.place
+        case Way.RANDOM:
+            return lambda found: chances[found.page]
+        case Way.OMNISCIENT:
+            return lambda found: float(truth[found.page])
+        case _:
+            assert_never(way)
+
+
+class _Discovery:
+    """A crawl that finds a graph page by page, settled in batches as the store does it."""
+
+    def __init__(self, graph: Graph, priority: Priority) -> None:
+        self._economy = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
+        self._keys = _keys(graph)
+        self._numbers = {key: n for n, key in enumerate(self._keys)}
+        self._links = [[self._keys[target] for target in row] for row in rows(graph)]
+        self._priority = priority
+        self._found: dict[PageKey, _Found] = {}
+        self._heap: list[tuple[float, PageKey]] = []
+        self._meet(self._keys[0], depth=0)
+
+    def endow_root(self, coins: int) -> None:
+        """Wake more coins for page 0, that flow to what it links to."""
+        self._economy.dormant -= coins
+        self._economy.pay(self._keys[0], coins)
+        self._rank(self._keys[0])
+
+    def run(self, *, most: int, claimed: int) -> list[int]:
+        """The pages fetched, in order."""
+        fetched: list[PageKey] = []
+        while len(fetched) < most and (batch := self._claim(min(claimed, most - len(fetched)))):
+            cash = [self._economy.cash_of(key) for key in batch]
+            for key, coins in zip(batch, cash, strict=True):
+                self._visit(key, coins)
+            self._economy.pay_dividends()
+            fetched += batch
+        return [self._numbers[key] for key in fetched]
+
+    def _claim(self, most: int) -> list[PageKey]:
+        """The best new pages; a page is in the heap once for each rank that it had, and only the last one counts."""
+        batch: dict[PageKey, None] = {}
+        while self._heap and len(batch) < most:
+            rank, key = heapq.heappop(self._heap)
+            is_new = self._economy.purses[key].pool is Pool.NEW
+            if is_new and -rank == self._priority(self._found[key]):
+                batch[key] = None
+        return list(batch)
+
+    def _visit(self, key: PageKey, cash: int) -> None:
+        economy, links = self._economy, self._links[self._numbers[key]]
+        for link in links:
+            self._meet(link, depth=self._found[key].depth + 1)
+        economy.take(key, cash, first=True)
+        economy.change_pool(key, Pool.KNOWN)
+        done = settle(cash, links)
+        economy.reserve += done.to_reserve
+        for link, coins in done.shares.items():
+            economy.pay(link, coins)
+            self._rank(link)
+
+    def _meet(self, key: PageKey, *, depth: int) -> None:
+        """A page that a link leads to: admitted where it is new, and as deep as the nearest link says."""
+        found = self._found.get(key)
+        if found is None:
+            self._economy.admit(key, Pool.NEW)
+            self._found[key] = _Found(page=self._numbers[key], place=len(self._found), depth=depth, net=0)
+        elif depth < found.depth:
+            found.depth = depth
+        else:
+            return
+        self._rank(key)
+
+    def _rank(self, key: PageKey) -> None:
+        purse = self._economy.purses[key]
+        if purse.pool is Pool.NEW:
+            found = self._found[key]
+            found.net = purse.net
+            heapq.heappush(self._heap, (-self._priority(found), key))
+
+
+def _keys(graph: Graph) -> Sequence[PageKey]:
+    """As in the store, where pages of one rank come in the order of their keys."""
+    return [key_of(url) for url in graph.urls] or [PageKey(n.to_bytes(16)) for n in range(graph.pages)]

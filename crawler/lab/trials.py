@@ -1,0 +1,151 @@
+"""What is measured of a crawl of a graph: its error by visits, after a change of the links, and while they change."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from crawler.core.cash import RESERVE_SHARE, WINDOW_PASSES
+from crawler.lab.fixpoint import Errors, errors, fixpoint, offline_errors
+from crawler.lab.graph import Floats, Graph, relinked, reweighed
+from crawler.lab.opic import Crawl, Selection
+from crawler.lab.windows import Policy, estimate
+
+CHANGED_SHARE = 0.1  # of the links, in the trial of the reaction
+BACK = 1.1  # times the error of a crawl that never knew the old links, to be called back
+LAST = 4  # passes over which the error of a changing graph is averaged, since it swings
+WARM_UP = 16  # passes of visits before a changing graph begins to change
+PARTS = 4  # of a pass: how often a changing graph changes in it
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """An error. visits: of each page, on average, so far.  windows: of the product, that the clock has run."""
+
+    visits: float
+    windows: float
+    errors: Errors
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """How the error of one way to choose pages went."""
+
+    label: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """How the error came back after a share of the links was replaced.
+
+    before: the last error of the old links.  points: from the moment of the change on, visits and windows since then.
+    settled: the error of a crawl that never knew the old links, after as many visits in all.
+    """
+
+    before: Errors
+    points: tuple[Point, ...]
+    settled: Errors
+
+    @property
+    def windows_until_back(self) -> float | None:
+        """Windows until the mean error of all pages was down to the settled one and a tenth; None if that never was."""
+        return next((p.windows for p in self.points if p.errors.every <= BACK * self.settled.every), None)
+
+    def left_after(self, windows: float) -> float:
+        """Which share of the jump in the mean error of all pages was left after so many windows."""
+        jump = self.points[0].errors.every - self.settled.every
+        last = [p for p in self.points if p.windows <= windows][-1]
+        return (last.errors.every - self.settled.every) / jump
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a window policy did on a graph of which `rate` of the pages change in a pass. numbers: stored, per page."""
+
+    policy: str
+    rate: float
+    errors: Errors
+    numbers: float
+
+
+def converge(
+    graph: Graph, selection: Selection, *, passes: int, seed: int, policy: Policy, batch: int, progress: Progress
+) -> Curve:
+    """The error after each pass, as in the paper's figures 2 and 3. A pass is as many visits as there are pages."""
+    crawl = Crawl(graph, selection=selection, seed=seed, batch=batch)
+    return Curve(selection.value, tuple(_points(crawl, graph, passes=passes, policy=policy, progress=progress)))
+
+
+def offline_curve(graph: Graph, *, passes: int) -> Curve:
+    """The error of the off-line iteration, which reads every page once in a pass."""
+    found = offline_errors(graph, fixpoint(graph, reserve_share=RESERVE_SHARE), passes=passes)
+    return Curve("off-line", tuple(Point(n, n / WINDOW_PASSES, each) for n, each in enumerate(found, start=1)))
+
+
+def react(
+    graph: Graph, selection: Selection, *, passes: int, after: int, seed: int, policy: Policy, progress: Progress
+) -> Reaction:
+    """Crawl for some passes, replace a tenth of the links, and watch for `after` more how the error goes."""
+    crawl = Crawl(graph, selection=selection, seed=seed)
+    before = list(_points(crawl, graph, passes=passes, policy=policy, progress=progress))[-1]
+    now = relinked(graph, CHANGED_SHARE, seed=seed)
+    crawl.become(now)
+    at_once = Point(0.0, 0.0, errors(estimate(crawl, policy).importance, fixpoint(now)))
+    later = _points(crawl, now, passes=after, policy=policy, progress=progress)
+    since = [Point(p.visits, p.windows - before.windows, p.errors) for p in later]
+    control = Crawl(now, selection=selection, seed=seed)
+    settled = list(_points(control, now, passes=passes + after, policy=policy, progress=progress))[-1]
+    return Reaction(before=before.errors, points=(at_once, *since), settled=settled.errors)
+
+
+def live(
+    graph: Graph, policies: Sequence[Policy], *, rate: float, passes: int, seed: int, progress: Progress
+) -> list[Standing]:
+    """Crawl a graph that goes on changing, greedily, and compare the windows over the same visits.
+
+    rate: the share of the pages whose links double or halve in a pass, as in the paper's figure 4.
+    """
+    crawl = Crawl(graph, selection=Selection.GREEDY, seed=seed)
+    for _ in range(WARM_UP):
+        crawl.visit(graph.pages)
+        progress(graph.pages)
+    found: list[list[Standing]] = []
+    for n in range(passes):
+        graph = _pass_of_changes(crawl, graph, rate=rate, seed=seed + n * PARTS)
+        progress(graph.pages)
+        if n >= passes - LAST:
+            found.append(_standings(crawl, policies, rate=rate, truth=fixpoint(graph)))
+    return [_mean(each) for each in zip(*found, strict=True)]
+
+
+def _points(crawl: Crawl, graph: Graph, *, passes: int, policy: Policy, progress: Progress) -> Iterator[Point]:
+    truth = fixpoint(graph)
+    for n in range(1, passes + 1):
+        crawl.visit(graph.pages)
+        progress(graph.pages)
+        yield Point(n, crawl.passes / WINDOW_PASSES, errors(estimate(crawl, policy).importance, truth))
+
+
+def _pass_of_changes(crawl: Crawl, graph: Graph, *, rate: float, seed: int) -> Graph:
+    for part in range(PARTS):
+        graph = reweighed(graph, rate / PARTS, seed=seed + part)
+        crawl.become(graph)
+        crawl.visit(graph.pages // PARTS)
+    return graph
+
+
+def _standings(crawl: Crawl, policies: Sequence[Policy], *, rate: float, truth: Floats) -> list[Standing]:
+    told = [(policy, estimate(crawl, policy)) for policy in policies]
+    return [Standing(str(policy), rate, errors(each.importance, truth), each.numbers_per_page) for policy, each in told]
+
+
+def _mean(standings: Sequence[Standing]) -> Standing:
+    """The mean of what one policy showed after several passes."""
+    count, first = len(standings), standings[0]
+    mean = Errors(
+        every=sum(s.errors.every for s in standings) / count,
+        top=sum(s.errors.top for s in standings) / count,
+        spearman=sum(s.errors.spearman for s in standings) / count,
+    )
+    return Standing(first.policy, first.rate, mean, sum(s.numbers for s in standings) / count)
