@@ -14,6 +14,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import shown_instant
 from crawler.cli.wishes import Said, without
 from crawler.core.domain import Domain, Standing
+from crawler.core.order import Order, Ordering
 from crawler.core.urls import Url
 from crawler.errors import BadInput
 from crawler.naming import authority_in, domain_named, refuse_the_past
@@ -101,12 +102,29 @@ def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
             ("Include", "\n".join(wishes.include)),
             ("Exclude", "\n".join(wishes.exclude)),
             ("Weight", f"{wishes.weight:g}"),
+            ("Order", _shown_order(wishes.ordering)),
+            ("Favoured", _shown_favour(wishes.ordering) if wishes.ordering.favour else ""),
+            ("Reserve pays", _shown_dial(wishes.ordering)),
+            ("External links", f"count {wishes.external_links:g} each" if wishes.external_links else "do not count"),
             ("Private addresses", "allowed" if wishes.allow_private else "refused"),
             ("Last visit", shown_instant(standing.last_visit_at)),
             ("Now", why_not(domain, standing, at=at or datetime.now(UTC)) or "can be crawled"),
         ]
     )
     return DONE
+
+
+def _shown_order(ordering: Ordering) -> str:
+    share = f", {ordering.url_share:.0%} of importance by URL" if ordering.order is Order.MIXED else ""
+    return f"{ordering.order}{share}"
+
+
+def _shown_favour(ordering: Ordering) -> str:
+    return f"{', '.join(ordering.favour)} (by {ordering.favour_by:g})"
+
+
+def _shown_dial(ordering: Ordering) -> str:
+    return f"new pages {ordering.discovery:g}, known pages {ordering.refresh:g}"
 
 
 def why_not(domain: Domain, standing: Standing, *, at: datetime) -> str:

@@ -10,15 +10,22 @@ from crawler.cli.options import (
     Budget,
     Delay,
     Depth,
+    Discovery,
     DomainName,
     DomainNames,
     Exclude,
+    ExternalLinks,
+    Favour,
+    FavourBy,
     Include,
     Json,
     MaxPages,
     Offline,
+    Order,
     Parallelism,
+    Refresh,
     Seed,
+    UrlShare,
     Weight,
 )
 from crawler.cli.wishes import Said
@@ -43,6 +50,13 @@ def add(
     max_pages: MaxPages = None,
     weight: Weight = None,
     allow_private: AllowPrivate = None,
+    order: Order = None,
+    url_share: UrlShare = None,
+    favour: Favour = None,
+    favour_by: FavourBy = None,
+    discovery: Discovery = None,
+    refresh: Refresh = None,
+    external_links: ExternalLinks = None,
     at: At = None,
     as_json: Json = False,
 ) -> int:
@@ -71,6 +85,13 @@ def add(
         max_pages=max_pages,
         weight=weight,
         allow_private=allow_private,
+        order=order,
+        url_share=url_share,
+        favour=favour,
+        favour_by=favour_by,
+        discovery=discovery,
+        refresh=refresh,
+        external_links=external_links,
     )
     return registering.add(domain or [], source=source, said=said, offline=offline, at=at, as_json=as_json)
 
@@ -119,6 +140,13 @@ def change(
     max_pages: MaxPages = None,
     weight: Weight = None,
     allow_private: AllowPrivate = None,
+    order: Order = None,
+    url_share: UrlShare = None,
+    favour: Favour = None,
+    favour_by: FavourBy = None,
+    discovery: Discovery = None,
+    refresh: Refresh = None,
+    external_links: ExternalLinks = None,
     at: At = None,
     as_json: Json = False,
 ) -> int:
@@ -132,6 +160,8 @@ def change(
         recrawl domains set docs.example.com --delay 0.5 --budget 20000
         recrawl domains set docs.example.com --exclude '/archive/' --exclude '*.pdf$'
         recrawl domains set docs.example.com --unset budget --unset exclude
+        recrawl domains set docs.example.com --favour /guide/ --favour-by 8
+        recrawl domains set docs.example.com --order mixed --url-share 0.4
     """
     from crawler.cli import domains
 
@@ -146,6 +176,13 @@ def change(
         max_pages=max_pages,
         weight=weight,
         allow_private=allow_private,
+        order=order,
+        url_share=url_share,
+        favour=favour,
+        favour_by=favour_by,
+        discovery=discovery,
+        refresh=refresh,
+        external_links=external_links,
     )
     return domains.change(domain, said=said, unset=unset or [], at=at, as_json=as_json)
 

@@ -10,6 +10,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share
 from crawler.core.belief import fresh_now
 from crawler.core.domain import Domain
+from crawler.core.order import Order
 from crawler.core.price import value
 from crawler.core.robots import parse
 from crawler.core.urls import Refusal, Scope, Url, authority_of
@@ -126,7 +127,6 @@ def worth_now(page: PageFacts, *, at: datetime) -> float | None:
 def _show(domain: Domain, known: Explanation, page: PageFacts) -> None:
     worth = worth_now(page, at=known.at)
     refused = why_refused(page.url, domain, known.robots)
-    importance = f"{page.importance:.3g} times the domain's mean page" if page.importance is not None else ""
     show_facts(
         [
             ("URL", page.url),
@@ -136,8 +136,10 @@ def _show(domain: Domain, known: Explanation, page: PageFacts) -> None:
             ("Belief", f"{why_belief(page)} (a {page.belief.a:.3g}, b {page.belief.b:.3g} days)"),
             ("Fresh", _shown_freshness(page, at=known.at)),
             ("Worth", f"{worth:.3g} importance x days now, against a price of {settings().price:g}" if worth else ""),
-            ("Importance", importance),
+            ("Importance", _shown_importance(domain, page)),
             ("Cash", _shown_cash(page)),
+            ("Favoured", f"paid {domain.wishes.ordering.favour_by:g} times by the reserve" if page.favoured else ""),
+            ("Rank", f"{page.rank} in the order {domain.wishes.ordering.order}" if page.state is State.NEW else ""),
             ("Depth", f"{counted(page.depth, 'link')} from the nearest seed"),
             ("First seen", shown_instant(page.first_seen_at)),
             ("Last look", _shown_look(page)),
@@ -176,10 +178,24 @@ def _shown_freshness(page: PageFacts, *, at: datetime) -> str:
     return f"{shown_share(chance)} that it is as it was at {shown_instant(page.last_good_at)}"
 
 
+def _shown_importance(domain: Domain, page: PageFacts) -> str:
+    if page.importance is None or page.popularity is None:
+        return ""
+    parts = ""
+    ordering = domain.wishes.ordering
+    if ordering.order is Order.MIXED:
+        parts = f": {1 - ordering.url_share:.0%} links ({page.popularity:.3g})"
+        parts += f" and {ordering.url_share:.0%} URL ({page.url_score:.3g})"
+    return f"{page.importance:.3g} times the domain's mean page{parts}"
+
+
 def _shown_cash(page: PageFacts) -> str:
-    if page.cash is None or page.history is None:
+    if page.cash is None or page.history is None or page.clock is None:
         return "none: it takes no part in the economy"
-    return f"{page.cash:,} coins of {page.circulating:,}; history {page.history:,.0f}"
+    cash = f"{page.cash:,} coins of {page.circulating:,}, which are waiting to be passed on"
+    return (
+        f"{cash}\nhistory {page.history:,.0f}; the clock was {page.clock:,.0f} then, it is {page.domain_clock:,.0f} now"
+    )
 
 
 def _shown_look(page: PageFacts) -> str:
@@ -192,12 +208,17 @@ def _show_linkers(known: Explanation) -> None:
         return
     say("")
     show(
-        ["linked from", "its importance", "its links"],
+        ["linked from", "its importance", "its links", "pays"],
         [
-            (linker.url, f"{linker.importance:.2f}" if linker.importance is not None else "-", str(linker.outlinks))
+            (
+                linker.url,
+                f"{linker.importance:.2f}" if linker.importance is not None else "-",
+                str(linker.outlinks),
+                f"{linker.pays:.3f}" if linker.pays is not None else "-",
+            )
             for linker in known.linkers
         ],
-        right=["its importance", "its links"],
+        right=["its importance", "its links", "pays"],
     )
 
 

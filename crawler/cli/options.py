@@ -8,6 +8,7 @@ import typer
 from crawler.cli import values
 
 SETTINGS = "Settings of the domain"
+IMPORTANCE = "What is important in the domain"
 MOST = 2**31 - 1
 
 At = Annotated[
@@ -71,6 +72,66 @@ Weight = Annotated[
         metavar="NUMBER",
         help="Worth beside other domains; 1 unless said.",
         rich_help_panel=SETTINGS,
+    ),
+]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        parser=values.order,
+        metavar="ORDER",
+        help="Which new pages come first: opic (by cash), breadth, depth, or mixed (cash and URL).",
+        rich_help_panel=IMPORTANCE,
+    ),
+]
+UrlShare = Annotated[
+    float | None,
+    typer.Option(
+        min=0, max=1, metavar="SHARE", help="How much the URL says in order mixed.", rich_help_panel=IMPORTANCE
+    ),
+]
+Favour = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATTERN", help="Paths that you favour; may be repeated.", rich_help_panel=IMPORTANCE),
+]
+FavourBy = Annotated[
+    float | None,
+    typer.Option(
+        parser=values.positive,
+        metavar="NUMBER",
+        help="How many times as much a favoured page is paid by the reserve, and its URL scores.",
+        rich_help_panel=IMPORTANCE,
+    ),
+]
+Discovery = Annotated[
+    float | None,
+    typer.Option(
+        "--discovery-weight",
+        min=0,
+        max=1000,
+        metavar="NUMBER",
+        help="What the reserve pays a new page, beside a known one.",
+        rich_help_panel=IMPORTANCE,
+    ),
+]
+Refresh = Annotated[
+    float | None,
+    typer.Option(
+        "--refresh-weight",
+        min=0,
+        max=1000,
+        metavar="NUMBER",
+        help="What it pays a known page; 1 each unless said.",
+        rich_help_panel=IMPORTANCE,
+    ),
+]
+ExternalLinks = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1000,
+        metavar="NUMBER",
+        help="As how many links within the domain one to another domain counts; 0 unless said.",
+        rich_help_panel=IMPORTANCE,
     ),
 ]
 AllowPrivate = Annotated[

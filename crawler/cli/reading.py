@@ -8,6 +8,7 @@ from crawler.cli.output import print_json, remark, say, show, show_facts, values
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import shown_bytes, shown_instant, shown_share, shown_span
 from crawler.core.domain import Domain
+from crawler.core.order import Order
 from crawler.naming import domain_named, refuse_the_past
 from crawler.store import changes as feed
 from crawler.store import domains, reports
@@ -29,17 +30,19 @@ def pages(text: str, *, top: int, at: datetime | None, as_json: bool) -> int:
     elif not found:
         say(f"{domain.authority} has no pages yet: recrawl crawl {domain.authority}")
     else:
+        parts = ["links", "by URL"] if domain.wishes.ordering.order is Order.MIXED else []
         show(
-            ["importance", "url", "state", "version", "changes", "fresh", "last look", "due"],
-            [_page_row(page) for page in found],
-            right=["importance", "version", "fresh"],
+            ["importance", *parts, "url", "state", "version", "changes", "fresh", "last look", "due"],
+            [_page_row(page, parts=bool(parts)) for page in found],
+            right=["importance", *parts, "version", "fresh"],
         )
     return DONE
 
 
-def _page_row(page: PageLine) -> tuple[str, ...]:
+def _page_row(page: PageLine, *, parts: bool) -> tuple[str, ...]:
+    figures = (page.importance, page.popularity, page.url_score) if parts else (page.importance,)
     return (
-        f"{page.importance:.2f}" if page.importance is not None else "-",
+        *(f"{figure:.2f}" if figure is not None else "-" for figure in figures),
         page.url,
         page.state.value + (f" ({page.reason})" if page.reason else ""),
         str(page.version),

@@ -170,5 +170,12 @@ def described(domain: Domain) -> dict[str, object]:
             "include": list(wishes.include),
             "exclude": list(wishes.exclude),
             "allow_private": wishes.allow_private,
+            "order": wishes.ordering.order.value,
+            "url_share": wishes.ordering.url_share,
+            "favour": list(wishes.ordering.favour),
+            "favour_by": wishes.ordering.favour_by,
+            "discovery": wishes.ordering.discovery,
+            "refresh": wishes.ordering.refresh,
+            "external_links": wishes.external_links,
         },
     }

@@ -40,6 +40,16 @@ def positive(text: str) -> float:
     return number
 
 
+def order(text: str) -> str:
+    """An order of discovery."""
+    from crawler.core.order import Order
+
+    known = [each.value for each in Order]
+    if text not in known:
+        raise typer.BadParameter(f"{text!r} is none of {', '.join(known)}")
+    return text
+
+
 def since(text: str) -> int | timedelta:
     """Where to begin in the feed: a cursor that an earlier call printed, or a span of time before now."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else span(text)

@@ -8,6 +8,7 @@ from crawler.errors import BadInput
 
 if TYPE_CHECKING:
     from crawler.core.domain import Wishes
+    from crawler.core.order import Ordering
 
 T = TypeVar("T")
 OPTIONS = {
@@ -21,6 +22,16 @@ OPTIONS = {
     "max_pages": "max-pages",
     "weight": "weight",
     "allow_private": "allow-private",
+    "external_links": "external-links",
+}
+# Those of Ordering, which wishes hold as one.
+ORDERING = {
+    "order": "order",
+    "url_share": "url-share",
+    "favour": "favour",
+    "favour_by": "favour-by",
+    "discovery": "discovery-weight",
+    "refresh": "refresh-weight",
 }
 
 
@@ -38,6 +49,13 @@ class Said:
     max_pages: int | None = None
     weight: float | None = None
     allow_private: bool | None = None
+    order: str | None = None
+    url_share: float | None = None
+    favour: list[str] | None = None
+    favour_by: float | None = None
+    discovery: float | None = None
+    refresh: float | None = None
+    external_links: float | None = None
 
     @property
     def names(self) -> list[str]:
@@ -57,7 +75,23 @@ class Said:
             max_pages=_or(self.max_pages, wishes.max_pages),
             weight=_or(self.weight, wishes.weight),
             allow_private=_or(self.allow_private, wishes.allow_private),
+            ordering=self._ordering(wishes.ordering),
+            external_links=_or(self.external_links, wishes.external_links),
         )
+
+    def _ordering(self, before: "Ordering") -> "Ordering":
+        try:
+            return replace(
+                before,
+                order=type(before.order)(_or(self.order, before.order)),
+                url_share=_or(self.url_share, before.url_share),
+                favour=_or(_tuple(self.favour), before.favour),
+                favour_by=_or(self.favour_by, before.favour_by),
+                discovery=_or(self.discovery, before.discovery),
+                refresh=_or(self.refresh, before.refresh),
+            )
+        except ValueError as error:  # a pattern that is none
+            raise BadInput(str(error)) from error
 
     def differs_from(self, wishes: "Wishes") -> bool:
         """Whether anything was said that is not so already."""
@@ -75,10 +109,14 @@ def _tuple(said: list[str] | None) -> tuple[str, ...] | None:
 def without(wishes: "Wishes", options: list[str]) -> "Wishes":
     """The wishes with the named options back at their defaults. Raises BadInput for a name that is none."""
     names = {option: name for name, option in OPTIONS.items()}
+    of_ordering = {option: name for name, option in ORDERING.items()}
     defaults = type(wishes)()
-    for option in options:
-        name = names.get(option.removeprefix("--"))
-        if name is None:
-            raise BadInput(f"there is no setting {option!r}; there are {', '.join(names)}")
-        wishes = replace(wishes, **{name: getattr(defaults, name)})
+    for option in (option.removeprefix("--") for option in options):
+        if option in names:
+            wishes = replace(wishes, **{names[option]: getattr(defaults, names[option])})
+        elif option in of_ordering:
+            usual = {of_ordering[option]: getattr(defaults.ordering, of_ordering[option])}
+            wishes = replace(wishes, ordering=replace(wishes.ordering, **usual))
+        else:
+            raise BadInput(f"there is no setting {option!r}; there are {', '.join([*names, *of_ordering])}")
     return wishes

@@ -134,8 +134,8 @@ def prepare(url: str, *, may_upgrade: bool) -> None:
             upgrade(url)
 
 
-def upgrade(url: str) -> None:
-    """Bring the database to the newest schema; does nothing where it is there already.
+def upgrade(url: str, *, to: str = "head") -> None:
+    """Bring the database to the newest schema, or to an older revision; does nothing where it is there already.
 
     Raises BadInput for a server that is too old or a database that is not in UTF-8, StoreUnavailable for none,
     CrawlerError for one that this user may not change, that a newer recrawl has migrated, or that holds something else
@@ -148,7 +148,7 @@ def upgrade(url: str) -> None:
         try:
             if _schema_on(connection) is Schema.NEWER:
                 raise CrawlerError(NEWER_MESSAGE)
-            command.upgrade(_config(connection), "head")
+            command.upgrade(_config(connection), to)
             connection.commit()
         finally:
             connection.rollback()

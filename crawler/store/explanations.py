@@ -7,18 +7,21 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from crawler.core.belief import Belief
+from crawler.core.cash import ENDOWMENT, RESERVE_SHARE
 from crawler.core.change import Change, Rung
 from crawler.core.domain import Domain
+from crawler.core.order import STEPS
 from crawler.core.urls import Url, key_of
 from crawler.core.visit import State
 from crawler.store.database import Connection, Database
-from crawler.store.reports import FRESHNESS, IMPORTANCE
+from crawler.store.reports import FRESHNESS, IMPORTANCE, POPULARITY, URL_SHARE
 
 VISITS_SHOWN = 10
 LINKS_SHOWN = 10
 
 PAGE = f"""
-    SELECT p.url, f.state, f.due_at, f.depth, f.rank, {IMPORTANCE} AS importance, {FRESHNESS} AS freshness,
+    SELECT p.url, f.state, f.due_at, f.depth, f.rank, f.favoured, f.url_score, {IMPORTANCE} AS importance,
+           {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
            p.belief_a, p.belief_b, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
            p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.received_bytes,
@@ -28,8 +31,12 @@ PAGE = f"""
            (SELECT octet_length(l.targets) / 16 FROM page_links l
              WHERE l.domain_id = %(domain_id)s AND l.key = p.key) AS outlinks,
            CASE WHEN f.state = 'new' THEN
-               (SELECT count(*) FROM frontier b
-                 WHERE b.domain_id = %(domain_id)s AND b.state = 'new' AND (b.rank, f.key) > (f.rank, b.key)) END
+               (SELECT count(*)
+                  FROM frontier b
+                  JOIN pool o ON o.domain_id = %(domain_id)s AND o.pool = CASE WHEN b.favoured THEN 2 ELSE 0 END
+                 WHERE b.domain_id = %(domain_id)s AND b.state = 'new'
+                   AND (b.rank + round({STEPS} * (1 - {URL_SHARE}) * (o.dividend - q.dividend) / {ENDOWMENT}), f.key)
+                       > (f.rank, b.key)) END
                AS ahead
       FROM page p
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
@@ -43,10 +50,16 @@ VISITS = """
            elapsed_ms, cash, expected, due_at
       FROM visit WHERE domain_id = %(domain_id)s AND key = %(key)s ORDER BY at DESC LIMIT %(most)s
 """
+# What a page passes on along each of its links, in importance.
+PAYS = f"""
+    {POPULARITY} * {1 - RESERVE_SHARE} / greatest(
+        octet_length(l.targets) / 16 + (SELECT o.external_links FROM domain o WHERE o.id = %(domain_id)s)
+        * (SELECT coalesce(sum(n), 0) FROM unnest(l.elsewhere_links) n), 1)
+"""  # noqa: S608  only our own expressions are put in
 # A scan of all links of the domain: only people ask this. Keys are 16 bytes, so another place is another key.
 LINKERS = f"""
     SELECT p.url, f.depth, f.state, octet_length(l.targets) / 16 AS outlinks, {IMPORTANCE} AS importance,
-           count(*) OVER () AS many, min(f.depth) OVER () AS nearest
+           {PAYS} AS pays, count(*) OVER () AS many, min(f.depth) OVER () AS nearest
       FROM page_links l
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = l.key
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = l.key
@@ -54,7 +67,7 @@ LINKERS = f"""
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = l.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
      WHERE l.domain_id = %(domain_id)s AND position(%(key)s IN l.targets) %% 16 = 1
-     ORDER BY {IMPORTANCE} / greatest(octet_length(l.targets) / 16, 1) DESC NULLS LAST, p.url LIMIT %(most)s
+     ORDER BY {PAYS} DESC NULLS LAST, p.url LIMIT %(most)s
 """  # noqa: S608  the same
 DOMAIN = """
     SELECT greatest(%(at)s::timestamptz, s.last_visit_at) AS at, r.body AS robots, r.outcome AS robots_outcome,
@@ -69,6 +82,7 @@ class PageFacts:
     """A tracked page.
 
     cash, history, clocks, circulating: coins; cash, history and clock are None outside the economy.
+    popularity, url_score: what links and what the URL make of importance; a mixed order weighs both.
     outlinks: None if never read.  ahead: of a new page, how many new pages come before it.
     """
 
@@ -77,7 +91,10 @@ class PageFacts:
     due_at: datetime | None
     depth: int
     rank: int
+    favoured: bool
+    url_score: float
     importance: float | None
+    popularity: float | None
     freshness: float | None
     cash: int | None
     history: float | None
@@ -126,13 +143,14 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Linker:
-    """A page that links here: it passes its share of importance / outlinks on, less what the reserve takes."""
+    """A page that links here. pays: what it passes on along each link, in importance (the domain's mean is 1)."""
 
     url: Url
     depth: int
     state: State
     outlinks: int
     importance: float | None
+    pays: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +187,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime) -> Ex
         links=linkers[0]["many"] if linkers else 0,
         nearest=linkers[0]["nearest"] if linkers else None,
         linkers=tuple(
-            Linker(Url(row["url"]), row["depth"], State(row["state"]), row["outlinks"], row["importance"])
+            Linker(Url(row["url"]), row["depth"], State(row["state"]), row["outlinks"], row["importance"], row["pays"])
             for row in linkers
         ),
         robots=standing["robots"],

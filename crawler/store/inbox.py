@@ -14,11 +14,16 @@ from crawler.core.order import Ordering
 from crawler.core.urls import Url, key_of
 from crawler.core.visit import State
 from crawler.store.database import Connection, Database
+from crawler.store.domains import COLUMNS, domain_from
 from crawler.store.leases import fence
 
 INBOX_CHUNK = 20  # rows
 PAGES_CHUNK = 20_000  # pages changed in one transaction, so that the lease is renewed in between
 
+# Orders of discovery come last: one that has to wait keeps nobody from being heard.
+CHUNK = """
+    SELECT id, kind, payload, arrived_at FROM inbox WHERE domain_id = %s ORDER BY kind = 'reorder', id LIMIT %s
+"""
 ADMIT_SEEDS = """
     WITH fresh AS (
         INSERT INTO page (domain_id, key, url, first_seen_at, belief_a, belief_b)
@@ -90,15 +95,13 @@ REPOOL = """
 
 
 async def drain(db: Database, lease: Lease, *, at: datetime) -> bool:
-    """Apply a chunk of the domain's inbox, and say whether there was any. Raises LeaseLost."""
+    """Apply a chunk of the domain's inbox, and say whether there was any. Raises LeaseLost.
+
+    A new order of discovery waits for a lease that was claimed with it.
+    """
     async with db.transaction() as connection:
         await fence(connection, lease)
-        async with connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(
-                "SELECT id, kind, payload, arrived_at FROM inbox WHERE domain_id = %s ORDER BY id LIMIT %s",
-                (lease.domain.id, INBOX_CHUNK),
-            )
-            rows = await cursor.fetchall()
+        rows = await _rows(connection, lease)
         for row in rows:
             if row["kind"] == "seed":
                 await _admit_seeds(connection, lease, [Url(url) for url in row["payload"]["urls"]], at=at)
@@ -111,6 +114,20 @@ async def drain(db: Database, lease: Lease, *, at: datetime) -> bool:
                 return True
             await connection.execute("DELETE FROM inbox WHERE id = %s", (row["id"],))
         return bool(rows)
+
+
+async def _rows(connection: Connection, lease: Lease) -> list[dict[str, Any]]:
+    """What is to be applied now. By the order that the lease was claimed with, pages would get their old ranks."""
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(CHUNK, (lease.domain.id, INBOX_CHUNK))
+        rows = await cursor.fetchall()
+        if any(row["kind"] == "reorder" for row in rows):
+            # Read after the inbox: whoever wrote there had written this, too.
+            await cursor.execute(f"SELECT {COLUMNS} FROM domain d WHERE d.id = %s", (lease.domain.id,))  # noqa: S608  our list
+            wished = await cursor.fetchone()
+            if wished is None or domain_from(wished).wishes.ordering != lease.domain.wishes.ordering:
+                return [row for row in rows if row["kind"] != "reorder"]
+        return rows
 
 
 async def _admit_seeds(connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime) -> None:

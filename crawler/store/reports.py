@@ -17,18 +17,24 @@ from crawler.core.visit import State
 from crawler.store.database import Connection, Database
 
 # Of a page, with the aliases of PAGES below. Knowledge cannot be older than the domain's newest look.
-IMPORTANCE = """
+POPULARITY = """
     page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
                     (SELECT sum(n.pages) FROM pool n WHERE n.domain_id = %(domain_id)s)::float8)
 """
+# How much of importance the URL makes up: nothing, but in the order that mixes it in.
+URL_SHARE = """
+    (SELECT CASE WHEN o.discovery_order = 'mixed' THEN o.url_share ELSE 0 END FROM domain o WHERE o.id = %(domain_id)s)
+"""
+IMPORTANCE = f"((1 - {URL_SHARE}) * {POPULARITY} + {URL_SHARE} * f.url_score)"
 FRESHNESS = """
     CASE WHEN f.state = 'known' AND p.version > 0
          THEN page_freshness(p.belief_a, p.belief_b,
                              greatest(%(at)s::timestamptz, s.last_visit_at) - p.last_good_at) END
 """
 PAGES = f"""
-    SELECT p.key, p.url, f.state, {IMPORTANCE} AS importance, {FRESHNESS} AS freshness, p.last_look_at, p.version,
-           p.belief_a / p.belief_b AS rate_per_day, f.due_at, p.status, p.reason
+    SELECT p.key, p.url, f.state, {IMPORTANCE} AS importance, {POPULARITY} AS popularity,
+           CASE WHEN c.key IS NOT NULL THEN f.url_score END AS url_score, {FRESHNESS} AS freshness,
+           p.last_look_at, p.version, p.belief_a / p.belief_b AS rate_per_day, f.due_at, p.status, p.reason
       FROM page p
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
       JOIN domain_state s ON s.domain_id = %(domain_id)s
@@ -93,11 +99,16 @@ BENEATH = """
 
 @dataclass(frozen=True, slots=True)
 class PageLine:
-    """One page of a list. importance: the domain's mean is 1; None outside the economy."""
+    """One page of a list. importance: the domain's mean is 1; None outside the economy.
+
+    popularity, url_score: what links and what the URL make of it; a mixed order weighs both, the others links alone.
+    """
 
     url: Url
     state: State
     importance: float | None
+    popularity: float | None
+    url_score: float | None
     freshness: float | None
     last_look_at: datetime | None
     version: int
@@ -168,6 +179,8 @@ async def pages(db: Database, domain: Domain, *, top: int, at: datetime) -> list
             url=Url(row["url"]),
             state=State(row["state"]),
             importance=row["importance"],
+            popularity=row["popularity"],
+            url_score=row["url_score"],
             freshness=row["freshness"],
             last_look_at=row["last_look_at"],
             version=row["version"],

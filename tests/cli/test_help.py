@@ -45,6 +45,7 @@ def test_these_are_the_commands() -> None:
         *(f"domains {name}" for name in ("add", "list", "show", "set", "pause", "resume", "remove")),
         *("crawl", "refresh", "pages", "report", "changes", "explain", "up", "down", "status", "demo"),
         *("db upgrade", "db check"),
+        *("lab opic", "lab windows", "lab discovery", "lab nutch"),
     }
 
 

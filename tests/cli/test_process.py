@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 from crawler.local.postgres import running_postgres
+from crawler.store.database import upgrade
 from tests.cli.conftest import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.conftest import execute
 
@@ -386,15 +387,10 @@ def test_the_stack_is_not_started_on_a_database_that_it_may_not_migrate(database
     assert done.complaint == "recrawl: the database has an older schema: recrawl db upgrade"
 
 
-def test_an_older_schema_is_upgraded_on_demand(recrawl: Recrawl, database_url: str) -> None:
-    execute(
-        database_url,
-        "DROP VIEW report_domain, report_page, report_change",
-        "DROP FUNCTION page_importance, page_freshness",
-        "UPDATE alembic_version SET version_num = '0001'",
-    )
+def test_an_older_schema_is_upgraded_on_demand(empty_database_url: str, tmp_path: Path) -> None:
+    upgrade(empty_database_url, to="0001")
 
-    done = recrawl("db", "upgrade")
+    done = command("db", "upgrade", database_url=empty_database_url, home=tmp_path)
 
     assert done.out == "The database has the newest schema (it was older)\n"
-    assert recrawl("report").code == 0
+    assert command("report", database_url=empty_database_url, home=tmp_path).code == 0
