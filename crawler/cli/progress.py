@@ -76,3 +76,14 @@ class Days(_Shown):
 
     def advance(self, day: int, days: int) -> None:
         self._bar.update(self._task, completed=day, total=days)
+
+
+class Visits(_Shown):
+    """Visits of the lab."""
+
+    def __init__(self, visits: int) -> None:
+        super().__init__(title="visits", total=visits)
+
+    def advance(self, visits: int) -> None:
+        """So many more are made."""
+        self._bar.update(self._task, advance=visits)

@@ -1,0 +1,175 @@
+"""recrawl lab: what it measures, and in which order."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from crawler.cli import lab_charts
+from crawler.cli.exits import DONE
+from crawler.cli.lab_shown import (
+    ERROR_COLUMNS,
+    about,
+    show_curves,
+    show_graph,
+    show_plots,
+    show_reaction,
+    show_rounds,
+    shown_errors,
+    write_figures,
+)
+from crawler.cli.lab_subject import Subject, chosen_of, policy_named
+from crawler.cli.output import print_json, show
+from crawler.cli.progress import Visits
+from crawler.cli.values import shown_share
+from crawler.lab import nutch as five_pages
+from crawler.lab import trials
+from crawler.lab.discovery import Coverage, Way, best_of_all, cover
+from crawler.lab.opic import Selection
+
+RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
+POLICIES = (
+    *("interpolation", "variable:1", "variable:4", "variable:8", "variable:16"),
+    *("fixed:16", "improved:16", "blocks:24"),
+)
+REACTION_PASSES = 25  # some four windows of the clock
+RANDOM_SEEDS = 5  # of which the mean is shown
+
+
+def opic(
+    subject: Subject,
+    *,
+    passes: int,
+    selections: Sequence[str] | None,
+    window: str,
+    batch: int,
+    reaction: bool,
+    figures: Path | None,
+    as_json: bool,
+) -> int:
+    policy, chosen = policy_named(window), chosen_of(Selection, selections, "selection")
+    graph = subject.graph()
+    total = passes * len(chosen) + 2 * (passes + REACTION_PASSES) * reaction
+    with Visits(total * graph.pages) as progress:
+        curves = [
+            trials.converge(
+                graph,
+                each,
+                passes=passes,
+                seed=subject.seed,
+                policy=policy,
+                batch=batch,
+                progress=progress.advance,
+            )
+            for each in chosen
+        ]
+        reacted = (
+            trials.react(
+                graph,
+                chosen[0],
+                passes=passes,
+                after=REACTION_PASSES,
+                seed=subject.seed,
+                policy=policy,
+                progress=progress.advance,
+            )
+            if reaction
+            else None
+        )
+    curves.append(trials.offline_curve(graph, passes=passes))
+    charts = lab_charts.of_errors(subject.name, curves, reacted)
+    if as_json:
+        print_json({"graph": about(subject, graph), "window": str(policy), "curves": curves, "reaction": reacted})
+    else:
+        show_graph(subject, graph, ("Window", str(policy)))
+        show_curves(curves)
+        if reacted:
+            show_reaction(reacted)
+        show_plots(charts)
+    write_figures(charts, figures)
+    return DONE
+
+
+def windows(
+    subject: Subject,
+    *,
+    passes: int,
+    policies: Sequence[str] | None,
+    rates: Sequence[float] | None,
+    figures: Path | None,
+    as_json: bool,
+) -> int:
+    wanted = [policy_named(text) for text in policies or POLICIES]
+    graph = subject.graph()
+    changing = sorted(rates or RATES)
+    with Visits(len(changing) * (trials.WARM_UP + passes) * graph.pages) as progress:
+        standings = [
+            standing
+            for rate in changing
+            for standing in trials.live(
+                graph, wanted, rate=rate, passes=passes, seed=subject.seed, progress=progress.advance
+            )
+        ]
+    charts = lab_charts.of_windows(subject.name, standings)
+    if as_json:
+        print_json({"graph": about(subject, graph), "standings": standings})
+    else:
+        show_graph(subject, graph)
+        show(
+            ["pages that change in a pass", "window", "numbers a page", *ERROR_COLUMNS],
+            [(shown_share(s.rate), s.policy, f"{s.numbers:.1f}", *shown_errors(s.errors)) for s in standings],
+            right=["pages that change in a pass", "numbers a page", *ERROR_COLUMNS],
+        )
+        show_plots(charts)
+    write_figures(charts, figures)
+    return DONE
+
+
+def discovery(
+    subject: Subject,
+    *,
+    limit: float,
+    ways: Sequence[str] | None,
+    batch: int,
+    root_cash: float,
+    figures: Path | None,
+    as_json: bool,
+) -> int:
+    chosen = chosen_of(Way, ways, "way")
+    graph = subject.graph()
+    most = max(round(limit * graph.pages), 1)
+
+    def covered(way: Way) -> Coverage:
+        seeds = range(subject.seed, subject.seed + (RANDOM_SEEDS if way is Way.RANDOM else 1))
+        found = [cover(graph, way, most=most, seed=seed, claimed=batch, root_cash=root_cash) for seed in seeds]
+        columns = zip(*(each.shares for each in found), strict=False)
+        return Coverage(way, tuple(sum(column) / len(column) for column in columns))
+
+    coverages = [covered(way) for way in chosen]
+    best = best_of_all(graph, most=most)
+    charts = lab_charts.of_discovery(subject.name, coverages)
+    if as_json:
+        print_json({"graph": about(subject, graph), "limit": most, "coverages": coverages, "best": best})
+    else:
+        show_graph(
+            subject,
+            graph,
+            ("Fetched", f"{most:,} pages, {batch} at a time"),
+            ("In the best pages of all", shown_share(best)),
+        )
+        columns = ("after a quarter", "after half", "at the limit")
+        show(
+            ["way", *columns],
+            [(c.way.value, *(shown_share(c.after(part)) for part in (0.25, 0.5, 1.0))) for c in coverages],
+            right=columns,
+        )
+        show_plots(charts)
+    write_figures(charts, figures)
+    return DONE
+
+
+def nutch(*, rounds: int, as_json: bool) -> int:
+    found, true = list(five_pages.rounds(rounds)), five_pages.truth()
+    if as_json:
+        print_json({"links": five_pages.LINKS, "injected": five_pages.INJECTED, "rounds": found, "truth": true})
+    else:
+        show_rounds(found, true)
+    return DONE

@@ -1,0 +1,108 @@
+"""How recrawl lab shows what it measured: tables, curves in plain characters, and figures."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from crawler.cli.lab_charts import Named
+from crawler.cli.lab_subject import Subject
+from crawler.cli.output import out, remark, say, show, show_facts
+from crawler.cli.values import shown_share
+from crawler.errors import CrawlerError
+from crawler.lab.charts import svg
+from crawler.lab.fixpoint import Errors
+from crawler.lab.graph import Graph
+from crawler.lab.nutch import INJECTED, LINKS, Round
+from crawler.lab.plots import DOTS, plot
+from crawler.lab.trials import Curve, Reaction
+
+PLOT_WIDTH = 72  # characters, where there is room
+COLOURS = ("blue", "red", "green", "magenta", "yellow", "cyan", "white", "bright_black")
+ERROR_COLUMNS = ("error, all", "error, top tenth", "Spearman")
+
+
+def shown_errors(errors: Errors) -> tuple[str, str, str]:
+    """For a row of ERROR_COLUMNS."""
+    return shown_share(errors.every), shown_share(errors.top), f"{errors.spearman:.4f}"
+
+
+def about(subject: Subject, graph: Graph) -> dict[str, object]:
+    """The graph, for --json."""
+    return {"name": subject.name, "pages": graph.pages, "links": graph.links, "seed": subject.seed}
+
+
+def show_graph(subject: Subject, graph: Graph, *more: tuple[str, str]) -> None:
+    """The graph, and what else the measurement depends on."""
+    show_facts([("Graph", f"{subject.name}: {graph.pages:,} pages, {graph.links:,} links"), *more])
+    say("")
+
+
+def show_curves(curves: Sequence[Curve]) -> None:
+    """Where each curve ends."""
+    columns = ("visits a page", "windows", *ERROR_COLUMNS)
+    ends = [(curve, curve.points[-1]) for curve in curves]
+    rows = [(curve.label, f"{end.visits:.0f}", f"{end.windows:.1f}", *shown_errors(end.errors)) for curve, end in ends]
+    show(["selection", *columns], rows, right=columns)
+
+
+def show_reaction(reacted: Reaction) -> None:
+    """How the error came back."""
+    back, first = reacted.windows_until_back, reacted.points[0]
+    at_once = f"error {shown_share(reacted.before.every)} before, {shown_share(first.errors.every)} at once"
+    facts = [
+        ("A tenth of the links replaced", at_once),
+        ("Left of that after one window", shown_share(reacted.left_after(1.0))),
+        ("Left after two", shown_share(reacted.left_after(2.0))),
+        ("As good as if nothing had been", f"after {back:.1f} windows" if back is not None else "not yet"),
+    ]
+    say("")
+    show_facts(facts)
+
+
+def show_plots(charts: Named) -> None:
+    """The curves in the terminal, in colours where it has them."""
+    width = max(min(out().width - 16, PLOT_WIDTH), 20)
+    for _, chart in charts:
+        say("")
+        for row in plot(chart, width=width):
+            line = Text(row)
+            for dot, colour in zip(DOTS, COLOURS, strict=True):
+                line.highlight_words([dot], colour)
+            out().print(line, soft_wrap=True)
+
+
+def write_figures(charts: Named, folder: Path | None) -> None:
+    """Write the charts as SVG. Raises CrawlerError where that cannot be."""
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, chart in charts:
+            (folder / f"{name}.svg").write_text(svg(chart), encoding="utf-8")
+    except OSError as error:
+        raise CrawlerError(f"the figures cannot be written: {error}") from error
+    remark(f"Wrote {', '.join(f'{name}.svg' for name, _ in charts)} to {folder}")
+
+
+def show_rounds(rounds: Sequence[Round], true: Mapping[str, float]) -> None:
+    """Nutch's scores, and below them what the same visits tell by OPIC."""
+    names = list(LINKS)
+    say("Links: " + "; ".join(f"{page} to {', '.join(links)}" for page, links in LINKS.items() if links))
+    say(f"{INJECTED} is injected. One page is read in each round; * marks those that were read.")
+    say("")
+    show(["round", "reads", *(f"{name}: Nutch" for name in names)], map(_scores, rounds), right=["round"])
+    say("")
+    truth = ("truth", "", *(f"{true[name]:.2f}" for name in names))
+    told = ["round", "reads", *(f"{name}: OPIC" for name in names)]
+    show(told, [*map(_importances, rounds), truth], right=["round"])
+
+
+def _scores(each: Round) -> tuple[str, ...]:
+    marked = {page: f"{score:,.4g}{'*' if page in each.read else ''}" for page, score in each.scores.items()}
+    return (str(each.number), each.reads, *(marked.get(page, "-") for page in LINKS))
+
+
+def _importances(each: Round) -> tuple[str, ...]:
+    told = {page: f"{importance:.2f}" for page, importance in each.importance.items()}
+    return (str(each.number), each.reads, *(told.get(page, "-") for page in LINKS))
