@@ -19,6 +19,7 @@ CORRIDOR = tuple(
         "crawl",
         "gate",
         "naming",
+        "plan",
         "reader",
         "readers",
         "registration",

@@ -38,6 +38,7 @@ def list_all(*, as_json: bool) -> int:
                         "wake_at": listed.wake_at,
                         "last_visit_at": listed.last_visit_at,
                         "holder": listed.holder,
+                        "importance": listed.importance,
                     }
                     for listed in found
                 ]
@@ -47,11 +48,12 @@ def list_all(*, as_json: bool) -> int:
         say("No domain is registered: recrawl domains add URL")
     else:
         show(
-            ["domain", "state", "new", "known", "gone", "last visit", "next"],
+            ["domain", "state", "importance", "new", "known", "gone", "last visit", "next"],
             [
                 (
                     listed.domain.authority,
                     _state(listed),
+                    f"{listed.importance:.2f}",
                     str(listed.new),
                     str(listed.known),
                     str(listed.gone),
@@ -60,7 +62,7 @@ def list_all(*, as_json: bool) -> int:
                 )
                 for listed in found
             ],
-            right=["new", "known", "gone"],
+            right=["importance", "new", "known", "gone"],
         )
     return DONE
 

@@ -65,6 +65,7 @@ class Listed:
     wake_at: datetime | None
     last_visit_at: datetime | None
     holder: str | None
+    importance: float  # beside other domains: by their links, as last planned, times its weight
 
 
 async def register(
@@ -134,11 +135,12 @@ async def every(db: Database) -> list[Listed]:
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(
             f"""
-            SELECT {COLUMNS}, s.wake_at, s.last_visit_at,
+            SELECT {COLUMNS}, s.wake_at, s.last_visit_at, coalesce(l.importance, d.weight) AS importance,
                    CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END AS holder,
                    coalesce(n.new, 0) AS new, coalesce(n.known, 0) AS known, coalesce(n.gone, 0) AS gone
               FROM domain d
               JOIN domain_state s ON s.domain_id = d.id
+              LEFT JOIN domain_plan l ON l.domain_id = d.id
               LEFT JOIN (SELECT domain_id, count(*) FILTER (WHERE state = 'new') AS new,
                                 count(*) FILTER (WHERE state = 'known') AS known,
                                 count(*) FILTER (WHERE state IN ('gone', 'moved')) AS gone
@@ -154,6 +156,7 @@ async def every(db: Database) -> list[Listed]:
                 wake_at=row["wake_at"],
                 last_visit_at=row["last_visit_at"],
                 holder=row["holder"],
+                importance=row["importance"],
             )
             for row in await cursor.fetchall()
         ]

@@ -25,6 +25,8 @@ STANDS = """
 MOVES = "SELECT key, moved_to FROM page WHERE domain_id = %s AND key = ANY(%s) AND moved_to IS NOT NULL"
 PURSES = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
+NETS = "SELECT key, net FROM cash WHERE domain_id = %s AND key = ANY(%s)"
+
 WRITE_DOMAIN = """
     UPDATE domain_state SET reserve = %(reserve)s, dormant = %(dormant)s, clock = %(clock)s,
            newcomers_cash = %(newcomers_cash)s, newcomers_clock = %(newcomers_clock)s,
@@ -130,6 +132,10 @@ class Books:
         key = visit.target.key
         stand = self.stands[key]
         before, stand.state = stand.state, visit.state
+        if visit.is_good:
+            self.moved_to.pop(key, None)
+        if visit.moved_to is not None:
+            self.moved_to[key] = visit.moved_to.key
         if before not in IN:
             if stand.state not in IN:
                 return
@@ -154,18 +160,25 @@ class Books:
 
     def pay(self, key: PageKey, coins: int) -> None:
         """Pay a page, or whom it moved to, or the reserve."""
+        paid = self.payee(key)
+        if paid is None:
+            self.economy.reserve += coins
+        else:
+            self.economy.pay(paid, coins)
+
+    def payee(self, key: PageKey) -> PageKey | None:
+        """The page itself or, where it moved on and on, the one at the end; None if that takes no part."""
         for _ in range(MOST_MOVES):
             stand = self.stands.get(key)
             if stand is None:
-                break
+                return None
             if stand.state in IN:
-                self.economy.pay(key, coins)
-                return
-            onward = self.moved_to.get(key)
+                return key
+            onward = self.moved_to.get(key) if stand.state is State.MOVED else None
             if onward is None:
-                break
+                return None
             key = onward
-        self.economy.reserve += coins
+        return None
 
     def _leave(self, key: PageKey, *, heir: PageKey | None) -> None:
         """A page that moved carries its cash and its history, both brought to the same clock; else its coins return."""
@@ -173,12 +186,12 @@ class Books:
         purse = economy.purses[key]
         coins = economy.leave(key)
         self.left.add(key)
-        if heir is None:
+        payee = self.payee(heir) if heir is not None else None
+        if payee is None:
             return
-        self.moved_to[key] = heir
         economy.reserve -= coins
-        self.pay(heir, coins)
-        inherits = economy.purses.get(heir)
+        economy.pay(payee, coins)
+        inherits = economy.purses.get(payee)
         if inherits is not None:
             now = economy.clock
             inherits.history = sum(
@@ -187,6 +200,11 @@ class Books:
                 if p is inherits or p.history > 0  # the debt of an endowment is not inherited: that sleeps again
             )
             inherits.clock = now
+
+    @property
+    def nearer(self) -> list[PageKey]:
+        """Pages known before, to which a link was found that is nearer to the root."""
+        return [key for key, stand in self.stands.items() if stand.is_nearer]
 
     def rank_of(self, key: PageKey, net: int) -> int:
         """A new page's place in the order of discovery. It comes from its net, which dividends leave as it is."""
@@ -223,7 +241,8 @@ async def load_books(connection: Connection, domain_id: int, visits: Sequence[Vi
         met.update(visit.gives or ())
     stands, moved_to = await _stands(connection, domain_id, met)
     books = Books(economy, wishes.ordering, wishes.external_links, stands=stands, moved_to=moved_to, tracked=tracked)
-    cursor = await connection.execute(PURSES, (domain_id, list(opened | heirs)), binary=True)
+    ends = {end for heir in heirs if (end := books.payee(heir)) is not None}  # who is heir where an heir moved on
+    cursor = await connection.execute(PURSES, (domain_id, list(opened | heirs | ends)), binary=True)
     for key, pool, net, history, then in await cursor.fetchall():
         economy.purses[PageKey(key)] = Purse(pool=Pool(pool), net=net, history=history, clock=then)
     return books
@@ -295,6 +314,9 @@ async def write_books(connection: Connection, domain_id: int, books: Books) -> N
     nets = {key: purse.net for key, purse in purses.items() if books.stands[key].state is State.NEW}
     if economy.deltas:
         nets |= await _pay(connection, domain_id, economy.deltas)
+    nearer = [key for key in books.nearer if books.stands[key].state is State.NEW and key not in nets]
+    if nearer:  # a link has brought them up, and no coin
+        nets |= await _nets(connection, domain_id, nearer)
     await _rank(connection, domain_id, books, nets)
 
 
@@ -303,6 +325,11 @@ async def _pay(connection: Connection, domain_id: int, deltas: Mapping[PageKey, 
     cursor = await connection.execute(
         PAY, {"domain_id": domain_id, "key": list(deltas), "coins": list(deltas.values())}, binary=True
     )
+    return {PageKey(key): net for key, net in await cursor.fetchall()}
+
+
+async def _nets(connection: Connection, domain_id: int, keys: Sequence[PageKey]) -> dict[PageKey, int]:
+    cursor = await connection.execute(NETS, (domain_id, list(keys)), binary=True)
     return {PageKey(key): net for key, net in await cursor.fetchall()}
 
 

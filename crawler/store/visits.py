@@ -287,11 +287,10 @@ async def _write_links(connection: Connection, domain_id: int, books: Books, vis
             },
             binary=True,
         )
-    nearer = {key: stand.depth for key, stand in books.stands.items() if stand.is_nearer}
+    nearer = books.nearer
     if nearer:
-        await connection.execute(
-            SHALLOWER, {"domain_id": domain_id, "key": list(nearer), "depth": list(nearer.values())}
-        )
+        depths = [books.stands[key].depth for key in nearer]
+        await connection.execute(SHALLOWER, {"domain_id": domain_id, "key": nearer, "depth": depths})
 
 
 async def _write_versions(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:

@@ -130,6 +130,13 @@ def test_a_recrawl_of_a_prefix_looks_beneath_it_only(stack: Stack, domain: Domai
     assert {entry.path.startswith(prefix) for entry in site.entries[before:]} == {True}
 
 
+def test_a_plan_shows_how_important_each_domain_is(stack: Stack, domain: Domain) -> None:
+    run = completed(stack, start_run(stack.api_url, "plan/plan"))
+
+    result = table(artifacts(stack, run["id"])["markdown"]["data"])
+    assert float(result[domain.authority]) > 0
+
+
 def test_the_crawl_is_scheduled_every_few_minutes(stack: Stack) -> None:
     def scheduled() -> list[datetime]:
         wanted = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}, "sort": "EXPECTED_START_TIME_ASC"}
