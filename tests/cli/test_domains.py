@@ -156,3 +156,38 @@ def test_a_list_and_a_domain_are_shown_to_people(recrawl: Recrawl, site: Site) -
     assert site.name in listed
     assert "can be crawled" in shown
     assert "allowed" in shown
+
+
+def test_what_is_important_in_a_domain_is_a_setting(recrawl: Recrawl) -> None:
+    recrawl("domains", "add", "site.test", "--offline")
+
+    recrawl("domains", "set", "site.test", "--order", "mixed", "--url-share", "0.4", "--favour", "/docs/")
+    recrawl("domains", "set", "site.test", "--discovery-weight", "2", "--external-links", "0.5")
+
+    shown = recrawl("domains", "show", "site.test").out
+    assert "mixed, 40% of importance by URL" in shown
+    assert "/docs/ (by 4)" in shown
+    assert "new pages 2, known pages 1" in shown
+    assert "count 0.5 each" in shown
+    recrawl("domains", "set", "site.test", "--unset", "order", "--unset", "favour", "--unset", "external-links")
+    settings = recrawl("domains", "show", "site.test", "--json").json["settings"]
+    assert (settings["order"], settings["favour"], settings["external_links"]) == ("opic", [], 0.0)
+    assert (settings["url_share"], settings["discovery"]) == (0.4, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "complaint"),
+    [
+        ("--order", "random", "'random' is none of opic, breadth, depth, mixed"),
+        ("--favour", "docs", "the pattern 'docs' must begin with '/', '*' or 're:'"),
+        ("--favour-by", "0", "'0' is not above 0"),
+        ("--url-share", "2", "less than or equal to 1"),
+    ],
+)
+def test_an_order_that_is_none_is_one_line(recrawl: Recrawl, option: str, value: str, complaint: str) -> None:
+    recrawl("domains", "add", "site.test", "--offline")
+
+    done = recrawl("domains", "set", "site.test", option, value)
+
+    assert done.code != 0
+    assert complaint in done.complaint

@@ -16,7 +16,7 @@ def test_opic_shows_where_each_selection_ends_and_its_curves(recrawl: Recrawl) -
     assert done.code == 0
     assert all(f"\n{name} " in done.out for name in ("greedy", "cycle", "random", "off-line"))
     assert "power-law: 300 pages" in done.out
-    assert "Left of that after one window" in done.out
+    assert "Left of the jump after one window" in done.out
     assert "● greedy   ○ cycle" in done.out
     assert "\x1b" not in done.out
 

@@ -230,3 +230,18 @@ def test_without_a_stack_its_status_is_a_problem(recrawl: Recrawl) -> None:
     assert done.code == 1
     assert done.json["running"] is False
     assert recrawl("down", "--json").json == {"stopped": False}
+
+
+def test_a_mixed_importance_is_shown_in_its_parts(recrawl: Recrawl, crawled: Site) -> None:
+    recrawl("domains", "set", crawled.url, "--order", "mixed", "--url-share", "0.25")
+
+    listed = recrawl("pages", crawled.url).out
+    every = recrawl("pages", crawled.url, "--json").json["pages"]
+    explained = recrawl("explain", f"{crawled.url}two").out
+
+    assert listed.split()[:4] == ["importance", "links", "by", "URL"]
+    pages = [page for page in every if page["importance"] is not None]
+    assert pages
+    assert all(p["importance"] == pytest.approx(0.75 * p["popularity"] + 0.25 * p["url_score"]) for p in pages)
+    assert "75% links (" in explained
+    assert "25% URL (" in explained
