@@ -1,0 +1,71 @@
+"""The axis of a chart: from a number to its place, and the numbers that are worth a mark."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MARKS = 6  # about so many on an axis
+STEPS = (1.0, 2.0, 5.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A scale from low to high, low < high; of a logarithmic one both are above 0."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def place(self, value: float) -> float:
+        """Where a value stands: 0 at low, 1 at high."""
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def marks(self) -> list[float]:
+        """Round numbers on the axis: by 1, 2 and 5, or where that would be many by whole decades."""
+        if not self.log:
+            step = _step(self.high - self.low)
+            return [round(self.low / step) * step + n * step for n in range(round((self.high - self.low) / step) + 1)]
+        decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        digits = (1.0,) if len(decades) > 4 else (1.0, 2.0, 5.0)
+        found = [digit * 10.0**decade for decade in decades for digit in digits]
+        return [mark for mark in found if self.low * 0.999 <= mark <= self.high * 1.001]
+
+
+def axis_over(values: Iterable[float], *, log: bool = False) -> Axis:
+    """The axis that holds all the values, from a round number to a round number; a linear one begins at 0 or below.
+
+    log: values that are not above 0 are left out of account.
+    """
+    known = [value for value in values if math.isfinite(value) and (value > 0 or not log)]
+    if not known:
+        return Axis(0.1 if log else 0.0, 1.0, log=log)
+    if log:
+        low, high = _round_down(min(known)), -_round_down(-max(known))
+        return Axis(low, high if high > low else low * 10, log=True)
+    low, high = min(0.0, *known), max(0.0, *known)
+    step = _step((high - low) or 1.0)
+    return Axis(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step or step)
+
+
+def shown(value: float) -> str:
+    """A mark's number, as short as it can be told."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"
+
+
+def _step(length: float) -> float:
+    """A round number that goes about MARKS times into the length."""
+    rough = length / MARKS
+    decade = 10.0 ** math.floor(math.log10(rough))
+    return next(step * decade for step in STEPS if step * decade >= rough * 0.999)
+
+
+def _round_down(value: float) -> float:
+    """The next number below of 1, 2 or 5 times a power of ten; of a negative value, the next away from 0."""
+    size = abs(value)
+    decade = 10.0 ** math.floor(math.log10(size))
+    steps = [step * decade for step in STEPS]
+    if value > 0:
+        return max(step for step in steps if step <= size * 1.001)
+    return -min(step for step in steps if step >= size * 0.999)
