@@ -72,7 +72,7 @@ def gap_worth(a: Numbers, b: Numbers, weight: Numbers, price: Numbers) -> Floats
     Newton on ln g over ln y, with the second derivative (Halley): 3 to 6 steps. y = sqrt(2 price/(a w b)) is a lower
     bound of the root, and ln g is concave in ln y, so it climbs.
     """
-    target = np.maximum(np.asarray(price / (weight * b), dtype=np.float64), NOT_ZERO)
+    target = np.clip(np.asarray(price / (weight * b), dtype=np.float64), NOT_ZERO, 1 / NOT_ZERO)
     log_target = np.log(target)
     never = target * np.maximum(a - 1.0, 0.0) >= 1.0
     log_y = 0.5 * np.log(2 * np.where(never, 0.5 / a, target) / a)
