@@ -148,7 +148,7 @@ def _scores(head: Head) -> Floats:
 
 
 def _floor(head: Head, below: Flags, *, left: int | None) -> Flags:
-    """Of the pages below their price those past their longest interval, the longest past first, as far as `left` goes."""
+    """Which pages below their price are past their longest interval: the longest past first, `left` of them."""
     past = head.unseen / head.most
     asking = np.flatnonzero(below & (past >= 1))
     floor = np.zeros_like(below)
