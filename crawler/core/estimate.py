@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from crawler.core.gamma import Floats
 
 Flags = NDArray[np.bool_]
-HALVINGS = 60
+HALVINGS = 45
+LEAST_CHANGES, MOST_CHANGES = 1e-30, 700.0  # in one gap, so that 1/(e^x - 1) stays a number
 NOT_ZERO = 1e-300  # the least divisor: of pages without a look nothing is known, and nothing over it is 0
 PSEUDO_LOOKS = 0.5  # Firth's correction comes to half a look without a change; see `rate`
 
@@ -41,8 +42,7 @@ def rate(gaps: Floats, found: Flags) -> Floats:
 
 def _excess(rates: Floats, gaps: Floats, changed: Flags, same_days: Floats) -> Floats:
     """The corrected score: above 0 where the rate is still too low."""
-    odds = np.exp(-rates[..., None] * gaps)
-    odds = odds / np.maximum(1 - odds, NOT_ZERO)  # 1/(e^(r t) - 1)
+    odds = 1 / np.expm1(np.clip(rates[..., None] * gaps, LEAST_CHANGES, MOST_CHANGES))
     information = gaps * gaps * odds
     mean_gap = (information * gaps).sum(axis=-1) / np.maximum(information.sum(axis=-1), NOT_ZERO)
     return np.asarray(np.where(changed, gaps * odds, 0.0).sum(axis=-1) - same_days - PSEUDO_LOOKS * mean_gap)

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from crawler.core.belief import DAY
 
-LEAD = 0.01  # of the open time that grants run ahead of it: a quarter of an hour of a whole day
+LEAD = timedelta(minutes=15)  # of open time that grants run ahead, so that the day's last can still be used in time
 LEAST_LEAD = 1.0  # requests: the day's first is granted when it begins
 
 Hours = Sequence[tuple[timedelta, timedelta]]  # since midnight UTC; from > until goes over midnight; none: all day
@@ -40,26 +40,25 @@ def grantable(ledger: Ledger, budget: int, *, now: datetime, hours: Hours = (), 
     day's; once so many are received, nothing is granted: what is under way may go over, one body to each parallel slot.
     """
     ledger = today(ledger, now=now)
-    part = open_part(now, hours)
-    if part is None or (most_bytes is not None and ledger.received_bytes >= most_bytes * _ahead(part)):
+    spans = _spans(hours)
+    gone = _gone(now, spans)
+    if gone is None:
         return 0
-    paced = math.floor(max(budget * _ahead(part), budget * part + LEAST_LEAD) + 1e-9)
+    length = sum((end - begin for begin, end in spans), timedelta(0))
+    ahead = min((gone + LEAD) / length, 1.0)
+    if most_bytes is not None and ledger.received_bytes >= most_bytes * ahead:
+        return 0
+    paced = math.floor(max(budget * ahead, budget * (gone / length) + LEAST_LEAD) + 1e-9)
     return max(min(paced, budget) - ledger.requests, 0)
 
 
-def _ahead(part: float) -> float:
-    return min(part + LEAD, 1.0)
-
-
-def open_part(now: datetime, hours: Hours = ()) -> float | None:
-    """Which part of the day's open time has gone by, 0 to 1; None outside of it."""
+def _gone(now: datetime, spans: list[tuple[timedelta, timedelta]]) -> timedelta | None:
+    """How much of the day's open time has gone by; None when it is not open."""
     at = now.astimezone(UTC)
     since = timedelta(hours=at.hour, minutes=at.minute, seconds=at.second, microseconds=at.microsecond)
-    spans = _spans(hours)
     if not any(begin <= since < end for begin, end in spans):
         return None
-    gone = sum((max(min(since, end) - begin, timedelta(0)) for begin, end in spans), timedelta(0))
-    return gone / sum((end - begin for begin, end in spans), timedelta(0))
+    return sum((max(min(since, end) - begin, timedelta(0)) for begin, end in spans), timedelta(0))
 
 
 def _spans(hours: Hours) -> list[tuple[timedelta, timedelta]]:
@@ -84,8 +83,8 @@ def debited(ledger: Ledger, requests: int, *, floor: int = 0) -> Ledger:
 def settled(ledger: Ledger, *, day: date, granted: int, made: int, received_bytes: int) -> Ledger:
     """The ledger after a record: of `granted` requests, debited on `day`, `made` were made.
 
-    More may be made than granted (redirect hops, retries): they are debited too, and later grants are fewer. What was
-    debited on a day that is over is not given back to the next.
+    A redirect hop or a retry needs a grant of its own before it is sent; one that had none is debited all the same, and
+    later grants are fewer. A grant ends with its day: nothing is given back to the next one, nor sent on its account.
     """
     if day != ledger.day:
         return ledger

@@ -51,7 +51,8 @@ def freshness_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
 
 
 def age_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
-    """The expected age of copies, in days, averaged over gaps of `gap` days: 0 while fresh, else since the change missed.
+    """The expected age of copies, in days, averaged over gaps of `gap` days: 0 while fresh, else since the first change
+    that they miss.
 
     gap/2 less the mean over the gap of the fresh days so far. By Gauss-Legendre on ln(1 + t/b), where the integrand is
     smooth and no case needs care.

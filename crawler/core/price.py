@@ -17,7 +17,9 @@ from crawler.core.gamma import Floats, Numbers
 LEAST_IMPORTANCE = 0.05  # a page worth nothing would never be looked at again, and could never prove otherwise
 MOST_IMPORTANCE = 1000.0  # and no single page may take its domain's whole budget
 SERIES_BELOW = 1e-3  # of (a + 1) y: there the closed form of the gain cancels, and three terms give ten digits
-ALMOST_NEVER = 1e12  # b is multiplied by this at most; longer gaps are "never"
+LOG_MOST = 27.6  # of ln y: a gap of 10^12 times b is "never"
+NEXT_TO_NOTHING = 1e-12
+MANY = 1000
 MOST_STEPS = 60
 LONGEST_STEP = 3.0  # of ln y
 EXACT = 1e-4  # a step this short leaves an error of about its cube
@@ -73,16 +75,23 @@ def gap_worth(a: Numbers, b: Numbers, weight: Numbers, price: Numbers) -> Floats
     bound of the root, and ln g is concave in ln y, so it climbs.
     """
     target = np.clip(np.asarray(price / (weight * b), dtype=np.float64), NOT_ZERO, 1 / NOT_ZERO)
-    log_target = np.log(target)
     never = target * np.maximum(a - 1.0, 0.0) >= 1.0
-    log_y = 0.5 * np.log(2 * np.where(never, 0.5 / a, target) / a)
-    log_most = np.log(ALMOST_NEVER)
+    reach = np.where(never, NEXT_TO_NOTHING / a, target)  # a root that is found at once, where there is none
+    log_y = _climbed(a + 0.0 * reach, 0.5 * np.log(2 * reach / a), np.log(reach))
+    return np.where(never | (log_y >= LOG_MOST), np.inf, b * np.exp(log_y))
+
+
+def _climbed(a: Floats, log_y: Floats, log_target: Floats) -> Floats:
     for _ in range(MOST_STEPS):
         before = log_y
-        log_y = np.minimum(before + np.where(never, 0.0, _step(a, before, log_target)), log_most)
-        if not np.any(np.abs(log_y - before) > EXACT):
+        log_y = np.minimum(before + _step(a, before, log_target), LOG_MOST)
+        far = np.abs(log_y - before) > EXACT
+        if not far.any():
             break
-    return np.where(never | (log_y >= log_most), np.inf, b * np.exp(log_y))
+        if far.size > MANY and far.sum() < far.size / 2:  # the last few need not keep all the others busy
+            log_y[far] = _climbed(a[far], log_y[far], log_target[far])
+            break
+    return log_y
 
 
 def _step(a: Numbers, log_y: Floats, log_target: Floats) -> Floats:
@@ -116,6 +125,14 @@ def interval(belief: Belief, *, importance: float, price: float, least: timedelt
     """
     days = gap_worth(belief.a, belief.b, weight_of(importance), price)
     return max(least, most if days * DAY.total_seconds() >= most.total_seconds() else timedelta(days=float(days)))
+
+
+def first_gap(gap: timedelta, *, key: bytes) -> timedelta:
+    """The first gap of one of many pages that came in together: evenly spread over [0, gap] by their keys (hashes).
+
+    All with the same gap would be due at once, and again after each gap for ever.
+    """
+    return gap * (int.from_bytes(key[:6], "big") / (1 << 48))
 
 
 def weight_of(importance: float) -> float:
