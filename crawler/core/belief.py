@@ -1,12 +1,23 @@
-"""What we believe about how often a page changes: a Gamma over its Poisson rate, learnt from yes-or-no looks."""
+"""What we believe about how often a page changes: a Gamma over its Poisson rate, learnt from yes-or-no looks.
 
-import math
+Each formula stands once, on float arrays (a, b, and times in days; any shapes that broadcast). The functions on a
+Belief and timedeltas call the same formulas with one page.
+"""
+
 from dataclasses import dataclass
 from datetime import timedelta
+
+import numpy as np
+
+from crawler.core.gamma import Floats, Numbers, quantile
 
 DAY = timedelta(days=1)
 SHORTEST_GAP_DAYS = 1e-6  # under a tenth of a second a gap teaches nothing, and divisions stay finite
 LARGEST_SHAPE = 1e6  # beyond it a belief is a point, and differences of moments drown in rounding
+FADING_DAYS = 365.0  # evidence of a year ago counts 1/e of today's
+MOST_FADED = (
+    1 / 15
+)  # but one look, however late, takes at most so much (in the exponent): pages seldom seen keep theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,41 +36,95 @@ class Belief:
 PRIOR = Belief(a=0.5, b=10.0)
 
 
+def learn_same(a: Numbers, b: Numbers, gap: Numbers) -> tuple[Floats, Floats]:
+    """(a, b) after looks that found no change since the last good look, `gap` days ago. Exact."""
+    return np.asarray(a, dtype=np.float64), np.asarray(b + np.maximum(gap, 0.0))
+
+
+def learn_changed(a: Numbers, b: Numbers, gap: Numbers) -> tuple[Floats, Floats]:
+    """(a, b) after looks that found at least one change within `gap` days.
+
+    The posterior is not a Gamma; the result has its exact mean and variance. After a very short gap it is (a + 1, b);
+    after a very long one (a, b) as it was, since "changed at last" teaches nothing.
+    Always: a <= a' <= a + 1 and b <= b', so that evidence only grows.
+    """
+    at_once = np.less_equal(gap, SHORTEST_GAP_DAYS)
+    log_r = -np.log1p(np.maximum(gap, SHORTEST_GAP_DAYS) / b)  # r = b / (b + t)
+    found = np.expm1(a * log_r)  # r^a - 1: less the chance of this very finding
+    first = np.expm1((a + 1) * log_r) / found  # by how much the mean grows,
+    second = np.expm1((a + 2) * log_r) / found  # and the mean square
+    spread = second + a * (second - first * first)  # b^2 / a times the variance
+    is_point = ~((spread > 0) & (a * first * first <= LARGEST_SHAPE * spread))
+    spread = np.where(is_point, 1.0, spread)
+    a_after = np.clip(np.where(is_point, a, a * first * first / spread), a, a + 1.0)
+    b_after = np.maximum(np.where(is_point, b, b * first / spread), b)
+    return np.where(at_once, a + 1.0, a_after), np.where(at_once, b, b_after)
+
+
+def learn_changed_at(a: Numbers, b: Numbers, age: Numbers) -> tuple[Floats, Floats]:
+    """(a, b) after changes whose instant an honest Last-Modified tells: `age` days before the look. Exact."""
+    return np.asarray(a + 1.0), np.asarray(b + np.maximum(age, 0.0))
+
+
+def faded(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers, gap: Numbers) -> tuple[Floats, Floats]:
+    """(a, b) with evidence aged by `gap` days: drawn toward the group's prior (a0, b0), never toward nothing.
+
+    To be applied before what a look found is learnt.
+    """
+    kept = np.exp(-np.minimum(np.maximum(gap, 0.0) / FADING_DAYS, MOST_FADED))
+    return np.asarray(a0 + (a - a0) * kept), np.asarray(b0 + (b - b0) * kept)
+
+
+def chance_fresh(a: Numbers, b: Numbers, unseen: Numbers) -> Floats:
+    """The chance that pages last seen `unseen` days ago have not changed since: E[exp(-rate t)] = (b / (b + t))^a."""
+    return np.asarray(np.exp(-a * np.log1p(np.maximum(unseen, 0.0) / b)))
+
+
+def chance_changed(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
+    """The chance that a look after `gap` days finds a change; compared with what looks find, this is calibration."""
+    return np.asarray(-np.expm1(-a * np.log1p(np.maximum(gap, 0.0) / b)))
+
+
+def credible_rates(a: Numbers, b: Numbers, *, mass: float = 0.9) -> tuple[Floats, Floats]:
+    """The rates per day between which the true one lies with chance `mass`, with equal chances below and above."""
+    return quantile(a, (1 - mass) / 2) / b, quantile(a, (1 + mass) / 2) / b
+
+
 def same(belief: Belief, *, gap: timedelta) -> Belief:
     """The belief after a look that found no change since the last good look, `gap` ago. Exact."""
-    return Belief(belief.a, belief.b + max(gap / DAY, 0.0))
+    return _belief(*learn_same(belief.a, belief.b, gap / DAY))
 
 
 def changed(belief: Belief, *, gap: timedelta) -> Belief:
-    """The belief after a look that found at least one change within `gap`.
-
-    The posterior is not a Gamma; the result has its exact mean and variance. After a very short gap it is (a + 1, b);
-    after a very long one the belief as it was, since "changed at last" teaches nothing.
-    """
-    days = gap / DAY
-    if days <= SHORTEST_GAP_DAYS:
-        return Belief(belief.a + 1, belief.b)
-    a, b = belief.a, belief.b
-    log_r = -math.log1p(days / b)  # r = b / (b + t)
-    none = -math.expm1(a * log_r)  # 1 - r^a: the chance of this very finding
-    mean = (a / b) * (-math.expm1((a + 1) * log_r) / none)
-    square = (a / b) * ((a + 1) / b) * (-math.expm1((a + 2) * log_r) / none)
-    variance = square - mean * mean
-    if not variance > 0 or mean * mean / variance > LARGEST_SHAPE:
-        return belief
-    return Belief(mean * mean / variance, mean / variance)
+    """The belief after a look that found at least one change within `gap`; see learn_changed."""
+    return _belief(*learn_changed(belief.a, belief.b, gap / DAY))
 
 
 def changed_at(belief: Belief, *, age: timedelta) -> Belief:
     """The belief after a change whose instant an honest Last-Modified tells: `age` before the look. Exact."""
-    return Belief(belief.a + 1, belief.b + max(age / DAY, 0.0))
+    return _belief(*learn_changed_at(belief.a, belief.b, age / DAY))
+
+
+def fade(belief: Belief, *, prior: Belief, gap: timedelta) -> Belief:
+    """The belief with its evidence aged by `gap`, toward the prior of the page's group."""
+    return _belief(*faded(belief.a, belief.b, prior.a, prior.b, gap / DAY))
 
 
 def fresh_now(belief: Belief, *, unseen: timedelta) -> float:
-    """The chance that a page last seen `unseen` ago has not changed since: E[exp(-rate t)]."""
-    return math.exp(-belief.a * math.log1p(max(unseen / DAY, 0.0) / belief.b))
+    """The chance that a page last seen `unseen` ago has not changed since."""
+    return float(chance_fresh(belief.a, belief.b, unseen / DAY))
 
 
 def change_expected(belief: Belief, *, gap: timedelta) -> float:
-    """The chance that a look after `gap` finds a change; compared with what looks find, this is calibration."""
-    return -math.expm1(-belief.a * math.log1p(max(gap / DAY, 0.0) / belief.b))
+    """The chance that a look after `gap` finds a change."""
+    return float(chance_changed(belief.a, belief.b, gap / DAY))
+
+
+def credible_interval(belief: Belief, *, mass: float = 0.9) -> tuple[float, float]:
+    """The rates per day between which the page's true one lies with chance `mass`."""
+    low, high = credible_rates(belief.a, belief.b, mass=mass)
+    return float(low), float(high)
+
+
+def _belief(a: Floats, b: Floats) -> Belief:
+    return Belief(float(a), float(b))

@@ -2,25 +2,120 @@
 
 Source: the marginal gain in importance-weighted freshness, from Cho and Garcia-Molina, "Effective page refresh policies
 for Web crawlers", TODS 2003, with the threshold form of Azar et al., PNAS 2018; averaged over a Gamma belief.
+
+Each formula stands once, on float arrays: a, b of the belief, weight w, and times in days. The functions on a Belief
+call the same formulas with one page. A site that is more active than usual by a factor m has beliefs (a, b / m).
 """
 
-import math
 from datetime import timedelta
 
+import numpy as np
+
 from crawler.core.belief import DAY, Belief
+from crawler.core.gamma import Floats, Numbers
 
 LEAST_IMPORTANCE = 0.05  # a page worth nothing would never be looked at again, and could never prove otherwise
 MOST_IMPORTANCE = 1000.0  # and no single page may take its domain's whole budget
-NEWTON_STEPS = 30
+SERIES_BELOW = 1e-3  # of (a + 1) y: there the closed form of the gain cancels, and three terms give ten digits
+LOG_MOST = 27.6  # of ln y: a gap of 10^12 times b is "never"
+NEXT_TO_NOTHING = 1e-12
+MANY = 1000
+MOST_STEPS = 60
+LONGEST_STEP = 3.0  # of ln y
+EXACT = 1e-4  # a step this short leaves an error of about its cube
+ROUNDING = 1e-13  # of ln g: where the gain is almost flat, more cannot be asked
+NOT_ZERO = 1e-300  # added where 0/0 has a limit: expm1(x)/x is 1 there
+
+
+def weights_of(importance: Numbers) -> Floats:
+    """Importances (the domain's mean is 1) as weights, within bounds that no estimate may leave."""
+    return np.asarray(np.clip(importance, LEAST_IMPORTANCE, MOST_IMPORTANCE))
+
+
+def gain(a: Numbers, y: Numbers) -> Floats:
+    """g_a(y) = [1 - (1 + y)^(1 - a)]/(a - 1) - y (1 + y)^(-a), for a > 0 and y >= 0.
+
+    The mean over a Gamma(a, 1) rate l of (1 - (1 + l y) exp(-l y))/l. Grows with y: to 1/(a - 1), or without end if
+    a <= 1.
+    """
+    log_y = np.log1p(y)
+    x = (1 - a) * log_y + NOT_ZERO
+    closed = log_y * (np.expm1(x) / x) - y * np.exp(-a * log_y)
+    series = a * y * y * (0.5 - (a + 1) * y / 3 + (a + 1) * (a + 2) * y * y / 8)
+    return np.where((a + 1) * y < SERIES_BELOW, series, closed)
+
+
+def values(a: Numbers, b: Numbers, weight: Numbers, unseen: Numbers) -> Floats:
+    """What looking now is worth, in importance x days of freshness gained over looking later: w b g_a(t/b)."""
+    return np.asarray(weight * b * gain(a, np.maximum(unseen, 0.0) / b))
+
+
+def first_values(a: Numbers, b: Numbers, weight: Numbers, longest: Numbers) -> Floats:
+    """What the first fetch of a page that nobody has is worth: the fresh time that it buys within `longest` days.
+
+    w times the integral of (b/(b + t))^a from 0 to `longest`; compared with the same price as a look at a known page,
+    so that a flood of unimportant URLs cannot starve refresh.
+    """
+    return np.asarray(weight * fresh_days(a, b, longest))
+
+
+def fresh_days(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
+    """How many of the `gap` days after a fetch its copy is expected to be fresh: b [(1 + y)^(1 - a) - 1]/(1 - a)."""
+    log_y = np.log1p(np.maximum(gap, 0.0) / b)
+    x = (1 - a) * log_y + NOT_ZERO
+    return np.asarray(b * log_y * (np.expm1(x) / x))
+
+
+def gap_worth(a: Numbers, b: Numbers, weight: Numbers, price: Numbers) -> Floats:
+    """How many days after a good look the next one is worth `price`: the root of w b g_a(t/b) = price.
+
+    price: importance x days that this look must be worth, above 0.  inf: never worth it, which takes a > 1, that is,
+    evidence that the page changes faster than it can be followed.
+    Newton on ln g over ln y, with the second derivative (Halley): 3 to 6 steps. y = sqrt(2 price/(a w b)) is a lower
+    bound of the root, and ln g is concave in ln y, so it climbs.
+    """
+    target = np.clip(np.asarray(price / (weight * b), dtype=np.float64), NOT_ZERO, 1 / NOT_ZERO)
+    never = target * np.maximum(a - 1.0, 0.0) >= 1.0
+    reach = np.where(never, NEXT_TO_NOTHING / a, target)  # a root that is found at once, where there is none
+    log_y = _climbed(a + 0.0 * reach, 0.5 * np.log(2 * reach / a), np.log(reach))
+    return np.where(never | (log_y >= LOG_MOST), np.inf, b * np.exp(log_y))
+
+
+def _climbed(a: Floats, log_y: Floats, log_target: Floats) -> Floats:
+    for _ in range(MOST_STEPS):
+        before = log_y
+        log_y = np.minimum(before + _step(a, before, log_target), LOG_MOST)
+        far = np.abs(log_y - before) > EXACT
+        if not far.any():
+            break
+        if far.size > MANY and far.sum() < far.size / 2:  # the last few need not keep all the others busy
+            log_y[far] = _climbed(a[far], log_y[far], log_target[far])
+            break
+    return log_y
+
+
+def _step(a: Numbers, log_y: Floats, log_target: Floats) -> Floats:
+    """Halley's step toward ln g_a(y) = log_target; a plain Newton step where the curve is too flat to be trusted."""
+    y = np.exp(log_y)
+    reached = gain(a, y)
+    slope = a * y * y * np.exp(-(a + 1) * np.log1p(y)) / reached  # d ln g / d ln y
+    bend = 2 - (a + 1) * y / (1 + y) - slope  # its own, relative slope
+    missing = log_target - np.log(reached)
+    newton = np.clip(missing / np.maximum(slope, NOT_ZERO), -LONGEST_STEP, LONGEST_STEP)
+    return np.where(np.abs(missing) < ROUNDING, 0.0, newton / np.maximum(1 + 0.5 * newton * bend, 0.5))
+
+
+def due_gap(a: Numbers, b: Numbers, weight: Numbers, price: Numbers, *, least: Numbers, most: Numbers) -> Floats:
+    """How many days after a good look the next one is due: when it is worth `price`, within [least, most]."""
+    return np.asarray(np.maximum(least, np.minimum(gap_worth(a, b, weight, price), most)))
 
 
 def value(belief: Belief, *, importance: float, unseen: timedelta) -> float:
     """What looking now is worth, in importance x days of freshness gained over looking later.
 
-    w b g(t/b), the mean over the belief of w (1 - (1 + l t) exp(-l t)) / l.  importance: 1 is the domain's mean page.
+    The mean over the belief of w (1 - (1 + l t) exp(-l t)) / l.  importance: 1 is the domain's mean page.
     """
-    days = max(unseen / DAY, 0.0)
-    return weight_of(importance) * belief.b * _gain(belief.a, days / belief.b)
+    return float(values(belief.a, belief.b, weight_of(importance), unseen / DAY))
 
 
 def interval(belief: Belief, *, importance: float, price: float, least: timedelta, most: timedelta) -> timedelta:
@@ -28,34 +123,18 @@ def interval(belief: Belief, *, importance: float, price: float, least: timedelt
 
     Never worth it (a page that surely changes faster than it can be followed) gives `most`: nothing is abandoned.
     """
-    target = price / (weight_of(importance) * belief.b)
-    a = belief.a
-    if _gain(a, most / DAY / belief.b) <= target:
-        return most
-    log_y = 0.5 * math.log(2 * target / a)  # a lower bound of the root; log g is concave in log y, so Newton climbs
-    log_target = math.log(target)
-    for _ in range(NEWTON_STEPS):
-        y = math.exp(log_y)
-        gain = _gain(a, y)
-        slope = a * y * y * math.exp(-(a + 1) * math.log1p(y)) / gain  # d log g / d log y
-        step = (log_target - math.log(gain)) / slope
-        log_y += step
-        if abs(step) < 1e-9:
-            break
-    days = min(math.exp(log_y) * belief.b, most / DAY)
-    return max(least, timedelta(days=days))
+    days = gap_worth(belief.a, belief.b, weight_of(importance), price)
+    return max(least, most if days * DAY.total_seconds() >= most.total_seconds() else timedelta(days=float(days)))
+
+
+def first_gap(gap: timedelta, *, key: bytes) -> timedelta:
+    """The first gap of one of many pages that came in together: evenly spread over [0, gap] by their keys (hashes).
+
+    All with the same gap would be due at once, and again after each gap for ever.
+    """
+    return gap * (int.from_bytes(key[:6], "big") / (1 << 48))
 
 
 def weight_of(importance: float) -> float:
     """An importance as a weight, within bounds that no estimate may leave."""
-    return min(max(importance, LEAST_IMPORTANCE), MOST_IMPORTANCE)
-
-
-def _gain(a: float, y: float) -> float:
-    """g_a(y) = [1 - (1 + y)^(1 - a)]/(a - 1) - y (1 + y)^(-a), without loss of digits for small y or a near 1."""
-    if (a + 1) * y < 1e-3:
-        # The integral of a s (1 + s)^(-a - 1) from 0 to y, by its series; the closed form would cancel.
-        return a * y * y * (0.5 - (a + 1) * y / 3 + (a + 1) * (a + 2) * y * y / 8)
-    log_y = math.log1p(y)
-    first = log_y if abs(a - 1) < 1e-7 else -math.expm1((1 - a) * log_y) / (a - 1)
-    return first - y * math.exp(-a * log_y)
+    return float(weights_of(importance))

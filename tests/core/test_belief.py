@@ -3,10 +3,28 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from crawler.core.belief import PRIOR, Belief, change_expected, changed, changed_at, fresh_now, same
+from crawler.core.belief import (
+    PRIOR,
+    Belief,
+    change_expected,
+    changed,
+    changed_at,
+    credible_interval,
+    credible_rates,
+    fade,
+    faded,
+    fresh_now,
+    learn_changed,
+    learn_same,
+    same,
+)
+from crawler.core.gamma import Floats, Numbers
+
+pytestmark = pytest.mark.filterwarnings("error")
 
 beliefs = st.builds(Belief, a=st.floats(1e-2, 1e3), b=st.floats(1e-3, 1e4))
 gaps = st.floats(1e-6, 1e5).map(lambda days: timedelta(days=days))
@@ -65,3 +83,91 @@ def test_freshness_and_expected_change_are_two_sides_of_one_chance(belief: Belie
 
     assert 0 <= fresh <= 1
     assert fresh + change_expected(belief, gap=gap) == pytest.approx(1)
+
+
+@given(a=st.floats(1e-2, 1e5), b=st.floats(1e-3, 1e4), gap=st.floats(0, 1e6))
+@example(a=1.0, b=1e4, gap=2e-6)
+@example(a=1e-2, b=1e-3, gap=1e6)
+def test_evidence_only_grows(a: float, b: float, gap: float) -> None:
+    a_after, b_after = learn_changed(a, b, gap)
+
+    assert a <= a_after <= a + 1
+    assert b <= b_after <= b + gap + 1e-9
+
+
+def test_whole_arrays_learn_what_single_pages_learn() -> None:
+    a, b, days = np.array([0.5, 1.0, 40.0]), np.array([10.0, 3.0, 0.5]), np.array([0.0, 1.0, 1e5])
+
+    a_after, b_after = learn_changed(a, b, days)
+
+    each = [changed(Belief(*pair), gap=timedelta(days=t)) for *pair, t in zip(a, b, days, strict=True)]
+    assert list(zip(a_after, b_after, strict=True)) == [(belief.a, belief.b) for belief in each]
+
+
+def test_many_looks_come_to_the_exact_posterior_mean() -> None:
+    rng = np.random.default_rng(5)
+    rate = rng.gamma(0.8, 1 / 20, 2000)
+    days = rng.exponential(15, (12, 2000))
+    found = rng.random(days.shape) < -np.expm1(-rate * days)
+
+    a, b = np.full(2000, 0.8), np.full(2000, 20.0)
+    for gap, seen in zip(days, found, strict=True):
+        up, down = learn_changed(a, b, gap), learn_same(a, b, gap)
+        a, b = np.where(seen, up[0], down[0]), np.where(seen, up[1], down[1])
+
+    exact = exact_means(0.8, 20.0, days[:, :50], found[:, :50])
+    assert np.median(np.abs((a / b)[:50] / exact - 1)) < 0.01
+    assert (a / b).mean() == pytest.approx(rate.mean(), rel=0.05)  # unbiased over the prior
+    low, high = credible_rates(a, b)
+    assert 0.85 <= ((low < rate) & (rate < high)).mean() <= 0.95
+
+
+def exact_means(a: float, b: float, days: Numbers, found: NDArray[np.bool_]) -> Floats:
+    """Posterior means by adding up a fine grid, without any projection on a Gamma."""
+    log_rate = np.linspace(-30, 5, 20_001)
+    rate = np.exp(log_rate)
+    means = []
+    for gaps_of_page, seen in zip(np.asarray(days).T, found.T, strict=True):
+        log_density = a * log_rate - b * rate
+        for gap, is_changed in zip(gaps_of_page, seen, strict=True):
+            log_density = log_density + (np.log(-np.expm1(-rate * gap)) if is_changed else -rate * gap)
+        weight = np.exp(log_density - log_density.max())
+        means.append((rate * weight).sum() / weight.sum())
+    return np.array(means)
+
+
+@given(belief=beliefs, prior=beliefs, gap=gaps)
+def test_fading_goes_toward_the_prior_and_never_past_a_fifteenth_at_once(
+    belief: Belief, prior: Belief, gap: timedelta
+) -> None:
+    after = fade(belief, prior=prior, gap=gap)
+
+    for now, then, at in ((after.a, belief.a, prior.a), (after.b, belief.b, prior.b)):
+        assert min(then, at) * (1 - 1e-9) <= now <= max(then, at) * (1 + 1e-9)
+        assert abs(now - at) >= abs(then - at) * math.exp(-1 / 15) * (1 - 1e-9) - 1e-9 * max(then, at)
+
+
+def test_a_year_of_weekly_looks_leaves_a_third_of_old_evidence() -> None:
+    a, b = np.asarray(10.5), np.asarray(1010.0)
+    for _ in range(52):
+        a, b = faded(a, b, PRIOR.a, PRIOR.b, 7.0)
+
+    assert float(a - PRIOR.a) == pytest.approx(10 * math.exp(-52 * 7 / 365))
+    assert float(b - PRIOR.b) == pytest.approx(1000 * math.exp(-52 * 7 / 365))
+
+
+def test_the_credible_interval_holds_its_mass() -> None:
+    belief = Belief(3.0, 20.0)
+    drawn = np.random.default_rng(1).gamma(belief.a, 1 / belief.b, 100_000)
+
+    low, high = credible_interval(belief)
+
+    assert (drawn < low).mean() == pytest.approx(0.05, abs=0.003)
+    assert (drawn > high).mean() == pytest.approx(0.05, abs=0.003)
+
+
+@given(belief=beliefs, mass=st.floats(0.01, 0.99))
+def test_the_credible_interval_is_an_interval(belief: Belief, mass: float) -> None:
+    low, high = credible_interval(belief, mass=mass)
+
+    assert 0 <= low <= high < math.inf

@@ -1,0 +1,187 @@
+"""Which price spends a budget: the number that plan computes, and that every look is compared with.
+
+Source: the Lagrange multiplier of Cho and Garcia-Molina, TODS 2003; with politeness caps that of Kolobov, Peres,
+Lubetzky, Horvitz, "Optimal freshness crawl under politeness constraints", SIGIR 2019: a domain whose cap binds has its
+own price mu_h = max(mu, price at which it alone uses C_h), and sum_h min(C_h, demand_h(mu)) = R.
+Demand is that of pages looked at again whenever today's belief says that it is worth the price.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from crawler.core.balance import CLOSE, TINY, balance
+from crawler.core.cost import Price
+from crawler.core.gamma import Floats
+from crawler.core.population import NOBODY, Pages, first_looks, looks_per_day
+
+DISCOVERY_DAYS = 1.0  # a backlog of new pages asks to be fetched within a day
+MOST_RATE = 1e15  # "no limit" as a number, so that a share of it is one
+BLEND_STEPS = 12
+FLOOR_SHARE = 0.05  # of the budget that the longest interval may come to ask for
+MOST_FLOOR_SHARE = 0.2  # of one day's budget that visits below the price may take
+TRIM_STEP = 1.02
+MOST_TRIM = 4.0
+
+Measure = Callable[[Pages], Floats]  # of one look at each page: its requests, its bytes, or a blend of both
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What may be spent on one day."""
+
+    requests: float
+    received_bytes: float = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What discovery and refresh are each guaranteed of a budget while they have work. Together at most 1."""
+
+    discovery: float = 0.3
+    refresh: float = 0.3
+
+
+EVEN = Shares()
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What could be fetched. known: pages to look at again.  new: pages never asked for.  domains: of both."""
+
+    known: Pages
+    new: Pages = NOBODY
+    domains: int = 1
+
+
+def price_of(work: Work, budget: Budget, *, shares: Shares = EVEN, overhead: float = 0.0, near: float = 0.25) -> Price:
+    """The price in one domain: at it a day's expected requests and bytes are the budget's, or one of them is less.
+
+    overhead: requests a day that are no looks (robots.txt, sitemaps, audits, probes).  near: a guess, the last price.
+    Usually one of the two is scarce, and the other costs nothing. Where both are, both have a price.
+    """
+    limits = np.array([max(budget.requests - overhead, 0.0), min(budget.received_bytes, MOST_RATE)])
+    price, used = _blended(work, limits, shares, part=0.0, near=near)
+    if used[1] <= 1 + CLOSE:
+        return price
+    price, used = _blended(work, limits, shares, part=1.0, near=near)
+    if used[0] <= 1 + CLOSE:
+        return price
+    low, high = 0.0, 1.0
+    for _ in range(BLEND_STEPS):
+        middle = 0.5 * (low + high)
+        price, used = _blended(work, limits, shares, part=middle, near=near)
+        low, high = (middle, high) if used[1] > used[0] else (low, middle)
+    return price
+
+
+def prices_of(
+    work: Work, limits: Floats, budget: float, *, shares: Shares = EVEN, near: Floats | float = 0.25
+) -> Floats:
+    """The price of a request in each domain, where all share a budget.
+
+    limits: requests a day of each domain: its own budget or what politeness allows, the smaller; inf: no limit.
+    budget: requests a day of all together; inf: no limit.
+    """
+    limits, budget = np.minimum(limits, MOST_RATE), min(budget, MOST_RATE)
+    near = np.broadcast_to(np.asarray(near, dtype=np.float64), (work.domains,))
+    own = balance(lambda price: spent(work, price, limits, shares=shares), limits, near=near)
+    if float(spent(work, own, limits, shares=shares).sum()) <= budget * (1 + CLOSE):
+        return own
+
+    def together(price: Floats) -> Floats:
+        looks = _asked(work, np.maximum(price, own), _requests)
+        refresh, discovery, backlog = _costing(work, *looks, _requests)
+        first = np.minimum(discovery, (1 - shares.refresh) * limits).sum()
+        return np.atleast_1d(refresh.sum() + _held(first, backlog.sum(), np.asarray(budget), shares))
+
+    overall = balance(together, np.array([budget]), near=np.array([float(np.median(near))]))
+    return np.maximum(own, overall)
+
+
+def spent(work: Work, price: Floats, limits: Floats, *, shares: Shares = EVEN) -> Floats:
+    """Requests that each domain is expected to make on one day at its price of a request."""
+    refresh, discovery, backlog = _costing(work, *_asked(work, price, _requests), _requests)
+    return refresh + _held(discovery, backlog, limits, shares)
+
+
+def longest_gap(pages: float, requests_per_day: float, *, most: float = 180.0) -> float:
+    """The longest interval, in days, that a budget can promise to `pages` pages: the floor under every page.
+
+    At most FLOOR_SHARE of the budget goes into it when no page is worth its price. Longer than `most` means that the
+    wish for `most` cannot be met, which plan reports; inf without a budget.
+    """
+    return max(most, pages / max(FLOOR_SHARE * requests_per_day, TINY))
+
+
+def trim_after(trim: float, *, used: float, allowed: float, waiting: float) -> float:
+    """The factor on the solved price after another hour: what looks really cost, against what was expected.
+
+    used, allowed: requests since the last plan.  waiting: looks that are worth the price and could not be granted.
+    """
+    if waiting > 0 and used >= 0.98 * allowed:
+        return min(trim * TRIM_STEP, MOST_TRIM)
+    if waiting <= 0 and used < 0.98 * allowed:
+        return max(trim / TRIM_STEP, 1 / MOST_TRIM)
+    return trim
+
+
+def _requests(pages: Pages) -> Floats:
+    return pages.requests
+
+
+def _bytes(pages: Pages) -> Floats:
+    return pages.received_bytes
+
+
+def _asked(work: Work, price: Floats, unit: Measure) -> tuple[Floats, Floats]:
+    """Looks a day that are worth a price of one unit: again at each known page, and first at each new one."""
+    known, new = work.known, work.new
+    return (
+        looks_per_day(known, price[known.domain] * unit(known)),
+        first_looks(new, price[new.domain] * unit(new)) / DISCOVERY_DAYS,
+    )
+
+
+def _costing(work: Work, looks: Floats, first: Floats, amount: Measure) -> tuple[Floats, Floats, Floats]:
+    """What refresh, discovery, and the whole backlog of new pages cost a day; by domain."""
+    known, new = work.known, work.new
+    return (
+        _by_domain(work, known, looks * amount(known)),
+        _by_domain(work, new, first * amount(new)),
+        _by_domain(work, new, new.stands_for * amount(new) / DISCOVERY_DAYS),
+    )
+
+
+def _by_domain(work: Work, pages: Pages, numbers: Floats) -> Floats:
+    return np.bincount(pages.domain, weights=numbers, minlength=work.domains).astype(np.float64)
+
+
+def _held(discovery: Floats, backlog: Floats, limits: Floats, shares: Shares) -> Floats:
+    """Discovery, held within what is guaranteed to it and to refresh."""
+    least = np.minimum(backlog, shares.discovery * limits)
+    return np.clip(discovery, least, np.maximum((1 - shares.refresh) * limits, least))
+
+
+def _blended(work: Work, limits: Floats, shares: Shares, *, part: float, near: float) -> tuple[Price, Floats]:
+    """The price of one domain where only requests (part 0), only bytes (1) or both in that part are scarce.
+
+    limits: requests and bytes. Gives with it how much of each limit is used.
+    """
+    known = work.known
+    mean_bytes = float((known.received_bytes * known.stands_for).sum()) / max(known.count, 1.0)
+    per_byte = part / max(mean_bytes, 1.0)
+
+    def unit(pages: Pages) -> Floats:
+        return np.asarray((1 - part) * pages.requests + per_byte * pages.received_bytes)
+
+    def used(price: Floats) -> Floats:
+        looks = _asked(work, price, unit)
+        costs = [_costing(work, *looks, amount) for amount in (_requests, _bytes)]
+        refresh, discovery, backlog = (np.concatenate(parts) for parts in zip(*costs, strict=True))
+        return np.asarray((refresh + _held(discovery, backlog, limits, shares)) / np.maximum(limits, TINY))
+
+    scarce = slice(0, 1) if part == 0 else slice(1, 2) if part == 1 else slice(0, 2)
+    mu = balance(lambda price: used(price)[scarce].max(keepdims=True), np.ones(1), near=np.array([near]))
+    return Price(float(mu[0]) * (1 - part), float(mu[0]) * per_byte), used(mu)

@@ -1,0 +1,76 @@
+"""What a look costs, learnt per domain: requests and bytes of each kind of look."""
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import assert_never
+
+MEMORY_LOOKS = 200  # the mean reaches back over about so many looks, so that a redesign is learnt
+
+
+class Kind(StrEnum):
+    """How a page is asked for."""
+
+    CONDITIONAL = "conditional"  # with validators, whatever came of it
+    FULL = "full"
+    RENDER = "render"  # in a browser, with all that the page loads
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The mean cost of one look. requests: with redirect hops and retries.  looks: how many the mean has seen."""
+
+    requests: float
+    received_bytes: float
+    looks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a request and a byte must be worth, in importance x days. One that is not scarce costs nothing."""
+
+    per_request: float
+    per_byte: float = 0.0
+
+    def of(self, cost: Cost) -> float:
+        """What a look of this cost must be worth."""
+        return self.per_request * cost.requests + self.per_byte * cost.received_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """A domain's costs. Until they are learnt: a 304 is some headers, a page some kilobytes, a render many files."""
+
+    conditional: Cost = field(default=Cost(requests=1.0, received_bytes=500.0))
+    full: Cost = field(default=Cost(requests=1.0, received_bytes=30_000.0))
+    render: Cost = field(default=Cost(requests=20.0, received_bytes=1_000_000.0))
+
+    def of(self, kind: Kind) -> Cost:
+        match kind:
+            case Kind.CONDITIONAL:
+                return self.conditional
+            case Kind.FULL:
+                return self.full
+            case Kind.RENDER:
+                return self.render
+            case _:
+                assert_never(kind)
+
+
+def learnt(costs: Costs, kind: Kind, *, requests: int, received_bytes: int) -> Costs:
+    """The costs after one more look: a running mean, and later a fading one. The first look replaces the guess."""
+    before = costs.of(kind)
+    part = 1 / min(before.looks + 1, MEMORY_LOOKS)
+    after = Cost(
+        requests=before.requests + part * (requests - before.requests),
+        received_bytes=before.received_bytes + part * (received_bytes - before.received_bytes),
+        looks=before.looks + 1,
+    )
+    match kind:
+        case Kind.CONDITIONAL:
+            return replace(costs, conditional=after)
+        case Kind.FULL:
+            return replace(costs, full=after)
+        case Kind.RENDER:
+            return replace(costs, render=after)
+        case _:
+            assert_never(kind)

@@ -1,0 +1,58 @@
+"""Point rates without a prior: what the looks alone say of a page's change rate, for reports and comparison.
+
+The scheduler never uses these: it decides by the belief. All functions take gaps (days between looks) and whether each
+look found a change, of shape (pages, looks) or (looks,), and give rates per day of shape (pages,) or (). A gap of 0 is
+no look, so that pages with fewer looks can be filled up.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawler.core.gamma import Floats
+
+Flags = NDArray[np.bool_]
+HALVINGS = 45
+LEAST_CHANGES, MOST_CHANGES = 1e-30, 700.0  # in one gap, so that 1/(e^x - 1) stays a number
+NOT_ZERO = 1e-300  # the least divisor: of pages without a look nothing is known, and nothing over it is 0
+PSEUDO_LOOKS = 0.5  # Firth's correction comes to half a look without a change; see `rate`
+
+
+def rate(gaps: Floats, found: Flags) -> Floats:
+    """The maximum-likelihood rate, with its bias of order 1/looks taken out; 0 if nothing was found, never infinite.
+
+    The root of  sum_found t/(e^(r t) - 1) = sum_same t + t*/2, where t* is the mean gap weighted by the information of
+    each look, t^2/(e^(r t) - 1). Without t*/2 it is Cho and Garcia-Molina's likelihood for irregular looks; t*/2 is
+    exactly what Firth, "Bias reduction of maximum likelihood estimates", Biometrika 1993, prescribes for it, and for
+    equal gaps it is the half of a look in Cho and Garcia-Molina's -ln((n - x + 0.5)/(n + 0.5)) per gap.
+    """
+    counted, changed = gaps > 0, found & (gaps > 0)
+    same_days = np.where(changed, 0.0, gaps).sum(axis=-1)
+    changes = changed.sum(axis=-1)
+    shortest = np.where(counted, gaps, np.inf).min(axis=-1)
+    # 1/r - t/2 <= t/(e^(r t) - 1) <= 1/r bounds the root on both sides.
+    high = changes / (same_days + PSEUDO_LOOKS * shortest)
+    most_days = same_days + PSEUDO_LOOKS * (np.where(changed, gaps, 0.0).sum(axis=-1) + gaps.max(axis=-1))
+    low = changes / np.maximum(most_days, NOT_ZERO)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        is_below = _excess(middle, gaps, changed, same_days) > 0
+        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    return np.asarray(0.5 * (low + high))
+
+
+def _excess(rates: Floats, gaps: Floats, changed: Flags, same_days: Floats) -> Floats:
+    """The corrected score: above 0 where the rate is still too low."""
+    odds = 1 / np.expm1(np.clip(rates[..., None] * gaps, LEAST_CHANGES, MOST_CHANGES))
+    information = gaps * gaps * odds
+    mean_gap = (information * gaps).sum(axis=-1) / np.maximum(information.sum(axis=-1), NOT_ZERO)
+    return np.asarray(np.where(changed, gaps * odds, 0.0).sum(axis=-1) - same_days - PSEUDO_LOOKS * mean_gap)
+
+
+def naive_rate(gaps: Floats, found: Flags) -> Floats:
+    """Changes found per day: too low for a page that changes about as often as it is looked at, or more."""
+    return np.asarray(found.sum(axis=-1) / np.maximum(gaps.sum(axis=-1), NOT_ZERO))
+
+
+def padded_rate(gaps: Floats, found: Flags) -> Floats:
+    """(changes + 1)/time, as in Aduana: too high for a new page, too low for a fast one. Needs a look."""
+    return np.asarray((found.sum(axis=-1) + 1) / np.maximum(gaps.sum(axis=-1), NOT_ZERO))

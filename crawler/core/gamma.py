@@ -1,0 +1,108 @@
+"""The Gamma function, its derivatives, and the quantiles of a Gamma distribution, on whole arrays.
+
+Sources: the asymptotic series 6.1.40, 6.3.18 and 6.4.12 and the series 6.5.29 of Abramowitz and Stegun, "Handbook of
+Mathematical Functions"; the cube-root approximation of Wilson and Hilferty, PNAS 1931.
+"""
+
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Numbers = float | Floats
+
+SHIFT = 8  # arguments are raised by so much, where the asymptotic series below are exact to 1e-12
+CUBE_ROOT_FROM = 1000.0  # shapes from which Wilson and Hilferty's quantile is right to 1e-6
+MOST_TERMS = 3000  # of the series; shapes below 1000 need a tenth of it
+MOST_STEPS = 100
+
+
+def log_gamma(x: Numbers) -> Floats:
+    """ln Gamma(x), for x > 0; within 1e-12 of the larger of 1 and the result."""
+    below = np.log(x)
+    for n in range(1, SHIFT):
+        below = below + np.log(x + n)
+    z = x + SHIFT
+    tail = (1 / 12 - (1 / 360 - (1 / 1260 - 1 / 1680 / z**2) / z**2) / z**2) / z
+    return np.asarray((z - 0.5) * np.log(z) - z + 0.5 * np.log(2 * np.pi) + tail - below)
+
+
+def digamma(x: Numbers) -> Floats:
+    """The derivative of ln Gamma(x), for x > 0."""
+    z = x + SHIFT
+    w = 1 / (z * z)
+    tail = w * (1 / 12 - w * (1 / 120 - w * (1 / 252 - w * (1 / 240 - w / 132))))
+    return np.asarray(np.log(z) - 0.5 / z - tail - sum(1 / (x + n) for n in range(SHIFT)))
+
+
+def trigamma(x: Numbers) -> Floats:
+    """The second derivative of ln Gamma(x), for x > 0."""
+    z = x + SHIFT
+    w = 1 / (z * z)
+    tail = (1 + w * (1 / 6 - w * (1 / 30 - w * (1 / 42 - w / 30)))) / z + w / 2
+    return np.asarray(tail + sum(1 / (x + n) ** 2 for n in range(SHIFT)))
+
+
+def shape_of(spread: Numbers) -> Floats:
+    """The shape a > 0 of the Gamma whose ln a - digamma(a) is `spread` > 0: ln of the mean less mean of the ln.
+
+    Source: Minka, "Estimating a Gamma distribution", 2002: a start within 1.5 %, and Newton on 1/a.
+    """
+    s = np.asarray(spread, dtype=np.float64)
+    a = (3 - s + np.sqrt((s - 3) ** 2 + 24 * s)) / (12 * s)
+    for _ in range(5):
+        a = 1 / (1 / a + (np.log(a) - digamma(a) - s) / (a * a * (1 / a - trigamma(a))))
+    return np.asarray(a)
+
+
+def chance_below(a: Numbers, x: Numbers) -> Floats:
+    """The chance that a Gamma of shape a and rate 1 is below x: the regularised incomplete gamma function P(a, x).
+
+    By its power series, which gains digits from all terms alike; meant for shapes up to CUBE_ROOT_FROM and for x that
+    are not far out in the tail.
+    """
+    return np.asarray(np.exp(_log_chance_below(np.asarray(a, dtype=np.float64), np.asarray(x, dtype=np.float64))))
+
+
+def quantile(a: Numbers, chance: float) -> Floats:
+    """Where a Gamma of shape a > 0 and rate 1 has `chance` (0 to 1, both excluded) below it.
+
+    Newton on ln P over ln x: that curve is concave, so that from the left it climbs to the root and never passes it.
+    """
+    shape = np.atleast_1d(np.asarray(a, dtype=np.float64))
+    root = _cube_root_quantile(shape, chance)
+    small = shape < CUBE_ROOT_FROM
+    if small.any():
+        root[small] = _climbed(shape[small], root[small], chance)
+    return root.reshape(np.shape(a))
+
+
+def _climbed(a: Floats, near: Floats, chance: float) -> Floats:
+    at_least = (np.log(chance) + log_gamma(a + 1)) / a  # P(a, x) <= x^a / Gamma(a + 1)
+    log_x = np.where(near > 0, np.maximum(np.log(np.maximum(near, 1e-300)), at_least), at_least)
+    for _ in range(MOST_STEPS):
+        log_p = _log_chance_below(a, np.exp(log_x))
+        slope = np.exp(a * log_x - np.exp(log_x) - log_gamma(a) - log_p)
+        step = (np.log(chance) - log_p) / slope
+        log_x = log_x + step
+        if np.max(np.abs(step)) < 1e-10:
+            break
+    return np.asarray(np.exp(log_x))
+
+
+def _cube_root_quantile(a: Floats, chance: float) -> Floats:
+    z = NormalDist().inv_cdf(chance)
+    root: Floats = 1 - 1 / (9 * a) + z / (3 * np.sqrt(a))
+    return a * root**3
+
+
+def _log_chance_below(a: Floats, x: Floats) -> Floats:
+    term = np.ones(np.broadcast(a, x).shape)
+    total = term.copy()
+    for n in range(1, MOST_TERMS):
+        term = term * (x / (a + n))
+        total = total + term
+        if np.all(term <= 1e-17 * total):
+            break
+    return np.asarray(a * np.log(x) - x - log_gamma(a + 1) + np.log(total))

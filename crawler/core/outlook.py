@@ -1,0 +1,139 @@
+"""What a price gives: the freshness and age to expect, what more budget would buy, and what a target would cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from crawler.core.balance import CLOSE, LEAST_PRICE, MOST_PRICE, balance
+from crawler.core.budget import EVEN, MOST_RATE, Budget, Shares, Work, price_of, prices_of, spent
+from crawler.core.cost import Price
+from crawler.core.gamma import Floats, Numbers
+from crawler.core.population import Pages, gaps
+from crawler.core.price import NOT_ZERO, fresh_days
+
+FACTORS = (0.1, 0.2, 0.5, 0.8, 1.0, 1.1, 1.5, 2.0, 5.0, 10.0)  # of today's budget, for `recrawl plan`
+
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What to expect of known pages that are looked at whenever they are worth a price; by weight where it says so.
+
+    requests, received_bytes: a day.  freshness: the share of the weight whose copy is as it is on the web, 0 to 1.
+    age_days: how long a copy has been out of date, 0 while it is not; by weight.  oldest_days: the longest gap.
+    """
+
+    price: Price
+    requests: float
+    received_bytes: float
+    freshness: float
+    age_days: float
+    oldest_days: float
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a target would take. reachable: the best that the limits allow: freshness, or the oldest age in days.
+
+    requests: a day; where the target is not possible, what would be needed if nothing stood in the way, or inf.
+    """
+
+    requests: float
+    possible: bool
+    reachable: float
+
+
+def freshness_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
+    """The expected share of the time for which copies are fresh, of pages looked at every `gap` days."""
+    return np.asarray(fresh_days(a, b, gap) / np.maximum(gap, NOT_ZERO))
+
+
+def age_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
+    """The expected age of copies, in days, averaged over gaps of `gap` days: 0 while fresh, else since the first change
+    that they miss.
+
+    gap/2 less the mean over the gap of the fresh days so far. By Gauss-Legendre on ln(1 + t/b), where the integrand is
+    smooth and no case needs care.
+    """
+    y = np.asarray(gap, dtype=np.float64) / b
+    log_y = np.log1p(y)
+    v = 0.5 * log_y[..., None] * (_NODES + 1)
+    x = (1 - np.asarray(a, dtype=np.float64)[..., None]) * v + NOT_ZERO
+    fresh_so_far = 0.5 * log_y * ((v * np.expm1(x) / x * np.exp(v)) @ _NODE_WEIGHTS)
+    return np.asarray(np.maximum(b * (y / 2 - fresh_so_far / np.maximum(y, NOT_ZERO)), 0.0))
+
+
+def outlook_at(pages: Pages, prices: Floats, *, per_byte: float = 0.0) -> Outlook:
+    """What to expect at these prices of a request in each domain, and of a byte."""
+    gap = gaps(pages, prices[pages.domain] * pages.requests + per_byte * pages.received_bytes)
+    weight = pages.weight * pages.stands_for
+    total = max(float(weight.sum()), NOT_ZERO)
+    return Outlook(
+        price=Price(float(prices.max(initial=0.0)), per_byte),
+        requests=float((pages.stands_for * pages.requests / gap).sum()),
+        received_bytes=float((pages.stands_for * pages.received_bytes / gap).sum()),
+        freshness=float((weight * freshness_of(pages.a, pages.b, gap)).sum()) / total,
+        age_days=float((weight * age_of(pages.a, pages.b, gap)).sum()) / total,
+        oldest_days=float(gap.max(initial=0.0)),
+    )
+
+
+def outlooks(
+    work: Work,
+    budget: Budget,
+    *,
+    shares: Shares = EVEN,
+    overhead: float = 0.0,
+    factors: Sequence[float] = FACTORS,
+    near: float = 0.25,
+) -> tuple[Outlook, ...]:
+    """What one domain could expect of each of these multiples of its budget."""
+    found = []
+    for factor in factors:
+        scaled = Budget(budget.requests * factor, budget.received_bytes * factor)
+        price = price_of(work, scaled, shares=shares, overhead=overhead, near=near)
+        found.append(outlook_at(work.known, np.array([price.per_request]), per_byte=price.per_byte))
+    return tuple(found)
+
+
+def need_for_freshness(work: Work, target: float, limits: Floats, *, shares: Shares = EVEN) -> Need:
+    """The budget of all domains together at which a share `target` of the weight is expected to be fresh.
+
+    target: above 0, below 1.  limits: requests a day that politeness leaves each domain; inf where it does not matter.
+    """
+    best = prices_of(work, limits, MOST_RATE, shares=shares)
+    reachable = outlook_at(work.known, best).freshness
+    price = _price_for(work.known, target, least=best)
+    possible = reachable >= target * (1 - CLOSE)
+    if not possible:
+        unlimited = np.full(work.domains, LEAST_PRICE)
+        price = _price_for(work.known, target, least=unlimited)
+        if outlook_at(work.known, price).freshness < target * (1 - CLOSE):
+            return Need(float("inf"), possible=False, reachable=reachable)
+    return Need(float(spent(work, price, limits, shares=shares).sum()), possible=possible, reachable=reachable)
+
+
+def _price_for(pages: Pages, target: float, *, least: Floats) -> Floats:
+    """The one price, or where that is higher the domain's least, at which the target is met."""
+
+    def fresh(price: Floats) -> Floats:
+        return np.atleast_1d(outlook_at(pages, np.maximum(price, least)).freshness)
+
+    return np.maximum(balance(fresh, np.array([target]), near=np.array([0.25])), least)
+
+
+def need_for_age(work: Work, oldest_days: float, limits: Floats) -> Need:
+    """The budget of all domains together at which no known page goes unseen for longer than `oldest_days`."""
+    known = work.known
+    per_round = np.bincount(known.domain, weights=known.stands_for * known.requests, minlength=work.domains)
+    slowest = float((per_round / np.maximum(limits, NOT_ZERO)).max(initial=0.0))
+    reachable = max(slowest, float(known.least.max(initial=0.0)))
+    return Need(float(per_round.sum()) / oldest_days, possible=reachable <= oldest_days, reachable=reachable)
+
+
+def most_outlook(pages: Pages) -> Outlook:
+    """What even the longest intervals give: the floor's cost, and the least to expect."""
+    domains = int(pages.domain.max(initial=0)) + 1
+    return outlook_at(pages, np.full(domains, MOST_PRICE))

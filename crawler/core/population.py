@@ -1,0 +1,113 @@
+"""Many pages at once, as plan and lab see them: beliefs, weights and costs as arrays, each standing for some pages."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawler.core.gamma import Floats, Numbers
+from crawler.core.price import due_gap, first_values
+
+SAMPLE = 50_000  # pages; a price is then right to a few per cent, and freshness is flat around its optimum
+SAMPLE_PER_DOMAIN = 200  # of each domain at least, if it has them: a small domain has a price of its own
+
+Groups = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Pages of one or many domains; arrays of equal length. Times in days.
+
+    a, b: of today's beliefs, b divided by the domain's activity factor.  weight: see price.weights_of; across domains
+    times the domain's.  requests, received_bytes: what one look costs on average.  least, most: bounds of its gap.
+    domain: 0 to domains - 1.  stands_for: pages that this one is a sample of.
+    """
+
+    a: Floats
+    b: Floats
+    weight: Floats
+    requests: Floats
+    received_bytes: Floats
+    least: Floats
+    most: Floats
+    domain: Groups
+    stands_for: Floats
+
+    @property
+    def count(self) -> float:
+        """How many pages this stands for."""
+        return float(self.stands_for.sum())
+
+
+def pages_of(
+    a: Numbers,
+    b: Numbers,
+    weight: Numbers,
+    *,
+    requests: Numbers = 1.0,
+    received_bytes: Numbers = 0.0,
+    least: Numbers = 1 / 144,
+    most: Numbers = 180.0,
+    domain: Groups | int = 0,
+    stands_for: Numbers = 1.0,
+) -> Pages:
+    """Pages, with what is the same for all given once."""
+    shape = np.broadcast(a, b, weight, requests, received_bytes, least, most, domain, stands_for).shape
+    shape = shape or (1,)
+
+    def full(numbers: Numbers) -> Floats:
+        return np.broadcast_to(np.asarray(numbers, dtype=np.float64), shape)
+
+    return Pages(
+        a=full(a),
+        b=full(b),
+        weight=full(weight),
+        requests=full(requests),
+        received_bytes=full(received_bytes),
+        least=full(least),
+        most=full(most),
+        domain=np.broadcast_to(np.asarray(domain, dtype=np.intp), shape),
+        stands_for=full(stands_for),
+    )
+
+
+NOBODY = pages_of(*(np.empty(0) for _ in range(3)))
+
+
+def subset(pages: Pages, which: NDArray[np.intp] | NDArray[np.bool_]) -> Pages:
+    """Some of the pages, each standing for what it stood for."""
+    return Pages(**{field.name: getattr(pages, field.name)[which] for field in fields(Pages)})
+
+
+def sampled(pages: Pages, *, most: int = SAMPLE, per_domain: int = SAMPLE_PER_DOMAIN, seed: int = 0) -> Pages:
+    """About `most` pages by chance that stand for all, `per_domain` of each domain or all it has among them."""
+    count = len(pages.a)
+    if count <= most:
+        return pages
+    of_domain = np.bincount(pages.domain)
+    share = np.minimum(np.maximum(per_domain / np.maximum(of_domain, 1), most / count), 1.0)
+    drawn = np.flatnonzero(np.random.default_rng(seed).random(count) < share[pages.domain])
+    some = subset(pages, drawn)
+    total = np.bincount(pages.domain, weights=pages.stands_for)
+    of_sample = np.bincount(some.domain, weights=some.stands_for, minlength=len(total))
+    scale = (total / np.maximum(of_sample, 1e-300))[some.domain]
+    return Pages(
+        **{field.name: getattr(some, field.name) for field in fields(Pages) if field.name != "stands_for"},
+        stands_for=some.stands_for * scale,
+    )
+
+
+def gaps(pages: Pages, price: Numbers) -> Floats:
+    """The gap of each page, in days, at a price of one look (importance x days)."""
+    return due_gap(pages.a, pages.b, pages.weight, price, least=pages.least, most=pages.most)
+
+
+def looks_per_day(pages: Pages, price: Numbers) -> Floats:
+    """How many looks a day these known pages ask for at a price of one look: each is renewed after its gap."""
+    return np.asarray(pages.stands_for / gaps(pages, price))
+
+
+def first_looks(pages: Pages, price: Numbers) -> Floats:
+    """How many of these never-fetched pages are worth their first fetch at a price of one look."""
+    value = first_values(pages.a, pages.b, pages.weight, pages.most)
+    return np.where(value >= price, pages.stands_for, 0.0)

@@ -1,0 +1,142 @@
+"""What a page's group says about its change rate before the page itself has been looked at: empirical Bayes.
+
+Groups are URL templates of a domain; a template with few pages leans on its domain, a domain on all domains.
+
+What is stored of a page is its *evidence* (a - a0, b - b0): what its own looks added to the prior of its group. Both
+numbers are 0 for a page without looks, and never negative. Today's belief is evidence + today's prior of the group,
+so that a refitted prior reaches every page without an update of any page.
+Sources: Cho and Ntoulas, VLDB 2002 (what a sample of a site says of the site); Minka, "Estimating a Gamma
+distribution", 2002, for the fit.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawler.core.belief import PRIOR, Belief
+from crawler.core.gamma import Floats, Numbers, digamma, shape_of
+from crawler.core.urls import Url
+
+LEAN = 20.0  # pages' worth of weight of the domain in its templates, and of all domains in one domain
+LEAST_SHAPE = 0.1  # a0 below would let one look decide everything
+MOST_SHAPE = 20.0  # and above, looks would hardly count
+MOST_TEMPLATES = 256  # of one domain; pages of later ones share the group ELSEWHERE
+ELSEWHERE = "*"
+LITERAL_FOLDERS = 2  # the first parts of a path name the section of a site; deeper ones are counted only
+MOST_FOLDERS = 5
+MOST_NAMES = 3  # of query parameters
+
+WORD = re.compile(r"[A-Za-z][A-Za-z_.~-]{0,23}")  # a name somebody gave; digits, hashes and long slugs are none
+EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9]{0,4})$")
+
+Groups = NDArray[np.intp]
+
+
+def template_of(url: Url) -> str:
+    """The URL's template: its section, depth, extension and names of parameters, without what tells pages apart.
+
+    /blog/2024/05/a-post.html and /blog/2023/11/other.html are both "/blog/#/*/*.html"; the root is "/".
+    """
+    parts = urlsplit(url)
+    *folders, last = parts.path.split("/")[1:] or [""]
+    shown = [_folder(folder, literal=n < LITERAL_FOLDERS) for n, folder in enumerate(folders[:MOST_FOLDERS])]
+    extension = EXTENSION.search(last)
+    shown.append(f"*.{extension[1].lower()}" if extension else "*" if last else "")
+    names = sorted({name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if WORD.fullmatch(name)})
+    query = "?" + "&".join(names[:MOST_NAMES]) if parts.query else ""
+    return "/" + "/".join(shown) + query
+
+
+def _folder(folder: str, *, literal: bool) -> str:
+    if literal and WORD.fullmatch(folder):
+        return folder
+    return "#" if literal and folder.isdigit() else "*"
+
+
+def group_of(url: Url, known: Collection[str], *, most: int = MOST_TEMPLATES) -> str:
+    """The group of a page in a domain whose groups are `known`: its template, or ELSEWHERE when there are `most`."""
+    template = template_of(url)
+    return template if template in known or len(known) < most else ELSEWHERE
+
+
+def with_prior(evidence_a: Numbers, evidence_b: Numbers, a0: Numbers, b0: Numbers) -> tuple[Floats, Floats]:
+    """Today's beliefs (a, b): stored evidence on today's prior. Both are above 0 whatever was stored."""
+    return np.asarray(a0 + np.maximum(evidence_a, 0.0)), np.asarray(b0 + np.maximum(evidence_b, 0.0))
+
+
+def without_prior(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers) -> tuple[Floats, Floats]:
+    """The evidence to store: beliefs less the prior they began with. Never negative, since looks only add."""
+    return np.maximum(a - a0, 0.0), np.maximum(b - b0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """What a refit needs to know of groups; arrays of equal shape, one entry a group.
+
+    pages: how many with evidence of their own; the others say nothing.
+    rate, log_rate: the mean over those pages of E[rate] = a/b and of E[ln rate] = digamma(a) - ln b; any finite number
+    where there are none.
+    """
+
+    pages: Floats
+    rate: Floats
+    log_rate: Floats
+
+
+def moments(a: Floats, b: Floats, group: Groups, *, groups: int) -> Moments:
+    """The moments of `groups` groups, from the beliefs of pages with evidence; group[i] is 0 to groups - 1."""
+    pages = np.bincount(group, minlength=groups).astype(np.float64)
+    divisor = np.maximum(pages, 1.0)
+    rate = np.bincount(group, weights=a / b, minlength=groups) / divisor
+    log_rate = np.bincount(group, weights=digamma(a) - np.log(b), minlength=groups) / divisor
+    return Moments(pages, rate, log_rate)
+
+
+def pooled(groups: Moments) -> Moments:
+    """All groups as one: templates as their domain, or domains as all."""
+    total = groups.pages.sum()
+    divisor = max(float(total), 1.0)
+    rate = (groups.pages * groups.rate).sum() / divisor
+    log_rate = (groups.pages * groups.log_rate).sum() / divisor
+    return Moments(np.asarray(total), np.asarray(rate), np.asarray(log_rate))
+
+
+def leaning(groups: Moments, on: Moments, *, lean: float = LEAN) -> Moments:
+    """Each group's moments with `lean` pages of the larger group mixed in: without pages of its own it is like that."""
+    total = groups.pages + lean
+    rate = (groups.pages * groups.rate + lean * on.rate) / total
+    log_rate = (groups.pages * groups.log_rate + lean * on.log_rate) / total
+    return Moments(groups.pages, np.asarray(rate), np.asarray(log_rate))
+
+
+def fit(groups: Moments) -> tuple[Floats, Floats]:
+    """(a0, b0) of each group: the Gamma with these moments, a0 within [LEAST_SHAPE, MOST_SHAPE] and the mean kept.
+
+    One step of expectation maximisation: repeated daily on the beliefs that the last priors gave, it climbs to the
+    maximum of the marginal likelihood.
+    """
+    spread = np.maximum(np.log(groups.rate) - groups.log_rate, 1e-9)
+    a0 = np.clip(shape_of(spread), LEAST_SHAPE, MOST_SHAPE)
+    return a0, np.asarray(a0 / groups.rate)
+
+
+def moments_of(prior: Belief) -> Moments:
+    """The moments of a Gamma itself, as a larger group to lean on."""
+    log_rate = digamma(prior.a) - np.log(prior.b)
+    return Moments(np.asarray(0.0), np.asarray(prior.rate_per_day), np.asarray(log_rate))
+
+
+def refit(templates: Moments, *, everywhere: Moments) -> tuple[Floats, Floats, Belief]:
+    """The priors of a domain's templates, (a0, b0) as arrays, and of the domain, for pages of no known template.
+
+    templates: of this domain.  everywhere: pooled over all domains, this one included; it leans on PRIOR in its turn.
+    """
+    world = leaning(everywhere, moments_of(PRIOR))
+    domain = leaning(pooled(templates), world)
+    a0, b0 = fit(leaning(templates, domain))
+    domain_a, domain_b = fit(domain)
+    return a0, b0, Belief(float(domain_a), float(domain_b))

@@ -1,0 +1,196 @@
+"""Which pages a claim hands out, from the heads of the due index and of the order of discovery. Pure.
+
+The store's claim and the lab call the same function. Due times are only a place in an index: what decides is the value
+at today's belief and today's price. So a stored due time may be out of date, and costs nothing but a second reading.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawler.core.gamma import Floats
+from crawler.core.price import due_gap, first_values, values
+
+WORTH = 0.98  # of its price: a look so near to it is not put off, since a new due time is a write
+LEAST_DELAY_DAYS = 1 / 1440  # a page that is put off is not read again in the same minute
+SAME_DUE = 0.02  # a due time that would move by less than this part of its gap is left as it is
+FLOOR_AGAIN_DAYS = 1.0  # when a floor visit is asked for again that today's share of the budget could not pay
+EQUAL = 1e-3  # scores within a thousandth are equal, and the longest overdue goes first
+
+Flags = NDArray[np.bool_]
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A page at the head of one of the two orders, as a claim reads it. Times in days."""
+
+    a: float  # of today's belief
+    b: float  # the same, divided by the domain's activity factor
+    weight: float
+    price: float  # importance x days that this look must be worth: the domain's price times what the look costs
+    least: float  # no sooner after the last good look than this,
+    most: float  # and no later: the floor
+    unseen: float = 0.0  # since the last good look; of no meaning for a new page
+    due_in: float = 0.0  # until the stored due time; below 0 when overdue
+    is_new: bool = False  # never asked for
+    is_wanted: bool = False  # asked for by a user, or never had yet: worth any price
+    is_timed: bool = (
+        False  # due by a clock of its own (retry, gone, moved, refused): not to be asked before, nor put off
+    )
+    cash: float = 0.0  # the order of discovery
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Candidates as arrays of equal length; fields as in Candidate."""
+
+    a: Floats
+    b: Floats
+    weight: Floats
+    price: Floats
+    least: Floats
+    most: Floats
+    unseen: Floats
+    due_in: Floats
+    is_new: Flags
+    is_wanted: Flags
+    is_timed: Flags
+    cash: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What becomes of a head; indices into it.
+
+    chosen: to hand out, in this order.  later, due_in: whose due times are to be rewritten, and in how many days they
+    are due.  floor: how many of the chosen are below their price, and only due because of the longest interval.
+    further: whether another window of the due index should be read: this one yielded, and there is room left.
+    """
+
+    chosen: Indices
+    later: Indices
+    due_in: Floats
+    floor: int
+    further: bool
+
+
+def head_of(candidates: Sequence[Candidate]) -> Head:
+    """The same candidates as arrays."""
+
+    def floats(name: str) -> Floats:
+        return np.array([getattr(candidate, name) for candidate in candidates], dtype=np.float64)
+
+    def flags(name: str) -> Flags:
+        return np.array([getattr(candidate, name) for candidate in candidates], dtype=np.bool_)
+
+    return Head(
+        a=floats("a"),
+        b=floats("b"),
+        weight=floats("weight"),
+        price=floats("price"),
+        least=floats("least"),
+        most=floats("most"),
+        unseen=floats("unseen"),
+        due_in=floats("due_in"),
+        is_new=flags("is_new"),
+        is_wanted=flags("is_wanted"),
+        is_timed=flags("is_timed"),
+        cash=floats("cash"),
+    )
+
+
+def select(
+    head: Head, *, slots: int, discovery_share: float, refresh_share: float, floor_left: int | None = None
+) -> Selection:
+    """Hand out what is worth its price, by value over price; put the rest off until it will be.
+
+    slots: how many may be handed out.  discovery_share, refresh_share: of them, guaranteed to new pages (at any price)
+    and to looking again (at the price) while there are any; the rest goes to the better score.  floor_left: visits
+    below the price that the day's budget for them still holds; None: no bound.
+    New pages go by cash among themselves: that order is what makes the cash economy converge.
+    """
+    scores = _scores(head)
+    known = ~head.is_new
+    ready = known & np.where(head.is_timed, head.due_in <= 0, scores >= WORTH)
+    floor = _floor(head, known & ~ready & ~head.is_timed, left=floor_left)
+    scores = np.where(
+        floor, np.maximum(scores, head.unseen / head.most), scores
+    )  # its turn comes, however low its value
+    refresh = _best_first(np.flatnonzero(ready | floor), scores, overdue=-head.due_in)
+    discovery = np.flatnonzero(head.is_new)
+    discovery = discovery[np.lexsort((-head.cash[discovery], ~head.is_wanted[discovery]))]
+    firsts, again = _split(
+        np.sort(scores[discovery])[::-1],
+        scores[refresh],
+        slots=slots,
+        discovery_share=discovery_share,
+        refresh_share=refresh_share,
+    )
+    chosen = _in_turns(discovery[:firsts], refresh[:again])
+    later, due_in = _put_off(head, known & ~ready & ~floor & ~head.is_timed)
+    return Selection(
+        chosen=chosen,
+        later=later,
+        due_in=due_in,
+        floor=int(floor[chosen].sum()),
+        further=len(chosen) < slots and bool((ready | floor).any()),
+    )
+
+
+def _scores(head: Head) -> Floats:
+    """Value over price. Sooner than the least interval nothing is worth anything."""
+    again = np.where(head.unseen < head.least, 0.0, values(head.a, head.b, head.weight, head.unseen))
+    first = first_values(head.a, head.b, head.weight, head.most)
+    return np.where(head.is_wanted, np.inf, np.where(head.is_new, first, again) / head.price)
+
+
+def _floor(head: Head, below: Flags, *, left: int | None) -> Flags:
+    """Which pages below their price are past their longest interval: the longest past first, `left` of them."""
+    past = head.unseen / head.most
+    asking = np.flatnonzero(below & (past >= 1))
+    floor = np.zeros_like(below)
+    floor[asking[np.argsort(-past[asking], kind="stable")][: None if left is None else max(left, 0)]] = True
+    return floor
+
+
+def _best_first(pages: Indices, scores: Floats, *, overdue: Floats) -> Indices:
+    """By score, and of equal score the longest overdue first."""
+    steps = np.full(len(pages), np.inf)
+    finite = np.isfinite(scores[pages])
+    steps[finite] = np.round(np.log(np.maximum(scores[pages][finite], 1e-300)) / EQUAL)
+    return pages[np.lexsort((-overdue[pages], -steps))]
+
+
+def _split(
+    first: Floats, again: Floats, *, slots: int, discovery_share: float, refresh_share: float
+) -> tuple[int, int]:
+    """How many new and how many known pages are handed out; both score arrays best first."""
+    firsts = min(len(first), round(slots * discovery_share))
+    again_least = min(len(again), round(slots * refresh_share), slots - firsts)
+    room = slots - firsts - again_least
+    rest = np.concatenate([first[firsts:], again[again_least:]])
+    is_first = np.arange(len(rest)) < len(first) - firsts
+    allowed = np.flatnonzero(~is_first | (rest >= WORTH))
+    taken = allowed[np.argsort(-rest[allowed], kind="stable")][:room]
+    more = int(is_first[taken].sum())
+    return firsts + more, again_least + len(taken) - more
+
+
+def _in_turns(first: Indices, again: Indices) -> Indices:
+    """Both, mixed evenly, so that a batch that is cut off keeps the mix."""
+    place = np.concatenate([(np.arange(len(pages)) + 0.5) / max(len(pages), 1) for pages in (first, again)])
+    return np.concatenate([first, again])[np.argsort(place, kind="stable")]
+
+
+def _put_off(head: Head, pages: Flags) -> tuple[Indices, Floats]:
+    """When these pages are worth their price, for those whose stored due time says otherwise."""
+    at = np.flatnonzero(pages)
+    gap = due_gap(head.a[at], head.b[at], head.weight[at], head.price[at], least=head.least[at], most=head.most[at])
+    left = gap - head.unseen[at]
+    again = np.where(left > 0, np.maximum(left, LEAST_DELAY_DAYS), FLOOR_AGAIN_DAYS)
+    moved = np.abs(again - head.due_in[at]) > SAME_DUE * gap
+    moved |= head.due_in[at] <= 0
+    return at[moved], again[moved]

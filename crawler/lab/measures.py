@@ -1,0 +1,116 @@
+"""What counts: how long copies were fresh and how old they grew, as exact integrals over a window of time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crawler.lab.world import Floats, Ints, World
+
+DECILES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The freshness that was expected beside the true one, shares from 0 to 1.
+
+    expected, true: over all pages, weighted by importance.  by_decile: the same pairs for each tenth of the pages, the
+    least important first.
+    """
+
+    expected: float
+    true: float
+    by_decile: tuple[tuple[float, float], ...]
+
+    @property
+    def error(self) -> float:
+        return abs(self.expected - self.true)
+
+    @property
+    def worst_decile_error(self) -> float:
+        return max(abs(expected - true) for expected, true in self.by_decile)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a policy reached in a world, in the window from the middle of the time to its end.
+
+    freshness: share of time for which a living page's copy was as the page, weighted by importance; plain: unweighted.
+    age_days: mean age of the copies, 0 while fresh, weighted by importance.
+    requests: all of the window.  wasted: those that found nothing new.  granted: what the ledger would have allowed.
+    over_days: days in which more was sent than the ledger's day holds; 0 always.
+    """
+
+    freshness: float
+    plain: float
+    age_days: float
+    requests: int
+    wasted: int
+    granted: float
+    over_days: int
+    calibration: Calibration | None
+
+
+class Copies:
+    """The copies of a world's pages: since when each is out of date, and what the window has seen of that."""
+
+    def __init__(self, world: World, *, window: float) -> None:
+        """window: the day on which measuring begins."""
+        self._world, self._window = world, window
+        self._seen = world.born.copy()  # the last look, or the birth
+        self._stale = world.born.copy()  # when the copy ceased to be as the page is: a page never fetched has none
+        self._fresh_days = np.zeros(world.size)
+        self._age_days2 = np.zeros(world.size)
+        self._expected = np.zeros(world.size)
+        self._true = np.zeros(world.size)
+        self._moments = np.zeros(world.size)
+
+    def refresh(self, pages: Ints, at: Floats) -> None:
+        """New copies of living pages."""
+        self.close(pages, at)
+        self._stale[pages] = self._world.next_change(pages, at)
+
+    def close(self, pages: Ints, at: Floats | float) -> None:
+        """Count what has passed until now; a dead page's copy counts no more."""
+        end = np.minimum(at, self._world.died[pages])
+        begin = np.maximum(self._seen[pages], self._window)
+        stale = self._stale[pages]
+        self._fresh_days[pages] += np.maximum(np.minimum(stale, end) - begin, 0)
+        since = np.maximum(stale, begin)
+        self._age_days2[pages] += np.where(end > since, (end - stale) ** 2 - (since - stale) ** 2, 0) / 2
+        self._seen[pages] = np.maximum(at, self._seen[pages])
+
+    def compare(self, expected: Floats, now: float) -> None:
+        """One more moment at which what was expected is held against the truth."""
+        alive = (self._world.born <= now) & (self._world.died > now)
+        self._expected += np.where(alive, expected, 0)
+        self._true += alive & (now < self._stale)
+        self._moments += alive
+
+    def fresh_at(self, now: float) -> Floats:
+        """1 for each page whose copy is as the page, else 0."""
+        return np.asarray(now < self._stale, np.float64)
+
+    def lived_days(self) -> Floats:
+        """How long each page lived within the window."""
+        world = self._world
+        return np.maximum(np.minimum(world.died, world.days) - np.maximum(world.born, self._window), 0)
+
+    def freshness(self, weight: Floats) -> float:
+        """The share of time for which copies were fresh."""
+        return float((weight * self._fresh_days).sum() / (weight * self.lived_days()).sum())
+
+    def age_days(self, weight: Floats) -> float:
+        return float((weight * self._age_days2).sum() / (weight * self.lived_days()).sum())
+
+    def calibration(self) -> Calibration:
+        """The comparisons made, over all pages and by tenths of importance."""
+        weight = self._world.importance
+        tenths = np.array_split(np.argsort(weight, kind="stable"), DECILES)
+        pairs = [self._means(rows, weight) for rows in tenths]
+        expected, true = self._means(np.arange(len(weight)), weight)
+        return Calibration(expected=expected, true=true, by_decile=tuple(pairs))
+
+    def _means(self, rows: Ints, weight: Floats) -> tuple[float, float]:
+        total = max(float((weight[rows] * self._moments[rows]).sum()), 1e-12)
+        expected, true = ((weight[rows] * sums[rows]).sum() / total for sums in (self._expected, self._true))
+        return float(expected), float(true)

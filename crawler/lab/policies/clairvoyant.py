@@ -1,0 +1,42 @@
+"""The optimum in the flesh: who knows every page's true rate takes, at each free moment, what is worth most."""
+
+import numpy as np
+
+from crawler.lab.optimum import known_value
+from crawler.lab.policies.policy import Looks, Scene, best
+from crawler.lab.world import Floats, Ints, World
+
+HORIZON_DAYS = 180.0  # a first copy is worth the fresh time that it buys within this
+
+
+class Clairvoyant:
+    """Greedy by the value at the true rate: reaches the analytic optimum where rates stay, and follows where not."""
+
+    def __init__(self, scene: Scene, world: World) -> None:
+        self._scene, self._world = scene, world
+        self._rates, self._rates_day = world.rates_at(0.0), 0
+        self._since = np.full(scene.size, np.nan)  # the last look
+        self._known = np.zeros(scene.size, bool)
+
+    def choose(self, now: float, slots: int, room: Ints | None) -> Ints:
+        if int(now) > self._rates_day:
+            self._rates, self._rates_day = self._world.rates_at(now), int(now)
+        fetched = ~np.isnan(self._since)
+        score = known_value(self._rates, self._scene.importance, np.where(fetched, now - self._since, 0.0))
+        if not fetched.all():
+            first = -np.expm1(-self._rates * HORIZON_DAYS) / self._rates * self._scene.importance
+            score = np.where(fetched, score, first)
+        return best(np.where(self._known, score, -np.inf), slots, host=self._scene.host, room=room)
+
+    def learn(self, looks: Looks) -> None:
+        self._since[looks.page] = looks.at
+        self._known[looks.page[looks.gone]] = False
+
+    def meet(self, pages: Ints, now: float) -> None:
+        self._known[pages] = True
+        if now == 0:
+            self._since[pages] = 0.0
+
+    def expects(self, now: float) -> Floats | None:
+        unseen = np.where(np.isnan(self._since), np.inf, now - self._since)
+        return np.exp(-self._rates * unseen)

@@ -1,0 +1,111 @@
+"""A virtual web: pages that change, appear and vanish at known instants of continuous time, in days."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+UNRELATED_BITS = 32.0  # of 64: what two unrelated texts differ by in SimHash, on average
+
+
+class Modified(StrEnum):
+    """What the servers of a world say in Last-Modified."""
+
+    SILENT = "silent"
+    HONEST = "honest"
+    ECHO = "echo"  # always now
+    FROZEN = "frozen"  # always the day on which the page appeared
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """True change rates, piece by piece: from day `since` on, `page` changes `rate` times a day on average.
+
+    Sorted by `since`; every page has a piece that begins at or before its birth.
+    """
+
+    page: Ints
+    since: Floats
+    rate: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Pages by number, 0 to n - 1, from day 0 to day `days`.
+
+    importance: the mean page has 1.  host, group: numbers from 0; a group is what a URL template tells.
+    cap_per_day: requests that a host bears, or None where politeness binds nobody.
+    born, died: days; what lives all along has 0 and inf.  edit: share of its text that a change replaces.
+    keys: page * stride + day of every change, ascending, then inf; so one binary search finds a page's next change.
+    """
+
+    name: str
+    days: float
+    importance: Floats
+    host: Ints
+    group: Ints
+    born: Floats
+    died: Floats
+    edit: Floats
+    keys: Floats = field(repr=False)
+    pieces: Pieces = field(repr=False)
+    modified: Modified = Modified.SILENT
+    cap_per_day: float | None = None
+
+    @property
+    def size(self) -> int:
+        """Pages that ever live."""
+        return len(self.importance)
+
+    @property
+    def stride(self) -> float:
+        return self.days + 1.0
+
+    def next_change(self, pages: Ints, day: Floats | float) -> Floats:
+        """The first change after `day` of each page; at least stride - 1, so beyond the end, where there is none."""
+        found = np.searchsorted(self.keys, pages * self.stride + day, side="right")
+        return np.asarray(self.keys[found] - pages * self.stride, np.float64)
+
+    def last_change(self, pages: Ints, day: Floats) -> Floats:
+        """The last change at or before `day` of each page; the day of its birth where there is none."""
+        found = np.searchsorted(self.keys, pages * self.stride + day, side="right") - 1
+        before = np.where(found >= 0, self.keys[np.maximum(found, 0)], -np.inf)
+        return np.maximum(before - pages * self.stride, self.born[pages])
+
+    def changes_between(self, pages: Ints, since: Floats, until: Floats) -> Ints:
+        """How many changes each page made after `since`, until and with `until`."""
+        after = np.searchsorted(self.keys, pages * self.stride + until, side="right")
+        return np.asarray(after - np.searchsorted(self.keys, pages * self.stride + since, side="right"), np.int64)
+
+    def distance_bits(self, pages: Ints, changes: Ints) -> Floats:
+        """The SimHash distance between two versions with so many changes between them, as it is on average."""
+        return np.asarray(UNRELATED_BITS * (1 - (1 - self.edit[pages]) ** changes), np.float64)
+
+    def modified_age(self, pages: Ints, day: Floats) -> Floats:
+        """How long ago the page changed, in days, by its Last-Modified at `day`; NaN where there is none."""
+        match self.modified:
+            case Modified.HONEST:
+                return day - self.last_change(pages, day)
+            case Modified.ECHO:
+                return np.zeros(len(pages))
+            case Modified.FROZEN:
+                return day - self.born[pages]
+            case Modified.SILENT:
+                return np.full(len(pages), np.nan)
+
+    def rates_at(self, day: float) -> Floats:
+        """The true change rate of each page at an instant, per day."""
+        begun = self.pieces.since <= day
+        rates = np.zeros(self.size)
+        rates[self.pieces.page[begun]] = self.pieces.rate[begun]  # of several pieces of a page the last one stays
+        return rates
+
+
+def keys_of(pages: Ints, days: Floats, *, stride: float) -> Floats:
+    """Changes in any order, as a World keeps them."""
+    return np.append(np.sort(pages * stride + days), np.inf)

@@ -1,0 +1,34 @@
+import pytest
+
+from crawler.core.cost import MEMORY_LOOKS, Cost, Costs, Kind, Price, learnt
+
+
+def test_the_first_look_replaces_the_guess_and_the_mean_follows() -> None:
+    costs = learnt(Costs(), Kind.FULL, requests=1, received_bytes=1000)
+    assert costs.full == Cost(requests=1, received_bytes=1000, looks=1)
+
+    costs = learnt(costs, Kind.FULL, requests=3, received_bytes=3000)
+    assert costs.full == Cost(requests=2, received_bytes=2000, looks=2)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_each_kind_learns_for_itself(kind: Kind) -> None:
+    costs = learnt(Costs(), kind, requests=7, received_bytes=70)
+
+    assert [other for other in Kind if costs.of(other) != Costs().of(other)] == [kind]
+    assert costs.of(kind).requests == 7
+
+
+def test_a_redesign_is_learnt_however_long_the_domain_is_known() -> None:
+    costs = Costs(full=Cost(requests=1, received_bytes=1000, looks=10**6))
+    for _ in range(3 * MEMORY_LOOKS):
+        costs = learnt(costs, Kind.FULL, requests=1, received_bytes=9000)
+
+    assert costs.full.received_bytes == pytest.approx(9000, rel=0.05)
+
+
+def test_what_is_scarce_has_a_price_and_the_rest_costs_nothing() -> None:
+    full, unchanged = Cost(requests=1, received_bytes=50_000), Cost(requests=1, received_bytes=500)
+
+    assert Price(per_request=2.0).of(full) == Price(per_request=2.0).of(unchanged) == 2.0
+    assert Price(per_request=0.0, per_byte=1e-4).of(full) == pytest.approx(100 * Price(0.0, 1e-4).of(unchanged))

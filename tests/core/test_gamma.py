@@ -1,0 +1,68 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.gamma import chance_below, digamma, log_gamma, quantile, shape_of, trigamma
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def test_the_logarithm_of_gamma_is_that_of_the_standard_library() -> None:
+    x = np.geomspace(1e-6, 1e8, 500)
+
+    assert log_gamma(x) == pytest.approx([math.lgamma(v) for v in x], rel=1e-11, abs=1e-11)
+
+
+def test_the_derivatives_have_their_known_values() -> None:
+    euler = 0.5772156649015329
+
+    assert float(digamma(1.0)) == pytest.approx(-euler, abs=1e-12)
+    assert float(digamma(0.5)) == pytest.approx(-euler - 2 * math.log(2), abs=1e-12)
+    assert float(trigamma(1.0)) == pytest.approx(math.pi**2 / 6, abs=1e-10)
+    assert float(trigamma(0.5)) == pytest.approx(math.pi**2 / 2, abs=1e-10)
+
+
+@given(x=st.floats(1e-3, 1e5))
+def test_one_step_further_the_derivatives_fall_and_rise_as_they_must(x: float) -> None:
+    assert float(digamma(x + 1) - digamma(x)) == pytest.approx(1 / x, rel=1e-6, abs=1e-10)
+    assert float(trigamma(x) - trigamma(x + 1)) == pytest.approx(1 / x**2, rel=1e-6, abs=1e-9)
+
+
+@given(a=st.floats(0.01, 1e5))
+def test_the_shape_is_found_from_the_spread(a: float) -> None:
+    assert float(shape_of(np.log(a) - digamma(a))) == pytest.approx(a, rel=1e-6)
+
+
+# Of chi-squared with k degrees of freedom, from any table: twice a Gamma of shape k/2.
+@pytest.mark.parametrize(
+    ("freedom", "chance", "value"),
+    [
+        (1, 0.95, 3.841458820694124),
+        (10, 0.95, 18.307038053275146),
+        (10, 0.05, 3.9402991361190605),
+        (2, 0.5, 1.3862943611198906),
+        (100, 0.95, 124.34211340400407),
+        (100, 0.05, 77.92946516501726),
+    ],
+)
+def test_quantiles_are_those_of_the_tables(freedom: int, chance: float, value: float) -> None:
+    assert 2 * float(quantile(freedom / 2, chance)) == pytest.approx(value, rel=1e-9)
+
+
+@given(a=st.floats(0.02, 999.0), chance=st.floats(1e-4, 1 - 1e-4))
+def test_the_chance_below_a_quantile_is_the_one_asked_for(a: float, chance: float) -> None:
+    assert float(chance_below(a, float(quantile(a, chance)))) == pytest.approx(chance, abs=1e-9)
+
+
+def test_the_approximation_for_large_shapes_takes_over_without_a_step() -> None:
+    below, above = quantile(np.array([999.999, 1000.001]), 0.05)
+
+    assert above / below == pytest.approx(1, abs=1e-5)
+
+
+def test_quantiles_keep_the_shape_of_what_they_are_asked_for() -> None:
+    assert quantile(np.ones((3, 2)), 0.5).shape == (3, 2)
+    assert quantile(1.0, 0.5).shape == ()

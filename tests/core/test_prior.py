@@ -1,0 +1,140 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.belief import PRIOR, Belief, learn_changed, learn_same
+from crawler.core.prior import (
+    ELSEWHERE,
+    LEAST_SHAPE,
+    MOST_SHAPE,
+    Moments,
+    fit,
+    group_of,
+    leaning,
+    moments,
+    moments_of,
+    pooled,
+    refit,
+    template_of,
+    with_prior,
+    without_prior,
+)
+from crawler.core.urls import Url
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+@pytest.mark.parametrize(
+    ("url", "template"),
+    [
+        ("https://a.example/", "/"),
+        ("https://a.example/about", "/*"),
+        ("https://a.example/blog/", "/blog/"),
+        ("https://a.example/blog/2024/05/a-post.html", "/blog/#/*/*.html"),
+        ("https://a.example/blog/2023/11/other.HTML", "/blog/#/*/*.html"),
+        ("https://a.example/docs/api/json.html", "/docs/api/*.html"),
+        ("https://a.example/3f2504e04f8911d3/view", "/*/*"),
+        ("https://a.example/list?page=3&id=7", "/*?id&page"),
+        ("https://a.example/list?1234=5", "/*?"),
+    ],
+)
+def test_a_template_keeps_the_section_and_drops_what_tells_pages_apart(url: str, template: str) -> None:
+    assert template_of(Url(url)) == template
+
+
+@given(path=st.text(alphabet="ab1-./?&=%", max_size=60))
+def test_any_url_has_a_short_template(path: str) -> None:
+    assert len(template_of(Url("https://a.example/" + path))) < 200
+
+
+def test_a_domain_has_a_bounded_number_of_groups() -> None:
+    known: set[str] = set()
+    for n in range(2000):
+        section = "".join(chr(ord("a") + int(digit)) for digit in str(n))
+        known.add(group_of(Url(f"https://a.example/{section}/page"), known, most=50))
+
+    assert len(known) == 51
+    assert ELSEWHERE in known
+    assert group_of(Url("https://a.example/a/other"), known, most=50) == "/a/*"
+
+
+def test_refits_find_the_prior_that_rates_were_drawn_from() -> None:
+    rng = np.random.default_rng(3)
+    rates, group = rng.gamma(0.8, 1 / 20, 3000), np.zeros(3000, dtype=np.intp)
+    prior = PRIOR
+    evidence = np.zeros(3000), np.zeros(3000)
+    for _ in range(25):
+        gap = rng.exponential(10, 3000)
+        found = rng.random(3000) < -np.expm1(-rates * gap)
+        belief = with_prior(*evidence, prior.a, prior.b)
+        up, down = learn_changed(*belief, gap), learn_same(*belief, gap)
+        learnt = np.where(found, up[0], down[0]), np.where(found, up[1], down[1])
+        evidence = without_prior(*learnt, prior.a, prior.b)
+        found_moments = moments(*with_prior(*evidence, prior.a, prior.b), group, groups=1)
+        prior = refit(found_moments, everywhere=pooled(found_moments))[2]
+
+    assert prior.a == pytest.approx(0.8, rel=0.1)
+    assert prior.rate_per_day == pytest.approx(rates.mean(), rel=0.05)
+
+
+def test_a_group_without_pages_is_like_its_domain_and_a_large_one_like_itself() -> None:
+    slow, fast = 0.01, 1.0
+    templates = Moments(
+        pages=np.array([100_000.0, 100_000.0, 0.0]),
+        rate=np.array([slow, fast, 0.0]),
+        log_rate=np.log([slow, fast, 1.0]) - 0.5,
+    )
+
+    a0, b0, domain = refit(templates, everywhere=pooled(templates))
+
+    assert a0[0] / b0[0] == pytest.approx(slow, rel=0.05)
+    assert a0[1] / b0[1] == pytest.approx(fast, rel=0.05)
+    assert a0[2] / b0[2] == pytest.approx(domain.rate_per_day)
+    assert slow < domain.rate_per_day < fast
+
+
+def test_a_domain_without_any_look_has_the_prior_of_nothing_known() -> None:
+    nothing = moments(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), groups=2)
+
+    a0, b0, domain = refit(nothing, everywhere=pooled(nothing))
+
+    assert (domain.a, domain.b) == pytest.approx((PRIOR.a, PRIOR.b), rel=1e-6)
+    assert a0 == pytest.approx([PRIOR.a] * 2, rel=1e-6)
+    assert b0 == pytest.approx([PRIOR.b] * 2, rel=1e-6)
+
+
+@given(a=st.floats(0.1, 20), b=st.floats(1e-4, 1e4))
+def test_a_gamma_is_fitted_by_itself(a: float, b: float) -> None:
+    a0, b0 = fit(moments_of(Belief(a, b)))
+
+    assert float(a0) == pytest.approx(a, rel=1e-5)
+    assert float(b0) == pytest.approx(b, rel=1e-5)
+
+
+@given(
+    pages=st.lists(st.tuples(st.floats(1e-2, 1e5), st.floats(1e-4, 1e5)), min_size=1, max_size=20),
+    lean=st.floats(1, 100),
+)
+def test_a_prior_is_always_a_prior(pages: list[tuple[float, float]], lean: float) -> None:
+    a, b = np.array(pages).T
+    group = np.arange(len(pages), dtype=np.intp) % 3
+
+    a0, b0 = fit(leaning(moments(a, b, group, groups=3), moments_of(PRIOR), lean=lean))
+
+    assert np.all((a0 >= LEAST_SHAPE) & (a0 <= MOST_SHAPE))
+    assert np.all((b0 > 0) & np.isfinite(b0))
+
+
+@given(
+    evidence=st.tuples(st.floats(-1e-9, 1e6), st.floats(-1e-9, 1e6)),
+    prior=st.tuples(st.floats(0.1, 20), st.floats(1e-6, 1e6)),
+)
+def test_stored_evidence_on_any_prior_is_a_belief(evidence: tuple[float, float], prior: tuple[float, float]) -> None:
+    a, b = with_prior(*evidence, *prior)
+
+    assert a > 0
+    assert b > 0
+    again_a, again_b = without_prior(a, b, *prior)
+    assert float(again_a) == pytest.approx(max(evidence[0], 0), abs=1e-6)
+    assert float(again_b) == pytest.approx(max(evidence[1], 0), abs=1e-6)
