@@ -3,7 +3,20 @@
 from sqlmodel import SQLModel
 
 from models.change import Event, Feed
-from models.domain import AddressSlot, Domain, DomainAlias, DomainPlan, DomainState, Inbox, Pool, Robots
+from models.domain import (
+    AddressSlot,
+    Calibration,
+    Domain,
+    DomainAlias,
+    DomainPlan,
+    DomainState,
+    Inbox,
+    Ledger,
+    Pool,
+    Prior,
+    Robots,
+    Rule,
+)
 from models.page import Cash, Content, Frontier, Page, PageLinks, SnapshotRow
 from models.visit import VisitRow
 
@@ -11,6 +24,7 @@ metadata = SQLModel.metadata
 
 __all__ = [
     "AddressSlot",
+    "Calibration",
     "Cash",
     "Content",
     "Domain",
@@ -21,10 +35,13 @@ __all__ = [
     "Feed",
     "Frontier",
     "Inbox",
+    "Ledger",
     "Page",
     "PageLinks",
     "Pool",
+    "Prior",
     "Robots",
+    "Rule",
     "SnapshotRow",
     "VisitRow",
     "metadata",

@@ -4,7 +4,7 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Date, Identity, Index
+from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Date, Identity, Index, UniqueConstraint
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import Uuid
 from sqlmodel import Field, SQLModel
@@ -29,6 +29,8 @@ class Domain(SQLModel, table=True):
         CheckConstraint("url_share BETWEEN 0 AND 1", name="domain_url_share"),
         CheckConstraint("favour_by > 0 AND discovery_weight >= 0 AND refresh_weight >= 0", name="domain_dial"),
         CheckConstraint("external_links >= 0", name="domain_external_links"),
+        CheckConstraint("bytes_per_day >= 0", name="domain_bytes"),
+        CheckConstraint("target_freshness > 0 AND target_freshness < 1 AND target_age_s > 0", name="domain_target"),
     )
     id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))
     authority: str = Field(sa_column=Column(text().type, nullable=False, unique=True))
@@ -53,15 +55,85 @@ class Domain(SQLModel, table=True):
     discovery_weight: float = Field(sa_column=real(default="1"))
     refresh_weight: float = Field(sa_column=real(default="1"))
     external_links: float = Field(sa_column=real(default="0"))
+    # Budgets and targets.
+    bytes_per_day: int | None = Field(sa_column=big(nullable=True))
+    target_freshness: float | None = Field(sa_column=real(nullable=True))
+    target_age_s: float | None = Field(sa_column=real(nullable=True))
+
+
+class Rule(SQLModel, table=True):
+    """What a user says about the pages of one pattern. pages: of them, so many are admitted."""
+
+    __tablename__ = "rule"
+    __table_args__ = (
+        CheckConstraint("least_s > 0 AND most_s > 0 AND weight > 0 AND max_pages >= 0", name="rule_bounds"),
+    )
+    domain_id: int = Field(sa_column=domain_reference())
+    no: int = Field(sa_column=small(key=True))
+    pattern: str = Field(sa_column=text())
+    least_s: float | None = Field(sa_column=real(nullable=True))
+    most_s: float | None = Field(sa_column=real(nullable=True))
+    weight: float | None = Field(sa_column=real(nullable=True))
+    once: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    max_pages: int | None = Field(sa_column=count(nullable=True, default=None))
+    pages: int = Field(sa_column=big(default="0"))
+
+
+class Prior(SQLModel, table=True):
+    """What a group of pages says about the change rate of one of them: Gamma(a, b), b in days. 0: all of the domain."""
+
+    __tablename__ = "prior"
+    __table_args__ = (
+        UniqueConstraint("domain_id", "template", name="prior_template"),
+        CheckConstraint("a > 0 AND b > 0", name="prior_gamma"),
+    )
+    domain_id: int = Field(sa_column=domain_reference())
+    no: int = Field(sa_column=small(key=True))
+    template: str = Field(sa_column=text())
+    a: float = Field(sa_column=real())
+    b: float = Field(sa_column=real())
+    pages: int = Field(sa_column=big(default="0"))
 
 
 class DomainPlan(SQLModel, table=True):
     """What the plan says about a domain, written by whoever plans."""
 
     __tablename__ = "domain_plan"
+    __table_args__ = (CheckConstraint("price_request > 0 AND price_byte >= 0", name="domain_plan_price"),)
     domain_id: int = Field(sa_column=domain_reference())
     importance: float = Field(sa_column=real(default=None))
     planned_at: datetime = Field(sa_column=instant())
+    # What a request and a byte must be worth, in importance x days; null: as everywhere.
+    price_request: float | None = Field(sa_column=real(nullable=True))
+    price_byte: float = Field(sa_column=real(default="0"))
+    longest_s: float | None = Field(sa_column=real(nullable=True))
+    budget_per_day: int | None = Field(sa_column=count(nullable=True, default=None))  # what a target asks for
+    trim: float = Field(sa_column=real(default="1"))
+    finding: str = Field(sa_column=text(default=""))
+
+
+class Calibration(SQLModel, table=True):
+    """Of one day's looks: the chances of change that were given before them, and what they found."""
+
+    __tablename__ = "calibration"
+    domain_id: int = Field(sa_column=domain_reference())
+    day: date = Field(sa_column=Column(Date, primary_key=True))
+    audit: bool = Field(sa_column=Column(Boolean, primary_key=True))
+    looks: int = Field(sa_column=big())
+    expected: float = Field(sa_column=real())
+    found: int = Field(sa_column=big())
+    variance: float = Field(sa_column=real())
+
+
+class Ledger(SQLModel, table=True):
+    """What all domains together have spent of one UTC day. One row."""
+
+    __tablename__ = "ledger"
+    __table_args__ = (CheckConstraint("no = 1", name="ledger_one"),)
+    no: int = Field(sa_column=small(key=True))
+    day: date = Field(sa_column=Column(Date, nullable=False))
+    spent_requests: int = Field(sa_column=big())
+    spent_bytes: int = Field(sa_column=big())
 
 
 class DomainAlias(SQLModel, table=True):
@@ -109,6 +181,13 @@ class DomainState(SQLModel, table=True):
     budget_day: date | None = Field(sa_column=Column(Date, nullable=True))
     spent_requests: int = Field(sa_column=count())
     spent_bytes: int = Field(sa_column=big(default="0"))
+    spent_floor: int = Field(sa_column=count())
+    # How lively the domain is: decaying sums of the changes found and expected, up to activity_at.
+    activity_seen: float = Field(sa_column=real(default="0"))
+    activity_expected: float = Field(sa_column=real(default="0"))
+    activity_at: datetime | None = Field(sa_column=instant(nullable=True))
+    # Mean requests and bytes of a look, by kind.
+    costs: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
     # The change feed.
     next_event: int = Field(sa_column=big(default="1"))
     stamped_event: int = Field(sa_column=big(default="0"))
@@ -155,7 +234,7 @@ class Inbox(SQLModel, table=True):
 
     __tablename__ = "inbox"
     __table_args__ = (
-        CheckConstraint("kind IN ('seed', 'refresh', 'reorder')", name="inbox_kind"),
+        CheckConstraint("kind IN ('seed', 'refresh', 'reorder', 'audit', 'reprice')", name="inbox_kind"),
         Index("inbox_domain", "domain_id", "id"),
     )
     id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))

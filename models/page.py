@@ -18,7 +18,7 @@ class Page(SQLModel, table=True):
     __table_args__ = (
         CheckConstraint("octet_length(key) = 16", name="page_key"),
         CheckConstraint("octet_length(url) <= 8192", name="page_url"),
-        CheckConstraint("belief_a > 0 AND belief_b > 0", name="page_belief"),
+        CheckConstraint("evidence_a >= 0 AND evidence_b >= 0", name="page_evidence"),
         {"postgresql_partition_by": HASHED},
     )
     domain_id: int = Field(sa_column=domain_key())
@@ -29,9 +29,10 @@ class Page(SQLModel, table=True):
     etag: str | None = Field(sa_column=text(nullable=True))
     last_modified: str | None = Field(sa_column=text(nullable=True))
     received_bytes: int = Field(sa_column=count())
-    # Belief about the change rate: Gamma(a, b), b in days.
-    belief_a: float = Field(sa_column=real())
-    belief_b: float = Field(sa_column=real())
+    # What its own looks have added to the prior of its group; together, Gamma(a, b) over its change rate, b in days.
+    evidence_a: float = Field(sa_column=real(default="0"))
+    evidence_b: float = Field(sa_column=real(default="0"))
+    prior_no: int = Field(sa_column=small(default="0"))
     # What the looks found.
     status: int | None = Field(sa_column=small(nullable=True))
     reason: str = Field(sa_column=text(default=""))
@@ -58,6 +59,7 @@ class Frontier(SQLModel, table=True):
     __table_args__ = (
         CheckConstraint("state IN ('new', 'known', 'gone', 'moved', 'refused')", name="frontier_state"),
         CheckConstraint("due_at IS NOT NULL OR state = 'new'", name="frontier_due"),
+        CheckConstraint("wanted BETWEEN 0 AND 2", name="frontier_wanted"),
         Index(
             "frontier_discovery", "domain_id", "favoured", desc("rank"), "key", postgresql_where=sql("state = 'new'")
         ),
@@ -72,6 +74,8 @@ class Frontier(SQLModel, table=True):
     due_at: datetime | None = Field(sa_column=instant(nullable=True))
     favoured: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
     url_score: float = Field(sa_column=real(default="1"))
+    # Whether the next look at it is wanted whatever it is worth: 1 by a user, 2 as one of an audit's random sample.
+    wanted: int = Field(sa_column=small(default="0"))
 
 
 class Cash(SQLModel, table=True):

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, Column, DateTime
+from sqlalchemy import Boolean, CheckConstraint, Column, DateTime
 from sqlmodel import Field, SQLModel
 
 from models.columns import big, count, domain_key, instant, octets, real, small, text
@@ -38,3 +38,5 @@ class VisitRow(SQLModel, table=True):
     cash: int = Field(sa_column=big(default="0"))
     expected: float | None = Field(sa_column=real(nullable=True))
     due_at: datetime | None = Field(sa_column=instant(nullable=True))
+    price: float | None = Field(sa_column=real(nullable=True))
+    audit: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
