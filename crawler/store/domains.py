@@ -8,26 +8,34 @@ from typing import Any
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from crawler.core.belief import PRIOR
 from crawler.core.cash import COINS, Pool
 from crawler.core.domain import Domain, Standing, Wishes
 from crawler.core.order import Order, Ordering
+from crawler.core.prior import ELSEWHERE
 from crawler.core.urls import Authority, Url
 from crawler.errors import BadInput
 from crawler.store.database import Connection, Database
+from crawler.store.rules import COLUMN as RULES
+from crawler.store.rules import replace_rules, rules_from, seconds, span
 
-COLUMNS = """
-    d.id, d.authority, d.scheme, d.state, d.registered_at, d.seeds, d.weight, d.budget_per_day, d.delay_s,
-    d.parallelism, d.max_depth, d.max_pages, d.include, d.exclude, d.allow_private, d.discovery_order,
-    d.url_share, d.favour, d.favour_by, d.discovery_weight, d.refresh_weight, d.external_links,
-    ARRAY(SELECT a.authority FROM domain_alias a WHERE a.domain_id = d.id) AS aliases
-"""
+COLUMNS = f"""
+    d.id, d.authority, d.scheme, d.state, d.registered_at, d.seeds, d.weight, d.budget_per_day, d.bytes_per_day,
+    d.target_freshness, d.target_age_s, d.delay_s, d.parallelism, d.max_depth, d.max_pages, d.include, d.exclude,
+    d.allow_private, d.discovery_order, d.url_share, d.favour, d.favour_by, d.discovery_weight, d.refresh_weight,
+    d.external_links,
+    ARRAY(SELECT a.authority FROM domain_alias a WHERE a.domain_id = d.id) AS aliases,
+    {RULES}
+"""  # noqa: S608  only our own column is put in
 INSERT = """
     INSERT INTO domain (authority, scheme, registered_at, seeds, weight, budget_per_day, delay_s, parallelism,
                         max_depth, max_pages, include, exclude, allow_private, discovery_order, url_share, favour,
-                        favour_by, discovery_weight, refresh_weight, external_links)
+                        favour_by, discovery_weight, refresh_weight, external_links, bytes_per_day, target_freshness,
+                        target_age_s)
     VALUES (%(authority)s, %(scheme)s, %(at)s, %(seeds)s, %(weight)s, %(budget_per_day)s, %(delay_s)s, %(parallelism)s,
             %(max_depth)s, %(max_pages)s, %(include)s, %(exclude)s, %(allow_private)s, %(discovery_order)s,
-            %(url_share)s, %(favour)s, %(favour_by)s, %(discovery_weight)s, %(refresh_weight)s, %(external_links)s)
+            %(url_share)s, %(favour)s, %(favour_by)s, %(discovery_weight)s, %(refresh_weight)s, %(external_links)s,
+            %(bytes_per_day)s, %(target_freshness)s, %(target_age_s)s)
     RETURNING id
 """
 UPDATE = """
@@ -36,7 +44,8 @@ UPDATE = """
            include = %(include)s, exclude = %(exclude)s, allow_private = %(allow_private)s,
            discovery_order = %(discovery_order)s, url_share = %(url_share)s, favour = %(favour)s,
            favour_by = %(favour_by)s, discovery_weight = %(discovery_weight)s, refresh_weight = %(refresh_weight)s,
-           external_links = %(external_links)s
+           external_links = %(external_links)s, bytes_per_day = %(bytes_per_day)s,
+           target_freshness = %(target_freshness)s, target_age_s = %(target_age_s)s
      WHERE id = %(id)s
 """
 STANDING = """
@@ -103,10 +112,15 @@ async def register(
             await cursor.executemany(
                 "INSERT INTO pool (domain_id, pool) VALUES (%s, %s)", [(domain_id, p) for p in Pool]
             )
+            await cursor.execute(
+                "INSERT INTO prior (domain_id, no, template, a, b) VALUES (%s, 0, %s, %s, %s)",
+                (domain_id, ELSEWHERE, PRIOR.a, PRIOR.b),
+            )
             await cursor.executemany(
                 "INSERT INTO domain_alias (authority, domain_id) VALUES (%s, %s)",
                 [(alias, domain_id) for alias in aliases if alias != authority],
             )
+        await replace_rules(connection, domain_id, wishes.rules)
         root = f"{scheme}://{authority}/"
         await _post(connection, domain_id, "seed", {"urls": list(dict.fromkeys([root, *wishes.seeds]))}, at=at)
         domain = await _one_by_id(connection, domain_id)
@@ -163,12 +177,14 @@ async def every(db: Database) -> list[Listed]:
 
 
 async def change(db: Database, domain: Domain, wishes: Wishes, *, at: datetime) -> Domain:
-    """Change a domain's settings. New seeds go to the inbox.
+    """Change a domain's settings. New seeds go to the inbox, and other rules wake the domain.
 
     Where the scope became different, every page is read again in full: unchanged pages hide links that were out of
     scope when they were last read.
     """
     async with db.transaction() as connection:
+        if domain.wishes.rules != wishes.rules:  # first: whoever holds several rows of a domain begins with the hot one
+            await replace_rules(connection, domain.id, wishes.rules)
         await connection.execute(UPDATE, _values(wishes) | {"id": domain.id})
         new_seeds = [seed for seed in wishes.seeds if seed not in domain.wishes.seeds]
         if new_seeds:
@@ -178,6 +194,8 @@ async def change(db: Database, domain: Domain, wishes: Wishes, *, at: datetime) 
             await _post(connection, domain.id, "refresh", {"prefix": domain.root, "full": True}, at=at)
         if before.ordering != wishes.ordering:
             await _post(connection, domain.id, "reorder", {}, at=at)
+        if before.rules != wishes.rules:
+            await _post(connection, domain.id, "reprice", {}, at=at)
         return replace(domain, wishes=wishes)
 
 
@@ -272,7 +290,10 @@ def domain_from(row: dict[str, Any]) -> Domain:
             seeds=tuple(map(Url, row["seeds"])),
             weight=row["weight"],
             budget_per_day=row["budget_per_day"],
-            delay=None if row["delay_s"] is None else timedelta(seconds=row["delay_s"]),
+            bytes_per_day=row["bytes_per_day"],
+            target_freshness=row["target_freshness"],
+            target_age=span(row["target_age_s"]),
+            delay=span(row["delay_s"]),
             parallelism=row["parallelism"],
             max_depth=row["max_depth"],
             max_pages=row["max_pages"],
@@ -288,6 +309,7 @@ def domain_from(row: dict[str, Any]) -> Domain:
                 refresh=row["refresh_weight"],
             ),
             external_links=row["external_links"],
+            rules=rules_from(row["rules"]),
         ),
     )
 
@@ -297,7 +319,10 @@ def _values(wishes: Wishes) -> dict[str, Any]:
         "seeds": list(wishes.seeds),
         "weight": wishes.weight,
         "budget_per_day": wishes.budget_per_day,
-        "delay_s": None if wishes.delay is None else wishes.delay.total_seconds(),
+        "bytes_per_day": wishes.bytes_per_day,
+        "target_freshness": wishes.target_freshness,
+        "target_age_s": seconds(wishes.target_age),
+        "delay_s": seconds(wishes.delay),
         "parallelism": wishes.parallelism,
         "max_depth": wishes.max_depth,
         "max_pages": wishes.max_pages,

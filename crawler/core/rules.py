@@ -1,0 +1,122 @@
+"""What a user says about the pages of a pattern: how often to look, how much they matter, how many there may be."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from crawler.core.urls import Url, path_and_query, pattern_of
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What holds for the pages whose path and query match `pattern`, written as in Scope. None: says nothing about it.
+
+    least, most: the shortest and the longest time from one look at a page to the next.
+    weight: how many times as important such a page is.  once: a page that was had is not looked at again.
+    max_pages: so many pages of the pattern are admitted, 0 for none.
+    ValueError, a sentence for a person, if that cannot be.
+    """
+
+    pattern: str
+    least: timedelta | None = None
+    most: timedelta | None = None
+    weight: float | None = None
+    once: bool = False
+    max_pages: int | None = None
+    _matches: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_matches", pattern_of(self.pattern))
+        if any(interval is not None and interval <= timedelta(0) for interval in (self.least, self.most)):
+            raise ValueError(f"an interval of the rule for {self.pattern} is not above 0")
+        if self.least is not None and self.most is not None and self.least > self.most:
+            raise ValueError(f"the least interval of the rule for {self.pattern} is longer than the most")
+        if self.weight is not None and not 0 < self.weight < float("inf"):
+            raise ValueError(f"the weight of the rule for {self.pattern} is not above 0")
+        if self.max_pages is not None and self.max_pages < 0:
+            raise ValueError(f"the rule for {self.pattern} cannot admit {self.max_pages} pages")
+
+    @property
+    def says_something(self) -> bool:
+        said = (self.least, self.most, self.weight, self.max_pages)
+        return self.once or any(each is not None for each in said)
+
+    def matches(self, url: Url) -> bool:
+        return self._matches.search(path_and_query(url)) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What all rules together say about one page. Always: least <= most where both are given.
+
+    least, most: as in Rule, None for as everywhere.  weight: 1 unless said.
+    """
+
+    least: timedelta | None = None
+    most: timedelta | None = None
+    weight: float = 1.0
+    once: bool = False
+
+
+USUAL = Terms()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A domain's rules in their order; of each thing the first one that matches and says something about it holds.
+
+    ValueError if two of them have the same pattern.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    _on_terms: tuple[Rule, ...] = field(init=False, repr=False, compare=False)
+    _on_pages: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        refuse_twins(self.rules)
+        on_terms = tuple(
+            rule for rule in self.rules if rule.once or (rule.least, rule.most, rule.weight) != (None,) * 3
+        )
+        on_pages = tuple(n for n, rule in enumerate(self.rules) if rule.max_pages is not None)
+        object.__setattr__(self, "_on_terms", on_terms)
+        object.__setattr__(self, "_on_pages", on_pages)
+
+    def terms(self, url: Url) -> Terms:
+        """What the rules say about a page.
+
+        A least and a most of two rules may contradict each other: then the one of the earlier rule holds for both.
+        """
+        if not self._on_terms:
+            return USUAL
+        found = [rule for rule in self._on_terms if rule.matches(url)]
+        return merged(found) if found else USUAL
+
+    def limiting(self, url: Url) -> tuple[int, ...]:
+        """The rules that limit the number of pages like this one, by index; the page counts for each of them."""
+        return tuple(n for n in self._on_pages if self.rules[n].matches(url))
+
+
+def merged(rules: list[Rule]) -> Terms:
+    """What rules that all match say together."""
+    least = most = weight = None
+    for rule in rules:
+        if least is None and rule.least is not None:
+            least = rule.least if most is None else min(rule.least, most)
+        if most is None and rule.most is not None:
+            most = rule.most if least is None else max(rule.most, least)
+        weight = rule.weight if weight is None else weight
+    return Terms(
+        least=least,
+        most=most,
+        weight=1.0 if weight is None else weight,
+        once=any(rule.once for rule in rules),
+    )
+
+
+def refuse_twins(rules: tuple[Rule, ...]) -> None:
+    """ValueError, naming the pattern, if two rules have the same one."""
+    seen: set[str] = set()
+    for rule in rules:
+        if rule.pattern in seen:
+            raise ValueError(f"there are two rules for {rule.pattern}")
+        seen.add(rule.pattern)

@@ -1,0 +1,135 @@
+"""What a user says about the pages of a pattern, and what several such rules say together."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.domain import Wishes
+from crawler.core.rules import USUAL, Rule, Rules, Terms
+from crawler.core.urls import Url
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+spans = st.none() | st.integers(1, 1000).map(lambda hours: hours * HOUR)
+patterns = st.sampled_from(["/", "/a", "/a/b", "*.html$", "re:[0-9]", "/c$", "*?q="])
+urls = st.sampled_from(["", "a", "a/b", "a/b/1.html", "c", "c?q=2", "d/x.html"]).map(
+    lambda path: Url(f"http://site.test/{path}")
+)
+
+
+@st.composite
+def some_rules(draw: st.DrawFn) -> tuple[Rule, ...]:
+    found = []
+    for pattern in draw(st.lists(patterns, unique=True)):
+        least, most = draw(spans), draw(spans)
+        if least is not None and most is not None:
+            least, most = sorted((least, most))
+        weight, pages = draw(st.none() | st.floats(0.01, 100)), draw(st.none() | st.integers(0, 9))
+        found.append(Rule(pattern, least=least, most=most, weight=weight, once=draw(st.booleans()), max_pages=pages))
+    return tuple(found)
+
+
+def at(path: str) -> Url:
+    return Url(f"http://site.test{path}")
+
+
+def test_without_rules_all_is_as_usual() -> None:
+    assert Rules().terms(at("/")) is USUAL
+    assert Rules().limiting(at("/")) == ()
+    assert Terms(least=None, most=None, weight=1.0, once=False) == USUAL
+
+
+def test_each_thing_is_told_by_the_first_rule_that_matches_and_says_it() -> None:
+    rules = Rules((Rule("/news/", most=HOUR), Rule("/news/old/", weight=0.5, most=DAY), Rule("/", weight=3, once=True)))
+
+    assert rules.terms(at("/news/old/1")) == Terms(most=HOUR, weight=0.5, once=True)
+    assert rules.terms(at("/news/1")) == Terms(most=HOUR, weight=3, once=True)
+    assert rules.terms(at("/else")) == Terms(weight=3, once=True)
+
+
+def test_of_rules_that_contradict_each_other_the_earlier_one_holds() -> None:
+    seldom, often = Rule("/a", least=7 * DAY), Rule("*", most=DAY)
+
+    assert Rules((seldom, often)).terms(at("/a")) == Terms(least=7 * DAY, most=7 * DAY)
+    assert Rules((often, seldom)).terms(at("/a")) == Terms(least=DAY, most=DAY)
+
+
+def test_the_rules_that_limit_the_number_of_pages_are_named_by_their_place() -> None:
+    rules = Rules((Rule("/", weight=2), Rule("/a", max_pages=0), Rule("/b", max_pages=5), Rule("*", max_pages=9)))
+
+    assert rules.limiting(at("/a")) == (1, 3)
+    assert rules.limiting(at("/b?c")) == (2, 3)
+    assert rules.limiting(at("/")) == (3,)
+    assert rules.terms(at("/a")) == Terms(weight=2)
+
+
+@given(rules=some_rules(), url=urls)
+def test_what_the_first_matching_rule_says_about_a_page_holds(rules: tuple[Rule, ...], url: Url) -> None:
+    terms = Rules(rules).terms(url)
+    matching = [rule for rule in rules if rule.matches(url)]
+
+    weights = [rule.weight for rule in matching if rule.weight is not None]
+    assert terms.weight == (weights[0] if weights else 1.0)
+    assert terms.once == any(rule.once for rule in matching)
+    assert (terms.least is None) == all(rule.least is None for rule in matching)
+    assert (terms.most is None) == all(rule.most is None for rule in matching)
+    bounded = [rule for rule in matching if rule.least or rule.most]
+    if bounded:
+        assert bounded[0].least in (None, terms.least)
+        assert bounded[0].most in (None, terms.most)
+    assert terms.least is None or terms.most is None or terms.least <= terms.most
+
+
+@given(rules=some_rules(), url=urls)
+def test_a_rule_about_other_pages_says_nothing(rules: tuple[Rule, ...], url: Url) -> None:
+    matching = tuple(rule for rule in rules if rule.matches(url))
+
+    assert Rules(matching).terms(url) == Rules(rules).terms(url)
+    assert [rules[n] for n in Rules(rules).limiting(url)] == [r for r in matching if r.max_pages is not None]
+
+
+def test_a_rule_says_something_or_nothing() -> None:
+    assert not Rule("/").says_something
+    for rule in (Rule("/", once=True), Rule("/", max_pages=0), Rule("/", least=HOUR), Rule("/", weight=1)):
+        assert rule.says_something
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ({"pattern": "docs"}, "must begin with"),
+        ({"pattern": "re:("}, "no regular expression"),
+        ({"least": 2 * HOUR, "most": HOUR}, "is longer than the most"),
+        ({"least": timedelta(0)}, "not above 0"),
+        ({"most": -HOUR}, "not above 0"),
+        ({"weight": 0.0}, "not above 0"),
+        ({"weight": float("nan")}, "not above 0"),
+        ({"weight": float("inf")}, "not above 0"),
+        ({"max_pages": -1}, "cannot admit -1 pages"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_refused(said: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Rule(**({"pattern": "/"} | said))  # type: ignore[arg-type]
+
+
+def test_a_domain_has_one_rule_for_a_pattern() -> None:
+    twins = (Rule("/a", weight=2), Rule("/a", once=True))
+
+    for made in (Rules, lambda rules: Wishes(rules=rules)):
+        with pytest.raises(ValueError, match="two rules for /a"):
+            made(twins)
+
+
+def test_a_domain_has_one_target() -> None:
+    assert Wishes(target_freshness=0.95).target_age is None
+    with pytest.raises(ValueError, match="one target"):
+        replace(Wishes(target_freshness=0.95), target_age=DAY)
+    for impossible in (Wishes(), Wishes(budget_per_day=5)):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            replace(impossible, target_freshness=1.0)
+        with pytest.raises(ValueError, match="above 0"):
+            replace(impossible, target_age=timedelta(0))

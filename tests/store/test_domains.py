@@ -1,0 +1,128 @@
+"""What users say about domains, kept: rules, targets, budgets in bytes."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from crawler.core.belief import PRIOR
+from crawler.core.domain import Domain, Wishes
+from crawler.core.rules import Rule
+from crawler.core.urls import Authority, Url, key_of
+from crawler.errors import BadInput
+from crawler.store import domains
+from crawler.store.database import Database
+from tests.store.conftest import START
+
+WEEK = timedelta(days=7)
+RULES = (
+    Rule("/news/", least=timedelta(minutes=1, milliseconds=500), most=WEEK, weight=3),
+    Rule("re:/[0-9]+$", once=True, max_pages=10),
+    Rule("*", weight=0.1),
+)
+
+
+async def found(db: Database, domain: Domain) -> Domain:
+    again = await domains.find(db, domain.authority)
+    assert again is not None
+    return again
+
+
+async def rows(db: Database, statement: str, *values: object) -> list[tuple[object, ...]]:
+    async with db.transaction() as connection:
+        return list(await (await connection.execute(statement, values)).fetchall())
+
+
+async def know(db: Database, domain: Domain, paths: Iterable[str]) -> None:
+    """Pages as their holder would have admitted them."""
+    urls = [Url(f"{domain.root}{path}") for path in paths]
+    async with db.transaction() as connection, connection.cursor() as cursor:
+        await cursor.executemany(
+            "INSERT INTO page (domain_id, key, url, first_seen_at) VALUES (%s, %s, %s, %s)",
+            [(domain.id, key_of(url), url, START) for url in urls],
+        )
+
+
+async def admitted(db: Database, domain: Domain, *, pattern: str, pages: int) -> None:
+    async with db.transaction() as connection:
+        await connection.execute(
+            "UPDATE rule SET pages = %s WHERE domain_id = %s AND pattern = %s", (pages, domain.id, pattern)
+        )
+
+
+async def pages_by_pattern(db: Database, domain: Domain) -> dict[object, object]:
+    return dict(await rows(db, "SELECT pattern, pages FROM rule WHERE domain_id = %s ORDER BY no", domain.id))
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        Wishes(rules=RULES, bytes_per_day=2**40, target_freshness=0.95),
+        Wishes(bytes_per_day=0, target_age=timedelta(days=3)),
+    ],
+)
+async def test_what_was_wished_is_read_again(db: Database, wishes: Wishes) -> None:
+    registered = await domains.register(db, Authority("a.test"), scheme="http", wishes=wishes, at=START)
+    bare = await domains.register(db, Authority("b.test"), scheme="http", wishes=Wishes(), at=START)
+    changed = await domains.change(db, bare, wishes, at=START)
+
+    assert registered.wishes == wishes
+    assert changed.wishes == wishes
+    assert [each.domain.wishes for each in await domains.every(db)] == [wishes, wishes]
+
+
+async def test_wishes_can_be_taken_back(db: Database) -> None:
+    wishes = Wishes(rules=RULES, bytes_per_day=5, target_age=WEEK)
+    domain = await domains.register(db, Authority("a.test"), scheme="http", wishes=wishes, at=START)
+
+    await domains.change(db, domain, Wishes(), at=START)
+
+    assert (await found(db, domain)).wishes == Wishes()
+
+
+async def test_a_new_domain_begins_with_the_prior_of_all_domains(db: Database, domain: Domain) -> None:
+    assert await rows(db, "SELECT no, template, a, b FROM prior WHERE domain_id = %s", domain.id) == [
+        (0, "*", PRIOR.a, PRIOR.b)
+    ]
+
+
+async def test_other_rules_wake_the_domain_and_the_same_ones_do_not(db: Database, domain: Domain) -> None:
+    ruled = await domains.change(db, domain, Wishes(rules=RULES), at=START)
+    await domains.change(db, ruled, replace(ruled.wishes, weight=2.0), at=START)
+
+    assert await rows(db, "SELECT kind FROM inbox WHERE domain_id = %s ORDER BY id", domain.id) == [
+        ("seed",),
+        ("reprice",),
+    ]
+
+
+async def test_a_rule_that_stays_keeps_its_count_wherever_it_stands(db: Database, domain: Domain) -> None:
+    ruled = await domains.change(db, domain, Wishes(rules=RULES), at=START)
+    await admitted(db, domain, pattern="re:/[0-9]+$", pages=7)
+
+    limit = replace(RULES[1], max_pages=20)
+    await domains.change(db, ruled, Wishes(rules=(RULES[2], Rule("/else", once=True), limit)), at=START)
+
+    assert await pages_by_pattern(db, domain) == {"*": 0, "/else": 0, "re:/[0-9]+$": 7}
+
+
+async def test_a_limit_counts_the_pages_that_were_known_before_it(db: Database, domain: Domain) -> None:
+    await know(db, domain, ["", "a/1", "a/2", "b/1?c"])
+    limits = (Rule("/a/", weight=2, max_pages=1), Rule("*", max_pages=9), Rule("/b/", once=True))
+
+    ruled = await domains.change(db, domain, Wishes(rules=limits), at=START)
+    assert await pages_by_pattern(db, domain) == {"/a/": 2, "*": 4, "/b/": 0}
+
+    await domains.change(db, ruled, Wishes(rules=(replace(limits[2], max_pages=5), limits[0])), at=START)
+    assert await pages_by_pattern(db, domain) == {"/b/": 1, "/a/": 2}
+
+
+async def test_rules_go_with_their_domain(db: Database, domain: Domain) -> None:
+    await domains.change(db, domain, Wishes(rules=RULES), at=START)
+
+    await domains.remove(db, domain)
+
+    assert await rows(db, "SELECT FROM rule") == []
+    with pytest.raises(BadInput, match="not registered"):
+        await domains.standing(db, domain, at=START)
