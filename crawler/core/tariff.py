@@ -1,0 +1,194 @@
+"""What plan says of each domain: a price, the longest interval, what to expect of both, and what cannot be had.
+
+Prices are solved in importance across domains, since all may share a budget, and given in that of the domain itself,
+whose mean page has 1, since there they are compared with.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crawler.core.balance import LEAST_PRICE
+from crawler.core.budget import EVEN, Budget, Shares, Work, longest_gap, price_of, prices_of
+from crawler.core.census import joined
+from crawler.core.cost import Price
+from crawler.core.gamma import Floats
+from crawler.core.outlook import Outlook, outlook_at
+from crawler.core.population import Pages, first_looks
+from crawler.core.target import UNLIMITED, Asked, Terms, asked_of, overhead
+
+MOVED_BY = 1.25  # times: so much dearer or cheaper, and pages that wait by the old price are scored again
+LONGEST_DAYS = 1e6  # an interval that a calendar can still add to a date
+LEAST_IMPORTANCE = 1e-6  # of a domain beside others; less would make its price a division by nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Tariff:
+    """What plan says of one domain.
+
+    price: None for the usual one, where nothing is scarce.  longest_days: the interval that no page exceeds.
+    asked: requests a day that a target takes; None without one, inf where no number would do.  limit: requests a day
+    that may be made, inf where nothing limits them.  requests: a day's, expected at this price.
+    outlook: of the known pages.  finding: a sentence about what cannot be had, or empty.
+    """
+
+    price: Price | None
+    longest_days: float
+    asked: float | None
+    limit: float
+    requests: float
+    outlook: Outlook
+    finding: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A domain on its way to a price. work: within its longest interval.  limit: requests a day, asked: see Tariff."""
+
+    terms: Terms
+    work: Work
+    asked: float | None
+    limit: float
+    longest_days: float
+    finding: str
+
+    @property
+    def looks(self) -> float:
+        """Requests a day that the limit leaves for looks."""
+        return self.limit - overhead(self.limit)
+
+    @property
+    def importance(self) -> float:
+        return max(self.terms.importance, LEAST_IMPORTANCE)
+
+
+def tariffs(
+    works: Sequence[Work], terms: Sequence[Terms], *, overall: Budget = UNLIMITED, shares: Shares = EVEN
+) -> list[Tariff]:
+    """What holds in each of these domains, which share the `overall` budget. works: of one domain each."""
+    cases = [case_of(work, each, shares) for work, each in zip(works, terms, strict=True)]
+    if not cases:
+        return []
+    prices = _within_requests(cases, overall, shares)
+    prices = _within_bytes(cases, prices, overall, shares)
+    return [_tariff(case, price, shares) for case, price in zip(cases, prices, strict=True)]
+
+
+def case_of(work: Work, terms: Terms, shares: Shares) -> Case:
+    """What the target, the budget and politeness leave the domain: its limit and its longest interval."""
+    most = min(terms.most_days, terms.oldest_days or terms.most_days)
+    asked = asked_of(_lasting(work, most), terms, shares) if terms.has_target and len(work.known.a) else Asked(math.inf)
+    limit, finding = min(terms.limit, asked.requests), asked.finding
+    longest = min(asked.oldest_days or longest_gap(work.known.count, limit, most=most), LONGEST_DAYS)
+    if longest > most and not finding and len(work.known.a):
+        finding = f"A page may wait {longest:,.0f} days, not {most:,.0f}: {limit:,.0f} requests a day do no better"
+    return Case(terms, _lasting(work, longest), asked.requests if terms.has_target else None, limit, longest, finding)
+
+
+def _lasting(work: Work, most_days: float) -> Work:
+    """The same work, with this longest interval."""
+
+    def within(pages: Pages) -> Pages:
+        return replace(pages, most=np.full(pages.most.shape, most_days), least=np.minimum(pages.least, most_days))
+
+    return replace(work, known=within(work.known), new=within(work.new))
+
+
+def _within_requests(cases: Sequence[Case], overall: Budget, shares: Shares) -> list[Price]:
+    """The price in each domain, a domain's own budget of bytes held, too."""
+    own = [_own_price(case, shares) for case in cases]
+    limits = np.array([case.looks for case in cases])
+    for n, (case, price) in enumerate(zip(cases, own, strict=True)):
+        if price.per_byte > 0:  # so that what bytes forbid is not kept free for it in the overall budget
+            limits[n] = min(limits[n], requests_at(case.work, price, limit=case.looks, shares=shares))
+    work = joined([case.work for case in cases], [case.importance for case in cases])
+    solved = prices_of(work, limits, overall.requests - overhead(overall.requests), shares=shares)
+    return [
+        _dearer(case, price, Price(_at_least_usual(case, float(mu) / case.importance, overall)))
+        for case, price, mu in zip(cases, own, solved, strict=True)
+    ]
+
+
+def _own_price(case: Case, shares: Shares) -> Price:
+    """The price at which the domain keeps within its own budget of bytes; the least where it has none."""
+    if math.isinf(case.terms.budget.received_bytes) or not len(case.work.known.a):
+        return Price(LEAST_PRICE)
+    return price_of(case.work, Budget(case.looks, case.terms.budget.received_bytes), shares=shares)
+
+
+def _at_least_usual(case: Case, price: float, overall: Budget) -> float:
+    """A budget is there to be spent; without any, a request must be worth the usual price."""
+    has_budget = case.asked is not None or math.isfinite(min(case.terms.budget.requests, overall.requests))
+    return price if has_budget else max(price, case.terms.usual)
+
+
+def _within_bytes(cases: Sequence[Case], prices: Sequence[Price], overall: Budget, shares: Shares) -> list[Price]:
+    """The same prices, or where all domains together would receive too much, those of a byte."""
+    work = joined([case.work for case in cases], [case.importance for case in cases])
+    weighed = replace(work, known=_by_bytes(work.known), new=_by_bytes(work.new))
+    received = np.array([_bytes_at(c, price, shares) for c, price in zip(cases, prices, strict=True)])
+    if float(received.sum()) <= overall.received_bytes:
+        return list(prices)
+    solved: Floats = prices_of(weighed, received, overall.received_bytes, shares=shares)
+    return [
+        _dearer(case, price, Price(LEAST_PRICE, float(mu) / case.importance))
+        for case, price, mu in zip(cases, prices, solved, strict=True)
+    ]
+
+
+def _by_bytes(pages: Pages) -> Pages:
+    """The same pages, of which a look costs as many requests as it receives bytes."""
+    return replace(pages, requests=pages.received_bytes)
+
+
+def _bytes_at(case: Case, price: Price, shares: Shares) -> float:
+    """Bytes that the domain is expected to receive on one day."""
+    requests = requests_at(case.work, price, limit=case.looks, shares=shares)
+    known = outlook_at(case.work.known, np.array([price.per_request]), per_byte=price.per_byte)
+    new = case.work.new
+    of_new = float((new.stands_for * new.received_bytes).sum()) / max(float((new.stands_for * new.requests).sum()), 1.0)
+    return known.received_bytes + max(requests - known.requests, 0.0) * of_new
+
+
+def _dearer(case: Case, one: Price, other: Price) -> Price:
+    """The price by which a mean look costs more: what it leaves undone keeps within the other's limit, too."""
+    return one if _of_mean_look(one, case.work.known) > _of_mean_look(other, case.work.known) else other
+
+
+def _of_mean_look(price: Price, pages: Pages) -> float:
+    count = max(pages.count, 1.0)
+    requests = float((pages.stands_for * pages.requests).sum()) / count
+    return (
+        price.per_request * requests + price.per_byte * float((pages.stands_for * pages.received_bytes).sum()) / count
+    )
+
+
+def has_moved(before: Price, after: Price, pages: Pages) -> bool:
+    """Whether what a mean look must be worth went up or down by more than a quarter."""
+    was, is_now = (max(_of_mean_look(price, pages), LEAST_PRICE) for price in (before, after))
+    return max(was / is_now, is_now / was) > MOVED_BY
+
+
+def requests_at(work: Work, price: Price, *, limit: float = math.inf, shares: Shares = EVEN) -> float:
+    """Requests for looks that one domain is expected to make on one day: again, and first ones as its limit lets it."""
+    known = outlook_at(work.known, np.array([price.per_request]), per_byte=price.per_byte).requests
+    new = work.new
+    first = first_looks(new, price.per_request * new.requests + price.per_byte * new.received_bytes)
+    return known + min(float((first * new.requests).sum()), (1 - shares.refresh) * limit)
+
+
+def _tariff(case: Case, price: Price, shares: Shares) -> Tariff:
+    usual = Price(case.terms.usual)
+    is_usual = price == usual or not len(case.work.known.a)
+    price = usual if is_usual else Price(max(price.per_request, LEAST_PRICE), price.per_byte)
+    return Tariff(
+        price=None if is_usual else price,
+        longest_days=case.longest_days,
+        asked=case.asked,
+        limit=case.limit,
+        requests=min(requests_at(case.work, price, limit=case.looks, shares=shares), case.looks),
+        outlook=outlook_at(case.work.known, np.array([price.per_request]), per_byte=price.per_byte),
+        finding=case.finding,
+    )
