@@ -15,7 +15,7 @@ from crawler.settings import Settings
 from crawler.store import leases
 from crawler.store.database import Database
 from crawler.tally import Tally
-from crawler.walker import Walker, Web
+from crawler.walker import Walker, Web, together_of
 
 RELEASE_DEADLINE = timedelta(seconds=10)
 BROKEN_FOR = timedelta(hours=1)  # a domain that our own code chokes on; the others go on
@@ -67,6 +67,8 @@ async def walk(
             refund=walker.credit + len(walker.queue),
             refund_day=walker.debit_day,
             wait=walker.gate.wait,
+            not_before=walker.not_before,
+            together=together_of(settings).is_limited,
         )
     walker.tally.elapsed = timedelta(seconds=time.monotonic() - began)
     return Walked(walker.tally, walker.hold)
@@ -87,10 +89,21 @@ async def give_back(
     refund: int = 0,
     refund_day: date | None = None,
     wait: timedelta = timedelta(0),
+    not_before: datetime | None = None,
+    together: bool = False,
 ) -> None:
     """Give the domain back, whatever happened; if that fails, the lease runs out by itself. Twice does no harm."""
     releasing = asyncio.create_task(
-        _try_to_release(db, lease, at=at, refund=refund, refund_day=refund_day, wait=wait),
+        _try_to_release(
+            db,
+            lease,
+            at=at,
+            refund=refund,
+            refund_day=refund_day,
+            wait=wait,
+            not_before=not_before,
+            together=together,
+        ),
         name=f"release-{lease.domain.authority}",
     )
     was_cancelled = False
@@ -105,8 +118,25 @@ async def give_back(
 
 
 async def _try_to_release(
-    db: Database, lease: Lease, *, at: datetime, refund: int, refund_day: date | None, wait: timedelta
+    db: Database,
+    lease: Lease,
+    *,
+    at: datetime,
+    refund: int,
+    refund_day: date | None,
+    wait: timedelta,
+    not_before: datetime | None,
+    together: bool,
 ) -> None:
     with contextlib.suppress(StoreUnavailable, TimeoutError):
         async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
-            await leases.release(db, lease, at=at, refund=refund, day=refund_day, wait=wait)
+            await leases.release(
+                db,
+                lease,
+                at=at,
+                refund=refund,
+                day=refund_day,
+                wait=wait,
+                not_before=not_before,
+                together=together,
+            )

@@ -100,6 +100,15 @@ class Settings(BaseSettings):
     )
 
     # Time.
+    budget_per_day: int | None = Field(
+        default=None, ge=0, description="requests of all domains together in a UTC day; unset: no limit"
+    )
+    bytes_per_day: int | None = Field(
+        default=None, ge=0, description="bytes received by all domains together in a UTC day; unset: no limit"
+    )
+    pace: bool = Field(
+        default=True, description="budgets are spread over the day; recrawl crawl spends them as fast as it can anyway"
+    )
     price: float = Field(default=0.25, gt=0, description="importance x days that a request must be worth")
     least_interval: Seconds = Field(default=timedelta(minutes=10), description="no page is due sooner again")
     most_interval: Seconds = Field(

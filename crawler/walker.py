@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import UTC, date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Protocol, TypeVar
 
 from crawler.clock import Clock
@@ -32,8 +32,10 @@ from crawler.gate import Fence, Gate
 from crawler.readers import Readers
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
-from crawler.store import frontier, inbox, leases, visits
+from crawler.store import budgets, frontier, inbox, leases, visits
+from crawler.store.budgets import Together
 from crawler.store.database import Database
+from crawler.store.standards import Usual
 from crawler.tally import Tally
 
 log = logging.getLogger("recrawl.crawl")
@@ -42,6 +44,22 @@ T = TypeVar("T")
 LOOKS_UNTIL_OUTAGE = 5  # in a row without any answer
 STORE_RETRY = timedelta(seconds=1)
 STORE_PATIENCE = timedelta(minutes=10)  # a restart or a failover of Postgres is shorter
+
+
+def usual_of(settings: Settings) -> Usual:
+    """What holds for pages where neither plan nor rules say otherwise."""
+    return Usual(
+        price=settings.price,
+        least=settings.least_interval,
+        most=settings.most_interval,
+        discovery_share=settings.discovery_share,
+        refresh_share=settings.refresh_share,
+    )
+
+
+def together_of(settings: Settings) -> Together:
+    """What all domains together may spend on a day."""
+    return Together(settings.budget_per_day, settings.bytes_per_day)
 
 
 class Web(Protocol):
@@ -70,6 +88,7 @@ class Walker:
         self.readers = Readers(0)
         self.progress: Callable[[Tally], None] = lambda _tally: None
         self.pages_left = pages
+        self.not_before: datetime | None = None  # the budget has nothing for this domain until then
         self.known: Known | None = None
         self.fence = Fence(lease, since=claimed)
         self.gate = Gate(delay=settings.delay_of(lease.domain.wishes), wait=lease.wait)
@@ -163,9 +182,6 @@ class Walker:
             scope=self.lease.domain.scope(max_depth=self.settings.max_depth),
             rules=found.rules,
             agent=self.settings.agent,
-            price=self.settings.price,
-            least_interval=self.settings.least_interval,
-            most_interval=self.settings.most_interval,
         )
         return True
 
@@ -240,24 +256,34 @@ class Walker:
 
     async def hand_out(self, wanted: int) -> list[Target]:
         now = self.clock.now()
-        granted = await self.patiently(lambda _again: leases.debit(self.db, self.lease, most=wanted, at=now))
-        targets = await self.patiently(
+        granted = await self.debit(wanted)
+        if not granted:
+            return []
+        handed = await self.patiently(
             lambda _again: frontier.hand_out(
-                self.db,
-                self.lease,
-                most=granted,
-                at=now,
-                without=self.handed_out,
-                discovery_share=self.settings.discovery_share,
-                refresh_share=self.settings.refresh_share,
+                self.db, self.lease, most=granted, at=now, without=self.handed_out, usual=usual_of(self.settings)
             )
         )
+        targets = handed.targets
+        if self.known is not None and self.known.trusts_modified != handed.trusts_modified:
+            self.known = replace(self.known, trusts_modified=handed.trusts_modified)
         if self.debit_day != now.astimezone(UTC).date():
             self.debit_day, self.credit = now.astimezone(UTC).date(), 0  # what yesterday left over is yesterday's
         self.credit += granted - len(targets)
         if self.pages_left is not None:
             self.pages_left -= len(targets)
         return targets
+
+    async def debit(self, most: int) -> int:
+        """Take up to so many requests from the budgets of the day."""
+        now = self.clock.now()
+        granted = await self.patiently(
+            lambda _again: budgets.debit(
+                self.db, self.lease, most=most, at=now, paced=self.settings.pace, together=together_of(self.settings)
+            )
+        )
+        self.not_before = granted.next_at
+        return granted.requests
 
     async def record(self) -> None:
         batch, self.done = self.done, []
@@ -273,6 +299,7 @@ class Walker:
                 refund_day=day,
                 hold=hold,
                 again=again,
+                together=together_of(self.settings).is_limited,
             )
         )
         self.fence.renewed(since=sent)
@@ -388,8 +415,7 @@ class Walker:
 
     async def may_ask(self) -> bool:
         """Take one request from the budget, for what is no page."""
-        now = self.clock.now()
-        return await self.patiently(lambda _again: leases.debit(self.db, self.lease, most=1, at=now)) == 1
+        return await self.debit(1) == 1
 
     def leave_alone(self, reason: str, *, asked: timedelta | None) -> None:
         """Hold the domain; a burst of refusals counts once, and the longest wait asked for wins."""

@@ -188,6 +188,9 @@ class DomainState(SQLModel, table=True):
     activity_at: datetime | None = Field(sa_column=instant(nullable=True))
     # Mean requests and bytes of a look, by kind.
     costs: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
+    # How often Last-Modified could be held against what a body said, and was wrong.
+    modified_told: int = Field(sa_column=count())
+    modified_lied: int = Field(sa_column=count())
     # The change feed.
     next_event: int = Field(sa_column=big(default="1"))
     stamped_event: int = Field(sa_column=big(default="0"))

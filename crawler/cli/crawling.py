@@ -60,7 +60,8 @@ class Outcome:
 
 def crawl(order: Order, *, as_json: bool) -> int:
     require_names(order)
-    used = settings()
+    # Who names a domain wants it now, not spread over the day.
+    used = settings().model_copy(update={"pace": False}) if order.names else settings()
 
     async def work(db: Database, interrupts: Interrupts) -> Outcome:
         clock = Clock.at(order.at)

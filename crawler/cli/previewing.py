@@ -19,6 +19,7 @@ from crawler.settings import settings
 from crawler.store import domains, frontier, reports
 from crawler.store.database import Database
 from crawler.store.reports import Workload
+from crawler.walker import usual_of
 
 SHOWN = 20
 
@@ -94,14 +95,12 @@ async def _sorted(db: Database, order: Order) -> tuple[list[Domain], list[str]]:
 
 
 async def _plan(db: Database, domain: Domain, order: Order, *, at: datetime) -> Plan:
-    used = settings()
     first = await frontier.preview(
         db,
         domain,
         most=min(order.pages or SHOWN, SHOWN),
         at=at,
-        discovery_share=used.discovery_share,
-        refresh_share=used.refresh_share,
+        usual=usual_of(settings()),
     )
     return Plan(
         domain=domain,

@@ -1,19 +1,19 @@
 """One finished look: from what we knew and what the web said, to what we know now. Pure, so that it can be replayed."""
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum, StrEnum
 from functools import partial
 from typing import assert_never
 
 from crawler.core import belief as beliefs
 from crawler.core.answer import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
-from crawler.core.belief import Belief
+from crawler.core.belief import PRIOR, Belief
 from crawler.core.change import Change, Rung, Snapshot, Understood, Verdict, Version, judge, understand
 from crawler.core.fingerprint import digest
 from crawler.core.page import Reading
-from crawler.core.politeness import retry_after
-from crawler.core.price import interval
+from crawler.core.politeness import http_date, retry_after
+from crawler.core.price import first_gap, interval
 from crawler.core.robots import Rules
 from crawler.core.urls import Authority, PageKey, Refusal, Scope, Url, authority_of, key_of
 
@@ -27,7 +27,10 @@ FIRST_RETRY = timedelta(hours=1)
 FIRST_BUSY_RETRY = timedelta(minutes=1)
 LAST_RETRY = timedelta(days=7)
 MOST_LINKS = 5000  # of one page; the rest says nothing about importance any more
+CLOCK_SLACK = timedelta(minutes=1)  # Last-Modified nearer to now than this is the clock's, not the page's
 MOST_ELSEWHERE = 100  # other domains that one page links to
+
+NEVER = datetime(9999, 12, 31, tzinfo=UTC)  # due time of a page that its user wants once only
 
 Elsewhere = tuple[tuple[Authority, int], ...]  # other domains, each with how many distinct links lead there
 
@@ -57,6 +60,30 @@ class Link:
     refusal: str = ""
 
 
+class Wanted(IntEnum):
+    """Whether a look is wanted whatever it is worth."""
+
+    NO = 0
+    BY_USER = 1
+    BY_AUDIT = 2  # one of a random sample
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for a page's next look: how much it must be worth, and by when.
+
+    price: importance x days that this look must be worth, with what it costs in it.  prior: what the page's group says.
+    activity: how many times livelier than usual the domain is these days.  once: it is not to be looked at again.
+    """
+
+    price: float = 0.25
+    least: timedelta = timedelta(minutes=10)
+    most: timedelta = timedelta(days=180)
+    prior: Belief = PRIOR
+    activity: float = 1.0
+    once: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A page handed out under a lease, with all that is known of it."""
@@ -66,7 +93,9 @@ class Target:
     depth: int
     state: State
     belief: Belief
+    terms: Terms = Terms()
     importance: float = 1.0  # the domain's mean is 1
+    wanted: Wanted = Wanted.NO
     cash: int = 0  # coins, read at the claim
     validators: Validators = NO_VALIDATORS
     received_bytes: int = 0  # of the last good answer's body
@@ -86,9 +115,7 @@ class Known:
     scope: Scope
     rules: Rules
     agent: str
-    price: float  # importance x days that a request must be worth
-    least_interval: timedelta
-    most_interval: timedelta
+    trusts_modified: bool = False  # its Last-Modified has been honest: it tells when a page changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +143,7 @@ class Visit:
     elapsed: timedelta = timedelta(0)
     conditional: bool = False
     expected_change: float | None = None  # what we gave for "changed" before we looked
+    modified_honest: bool | None = None  # whether Last-Modified agrees with the body; None: nothing to compare
     validators: Validators | None = None
     body_bytes: int | None = None
     snapshot: Snapshot | None = field(default=None, repr=False)
@@ -155,15 +183,15 @@ def decide(
     """
     match answer:
         case NotModified():
-            return _not_modified(target, answer, now=now, known=known)
+            return _not_modified(target, answer, now=now)
         case Unreached():
-            return _unreached(target, answer, now=now, known=known)
+            return _unreached(target, answer, now=now)
         case Fetched(status=status) if 200 <= status < 300:
             return _good(target, answer, now=now, known=known, understood=understood)
         case Fetched(status=status, location=location) if status in PERMANENT | TEMPORARY and location is not None:
             return _redirected(target, answer, now=now, known=known)
         case Fetched(status=404 | 410):
-            return _missing(target, answer, now=now, known=known)
+            return _missing(target, answer, now=now)
         case Fetched():
             return _failed(target, answer, now=now, reason=f"http_{answer.status}")
         case _:
@@ -187,12 +215,12 @@ def refuse(target: Target, *, reason: str, now: datetime) -> Visit:
     )
 
 
-def _not_modified(target: Target, answer: NotModified, *, now: datetime, known: Known) -> Visit:
+def _not_modified(target: Target, answer: NotModified, *, now: datetime) -> Visit:
     if target.version is None:
         return _failed(target, answer, now=now, reason="unasked_304")
     verdict = Verdict(Change.SAME, Rung.NOT_MODIFIED)
     return replace(
-        _looked(target, verdict, now=now, known=known),
+        _looked(target, verdict, now=now),
         answer="not_modified",
         status=304,
         elapsed=answer.elapsed,
@@ -223,19 +251,26 @@ def _good(target: Target, answer: Fetched, *, now: datetime, known: Known, under
     visit = partial(_fetched, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes)
     if not needs_reading(target, answer):
         verdict = Verdict(Change.SAME, Rung.BYTES, 0)
-        return replace(visit(_looked(target, verdict, now=now, known=known)), gives=target.outlinks)
+        touched = modified_of(answer, now=now)
+        lies = touched is not None and target.last_good_at is not None and touched > target.last_good_at + CLOCK_SLACK
+        looked = visit(_looked(target, verdict, now=now))
+        return replace(looked, gives=target.outlinks, modified_honest=False if lies else None)
     reading, after = _understood(target, answer, understood)
     links, elsewhere = links_of(reading, target=target, known=known)
     alias = _canonical(reading, links, known=known)
     verdict = judge(before, after)
+    modified = modified_of(answer, now=now)
     if target.state in {State.GONE, State.MOVED} and before is not None:
         verdict = replace(verdict, change=Change.BACK)
-    looked = visit(_looked(target, verdict, now=now, known=known))
+    honest = _is_honest(target, modified, verdict.change, now=now)
+    age = now - modified if modified is not None and honest and known.trusts_modified else None
+    looked = visit(_looked(target, verdict, now=now, age=age))
     return replace(
         looked,
         links=links,
         gives=(alias,) if alias else tuple(link.key for link in links),
         elsewhere=() if alias else elsewhere,
+        modified_honest=honest,
         snapshot=_snapshot(reading, answer, after, verdict) if _is_new_version(verdict, before, after) else None,
     )
 
@@ -332,7 +367,7 @@ def _redirected(target: Target, answer: Fetched, *, now: datetime, known: Known)
     )
 
 
-def _missing(target: Target, answer: Fetched, *, now: datetime, known: Known) -> Visit:
+def _missing(target: Target, answer: Fetched, *, now: datetime) -> Visit:
     """404 is believed when it is confirmed, 410 at once; a page that never was there needs no second opinion."""
     confirmed = (
         answer.status == 410
@@ -351,13 +386,13 @@ def _missing(target: Target, answer: Fetched, *, now: datetime, known: Known) ->
         _fetched(_kept(target, now=now), answer=answer),
         verdict=Verdict(Change.SAME if already else Change.GONE, Rung.STATUS),
         state=State.GONE,
-        due_at=now + min(LOOK_AGAIN_GONE, known.most_interval),
+        due_at=now + min(LOOK_AGAIN_GONE, target.terms.most),
         reason=f"http_{answer.status}",
         failures=0,
     )
 
 
-def _unreached(target: Target, answer: Unreached, *, now: datetime, known: Known) -> Visit:
+def _unreached(target: Target, answer: Unreached, *, now: datetime) -> Visit:
     if answer.reason is Reason.ROBOTS:
         return refuse(target, reason=answer.reason.value, now=now)
     return replace(
@@ -365,7 +400,7 @@ def _unreached(target: Target, answer: Unreached, *, now: datetime, known: Known
         answer="unreached",
         silent=answer.reason in SILENCE,
         received_bytes=answer.received_bytes,
-        due_at=now + min(_retry(target.failures + 1), known.most_interval),
+        due_at=now + min(_retry(target.failures + 1), target.terms.most),
     )
 
 
@@ -427,37 +462,67 @@ def _fetched(
     )
 
 
-def _looked(target: Target, verdict: Verdict, *, now: datetime, known: Known) -> Visit:
-    """A good look: it teaches, and the next one is due when it will be worth its price."""
-    belief, expected = _learnt(target, verdict.change, now=now)
-    wait = interval(
-        belief,
-        importance=target.importance,
-        price=known.price,
-        least=known.least_interval,
-        most=known.most_interval,
-    )
+def modified_of(answer: Fetched, *, now: datetime) -> datetime | None:
+    """When the page changed last, as its server says, on our clock: counted from the server's own Date."""
+    told = http_date(answer.validators.last_modified)
+    return None if told is None else now - ((http_date(answer.date) or now) - told)
+
+
+def _is_honest(target: Target, modified: datetime | None, change: Change, *, now: datetime) -> bool | None:
+    """Whether Last-Modified agrees with what became of the body since the last good look; None: nothing to compare.
+
+    A body that changed was modified since then, and not this very minute, which is what a server says that stamps
+    every answer. One whose main text is the same tells nothing: something else in it may have changed.
+    """
+    if modified is None or target.last_good_at is None or change is not Change.CHANGED:
+        return None
+    return target.last_good_at - CLOCK_SLACK <= modified <= now - CLOCK_SLACK
+
+
+def _looked(target: Target, verdict: Verdict, *, now: datetime, age: timedelta | None = None) -> Visit:
+    """A good look: it teaches, and the next one is due when it will be worth its price.
+
+    age: how long ago an honest Last-Modified says that the page changed.
+    """
+    belief, expected = _learnt(target, verdict.change, now=now, age=age)
     return replace(
         _kept(target, now=now),
         verdict=verdict,
         state=State.KNOWN,
         belief=belief,
         expected_change=expected,
-        due_at=now + wait,
+        due_at=due_after(target, belief, verdict.change, now=now),
         failures=0,
     )
 
 
-def _learnt(target: Target, change: Change, *, now: datetime) -> tuple[Belief, float | None]:
+def due_after(target: Target, belief: Belief, change: Change, *, now: datetime) -> datetime:
+    """When a page is due that was well looked at now. The first gap of pages that came in together is spread."""
+    terms = target.terms
+    if terms.once:
+        return NEVER
+    wait = interval(
+        Belief(belief.a, belief.b / terms.activity),
+        importance=target.importance,
+        price=terms.price,
+        least=terms.least,
+        most=terms.most,
+    )
+    return now + (max(first_gap(wait, key=target.key), terms.least) if change is Change.FIRST else wait)
+
+
+def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | None) -> tuple[Belief, float | None]:
     """The belief after this look, and the chance that was given for "changed" before it."""
     if target.last_good_at is None or target.version is None:
         return target.belief, None
     gap = now - target.last_good_at
+    expected = beliefs.change_expected(target.belief, gap=gap)
+    before = beliefs.fade(target.belief, prior=target.terms.prior, gap=gap)
     match change:
         case Change.SAME | Change.COSMETIC:
-            return beliefs.same(target.belief, gap=gap), beliefs.change_expected(target.belief, gap=gap)
+            return beliefs.same(before, gap=gap), expected
         case Change.CHANGED:
-            return beliefs.changed(target.belief, gap=gap), beliefs.change_expected(target.belief, gap=gap)
+            return beliefs.changed(before, gap=gap) if age is None else beliefs.changed_at(before, age=age), expected
         case Change.FIRST | Change.MOVED | Change.GONE | Change.BACK | Change.UNKNOWN:
             return target.belief, None
         case _:

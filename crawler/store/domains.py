@@ -55,7 +55,9 @@ STANDING = """
            EXISTS (SELECT FROM address_slot a WHERE a.address = ANY(s.addresses) AND a.domain_id <> d.id
                       AND a.held_until > clock_timestamp()),
            d.budget_per_day - CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date
-                                   THEN s.spent_requests ELSE 0 END
+                                   THEN s.spent_requests ELSE 0 END,
+           d.bytes_per_day - CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date
+                                  THEN s.spent_bytes ELSE 0 END
       FROM domain d JOIN domain_state s ON s.domain_id = d.id
      WHERE d.id = %(domain_id)s
 """

@@ -23,7 +23,8 @@ PAGE = f"""
     SELECT p.url, f.state, f.due_at, f.depth, f.rank, f.favoured, f.url_score, {IMPORTANCE} AS importance,
            {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
-           p.belief_a, p.belief_b, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
+           g.a + p.evidence_a AS belief_a, g.b + p.evidence_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
+           g.template, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
            p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.received_bytes,
            (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.moved_to) AS moved_to,
            (SELECT n.title FROM snapshot n
@@ -39,6 +40,7 @@ PAGE = f"""
                        > (f.rank, b.key)) END
                AS ahead
       FROM page p
+      JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
       JOIN domain_state s ON s.domain_id = %(domain_id)s
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
@@ -47,7 +49,7 @@ PAGE = f"""
 """  # noqa: S608  only our own expressions are put in
 VISITS = """
     SELECT at, answer, status, reason, change, rung, distance_bits, conditional, received_bytes, saved_bytes,
-           elapsed_ms, cash, expected, due_at
+           elapsed_ms, cash, expected, due_at, price, audit
       FROM visit WHERE domain_id = %(domain_id)s AND key = %(key)s ORDER BY at DESC LIMIT %(most)s
 """
 # What a page passes on along each of its links, in importance.
@@ -81,6 +83,7 @@ DOMAIN = """
 class PageFacts:
     """A tracked page.
 
+    prior, template: what the pages of its group say about it, and which group that is.
     cash, history, clocks, circulating: coins; cash, history and clock are None outside the economy.
     popularity, url_score: what links and what the URL make of importance; a mixed order weighs both.
     outlinks: None if never read.  ahead: of a new page, how many new pages come before it.
@@ -102,6 +105,8 @@ class PageFacts:
     circulating: int
     domain_clock: float
     belief: Belief
+    prior: Belief
+    template: str
     etag: str | None
     last_modified: str | None
     status: int | None
@@ -123,7 +128,10 @@ class PageFacts:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One of the last visits. cash: coins that it settled.  expected: the chance that was given for a change."""
+    """One of the last visits. cash: coins that it settled.  expected: the chance that was given for a change.
+
+    price: importance x days that it had to be worth.  audit: it was one of a random sample.
+    """
 
     at: datetime
     answer: str
@@ -139,6 +147,8 @@ class Look:
     cash: int
     expected: float | None
     due_at: datetime | None
+    price: float | None
+    audit: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +208,8 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime) -> Ex
 
 def _page(row: dict[str, Any]) -> PageFacts:
     belief = Belief(row.pop("belief_a"), row.pop("belief_b"))
-    return PageFacts(**row | {"state": State(row["state"]), "belief": belief})
+    prior = Belief(row.pop("prior_a"), row.pop("prior_b"))
+    return PageFacts(**row | {"state": State(row["state"]), "belief": belief, "prior": prior})
 
 
 def _look(row: dict[str, Any]) -> Look:

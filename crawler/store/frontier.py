@@ -2,29 +2,33 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from psycopg.rows import dict_row
 
 from crawler.core.answer import Validators
-from crawler.core.belief import Belief
-from crawler.core.cash import importance, window_of
+from crawler.core.belief import DAY, Belief
+from crawler.core.cash import importance
 from crawler.core.change import Version
 from crawler.core.domain import Domain, Lease
 from crawler.core.fingerprint import Fingerprint
-from crawler.core.order import Ordering
-from crawler.core.price import value
+from crawler.core.price import weight_of
+from crawler.core.selection import Candidate, Selection, head_of, select
 from crawler.core.urls import PageKey, Url
-from crawler.core.visit import State, Target
+from crawler.core.visit import State, Target, Wanted
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
+from crawler.store.standards import Standards, Usual, standards_of
 
+BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW = 3  # of the head of an order, how many times what is wanted is weighed before the best are handed out
 
+# Whether due or not: stored due times are only a place in this order, what decides is today's price.
 DUE_HEAD = """
     SELECT key, due_at FROM frontier
-     WHERE domain_id = %(domain_id)s AND state <> 'new' AND due_at <= %(at)s AND key <> ALL(%(without)s)
+     WHERE domain_id = %(domain_id)s AND state <> 'new' AND (due_at, key) > (%(after_at)s, %(after_key)s)
+       AND key <> ALL(%(without)s)
      ORDER BY due_at, key LIMIT %(most)s
 """
 # Favoured pages are in a pool of their own, so that their ranks compare with each other only.
@@ -38,151 +42,148 @@ NEW_HEADS = """
       ORDER BY rank DESC, key LIMIT %(most)s)
 """
 LOAD = """
-    SELECT p.key, p.url, f.depth, f.state, f.due_at, f.url_score, p.belief_a, p.belief_b, p.etag, p.last_modified,
+    SELECT p.key, p.url, f.depth, f.state, f.due_at, f.wanted, f.url_score, p.evidence_a, p.evidence_b, g.a AS prior_a,
+           g.b AS prior_b, p.etag, p.last_modified,
            p.received_bytes, p.version, p.body_digest, p.text_digest, p.main_digest, p.shape_digest,
            p.fingerprint, p.status, p.failures, p.last_look_at, p.last_good_at, l.targets, l.elsewhere,
            l.elsewhere_links,
            c.net + q.dividend AS cash, c.history, c.clock
       FROM page p
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
+      JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
       LEFT JOIN page_links l ON l.domain_id = %(domain_id)s AND l.key = p.key
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
      WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s)
 """
-ECONOMY = """
-    SELECT s.clock, s.coins - s.dormant AS circulating,
-           (SELECT sum(pages) FROM pool WHERE domain_id = %(domain_id)s)::bigint AS pages
-      FROM domain_state s WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s
+PUT_OFF = """
+    UPDATE frontier f SET due_at = x.due_at
+      FROM unnest(%(keys)s::bytea[], %(due_at)s::timestamptz[]) AS x(key, due_at)
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'new' AND f.wanted = 0
 """
-ECONOMY_AT_REST = ECONOMY.replace(" AND s.lease_token = %(token)s", "")
+SPEND_FLOOR = "UPDATE domain_state SET spent_floor = spent_floor + %(floor)s WHERE domain_id = %(domain_id)s"
+MOST_WINDOWS = 16  # of the due order, read for one hand-out
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
-    """By what a domain's histories are measured: its clock and window, in coins, and how many pages take part.
+class Handed:
+    """Pages to look at, best first, and whether the domain's Last-Modified may be believed meanwhile."""
 
-    ordering: what its user wants first.
-    """
-
-    clock: float
-    window: float
-    pages: int
-    ordering: Ordering
+    targets: list[Target]
+    trusts_modified: bool
 
 
 async def hand_out(
-    db: Database,
-    lease: Lease,
-    *,
-    most: int,
-    at: datetime,
-    without: Collection[PageKey],
-    discovery_share: float,
-    refresh_share: float,
-) -> list[Target]:
-    """The pages worth a fetch now, best first: those due by value, those never fetched in the domain's order.
+    db: Database, lease: Lease, *, most: int, at: datetime, without: Collection[PageKey], usual: Usual
+) -> Handed:
+    """The pages worth a fetch now: known ones by value over price, those never fetched in the domain's order.
 
-    without: keys in flight.  discovery_share, refresh_share: of `most`, guaranteed while there is such work; the rest
-    goes to discovery first, since a page that nobody has is staler than any.  Raises LeaseLost.
+    without: keys in flight.  Pages that turn out not to be worth their price yet get a new due time.  Raises LeaseLost.
     """
     async with db.transaction() as connection:
-        values = {"domain_id": lease.domain.id, "token": lease.token, "at": at, "without": list(without)}
-        economy = await (await connection.execute(ECONOMY, values)).fetchone()
-        if economy is None:
+        values = {"domain_id": lease.domain.id, "at": at, "without": list(without)}
+        standards = await standards_of(connection, lease.domain, at=at, usual=usual, token=lease.token)
+        if standards is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
-        return await _best(
-            connection,
-            values | {"most": most},
-            scale=_scale(economy, lease.domain),
-            discovery_share=discovery_share,
-            refresh_share=refresh_share,
-        )
+        targets, selection = await _best(connection, values | {"most": most}, standards=standards, usual=usual)
+        if len(selection.later):
+            due = [at + timedelta(days=float(days)) for days in selection.due_in]
+            keys = [targets[n].key for n in selection.later]
+            await connection.execute(PUT_OFF, values | {"keys": keys, "due_at": due})
+        if selection.floor:
+            await connection.execute(SPEND_FLOOR, values | {"floor": selection.floor})
+        return Handed([targets[n] for n in selection.chosen], standards.trusts_modified)
 
 
-async def preview(
-    db: Database, domain: Domain, *, most: int, at: datetime, discovery_share: float, refresh_share: float
-) -> list[Target]:
+async def preview(db: Database, domain: Domain, *, most: int, at: datetime, usual: Usual) -> list[Target]:
     """What `hand_out` would give first, to look at: without a lease, and without touching anything."""
     async with db.transaction() as connection:
-        row = await (await connection.execute(ECONOMY_AT_REST, {"domain_id": domain.id})).fetchone()
-        if row is None:
+        values = {"domain_id": domain.id, "at": at, "without": [], "most": most}
+        standards = await standards_of(connection, domain, at=at, usual=usual)
+        if standards is None:
             return []
-        return await _best(
-            connection,
-            {"domain_id": domain.id, "at": at, "without": [], "most": most},
-            scale=_scale(row, domain),
-            discovery_share=discovery_share,
-            refresh_share=refresh_share,
-        )
-
-
-def _scale(economy: Sequence[Any], domain: Domain) -> Scale:
-    clock, circulating, pages = economy
-    return Scale(clock, window_of(circulating), int(pages or 0), domain.wishes.ordering)
+        targets, selection = await _best(connection, values, standards=standards, usual=usual)
+        return [targets[n] for n in selection.chosen]
 
 
 async def _best(
-    connection: Connection,
-    values: dict[str, Any],
-    *,
-    scale: Scale,
-    discovery_share: float,
-    refresh_share: float,
-) -> list[Target]:
-    """Weigh the heads of both orders, and mix the best of them."""
-    most = values["most"]
+    connection: Connection, values: dict[str, Any], *, standards: Standards, usual: Usual
+) -> tuple[list[Target], Selection]:
+    """Weigh the heads of both orders, window by window of the due order while that yields."""
+    at, most, domain_id = values["at"], values["most"], values["domain_id"]
     window = values | {"most": most * WINDOW}
-    due = [row[0] for row in await (await connection.execute(DUE_HEAD, window)).fetchall()]
     new = [row[0] for row in await (await connection.execute(NEW_HEADS, window)).fetchall()]
-    targets = await _load(connection, values["domain_id"], [*due, *new], scale=scale)
-    ordering = scale.ordering
-    by_rank = sorted(
-        (t for t in targets if t.state is State.NEW),
-        key=lambda t: (-ordering.rank(t.cash, depth=t.depth, url_score=ordering.score(t.url)), -t.cash),
+    targets = await _load(connection, domain_id, new, standards=standards)
+    due_at: dict[PageKey, datetime] = {}
+    after: tuple[datetime, bytes] = (BEGINNING, b"")
+    for _ in range(MOST_WINDOWS):
+        rows = await (
+            await connection.execute(DUE_HEAD, window | {"after_at": after[0], "after_key": after[1]})
+        ).fetchall()
+        due_at |= {PageKey(key): due for key, due in rows}
+        targets += await _load(connection, domain_id, [key for key, _ in rows], standards=standards)
+        selection = select(
+            head_of([_candidate(target, standards, due_at.get(target.key), at=at) for target in targets]),
+            slots=most,
+            discovery_share=usual.discovery_share,
+            refresh_share=usual.refresh_share,
+            floor_left=standards.floor_left,
+        )
+        if len(rows) < window["most"] or not selection.further:
+            break
+        after = rows[-1][1], rows[-1][0]
+    return targets, selection
+
+
+def _candidate(target: Target, standards: Standards, due_at: datetime | None, *, at: datetime) -> Candidate:
+    """A page as the selection weighs it."""
+    terms, ordering = target.terms, standards.wishes.ordering
+    is_new = target.state is State.NEW
+    has_version = target.state is State.KNOWN and target.version is not None and target.last_good_at is not None
+    order = ordering.rank(target.cash, depth=target.depth, url_score=ordering.score(target.url)) if is_new else 0
+    return Candidate(
+        a=target.belief.a,
+        b=target.belief.b / terms.activity,
+        weight=weight_of(target.importance),
+        price=terms.price,
+        least=terms.least / DAY,
+        most=terms.most / DAY,
+        unseen=(at - target.last_good_at) / DAY if target.last_good_at is not None else 0.0,
+        due_in=(due_at - at) / DAY if due_at is not None else 0.0,
+        is_new=is_new,
+        is_wanted=target.wanted is not Wanted.NO,
+        is_timed=not is_new and (not has_version or target.failures > 0 or terms.once),
+        cash=float(order),
     )
-    by_value = sorted((t for t in targets if t.state is not State.NEW), key=lambda t: -_value(t, at=values["at"]))
-    return _mixed(by_rank, by_value, most=most, discovery_share=discovery_share, refresh_share=refresh_share)
 
 
-def _mixed(
-    new: list[Target], due: list[Target], *, most: int, discovery_share: float, refresh_share: float
+async def _load(
+    connection: Connection, domain_id: int, keys: Sequence[PageKey], *, standards: Standards
 ) -> list[Target]:
-    """At least its share to each kind, the rest to discovery, in turns, so that a cut-off batch keeps the mix."""
-    refresh = min(len(due), max(round(most * refresh_share), most - len(new)))
-    refresh = min(refresh, most - min(len(new), round(most * discovery_share)))
-    discovery = min(len(new), most - refresh)
-    marked = [((n + 0.5) / discovery, t) for n, t in enumerate(new[:discovery])]
-    marked += [((n + 0.5) / refresh, t) for n, t in enumerate(due[:refresh])]
-    return [target for _, target in sorted(marked, key=lambda pair: pair[0])]
-
-
-def _value(target: Target, *, at: datetime) -> float:
-    if target.last_good_at is None:
-        return float("inf")  # asked for before and never had
-    return value(target.belief, importance=target.importance, unseen=at - target.last_good_at)
-
-
-async def _load(connection: Connection, domain_id: int, keys: list[PageKey], *, scale: Scale) -> list[Target]:
     if not keys:
         return []
     async with connection.cursor(row_factory=dict_row, binary=True) as cursor:
-        await cursor.execute(LOAD, {"domain_id": domain_id, "keys": keys})
+        await cursor.execute(LOAD, {"domain_id": domain_id, "keys": list(keys)})
         rows = {row["key"]: row for row in await cursor.fetchall()}
-    return [_target(rows[key], scale) for key in keys]
+    return [_target(rows[key], standards) for key in keys]
 
 
-def _target(row: dict[str, Any], scale: Scale) -> Target:
+def _target(row: dict[str, Any], standards: Standards) -> Target:
     takes_part = row["cash"] is not None
+    prior = Belief(row["prior_a"], row["prior_b"])
+    validators = Validators(row["etag"], row["last_modified"]) if row["version"] else Validators()
+    popularity = _importance(row, standards) if takes_part else 1.0
     return Target(
         key=PageKey(row["key"]),
         url=Url(row["url"]),
         depth=row["depth"],
         state=State(row["state"]),
-        belief=Belief(row["belief_a"], row["belief_b"]),
-        importance=_importance(row, scale) if takes_part else 1.0,
+        belief=Belief(prior.a + row["evidence_a"], prior.b + row["evidence_b"]),
+        terms=standards.terms(Url(row["url"]), prior=prior, conditional=bool(validators)),
+        importance=popularity * standards.rules.terms(Url(row["url"])).weight,
+        wanted=Wanted(row["wanted"]),
         cash=row["cash"] if takes_part else 0,
-        validators=Validators(row["etag"], row["last_modified"]) if row["version"] else Validators(),
+        validators=validators,
         received_bytes=row["received_bytes"],
         version=_version(row),
         outlinks=keys_in(row["targets"]),
@@ -194,16 +195,16 @@ def _target(row: dict[str, Any], scale: Scale) -> Target:
     )
 
 
-def _importance(row: dict[str, Any], scale: Scale) -> float:
+def _importance(row: dict[str, Any], standards: Standards) -> float:
     popularity = importance(
         row["history"],
         row["cash"],
         clock_last=row["clock"],
-        clock_now=scale.clock,
-        pages=scale.pages,
-        window=scale.window,
+        clock_now=standards.clock,
+        pages=standards.pages,
+        window=standards.window,
     )
-    return scale.ordering.importance(popularity, row["url_score"])
+    return standards.wishes.ordering.importance(popularity, row["url_score"])
 
 
 def _version(row: dict[str, Any]) -> Version | None:

@@ -7,15 +7,15 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.belief import PRIOR
 from crawler.core.cash import ENDOWMENT
 from crawler.core.domain import Lease
 from crawler.core.order import Ordering
 from crawler.core.urls import Url, key_of
-from crawler.core.visit import State
+from crawler.core.visit import State, Wanted
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
 from crawler.store.leases import fence
+from crawler.store.priors import groups_of
 
 INBOX_CHUNK = 20  # rows
 PAGES_CHUNK = 20_000  # pages changed in one transaction, so that the lease is renewed in between
@@ -26,8 +26,8 @@ CHUNK = """
 """
 ADMIT_SEEDS = """
     WITH fresh AS (
-        INSERT INTO page (domain_id, key, url, first_seen_at, belief_a, belief_b)
-        SELECT %(domain_id)s, x.key, x.url, %(at)s, %(a)s, %(b)s
+        INSERT INTO page (domain_id, key, url, first_seen_at)
+        SELECT %(domain_id)s, x.key, x.url, %(at)s
           FROM unnest(%(keys)s::bytea[], %(urls)s::text[]) AS x(key, url)
         ON CONFLICT DO NOTHING RETURNING key),
     waiting AS (
@@ -53,9 +53,13 @@ RANK_SEEDS = """
     UPDATE frontier f SET rank = x.rank FROM unnest(%(keys)s::bytea[], %(ranks)s::int[]) AS x(key, rank)
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
 """
+GROUP_SEEDS = """
+    UPDATE page p SET prior_no = x.no FROM unnest(%(keys)s::bytea[], %(groups)s::smallint[]) AS x(key, no)
+     WHERE p.domain_id = %(domain_id)s AND p.key = x.key AND p.visits = 0
+"""
 LOOK_AGAIN = """
-    UPDATE frontier SET due_at = %(at)s
-     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state <> 'new' AND due_at > %(at)s
+    UPDATE frontier SET due_at = least(due_at, %(at)s), wanted = %(wanted)s
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state <> 'new'
 """
 MAKE_DUE = """
     WITH chunk AS (
@@ -63,9 +67,8 @@ MAKE_DUE = """
           FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
          WHERE f.domain_id = %(domain_id)s AND f.key > %(after)s ORDER BY f.key LIMIT %(most)s),
     due AS (
-        UPDATE frontier f SET due_at = %(at)s FROM chunk
-         WHERE f.domain_id = %(domain_id)s AND f.key = chunk.key AND chunk.wanted
-           AND f.state <> 'new' AND f.due_at > %(at)s),
+        UPDATE frontier f SET due_at = least(f.due_at, %(at)s), wanted = 1 FROM chunk
+         WHERE f.domain_id = %(domain_id)s AND f.key = chunk.key AND chunk.wanted AND f.state <> 'new'),
     forgotten AS (
         UPDATE page p SET etag = NULL, last_modified = NULL, body_digest = ''::bytea FROM chunk
          WHERE %(full)s AND p.domain_id = %(domain_id)s AND p.key = chunk.key AND chunk.wanted AND p.version > 0)
@@ -108,6 +111,13 @@ async def drain(db: Database, lease: Lease, *, at: datetime) -> bool:
                 is_done = True
             elif row["kind"] == "reorder":
                 is_done = await _reorder(connection, lease, row)
+            elif row["kind"] == "audit":
+                keys = [bytes.fromhex(key) for key in row["payload"]["keys"]]
+                values = {"domain_id": lease.domain.id, "keys": keys, "at": at, "wanted": Wanted.BY_AUDIT}
+                await connection.execute(LOOK_AGAIN, values)
+                is_done = True
+            elif row["kind"] == "reprice":
+                is_done = True  # that it was there has woken the domain; its pages are weighed when they are claimed
             else:
                 is_done = await _make_due(connection, lease, row, at=at)
             if not is_done:
@@ -146,14 +156,15 @@ async def _admit_seeds(connection: Connection, lease: Lease, urls: Sequence[Url]
             "scores": [ordering.score(url) for url in chosen],
             "favoured": favoured,
             "at": at,
-            "a": PRIOR.a,
-            "b": PRIOR.b,
             "pool": ordering.pool(known=False, favoured=favoured).value,
             "endowment": ENDOWMENT,
+            "wanted": Wanted.BY_USER,
         }
         fresh = await (await connection.execute(ADMIT_SEEDS, values)).fetchall()
         scores = dict(zip(values["keys"], values["scores"], strict=True))
         ranks = [ordering.rank(net, depth=0, url_score=scores[key]) for key, net in fresh]
+        groups = await groups_of(connection, lease.domain.id, chosen)
+        await connection.execute(GROUP_SEEDS, values | {"groups": groups})
         await connection.execute(RANK_SEEDS, values | {"keys": [key for key, _ in fresh], "ranks": ranks})
         await connection.execute(LOOK_AGAIN, values)
 

@@ -13,6 +13,7 @@ from psycopg.rows import dict_row
 
 from crawler.core.domain import Domain, Hold, Lease, RobotsCopy
 from crawler.errors import LeaseLost
+from crawler.store.budgets import settle_together
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
 
@@ -23,8 +24,9 @@ AWAKE = """
        AND (s.resume_at IS NULL OR s.resume_at <= %(at)s)
        AND (s.wake_at <= %(at)s OR EXISTS (SELECT FROM inbox i WHERE i.domain_id = s.domain_id))
        AND (s.last_visit_at IS NULL OR s.last_visit_at <= %(at)s)
-       AND (d.budget_per_day IS NULL OR d.budget_per_day > 0 AND s.budget_day IS DISTINCT FROM
-            (%(at)s AT TIME ZONE 'UTC')::date OR s.spent_requests < d.budget_per_day)
+       AND NOT coalesce(d.budget_per_day = 0, false)
+       AND NOT coalesce(s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date
+                        AND (s.spent_requests >= d.budget_per_day OR s.spent_bytes >= d.bytes_per_day), false)
        AND (%(only)s::bigint[] IS NULL OR s.domain_id = ANY(%(only)s))
 """
 # Whoever died with the lease could send until its end; a lease that was given back left its own next_request_at.
@@ -119,20 +121,6 @@ GIVE_SLOTS_BACK = """
     WITH own AS (SELECT address FROM address_slot
                   WHERE address = ANY(%(slots)s) AND lease_token = %(token)s ORDER BY address FOR UPDATE)
     UPDATE address_slot a SET held_until = %(until)s FROM own WHERE a.address = own.address
-"""
-DEBIT = """
-    UPDATE domain_state s
-       SET budget_day = (%(at)s AT TIME ZONE 'UTC')::date,
-           spent_requests = granted.before + granted.requests,
-           spent_bytes = CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_bytes ELSE 0 END
-      FROM (SELECT spent.before,
-                   least(%(most)s, greatest(coalesce(d.budget_per_day - spent.before, %(most)s), 0))::int AS requests
-              FROM domain d JOIN domain_state t ON t.domain_id = d.id,
-                   LATERAL (SELECT CASE WHEN t.budget_day = (%(at)s AT TIME ZONE 'UTC')::date
-                                        THEN t.spent_requests ELSE 0 END AS before) spent
-             WHERE d.id = %(domain_id)s) granted
-     WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s
- RETURNING granted.requests
 """
 
 
@@ -286,19 +274,6 @@ def _lost(lease: Lease) -> LeaseLost:
     return LeaseLost(f"another worker has taken {lease.domain.authority}")
 
 
-async def debit(db: Database, lease: Lease, *, most: int, at: datetime) -> int:
-    """Take up to `most` requests from the budget of the day; gives how many there were. Raises LeaseLost.
-
-    Asked again after an answer that was lost, it takes again: the ledger may count too many, never too few.
-    """
-    async with db.transaction() as connection:
-        values = {"domain_id": lease.domain.id, "token": lease.token, "most": most, "at": at}
-        row = await (await connection.execute(DEBIT, values)).fetchone()
-        if row is None:
-            raise _lost(lease)
-        return int(row[0])
-
-
 async def save_robots(db: Database, lease: Lease, copy: RobotsCopy, *, changed: bool) -> None:
     """Keep what came of asking for robots.txt. If its rules changed, refused pages are asked about again. LeaseLost."""
     async with db.transaction() as connection:
@@ -341,20 +316,35 @@ async def write_hold(connection: Connection, domain_id: int, hold: Hold) -> None
 
 
 async def release(
-    db: Database, lease: Lease, *, at: datetime, refund: int, wait: timedelta, day: date | None = None
+    db: Database,
+    lease: Lease,
+    *,
+    at: datetime,
+    refund: int,
+    wait: timedelta,
+    day: date | None = None,
+    not_before: datetime | None = None,
+    together: bool = False,
 ) -> None:
     """Give the domain back, with the time at which it is worth claiming again. A lost lease is no error any more.
 
     refund: requests taken from the budget and not sent.  day: the UTC day (knowledge time) they were taken from; the
     refund of a day that is over, or of none, goes nowhere.  wait: real time until the next request is allowed.
+    not_before: knowledge time before which its budget has nothing for it.  together: it counts for all domains too.
     """
     async with db.transaction() as connection:
         values = {"domain_id": lease.domain.id, "token": lease.token, "at": at, "refund": refund, "day": day}
         row = await (await connection.execute(EARLIEST, values)).fetchone()
-        values |= {"wait": wait, "wake_at": row[0] if row else None}
+        values |= {"wait": wait, "wake_at": _later(row[0] if row else None, not_before)}
         released = await (await connection.execute(RELEASE, values)).fetchone()
         if released is not None and lease.slots:
             await connection.execute(GIVE_SLOTS_BACK, values | {"slots": list(lease.slots), "until": released[0]})
+        if released is not None and together and refund:
+            await settle_together(connection, refund=refund, refund_day=day, received_bytes=0)
+
+
+def _later(wake_at: datetime | None, not_before: datetime | None) -> datetime | None:
+    return wake_at if wake_at is None or not_before is None else max(wake_at, not_before)
 
 
 async def fence(connection: Connection, lease: Lease) -> None:

@@ -28,14 +28,15 @@ URL_SHARE = """
 IMPORTANCE = f"((1 - {URL_SHARE}) * {POPULARITY} + {URL_SHARE} * f.url_score)"
 FRESHNESS = """
     CASE WHEN f.state = 'known' AND p.version > 0
-         THEN page_freshness(p.belief_a, p.belief_b,
+         THEN page_freshness(g.a + p.evidence_a, g.b + p.evidence_b,
                              greatest(%(at)s::timestamptz, s.last_visit_at) - p.last_good_at) END
 """
 PAGES = f"""
     SELECT p.key, p.url, f.state, {IMPORTANCE} AS importance, {POPULARITY} AS popularity,
            CASE WHEN c.key IS NOT NULL THEN f.url_score END AS url_score, {FRESHNESS} AS freshness,
-           p.last_look_at, p.version, p.belief_a / p.belief_b AS rate_per_day, f.due_at, p.status, p.reason
+           p.last_look_at, p.version, (g.a + p.evidence_a) / (g.b + p.evidence_b) AS rate_per_day, f.due_at, p.status, p.reason
       FROM page p
+      JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
       JOIN domain_state s ON s.domain_id = %(domain_id)s
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from crawler.core.domain import Domain
 from crawler.core.rules import Rule
 from crawler.core.urls import Url
-from crawler.store.database import Connection
+from crawler.store.database import Connection, Database
 
 # Of a domain d.
 COLUMN = "ARRAY(SELECT to_jsonb(r) FROM rule r WHERE r.domain_id = d.id ORDER BY r.no) AS rules"
@@ -49,6 +50,15 @@ async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[
         pages |= await _counted(connection, domain_id, uncounted)
     async with connection.cursor() as writing:
         await writing.executemany(INSERT, [_row(domain_id, n, rule, pages) for n, rule in enumerate(rules)])
+
+
+async def pages_by_pattern(db: Database, domain: Domain) -> dict[str, int]:
+    """How many pages count for each rule that limits them."""
+    async with db.transaction() as connection:
+        cursor = await connection.execute(
+            "SELECT pattern, pages FROM rule WHERE domain_id = %s AND max_pages IS NOT NULL", (domain.id,)
+        )
+        return dict(await cursor.fetchall())
 
 
 async def _counted(connection: Connection, domain_id: int, rules: Sequence[Rule]) -> Counter[str]:

@@ -1,41 +1,53 @@
 """Recording: many visits in one transaction, with their pages, snapshots, links, cash, events and due times."""
 
 from collections.abc import Iterable, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
-from crawler.core.belief import PRIOR
+from psycopg.types.json import Jsonb
+
+from crawler.core import activity, cost
+from crawler.core.activity import Activity
+from crawler.core.belief import DAY
 from crawler.core.change import Change
+from crawler.core.cost import Costs, Kind
 from crawler.core.domain import Hold, Lease
-from crawler.core.visit import Link, State, Visit
+from crawler.core.prior import without_prior
+from crawler.core.visit import Link, State, Visit, Wanted
 from crawler.errors import LeaseLost
 from crawler.store import content
+from crawler.store.budgets import settle_together
 from crawler.store.database import Connection, Database
 from crawler.store.economy import Books, Stand, load_books, write_books
 from crawler.store.frontier import to_signed
 from crawler.store.leases import keep_slots, write_hold
+from crawler.store.priors import groups_of
+from crawler.store.standards import costs_from, costs_to
 
 RENEW_AND_READ = """
     UPDATE domain_state
        SET leased_until = clock_timestamp() + %(term)s
      WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- expiry only lets others take it
- RETURNING next_event
+ RETURNING next_event, costs, activity_seen, activity_expected, activity_at
 """
 ADVANCE = """
     UPDATE domain_state
        SET last_visit_at = greatest(last_visit_at, %(at)s), next_event = %(next_event)s,
            spent_bytes = spent_bytes + %(bytes)s, spent_requests = greatest(
                spent_requests - CASE WHEN budget_day = %(refund_day)s::date THEN %(refund)s ELSE 0 END, 0),
-           refusals = CASE WHEN %(good)s THEN 0 ELSE refusals END
+           refusals = CASE WHEN %(good)s THEN 0 ELSE refusals END,
+           costs = %(costs)s, activity_seen = %(seen)s, activity_expected = %(expected)s,
+           activity_at = coalesce(%(learnt_at)s, activity_at),
+           modified_told = modified_told + %(told)s, modified_lied = modified_lied + %(lied)s
      WHERE domain_id = %(domain_id)s
 """
-NEW_PAGES = "COPY page (domain_id, key, url, first_seen_at, belief_a, belief_b, reason) FROM STDIN (FORMAT BINARY)"
+NEW_PAGES = "COPY page (domain_id, key, url, first_seen_at, prior_no, reason) FROM STDIN (FORMAT BINARY)"
 NEW_FRONTIER = """
     COPY frontier (domain_id, key, state, rank, depth, due_at, favoured, url_score) FROM STDIN (FORMAT BINARY)
 """
 VISITS = """
     COPY visit (domain_id, key, at, answer, status, reason, change, rung, distance_bits, conditional, requests,
-                received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at) FROM STDIN (FORMAT BINARY)
+                received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit) FROM STDIN (FORMAT BINARY)
 """
 SNAPSHOTS = """
     COPY snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
@@ -48,7 +60,7 @@ EVENTS = """
 PAGES = """
     UPDATE page p
        SET status = x.status, reason = x.reason, failures = x.failures, last_look_at = x.at, visits = p.visits + 1,
-           belief_a = x.belief_a, belief_b = x.belief_b,
+           evidence_a = x.evidence_a, evidence_b = x.evidence_b,
            moved_to = CASE WHEN x.good THEN x.moved_to ELSE p.moved_to END,
            last_good_at = CASE WHEN x.good THEN x.at ELSE p.last_good_at END,
            last_change_at = CASE WHEN x.changed THEN x.at ELSE p.last_change_at END,
@@ -66,18 +78,18 @@ PAGES = """
            shape_digest = coalesce(x.shape_digest, p.shape_digest),
            fingerprint = CASE WHEN x.version IS NULL THEN p.fingerprint ELSE x.fingerprint END
       FROM unnest(%(key)s::bytea[], %(at)s::timestamptz[], %(status)s::smallint[], %(reason)s::text[],
-                  %(failures)s::smallint[], %(belief_a)s::float8[], %(belief_b)s::float8[], %(moved_to)s::bytea[],
+                  %(failures)s::smallint[], %(evidence_a)s::float8[], %(evidence_b)s::float8[], %(moved_to)s::bytea[],
                   %(good)s::bool[], %(changed)s::bool[], %(rereads)s::bool[], %(renews)s::bool[], %(etag)s::text[],
                   %(last_modified)s::text[], %(body_bytes)s::int[], %(version)s::int[], %(body_digest)s::bytea[],
                   %(text_digest)s::bytea[], %(main_digest)s::bytea[], %(shape_digest)s::bytea[],
                   %(fingerprint)s::bigint[])
-        AS x(key, at, status, reason, failures, belief_a, belief_b, moved_to, good, changed, rereads, renews, etag,
+        AS x(key, at, status, reason, failures, evidence_a, evidence_b, moved_to, good, changed, rereads, renews, etag,
              last_modified, body_bytes, version, body_digest, text_digest, main_digest, shape_digest, fingerprint)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
 """
 FRONTIER = """
     UPDATE frontier f
-       SET state = x.state, due_at = x.due_at, rank = CASE WHEN x.state = 'new' THEN f.rank ELSE 0 END
+       SET state = x.state, due_at = x.due_at, wanted = 0, rank = CASE WHEN x.state = 'new' THEN f.rank ELSE 0 END
       FROM unnest(%(key)s::bytea[], %(state)s::text[], %(due_at)s::timestamptz[]) AS x(key, state, due_at)
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
 """
@@ -109,6 +121,7 @@ async def record(
     refund_day: date | None = None,
     hold: Hold | None = None,
     again: bool = False,
+    together: bool = False,
 ) -> int:
     """Write everything that the visits (at least one) changed, or nothing. Gives how many new pages were admitted.
 
@@ -116,6 +129,7 @@ async def record(
     max_pages: links beyond that many pages are not admitted and pay the reserve.  refund: requests that were taken
     from the budget of refund_day but not sent.  hold: leave the domain alone, because of one of these visits.
     again: the same was tried before, and nobody knows whether its commit arrived; it is not applied twice.
+    together: what it cost counts for all domains too.
     Raises LeaseLost where another worker holds the domain: then nothing was written.
     """
     domain_id = lease.domain.id
@@ -134,23 +148,61 @@ async def record(
         await _write_links(connection, domain_id, books, visits)
         await write_books(connection, domain_id, books)
         await _write_versions(connection, domain_id, visits)
-        events = await _write_events(connection, domain_id, visits, first=row[0])
+        next_event, *learnt = row
+        events = await _write_events(connection, domain_id, visits, first=next_event)
         await _write_visits(connection, domain_id, visits)
+        received = sum(visit.received_bytes for visit in visits)
+        unused = refund + sum(1 - visit.requests for visit in visits)
         await connection.execute(
             ADVANCE,
             {
                 "domain_id": domain_id,
                 "at": max(visit.at for visit in visits),
-                "next_event": row[0] + events,
-                "bytes": sum(visit.received_bytes for visit in visits),
+                "next_event": next_event + events,
+                "bytes": received,
                 "refund_day": refund_day,
-                "refund": refund + sum(1 - visit.requests for visit in visits),
+                "refund": unused,
                 "good": any(visit.is_good for visit in visits) and hold is None,
+                **_learnt(visits, *learnt),
             },
         )
         if hold is not None:
             await write_hold(connection, domain_id, hold)
+        if together:
+            await settle_together(connection, refund=unused, refund_day=refund_day, received_bytes=received)
         return sum(stand.state is State.NEW for _, stand in admitted)
+
+
+def _learnt(
+    visits: Sequence[Visit], costs: dict[str, Any], seen: float, expected: float, at: datetime | None
+) -> dict[str, Any]:
+    """What a batch teaches about the domain: what looks cost, how lively it is, whether Last-Modified is honest."""
+    told = [visit for visit in visits if visit.expected_change is not None and visit.target.wanted is Wanted.NO]
+    last = max((visit.at for visit in told), default=None)
+    lively = Activity(seen, expected)
+    if last is not None:
+        lively = activity.after(
+            lively,
+            days=(last - at) / DAY if at is not None else 0.0,
+            found=sum(visit.change is Change.CHANGED for visit in told),
+            expected=sum(visit.expected_change or 0.0 for visit in told),
+        )
+    return {
+        "costs": Jsonb(costs_to(_costs_after(costs_from(costs), visits))),
+        "seen": lively.seen,
+        "expected": lively.expected,
+        "learnt_at": last,
+        "told": sum(visit.modified_honest is not None for visit in visits),
+        "lied": sum(visit.modified_honest is False for visit in visits),
+    }
+
+
+def _costs_after(costs: Costs, visits: Sequence[Visit]) -> Costs:
+    for visit in visits:
+        if visit.requests and visit.is_good:
+            kind = Kind.CONDITIONAL if visit.conditional else Kind.FULL
+            costs = cost.learnt(costs, kind, requests=visit.requests, received_bytes=visit.received_bytes)
+    return costs
 
 
 async def _is_recorded(connection: Connection, domain_id: int, visit: Visit) -> bool:
@@ -197,9 +249,10 @@ async def _write_admitted(
     for link, stand in known:
         if not stand.is_out:
             stand.rank = books.rank_of(link.key, books.economy.purses[link.key].net)
+    groups = await groups_of(connection, domain_id, [link.url for link, _ in known])
     pages = (
-        (domain_id, link.key, link.url, stand.found_at, PRIOR.a, PRIOR.b, link.refusal if stand.is_out else "")
-        for link, stand in known
+        (domain_id, link.key, link.url, stand.found_at, group, link.refusal if stand.is_out else "")
+        for (link, stand), group in zip(known, groups, strict=True)
     )
     frontier = (
         (
@@ -214,7 +267,7 @@ async def _write_admitted(
         )
         for link, stand in known
     )
-    await _copy(connection, NEW_PAGES, ["int8", "bytea", "text", "timestamptz", "float8", "float8", "text"], pages)
+    await _copy(connection, NEW_PAGES, ["int8", "bytea", "text", "timestamptz", "int2", "text"], pages)
     await _copy(
         connection, NEW_FRONTIER, ["int8", "bytea", "text", "int4", "int2", "timestamptz", "bool", "float8"], frontier
     )
@@ -238,14 +291,16 @@ async def _write_pages(connection: Connection, domain_id: int, books: Books, vis
 def _page_row(visit: Visit, books: Books) -> dict[str, Any]:
     heir = visit.moved_to.key if visit.moved_to else None
     version = visit.snapshot.version if visit.snapshot else None
+    prior = visit.target.terms.prior
+    evidence = [float(number) for number in without_prior(visit.belief.a, visit.belief.b, prior.a, prior.b)]
     return {
         "key": visit.target.key,
         "at": visit.at,
         "status": visit.status,
         "reason": clean(visit.reason),
         "failures": min(visit.failures, 32_000),
-        "belief_a": visit.belief.a,
-        "belief_b": visit.belief.b,
+        "evidence_a": evidence[0],
+        "evidence_b": evidence[1],
         "moved_to": heir if heir in books.stands else None,  # out of scope or beyond the limits: it moved away
         "good": visit.is_good,
         "changed": visit.change is Change.CHANGED,
@@ -365,7 +420,7 @@ def _version_number(visit: Visit) -> int:
 
 async def _write_visits(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
     types = ["int8", "bytea", "timestamptz", "text", "int2", "text", "text", "text", "int2", "bool", "int2"]
-    types += ["int4", "int4", "int4", "int8", "float8", "timestamptz"]
+    types += ["int4", "int4", "int4", "int8", "float8", "timestamptz", "float8", "bool"]
     await _copy(connection, VISITS, types, (_visit_row(domain_id, visit) for visit in visits))
 
 
@@ -388,6 +443,8 @@ def _visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
         visit.target.cash if visit.gives is not None else 0,
         visit.expected_change,
         visit.due_at,
+        visit.target.terms.price,
+        visit.target.wanted is Wanted.BY_AUDIT,
     )
 
 

@@ -67,7 +67,9 @@ ALTER TABLE domain_state
     ADD activity_seen DOUBLE PRECISION NOT NULL DEFAULT 0,
     ADD activity_expected DOUBLE PRECISION NOT NULL DEFAULT 0,
     ADD activity_at TIMESTAMPTZ,
-    ADD costs JSONB NOT NULL DEFAULT '{}';
+    ADD costs JSONB NOT NULL DEFAULT '{}',
+    ADD modified_told INTEGER NOT NULL DEFAULT 0,
+    ADD modified_lied INTEGER NOT NULL DEFAULT 0;
 
 -- The ledger of all domains together: one row.
 CREATE TABLE ledger (

@@ -10,7 +10,7 @@ from crawler.core.belief import PRIOR, Belief
 from crawler.core.change import Change, Rung
 from crawler.core.robots import ALLOW_ALL, parse
 from crawler.core.urls import Authority, Scope, Url, key_of
-from crawler.core.visit import Known, State, Target, Visit, decide, refusal_of
+from crawler.core.visit import Known, State, Target, Terms, Visit, decide, refusal_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -19,10 +19,8 @@ KNOWN = Known(
     scope=Scope(authority=Authority("site.test"), scheme="http", max_depth=5),
     rules=ALLOW_ALL,
     agent="recrawl",
-    price=0.25,
-    least_interval=timedelta(minutes=10),
-    most_interval=timedelta(days=180),
 )
+TERMS = Terms()
 PARAGRAPHS = "".join(
     f"<p>Paragraph {n} tells at some length what there is to know about the matter at hand, and a little more.</p>"
     for n in range(12)
@@ -364,8 +362,8 @@ def test_the_next_look_is_never_in_the_past_and_never_beyond_the_longest_wait(
     visit = looked(page, answer)
 
     assert visit.due_at >= NOW
-    assert visit.due_at <= NOW + KNOWN.most_interval
-    assert visit.is_good is False or visit.due_at >= NOW + KNOWN.least_interval
+    assert visit.due_at <= NOW + TERMS.most
+    assert visit.is_good is False or visit.due_at >= NOW + TERMS.least
 
 
 def test_decide_is_a_function() -> None:

@@ -11,6 +11,7 @@ from crawler.core.urls import PageKey, Url, key_of
 from crawler.core.visit import Known, Target, Visit, decide
 from crawler.store import frontier, inbox, leases, visits
 from crawler.store.database import Database
+from crawler.store.standards import Usual
 
 TERM = timedelta(minutes=5)
 
@@ -29,10 +30,16 @@ def known(domain: Domain) -> Known:
         scope=domain.scope(max_depth=1000),
         rules=ALLOW_ALL,
         agent="recrawl",
-        price=0.25,
-        least_interval=timedelta(minutes=10),
-        most_interval=timedelta(days=180),
     )
+
+
+USUAL = Usual(
+    price=0.25,
+    least=timedelta(minutes=10),
+    most=timedelta(days=180),
+    discovery_share=0.3,
+    refresh_share=0.3,
+)
 
 
 def html(domain: Domain, links: Iterable[int], *, words: str = "some words to read") -> Fetched:
@@ -68,7 +75,7 @@ async def take(db: Database, at: datetime, *, term: timedelta = TERM) -> Lease:
 async def targets(
     db: Database, lease: Lease, at: datetime, *, most: int = 100, without: Sequence[PageKey] = ()
 ) -> list[Target]:
-    return await frontier.hand_out(db, lease, most=most, at=at, without=without, discovery_share=0.3, refresh_share=0.3)
+    return (await frontier.hand_out(db, lease, most=most, at=at, without=without, usual=USUAL)).targets
 
 
 def look(target: Target, answer: Answer, at: datetime, domain: Domain) -> Visit:

@@ -1,5 +1,5 @@
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from psycopg import sql
@@ -7,7 +7,7 @@ from psycopg import sql
 from crawler.core.domain import Domain, Hold, Lease, Wishes
 from crawler.core.urls import Authority
 from crawler.errors import LeaseLost
-from crawler.store import domains, leases
+from crawler.store import budgets, domains, leases
 from crawler.store.database import Database
 from tests.store.conftest import START
 
@@ -290,17 +290,70 @@ async def test_many_names_on_one_address_are_asked_one_at_a_time(db: Database) -
     assert exempt.slots == ()
 
 
+async def debit(db: Database, lease: Lease, most: int, *, at: datetime, paced: bool = False) -> int:
+    return (await budgets.debit(db, lease, most=most, at=at, paced=paced)).requests
+
+
 async def test_the_budget_is_a_ledger_of_one_day(db: Database) -> None:
     wishes = Wishes(budget_per_day=10)
     await domains.register(db, Authority("small.test"), scheme="http", wishes=wishes, at=START)
     lease = await claim(db)
     assert lease is not None
 
-    granted = [await leases.debit(db, lease, most=6, at=START) for _ in range(3)]
-    tomorrow = await leases.debit(db, lease, most=6, at=START + timedelta(days=1))
+    granted = [await debit(db, lease, 6, at=START) for _ in range(3)]
+    tomorrow = await debit(db, lease, 6, at=START + timedelta(days=1))
 
     assert granted == [6, 4, 0]
     assert tomorrow == 6
+
+
+async def test_a_paced_budget_is_spread_over_the_day_and_says_when_to_ask_again(db: Database) -> None:
+    await site(db, "small.test", wishes=Wishes(budget_per_day=96))
+    lease = await claim(db)
+    assert lease is not None
+
+    granted = [await debit(db, lease, 50, at=START + timedelta(hours=n), paced=True) for n in (0, 0, 6, 23.9)]
+    nothing = await budgets.debit(db, lease, most=1, at=START + timedelta(hours=23.9), paced=True)
+
+    assert granted == [1, 0, 24, 50]
+    assert sum(granted) < 96
+    assert nothing.requests == 1
+    early = await budgets.debit(db, lease, most=1, at=START + timedelta(days=1), paced=True)
+    none = await budgets.debit(db, lease, most=1, at=START + timedelta(days=1), paced=True)
+    assert early.requests == 1
+    assert none.next_at == START + timedelta(days=1, minutes=15)
+
+
+async def test_a_budget_in_bytes_ends_when_they_were_received(db: Database) -> None:
+    await site(db, "small.test", wishes=Wishes(bytes_per_day=1000))
+    lease = await claim(db)
+    assert lease is not None
+    before = await debit(db, lease, 5, at=START)
+    async with db.transaction() as connection:
+        await connection.execute("UPDATE domain_state SET spent_bytes = 1000")
+
+    after = await debit(db, lease, 5, at=START)
+
+    assert (before, after) == (5, 0)
+
+
+async def test_all_domains_together_have_a_ledger_too(db: Database) -> None:
+    together = budgets.Together(requests=10)
+    held = []
+    for name in ("a.test", "b.test"):
+        await site(db, name)
+        lease = await claim(db)
+        assert lease is not None
+        held.append(lease)
+
+    granted = [
+        (await budgets.debit(db, lease, most=7, at=START, paced=False, together=together)).requests for lease in held
+    ]
+    await leases.release(db, held[0], at=START, refund=2, wait=timedelta(0), day=START.date(), together=True)
+    more = await budgets.debit(db, held[1], most=7, at=START, paced=False, together=together)
+
+    assert granted == [7, 3]
+    assert more.requests == 2
 
 
 async def test_what_was_not_sent_is_refunded(db: Database) -> None:
@@ -308,22 +361,22 @@ async def test_what_was_not_sent_is_refunded(db: Database) -> None:
     await domains.register(db, Authority("small.test"), scheme="http", wishes=wishes, at=START)
     lease = await claim(db)
     assert lease is not None
-    await leases.debit(db, lease, most=10, at=START)
+    await debit(db, lease, 10, at=START)
     await leases.release(db, lease, at=START, refund=4, wait=timedelta(0), day=START.date())
 
     again = await claim(db)
 
     assert again is not None
-    assert await leases.debit(db, again, most=10, at=START) == 4
+    assert await debit(db, again, 10, at=START) == 4
 
 
 async def test_a_refund_is_for_its_own_day_alone(db: Database) -> None:
     await site(db, "small.test", wishes=Wishes(budget_per_day=10))
     lease = await claim(db)
     assert lease is not None
-    await leases.debit(db, lease, most=10, at=START)
+    await debit(db, lease, 10, at=START)
     tomorrow = START + timedelta(days=1)
-    await leases.debit(db, lease, most=10, at=tomorrow)
+    await debit(db, lease, 10, at=tomorrow)
 
     await leases.release(db, lease, at=tomorrow, refund=10, wait=timedelta(0), day=START.date())
 
@@ -336,7 +389,7 @@ async def test_a_spent_budget_and_a_budget_of_nothing_are_not_claimed(db: Databa
     lease = await claim(db)
     assert lease is not None
     assert lease.domain.authority == "spent.test"
-    await leases.debit(db, lease, most=3, at=START)
+    await debit(db, lease, 3, at=START)
     await leases.release(db, lease, at=START, refund=0, wait=timedelta(0))
 
     assert await claim(db) is None

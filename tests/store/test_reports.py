@@ -14,7 +14,7 @@ from crawler.core.visit import State
 from crawler.store import changes, domains, explanations, frontier, leases, reports, visits
 from crawler.store.database import Database
 from tests.store.conftest import START
-from tests.store.made_up import NOT_MODIFIED, crawl, html, key, look, status, take, targets, url
+from tests.store.made_up import NOT_MODIFIED, USUAL, crawl, html, key, look, status, take, targets, url
 
 LINKS = {0: [1, 2, 3], 1: [2], 2: [0], 3: [2]}
 LATER = START + timedelta(days=40)
@@ -174,14 +174,13 @@ async def test_the_workload_is_what_is_new_and_what_is_due(db: Database, domain:
 
 async def test_a_preview_is_what_would_be_handed_out_and_touches_nothing(db: Database, domain: Domain) -> None:
     await walked(db, domain)
-    shares = {"discovery_share": 0.3, "refresh_share": 0.3}
 
-    seen = await frontier.preview(db, domain, most=3, at=LATER, **shares)
+    seen = await frontier.preview(db, domain, most=3, at=LATER, usual=USUAL)
     lease = await take(db, LATER)
-    handed_out = await frontier.hand_out(db, lease, most=3, at=LATER, without=(), **shares)
+    handed_out = await frontier.hand_out(db, lease, most=3, at=LATER, without=(), usual=USUAL)
 
     assert len(seen) == 3
-    assert seen == handed_out
+    assert seen == handed_out.targets
 
 
 async def test_holders_are_named_while_their_leases_last(db: Database, domain: Domain) -> None:

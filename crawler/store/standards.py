@@ -1,0 +1,122 @@
+"""By what a domain's pages are measured today: clock and window of importance, price, costs, activity, rules."""
+
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from crawler.core.activity import decayed, factors
+from crawler.core.belief import DAY, Belief
+from crawler.core.cash import window_of
+from crawler.core.cost import Cost, Costs, Kind, Price
+from crawler.core.domain import Domain, Wishes
+from crawler.core.rules import Rules
+from crawler.core.urls import Url
+from crawler.core.visit import Terms
+from crawler.store.database import Connection
+
+STANDARDS = """
+    SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.activity_seen, s.activity_expected, s.activity_at,
+           s.modified_told, s.modified_lied, l.price_request, coalesce(l.price_byte, 0) AS price_byte,
+           coalesce(l.trim, 1) AS trim, l.longest_s, coalesce(d.budget_per_day, l.budget_per_day) AS budget,
+           CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_floor ELSE 0 END AS spent_floor,
+           (SELECT sum(pages) FROM pool WHERE domain_id = %(domain_id)s)::bigint AS pages
+      FROM domain_state s
+      JOIN domain d ON d.id = s.domain_id
+      LEFT JOIN domain_plan l ON l.domain_id = s.domain_id
+     WHERE s.domain_id = %(domain_id)s AND (%(token)s::uuid IS NULL OR s.lease_token = %(token)s)
+"""
+FLOOR_SHARE = 0.2  # of a day's budget, at most, for looks below the price
+LEAST_TOLD = 5  # Last-Modified is trusted after so many comparisons,
+MOST_LIES = 0.2  # of which at most this part was wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """What holds where neither plan nor rules say otherwise, and what each kind of work is guaranteed of the requests.
+
+    price: importance x days that a request must be worth.
+    """
+
+    price: float
+    least: timedelta
+    most: timedelta
+    discovery_share: float
+    refresh_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standards:
+    """By what a domain's pages are measured today.
+
+    clock, window: of importance, in coins.  pages: how many take part.  floor_left: looks below the price that the day
+    still holds; None without a budget.  trusts_modified: Last-Modified has been honest so far.
+    """
+
+    clock: float
+    window: float
+    pages: int
+    wishes: Wishes
+    price: Price
+    costs: Costs
+    activity: float
+    least: timedelta
+    most: timedelta
+    floor_left: int | None
+    rules: Rules
+    trusts_modified: bool
+
+    def terms(self, url: Url, *, prior: Belief, conditional: bool) -> Terms:
+        """What holds for a page's next look."""
+        said = self.rules.terms(url)
+        most = said.most or self.most
+        return Terms(
+            price=self.price.of(self.costs.of(Kind.CONDITIONAL if conditional else Kind.FULL)),
+            least=min(said.least or self.least, most),
+            most=most,
+            prior=prior,
+            activity=self.activity,
+            once=said.once,
+        )
+
+
+async def standards_of(
+    connection: Connection, domain: Domain, *, at: datetime, usual: Usual, token: object = None
+) -> Standards | None:
+    """Read them. token: of the lease under which; None where it is not the domain's any more, or there is no domain."""
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(STANDARDS, {"domain_id": domain.id, "at": at, "token": token})
+        row = await cursor.fetchone()
+    return None if row is None else _standards(row, domain, usual, at=at)
+
+
+def _standards(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetime) -> Standards:
+    price = row["price_request"] or usual.price
+    longest = usual.most if row["longest_s"] is None else timedelta(seconds=row["longest_s"])
+    since = (at - row["activity_at"]) / DAY if row["activity_at"] else 0.0
+    budget = row["budget"]
+    return Standards(
+        clock=row["clock"],
+        window=window_of(row["circulating"]),
+        pages=int(row["pages"] or 0),
+        wishes=domain.wishes,
+        price=Price(price * row["trim"], row["price_byte"] * row["trim"]),
+        costs=costs_from(row["costs"]),
+        activity=float(factors(decayed(row["activity_seen"], since), decayed(row["activity_expected"], since))),
+        least=usual.least,
+        most=max(usual.most, longest),
+        floor_left=None if budget is None else max(int(FLOOR_SHARE * budget) - row["spent_floor"], 0),
+        rules=Rules(domain.wishes.rules),
+        trusts_modified=row["modified_told"] >= LEAST_TOLD and row["modified_lied"] <= MOST_LIES * row["modified_told"],
+    )
+
+
+def costs_from(stored: dict[str, Any]) -> Costs:
+    """Costs as `domain_state.costs` holds them; kinds that it does not name are not learnt yet."""
+    return Costs(**{Kind(kind).value: Cost(**figures) for kind, figures in stored.items()})
+
+
+def costs_to(costs: Costs) -> dict[str, Any]:
+    """The same the other way round."""
+    return {kind.value: asdict(costs.of(kind)) for kind in Kind if costs.of(kind).looks}
