@@ -10,10 +10,11 @@ import typer
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show, show_facts
 from crawler.cli.registering import described
+from crawler.cli.ruling import shown_rule
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import shown_instant
+from crawler.cli.values import shown_bytes, shown_instant, shown_share, shown_span
 from crawler.cli.wishes import Said, without
-from crawler.core.domain import Domain, Standing
+from crawler.core.domain import Domain, Standing, Wishes
 from crawler.core.order import Order, Ordering
 from crawler.core.urls import Url
 from crawler.errors import BadInput
@@ -97,6 +98,9 @@ def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
                 f"{wishes.budget_per_day} requests" if wishes.budget_per_day is not None else "no limit",
             ),
             ("Budget left", str(standing.budget_left) if standing.budget_left is not None else ""),
+            ("Bytes per day", shown_bytes(wishes.bytes_per_day) if wishes.bytes_per_day is not None else ""),
+            ("Bytes left", shown_bytes(max(standing.bytes_left, 0)) if standing.bytes_left is not None else ""),
+            ("Target", _shown_target(wishes)),
             ("Delay", f"{wishes.delay.total_seconds():g} s" if wishes.delay is not None else ""),
             ("Parallelism", str(wishes.parallelism or "")),
             ("Depth", str(wishes.max_depth) if wishes.max_depth is not None else ""),
@@ -108,12 +112,19 @@ def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
             ("Favoured", _shown_favour(wishes.ordering) if wishes.ordering.favour else ""),
             ("Reserve pays", _shown_dial(wishes.ordering)),
             ("External links", f"count {wishes.external_links:g} each" if wishes.external_links else "do not count"),
+            ("Rules", "\n".join(map(shown_rule, wishes.rules))),
             ("Private addresses", "allowed" if wishes.allow_private else "refused"),
             ("Last visit", shown_instant(standing.last_visit_at)),
             ("Now", why_not(domain, standing, at=at or datetime.now(UTC)) or "can be crawled"),
         ]
     )
     return DONE
+
+
+def _shown_target(wishes: Wishes) -> str:
+    if wishes.target_age is not None:
+        return f"no page older than {shown_span(wishes.target_age)}"
+    return f"{shown_share(wishes.target_freshness)} fresh" if wishes.target_freshness is not None else ""
 
 
 def _shown_order(ordering: Ordering) -> str:
@@ -139,6 +150,8 @@ def why_not(domain: Domain, standing: Standing, *, at: datetime) -> str:
         return f"is left alone until {standing.resume_at.isoformat(timespec='seconds')} ({standing.resume_reason})"
     if standing.budget_left is not None and standing.budget_left <= 0:
         return "has spent its budget of the day"
+    if standing.bytes_left is not None and standing.bytes_left <= 0:
+        return "has received its bytes of the day"
     if standing.addresses_busy:
         return "shares its address with a domain that is being crawled"
     return ""

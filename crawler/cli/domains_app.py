@@ -8,6 +8,7 @@ from crawler.cli.options import (
     AllowPrivate,
     At,
     Budget,
+    Bytes,
     Delay,
     Depth,
     Discovery,
@@ -17,9 +18,11 @@ from crawler.cli.options import (
     ExternalLinks,
     Favour,
     FavourBy,
+    Fresh,
     Include,
     Json,
     MaxPages,
+    NoOlderThan,
     Offline,
     Order,
     Parallelism,
@@ -42,6 +45,9 @@ def add(
     offline: Offline = False,
     seed: Seed = None,
     budget: Budget = None,
+    bytes_per_day: Bytes = None,
+    fresh: Fresh = None,
+    no_older_than: NoOlderThan = None,
     delay: Delay = None,
     parallelism: Parallelism = None,
     include: Include = None,
@@ -69,6 +75,7 @@ def add(
 
         recrawl domains add https://docs.example.com
         recrawl domains add example.com --budget 5000 --exclude '*?*print='
+        recrawl domains add example.com --fresh 95% --bytes 2GB
         recrawl domains add http://127.0.0.1:8000 --allow-private
         recrawl domains add --from names.txt --offline
     """
@@ -77,6 +84,9 @@ def add(
     said = Said(
         seeds=seed,
         budget_per_day=budget,
+        bytes_per_day=bytes_per_day,
+        target_freshness=fresh,
+        target_age=no_older_than,
         delay=delay,
         parallelism=parallelism,
         include=include,
@@ -132,6 +142,9 @@ def change(
     ] = None,
     seed: Seed = None,
     budget: Budget = None,
+    bytes_per_day: Bytes = None,
+    fresh: Fresh = None,
+    no_older_than: NoOlderThan = None,
     delay: Delay = None,
     parallelism: Parallelism = None,
     include: Include = None,
@@ -152,14 +165,16 @@ def change(
 ) -> int:
     """Change a domain's settings; what is not named stays.
 
-    Seeds are added to the ones there are; patterns take the place of the ones there were. Where the scope becomes
-    another, every page is read again, since its links were sorted out by the old one.
+    Seeds are added to the ones there are; patterns take the place of the ones there were, and a target that of the
+    other kind. Where the scope becomes another, every page is read again, since its links were sorted out by the old
+    one.
 
     Examples:
 
         recrawl domains set docs.example.com --delay 0.5 --budget 20000
         recrawl domains set docs.example.com --exclude '/archive/' --exclude '*.pdf$'
         recrawl domains set docs.example.com --unset budget --unset exclude
+        recrawl domains set docs.example.com --no-older-than 3d --bytes 500MB
         recrawl domains set docs.example.com --favour /guide/ --favour-by 8
         recrawl domains set docs.example.com --order mixed --url-share 0.4
     """
@@ -168,6 +183,9 @@ def change(
     said = Said(
         seeds=seed,
         budget_per_day=budget,
+        bytes_per_day=bytes_per_day,
+        target_freshness=fresh,
+        target_age=no_older_than,
         delay=delay,
         parallelism=parallelism,
         include=include,

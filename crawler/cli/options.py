@@ -34,6 +34,36 @@ Budget = Annotated[
     int | None,
     typer.Option("--budget", min=0, max=MOST, metavar="N", help="Requests per UTC day.", rich_help_panel=SETTINGS),
 ]
+Bytes = Annotated[
+    int | None,
+    typer.Option(
+        "--bytes",
+        parser=values.size,
+        metavar="SIZE",
+        help="Bytes received per UTC day: 500MB, 2GB, or a plain number.",
+        rich_help_panel=SETTINGS,
+    ),
+]
+Fresh = Annotated[
+    float | None,
+    typer.Option(
+        "--fresh",
+        parser=values.share,
+        metavar="SHARE",
+        help="So much of the domain, by importance, is to be fresh: 95%. The plan finds the requests that takes.",
+        rich_help_panel=SETTINGS,
+    ),
+]
+NoOlderThan = Annotated[
+    timedelta | None,
+    typer.Option(
+        "--no-older-than",
+        parser=values.interval,
+        metavar="SPAN",
+        help="No page is to be longer unseen: 3d. Instead of --fresh; a budget caps both.",
+        rich_help_panel=SETTINGS,
+    ),
+]
 Delay = Annotated[
     timedelta | None,
     typer.Option(

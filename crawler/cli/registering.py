@@ -12,6 +12,7 @@ from crawler.cli.output import print_json, remark, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.wishes import Said
 from crawler.core.domain import Domain, Wishes
+from crawler.core.rules import Rule
 from crawler.errors import BadInput
 from crawler.registration import Found, Roots, look_up, register, unasked, url_of
 from crawler.settings import settings
@@ -163,7 +164,10 @@ def described(domain: Domain) -> dict[str, object]:
             "seeds": list(wishes.seeds),
             "weight": wishes.weight,
             "budget_per_day": wishes.budget_per_day,
-            "delay_seconds": wishes.delay.total_seconds() if wishes.delay is not None else None,
+            "bytes_per_day": wishes.bytes_per_day,
+            "target_freshness": wishes.target_freshness,
+            "target_age_seconds": seconds(wishes.target_age),
+            "delay_seconds": seconds(wishes.delay),
             "parallelism": wishes.parallelism,
             "max_depth": wishes.max_depth,
             "max_pages": wishes.max_pages,
@@ -177,5 +181,22 @@ def described(domain: Domain) -> dict[str, object]:
             "discovery": wishes.ordering.discovery,
             "refresh": wishes.ordering.refresh,
             "external_links": wishes.external_links,
+            "rules": [described_rule(rule) for rule in wishes.rules],
         },
     }
+
+
+def described_rule(rule: Rule) -> dict[str, object]:
+    """A rule for JSON; null where it says nothing."""
+    return {
+        "pattern": rule.pattern,
+        "least_seconds": seconds(rule.least),
+        "most_seconds": seconds(rule.most),
+        "weight": rule.weight,
+        "once": rule.once,
+        "max_pages": rule.max_pages,
+    }
+
+
+def seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()

@@ -1,8 +1,10 @@
 """What people type and read: instants, spans of time, sizes."""
 
 import math
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import TypeVar
 
 import typer
@@ -10,6 +12,11 @@ import typer
 from crawler import instants, spans
 
 T = TypeVar("T")
+
+BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}  # as networks count them
+MOST_BYTES = 10**18  # the day's sum of them has to fit 64 bits
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?b)?", re.IGNORECASE | re.ASCII)
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)", re.ASCII)
 
 
 def instant(text: str) -> datetime:
@@ -20,6 +27,34 @@ def instant(text: str) -> datetime:
 def span(text: str) -> timedelta:
     """A span of time: a number and s, m, h, d or w; several may follow one another, as in 1h30m. 5 means seconds."""
     return _typed(spans.span, text)
+
+
+def interval(text: str) -> timedelta:
+    """A span of time above nothing."""
+    length = span(text)
+    if length <= timedelta(0):
+        raise typer.BadParameter(f"{text!r} is not above 0")
+    return length
+
+
+def size(text: str) -> int:
+    """So many bytes: a number and kB, MB, GB or TB, in powers of ten; a bare number means bytes."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise typer.BadParameter(f"{text!r} is no size such as 500MB, 2GB or 1000000")
+    count = round(Decimal(match[1]) * BYTES[(match[2] or "").lower()])
+    if count > MOST_BYTES:
+        raise typer.BadParameter(f"{text!r} is more than a million terabytes")
+    return count
+
+
+def share(text: str) -> float:
+    """A share of the whole, neither nothing nor all of it: 95% or 0.95."""
+    match = _SHARE.fullmatch(text.strip())
+    number = float(Decimal(match[1]) / (100 if match[2] else 1)) if match else 0.0
+    if not 0 < number < 1:
+        raise typer.BadParameter(f"{text!r} is no share above 0 and below 1, such as 95% or 0.95")
+    return number
 
 
 def _typed(parse: Callable[[str], T], text: str) -> T:

@@ -14,6 +14,9 @@ T = TypeVar("T")
 OPTIONS = {
     "seeds": "seed",
     "budget_per_day": "budget",
+    "bytes_per_day": "bytes",
+    "target_freshness": "fresh",
+    "target_age": "no-older-than",
     "delay": "delay",
     "parallelism": "parallelism",
     "include": "include",
@@ -23,6 +26,7 @@ OPTIONS = {
     "weight": "weight",
     "allow_private": "allow-private",
     "external_links": "external-links",
+    "rules": "rules",
 }
 # Those of Ordering, which wishes hold as one.
 ORDERING = {
@@ -41,6 +45,9 @@ class Said:
 
     seeds: list[str] | None = None
     budget_per_day: int | None = None
+    bytes_per_day: int | None = None
+    target_freshness: float | None = None
+    target_age: timedelta | None = None
     delay: timedelta | None = None
     parallelism: int | None = None
     include: list[str] | None = None
@@ -63,35 +70,44 @@ class Said:
         return [field.name for field in fields(self) if getattr(self, field.name) is not None]
 
     def applied_to(self, wishes: "Wishes") -> "Wishes":
-        """The wishes with what was said in place of what was there; seeds are left to whoever knows the domain."""
-        return replace(
-            wishes,
-            budget_per_day=_or(self.budget_per_day, wishes.budget_per_day),
-            delay=_or(self.delay, wishes.delay),
-            parallelism=_or(self.parallelism, wishes.parallelism),
-            include=_or(_tuple(self.include), wishes.include),
-            exclude=_or(_tuple(self.exclude), wishes.exclude),
-            max_depth=_or(self.max_depth, wishes.max_depth),
-            max_pages=_or(self.max_pages, wishes.max_pages),
-            weight=_or(self.weight, wishes.weight),
-            allow_private=_or(self.allow_private, wishes.allow_private),
-            ordering=self._ordering(wishes.ordering),
-            external_links=_or(self.external_links, wishes.external_links),
-        )
+        """The wishes with what was said in place of what was there; seeds are left to whoever knows the domain.
 
-    def _ordering(self, before: "Ordering") -> "Ordering":
+        A target takes the place of the other one. Raises BadInput for what cannot be.
+        """
+        freshness, age = self.target_freshness, self.target_age
+        if freshness is None and age is None:
+            freshness, age = wishes.target_freshness, wishes.target_age
         try:
             return replace(
-                before,
-                order=type(before.order)(_or(self.order, before.order)),
-                url_share=_or(self.url_share, before.url_share),
-                favour=_or(_tuple(self.favour), before.favour),
-                favour_by=_or(self.favour_by, before.favour_by),
-                discovery=_or(self.discovery, before.discovery),
-                refresh=_or(self.refresh, before.refresh),
+                wishes,
+                budget_per_day=_or(self.budget_per_day, wishes.budget_per_day),
+                bytes_per_day=_or(self.bytes_per_day, wishes.bytes_per_day),
+                target_freshness=freshness,
+                target_age=age,
+                delay=_or(self.delay, wishes.delay),
+                parallelism=_or(self.parallelism, wishes.parallelism),
+                include=_or(_tuple(self.include), wishes.include),
+                exclude=_or(_tuple(self.exclude), wishes.exclude),
+                max_depth=_or(self.max_depth, wishes.max_depth),
+                max_pages=_or(self.max_pages, wishes.max_pages),
+                weight=_or(self.weight, wishes.weight),
+                allow_private=_or(self.allow_private, wishes.allow_private),
+                ordering=self._ordering(wishes.ordering),
+                external_links=_or(self.external_links, wishes.external_links),
             )
-        except ValueError as error:  # a pattern that is none
+        except ValueError as error:  # a pattern that is none, two targets
             raise BadInput(str(error)) from error
+
+    def _ordering(self, before: "Ordering") -> "Ordering":
+        return replace(
+            before,
+            order=type(before.order)(_or(self.order, before.order)),
+            url_share=_or(self.url_share, before.url_share),
+            favour=_or(_tuple(self.favour), before.favour),
+            favour_by=_or(self.favour_by, before.favour_by),
+            discovery=_or(self.discovery, before.discovery),
+            refresh=_or(self.refresh, before.refresh),
+        )
 
     def differs_from(self, wishes: "Wishes") -> bool:
         """Whether anything was said that is not so already."""

@@ -134,4 +134,5 @@ class Standing:
     next_request_at: datetime | None
     last_visit_at: datetime | None
     addresses_busy: bool
-    budget_left: int | None
+    budget_left: int | None  # requests of the day
+    bytes_left: int | None  # below 0 by what the last bodies were over

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from crawler.cli import values
 from tests.cli.conftest import Recrawl, Site
 
 
@@ -191,3 +192,71 @@ def test_an_order_that_is_none_is_one_line(recrawl: Recrawl, option: str, value:
 
     assert done.code != 0
     assert complaint in done.complaint
+
+
+def test_budgets_and_a_target_are_settings(recrawl: Recrawl) -> None:
+    recrawl("domains", "add", "site.test", "--offline", "--bytes", "1.5 GB", "--fresh", "95%", "--budget", "300")
+
+    settings = recrawl("domains", "show", "site.test", "--json").json["settings"]
+    shown = recrawl("domains", "show", "site.test").out
+
+    assert (settings["bytes_per_day"], settings["budget_per_day"]) == (1_500_000_000, 300)
+    assert (settings["target_freshness"], settings["target_age_seconds"]) == (0.95, None)
+    assert "1.5 GB" in shown
+    assert "95.0 % fresh" in shown
+    assert "300 requests" in shown
+
+
+def test_a_target_takes_the_place_of_the_other_and_can_be_taken_back(recrawl: Recrawl) -> None:
+    recrawl("domains", "add", "site.test", "--offline", "--fresh", "0.9", "--bytes", "500MB")
+
+    recrawl("domains", "set", "site.test", "--no-older-than", "3d")
+    aged, shown = (recrawl("domains", "show", "site.test", *more).out for more in (("--json",), ()))
+    recrawl("domains", "set", "site.test", "--unset", "no-older-than", "--unset", "bytes")
+    unset = recrawl("domains", "show", "site.test", "--json").json
+
+    assert '"target_freshness": null, "target_age_seconds": 259200.0' in aged
+    assert "no page older than 3.0 days" in shown
+    assert [unset["settings"][name] for name in ("target_freshness", "target_age_seconds", "bytes_per_day")] == [
+        None
+    ] * 3
+    assert unset["standing"]["bytes_left"] is None
+
+
+def test_a_domain_without_bytes_left_says_so(recrawl: Recrawl) -> None:
+    recrawl("domains", "add", "site.test", "--offline", "--bytes", "0")
+
+    assert "has received its bytes of the day" in recrawl("domains", "show", "site.test").out
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--bytes", "much"), "'much' is no size"),
+        (("--bytes", "-1"), "'-1' is no size"),
+        (("--bytes", "2000000 TB"), "more than a million terabytes"),
+        (("--fresh", "95"), "'95' is no share"),
+        (("--fresh", "100%"), "'100%' is no share"),
+        (("--fresh", "nan"), "'nan' is no share"),
+        (("--no-older-than", "0"), "'0' is not above 0"),
+        (("--no-older-than", "soon"), "no span of time"),
+        (("--no-older-than", "3d", "--fresh", "90%"), "one target"),
+    ],
+)
+def test_a_budget_or_target_that_cannot_be_is_one_line(
+    recrawl: Recrawl, options: tuple[str, ...], complaint: str
+) -> None:
+    recrawl("domains", "add", "site.test", "--offline")
+
+    done = recrawl("domains", "set", "site.test", *options)
+
+    assert done.code == 2
+    assert complaint in done.complaint
+
+
+@pytest.mark.parametrize(
+    ("typed", "size"),
+    [("0", 0), ("1000000", 10**6), ("500MB", 500 * 10**6), ("1.1 kb", 1100), ("2gB", 2 * 10**9), ("7 B", 7)],
+)
+def test_a_size_is_read_as_it_is_written(typed: str, size: int) -> None:
+    assert values.size(typed) == size

@@ -1,0 +1,117 @@
+"""recrawl rules: listing, making and taking back."""
+
+import pytest
+
+from tests.cli.conftest import Recrawl
+
+
+@pytest.fixture
+def ruled(recrawl: Recrawl) -> Recrawl:
+    """The command, with one domain registered."""
+    recrawl("domains", "add", "a.test", "--offline")
+    return recrawl
+
+
+def patterns(recrawl: Recrawl) -> list[str]:
+    return [rule["pattern"] for rule in recrawl("rules", "list", "a.test", "--json").json["rules"]]
+
+
+def test_a_rule_is_made_and_shown(ruled: Recrawl) -> None:
+    done = ruled("rules", "add", "a.test", "/news/", "--least", "1h", "--most", "7d", "--weight", "5")
+    ruled("rules", "add", "a.test", "*.pdf$", "--once", "--max-pages", "1000")
+
+    listed, shown = ruled("rules", "list", "a.test"), ruled("domains", "show", "a.test")
+
+    assert (done.code, listed.code, shown.code) == (0, 0, 0)
+    news = "/news/: looked at no sooner than after 60 minutes, no later than after 7.0 days, 5 times as important"
+    assert done.out == f"a.test {news}\n"
+    assert news in shown.out
+    assert "*.pdf$: never looked at again, 1,000 pages at most" in shown.out
+    rows = [line.split() for line in listed.out.splitlines()[2:]]
+    assert rows == [["/news/", "60", "minutes", "7.0", "days", "5"], ["*.pdf$", "never", "0", "1000"]]
+
+
+def test_rules_are_told_to_programs(ruled: Recrawl) -> None:
+    made = ruled("rules", "add", "a.test", "/news/", "--least", "90m", "--max-pages", "0", "--json")
+
+    rule = {
+        "pattern": "/news/",
+        "least_seconds": 5400.0,
+        "most_seconds": None,
+        "weight": None,
+        "once": False,
+        "max_pages": 0,
+    }
+    assert made.json == {"domain": "a.test", "rules": [rule | {"pages": 0}]}
+    assert ruled("rules", "list", "a.test", "--json").json == made.json
+    assert ruled("domains", "show", "a.test", "--json").json["settings"]["rules"] == [rule]
+
+
+def test_a_rule_of_a_pattern_is_replaced_where_it_stands(ruled: Recrawl) -> None:
+    for pattern in ("/a", "/b", "/c"):
+        ruled("rules", "add", "a.test", pattern, "--weight", "2")
+
+    again = ruled("rules", "add", "a.test", "/b", "--once", "--json").json["rules"]
+
+    assert [rule["pattern"] for rule in again] == ["/a", "/b", "/c"]
+    assert (again[1]["weight"], again[1]["once"]) == (None, True)
+
+
+def test_a_rule_can_be_put_before_all_others(ruled: Recrawl) -> None:
+    for pattern in ("/a", "/b"):
+        ruled("rules", "add", "a.test", pattern, "--weight", "2")
+
+    ruled("rules", "add", "a.test", "/c", "--once", "--first")
+    ruled("rules", "add", "a.test", "/b", "--once", "--first")
+
+    assert patterns(ruled) == ["/b", "/c", "/a"]
+
+
+def test_rules_are_taken_back_one_by_one_or_all_at_once(ruled: Recrawl) -> None:
+    assert "has no rules" in ruled("rules", "list", "a.test").out
+    for pattern in ("/a", "re:b+", "*c$"):
+        ruled("rules", "add", "a.test", pattern, "--weight", "2")
+
+    removed = ruled("rules", "remove", "a.test", "re:b+")
+    assert removed.out == "a.test re:b+: no rule any more\n"
+    assert patterns(ruled) == ["/a", "*c$"]
+
+    ruled("domains", "set", "a.test", "--unset", "rules")
+    assert patterns(ruled) == []
+
+
+def test_other_settings_leave_the_rules(ruled: Recrawl) -> None:
+    ruled("rules", "add", "a.test", "/a", "--weight", "2")
+
+    ruled("domains", "set", "a.test", "--budget", "5")
+
+    assert patterns(ruled) == ["/a"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("add", "a.test", "/a"), "says nothing: add --least"),
+        (("add", "a.test", "docs", "--once"), "must begin with"),
+        (("add", "a.test", "re:(", "--once"), "no regular expression"),
+        (("add", "a.test", "/a", "--least", "2d", "--most", "1d"), "longer than the most"),
+        (("add", "a.test", "/a", "--least", "0"), "'0' is not above 0"),
+        (("add", "a.test", "/a", "--weight", "-1"), "'-1' is not above 0"),
+        (("add", "a.test", "/a", "--max-pages", "-1"), "--max-pages"),
+        (("add", "b.test", "/a", "--once"), "b.test is not registered"),
+        (("remove", "a.test", "/a"), "no rule for /a; there are: /kept"),
+        (("add", "a.test"), "Missing argument"),
+        (("list", "b.test"), "b.test is not registered"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_a_rule_that_cannot_be_is_one_line_and_changes_nothing(
+    ruled: Recrawl, arguments: tuple[str, ...], complaint: str
+) -> None:
+    ruled("rules", "add", "a.test", "/kept", "--once")
+
+    done = ruled("rules", *arguments)
+
+    assert done.code == 2
+    assert complaint in done.complaint
+    assert patterns(ruled) == ["/kept"]
