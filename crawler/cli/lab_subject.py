@@ -30,7 +30,9 @@ class Subject:
         """The graph itself. Raises BadInput where there is none, or one too small to tell anything."""
         graph = self._read()
         if graph.pages < LEAST_PAGES:
-            raise BadInput(f"{self.name} is too small: it has {graph.pages} of the {LEAST_PAGES} pages that would tell anything")
+            raise BadInput(
+                f"{self.name} is too small: it has {graph.pages} of the {LEAST_PAGES} pages that would tell anything"
+            )
         return graph
 
     def _read(self) -> Graph:
