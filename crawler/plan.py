@@ -1,16 +1,140 @@
 """Planning: what all domains together say about each, computed apart from the crawl and written for it to read."""
 
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
+from crawler.core.belief import DAY, Belief
+from crawler.core.budget import Budget, Shares, Work, trim_after
+from crawler.core.census import Census, refitted, work_in
+from crawler.core.cost import Price
+from crawler.core.domain import Domain
 from crawler.core.popularity import popularity
+from crawler.core.population import SAMPLE, SAMPLE_PER_DOMAIN
+from crawler.core.target import Terms
+from crawler.core.tariff import Tariff, has_moved, tariffs
+from crawler.settings import Settings
 from crawler.store import plans
 from crawler.store.database import Database
+from crawler.store.plans import Plan, Standing
+
+NO_LIMIT = float("inf")
+MOST_REQUESTS = 2**31 - 1  # a day, as the tables have it
+MOST_SAMPLES = 10  # times SAMPLE, however many domains there are
+TRIM_EVERY = timedelta(minutes=50)  # plans that a user asks for in between leave the trim alone
+TRIM_FROM = timedelta(hours=1)  # of the UTC day: earlier, what was used of it says nothing yet
 
 
-async def plan(db: Database, *, at: datetime) -> dict[int, float]:
-    """Plan for all domains; gives the importance of each beside the others: by links (mean 1), times its weight."""
-    links = await plans.links_between(db)
-    by_links = popularity(list(links.weights), links.flows)
-    importance = {domain: by_links[domain] * weight for domain, weight in links.weights.items()}
-    await plans.write_importance(db, importance, at=at)
-    return importance
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What was planned for one domain. known: its pages that have a version, by the sample.  trim: of the price."""
+
+    domain: Domain
+    importance: float
+    known: float
+    trim: float
+    usual: float
+    tariff: Tariff
+
+    @property
+    def price(self) -> Price:
+        """What a request and a byte must be worth, before the trim."""
+        return self.tariff.price or Price(self.usual)
+
+
+async def plan(db: Database, *, at: datetime, settings: Settings) -> list[Planned]:
+    """Plan for all domains, by name: their importance beside each other, priors, prices, and what cannot be had."""
+    standings = await plans.standings(db, at=at)
+    importances = await _importances(db, standings)
+    censuses = [await plans.census(db, each, most=_share(each, standings), at=at) for each in standings]
+    priors = refitted(censuses)
+    works = [work_of(*pair, settings) for pair in zip(censuses, priors, strict=True)]
+    terms = [terms_of(each, settings, importance=importances[each.domain.id]) for each in standings]
+    solved = tariffs(works, terms, overall=_overall(settings), shares=shares_of(settings))
+    planned = []
+    for standing, census, belief, work, tariff in zip(standings, censuses, priors, works, solved, strict=True):
+        found = Planned(
+            standing.domain,
+            importances[standing.domain.id],
+            census.known,
+            _trim(standing, tariff, at=at),
+            settings.price,
+            tariff,
+        )
+        wake = has_moved(standing.price or Price(settings.price), found.price, work.known)
+        await plans.write(db, standing.domain, _written(found, census, belief), wake=wake, at=at)
+        planned.append(found)
+    return planned
+
+
+async def _importances(db: Database, standings: Sequence[Standing]) -> Mapping[int, float]:
+    """How important each domain is beside the others: by links (mean 1), times its weight."""
+    weights = {each.domain.id: each.domain.wishes.weight for each in standings}
+    by_links = popularity(list(weights), await plans.flows_between(db, list(weights)))
+    return {domain: by_links[domain] * weight for domain, weight in weights.items()}
+
+
+def _share(standing: Standing, standings: Sequence[Standing]) -> int:
+    """How many of the domain's pages are read: by its size, and enough of a small one, which has its own price."""
+    tracked = max(sum(each.tracked for each in standings), 1)
+    return max(SAMPLE * standing.tracked // tracked, min(SAMPLE_PER_DOMAIN, MOST_SAMPLES * SAMPLE // len(standings)), 1)
+
+
+def work_of(census: Census, priors: Sequence[Belief], settings: Settings) -> Work:
+    return work_in(census, priors, least_days=settings.least_interval / DAY, most_days=settings.most_interval / DAY)
+
+
+def terms_of(standing: Standing, settings: Settings, *, importance: float) -> Terms:
+    """What holds for the domain: its user's wishes, and what politeness leaves."""
+    wishes = standing.domain.wishes
+    delay = max(settings.delay_of(wishes).total_seconds(), standing.announced_s)
+    usual_lines = settings.private_parallelism if wishes.allow_private else settings.parallelism
+    return Terms(
+        importance=importance,
+        budget=Budget(_or_no_limit(wishes.budget_per_day), _or_no_limit(wishes.bytes_per_day)),
+        delay_s=delay,
+        cap=DAY.total_seconds() / delay * (wishes.parallelism or usual_lines) if delay > 0 else NO_LIMIT,
+        freshness=wishes.target_freshness,
+        oldest_days=wishes.target_age / DAY if wishes.target_age else None,
+        usual=settings.price,
+        most_days=settings.most_interval / DAY,
+    )
+
+
+def _or_no_limit(number: int | None) -> float:
+    return NO_LIMIT if number is None else float(number)
+
+
+def _overall(settings: Settings) -> Budget:
+    return Budget(_or_no_limit(settings.budget_per_day), _or_no_limit(settings.bytes_per_day))
+
+
+def shares_of(settings: Settings) -> Shares:
+    return Shares(discovery=settings.discovery_share, refresh=settings.refresh_share)
+
+
+def _trim(standing: Standing, tariff: Tariff, *, at: datetime) -> float:
+    """The factor on the price: what the day's looks have cost so far, against what its pace allows."""
+    now = at.astimezone(UTC)
+    gone = now - now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if standing.planned_at is None or at - standing.planned_at < TRIM_EVERY or gone < TRIM_FROM:
+        return standing.trim
+    if tariff.limit == NO_LIMIT or tariff.price is None:
+        return 1.0
+    allowed = tariff.limit * (gone / DAY)
+    return trim_after(standing.trim, used=standing.spent_today, allowed=allowed, waiting=float(standing.is_behind))
+
+
+def _written(found: Planned, census: Census, priors: Sequence[Belief]) -> Plan:
+    budget = found.domain.wishes.budget_per_day
+    asked = found.tariff.asked
+    return Plan(
+        importance=found.importance,
+        price=found.tariff.price,
+        longest_s=found.tariff.longest_days * DAY.total_seconds(),
+        asked=None if asked is None else int(min(asked, MOST_REQUESTS if budget is None else budget)),
+        trim=found.trim,
+        finding=found.tariff.finding,
+        priors=priors,
+        pages=census.by_group,
+    )

@@ -1,42 +1,76 @@
 """plan: what all domains together say about each."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from prefect import flow
+from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
 from crawler.local.stack import crawl_database
+from crawler.naming import domain_named
+from crawler.plan import Planned
 from crawler.plan import plan as plan_all
 from crawler.settings import settings
-from crawler.store import domains
 from crawler.store.database import open_database
 from flows.lease import if_heard
 from flows.shift import instant
 
 SHOWN = 100  # domains in the artifact, the most important ones
+COLUMNS = ("domain", "importance", "price", "budget", "requests a day", "fresh", "age, days")
 
 
 @flow(name="plan", flow_run_name="plan", persist_result=False)
-async def plan(at: str = "") -> dict[str, float]:
-    """Work out how important each domain is beside the others, by the links between them and their users' weights.
+async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
+    """Work out what a request must be worth in each domain, so that budgets are spent where they do most.
 
     Args:
+        domain: Show only this domain, such as docs.example.com; all are planned, since they share a budget.
         at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
     with crawl_database(settings()) as url:
         async with open_database(url) as db:
-            importance = await plan_all(db, at=instant(at) or datetime.now(UTC))
-            names = {listed.domain.id: listed.domain.authority for listed in await domains.every(db)}
-    planned: dict[str, float] = {names[domain]: found for domain, found in importance.items() if domain in names}
-    await if_heard(acreate_markdown_artifact(markdown(planned), key="plan-result", description="What was planned"))
-    return planned
+            only = await domain_named(db, domain) if domain else None
+            planned = await plan_all(db, at=instant(at) or datetime.now(UTC), settings=settings())
+    shown = [each for each in planned if only is None or each.domain.id == only.id]
+    for each in shown:
+        if each.tariff.finding:
+            get_run_logger().warning("%s: %s", each.domain.authority, each.tariff.finding)
+    await if_heard(acreate_markdown_artifact(markdown(shown), key="plan-result", description="What was planned"))
+    return {each.domain.authority: facts(each) for each in shown}
 
 
-def markdown(planned: Mapping[str, float]) -> str:
-    """The domains by importance, as a person reads it."""
-    rows = sorted(planned.items(), key=lambda pair: (-pair[1], pair[0]))
-    return "\n".join(
-        ["| domain | importance |", "|---|---:|", *(f"| {name} | {found:.2f} |" for name, found in rows[:SHOWN])]
+def facts(planned: Planned) -> dict[str, object]:
+    """What is told of one domain, by name."""
+    outlook = planned.tariff.outlook
+    return {
+        "importance": planned.importance,
+        "price": planned.price.per_request,
+        "requests": planned.tariff.requests,
+        "freshness": outlook.freshness if planned.known else None,
+        "finding": planned.tariff.finding,
+    }
+
+
+def markdown(planned: Sequence[Planned]) -> str:
+    """The domains by importance, as a person reads it, and what cannot be had."""
+    rows = sorted(planned, key=lambda each: (-each.importance, each.domain.authority))
+    lines = [f"| {' | '.join(COLUMNS)} |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
+    lines += [f"| {' | '.join(row(each))} |" for each in rows[:SHOWN]]
+    lines += [f"\n{each.domain.authority}: {each.tariff.finding}." for each in rows[:SHOWN] if each.tariff.finding]
+    return "\n".join(lines)
+
+
+def row(planned: Planned) -> tuple[str, ...]:
+    """One domain, in the order of COLUMNS."""
+    tariff, wishes = planned.tariff, planned.domain.wishes
+    budget = wishes.budget_per_day if wishes.budget_per_day is not None else tariff.asked
+    return (
+        planned.domain.authority,
+        f"{planned.importance:.2f}",
+        f"{planned.price.per_request:.3g}",
+        "-" if budget is None else f"{budget:,.0f}",
+        f"{tariff.requests:,.1f}",
+        f"{100 * tariff.outlook.freshness:.1f} %" if planned.known else "-",
+        f"{tariff.outlook.age_days:.2f}" if planned.known else "-",
     )

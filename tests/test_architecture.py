@@ -15,8 +15,10 @@ OURS = ("crawler", "flows", "models", "migrations", "deployments", "tests", "ben
 CORRIDOR = tuple(
     f"crawler.{name}"
     for name in (
+        "audit",
         "clock",
         "crawl",
+        "forecast",
         "gate",
         "naming",
         "plan",

@@ -186,6 +186,29 @@ def report(
 
 
 @app.command(rich_help_panel=LOOK)
+def plan(
+    domain: Annotated[str | None, typer.Argument(metavar="DOMAIN", help="What this one may expect; else plan.")] = None,
+    at: At = None,
+    as_json: Json = False,
+) -> int:
+    """Set what a request must be worth, in all domains; or say what more and fewer requests would buy in one.
+
+    With a DOMAIN nothing is changed: freshness and age are shown for a tenth to ten times today's requests.
+
+    Examples:
+
+        recrawl plan
+        recrawl plan docs.example.com
+        recrawl plan docs.example.com --json
+    """
+    from crawler.cli import planning
+
+    if domain is None:
+        return planning.plan(at=at, as_json=as_json)
+    return planning.plan_one(domain, at=at, as_json=as_json)
+
+
+@app.command(rich_help_panel=LOOK)
 def changes(
     since: Annotated[
         str | None, typer.Option(metavar="CURSOR|SPAN", help="After this cursor, or in the last 30m, 12h, 7d.")

@@ -48,6 +48,16 @@ class Census:
         """How many known pages the domain has, by the sample."""
         return float((~self.is_new).sum()) / self.share
 
+    @property
+    def new(self) -> float:
+        """How many pages it has that were never asked for."""
+        return float(self.is_new.sum()) / self.share
+
+    @property
+    def by_group(self) -> list[int]:
+        """How many pages each prior stands for."""
+        return [round(count / self.share) for count in np.bincount(self.group, minlength=len(self.priors))]
+
 
 def census_of(
     rows: Sequence[Sequence[float]], *, share: float, priors: Sequence[Belief], costs: Costs, activity: float

@@ -59,6 +59,11 @@ def overhead(limit: float) -> float:
     return 0.0 if math.isinf(limit) else min(ROBOTS_PER_DAY + AUDIT_SHARE * limit, MOST_OVERHEAD * limit)
 
 
+def budget_for(looks: float) -> float:
+    """The budget, in requests a day, that leaves so many for looks."""
+    return looks if math.isinf(looks) else float(math.ceil((looks + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE)))
+
+
 def asked_of(work: Work, terms: Terms, shares: Shares) -> Asked:
     """The requests a day that the domain's target takes. work: of this domain alone, with known pages."""
     limits = np.array([terms.limit - overhead(terms.limit)])
@@ -71,7 +76,7 @@ def asked_of(work: Work, terms: Terms, shares: Shares) -> Asked:
         need = Need(need.requests / _left_by(work, shares), possible=need.possible, reachable=need.reachable)
         target = f"No page older than {terms.oldest_days:.3g} days"
         reached = f"reaches every page once in {need.reachable:,.3g} days"
-    requests = _with_overhead(need.requests)
+    requests = budget_for(need.requests)
     oldest = None if terms.oldest_days is None else max(terms.oldest_days, need.reachable)
     if need.possible:
         return Asked(requests, oldest)
@@ -82,10 +87,6 @@ def asked_of(work: Work, terms: Terms, shares: Shares) -> Asked:
 def _left_by(work: Work, shares: Shares) -> float:
     """The part of all requests that discovery leaves to known pages, while it has work."""
     return 1 - shares.discovery if len(work.new.a) else 1.0
-
-
-def _with_overhead(looks: float) -> float:
-    return looks if math.isinf(looks) else float(math.ceil((looks + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE)))
 
 
 def _what_limits(terms: Terms) -> str:

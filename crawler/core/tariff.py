@@ -29,7 +29,7 @@ class Tariff:
     """What plan says of one domain.
 
     price: None for the usual one, where nothing is scarce.  longest_days: the interval that no page exceeds.
-    asked: requests a day that a target takes; None without one, inf where no number would do.  limit: requests a day
+    asked: requests a day that a target takes; None without one, or where no number would do.  limit: requests a day
     that may be made, inf where nothing limits them.  requests: a day's, expected at this price.
     outlook: of the known pages.  finding: a sentence about what cannot be had, or empty.
     """
@@ -82,9 +82,11 @@ def case_of(work: Work, terms: Terms, shares: Shares) -> Case:
     asked = asked_of(_lasting(work, most), terms, shares) if terms.has_target and len(work.known.a) else Asked(math.inf)
     limit, finding = min(terms.limit, asked.requests), asked.finding
     longest = min(asked.oldest_days or longest_gap(work.known.count, limit, most=most), LONGEST_DAYS)
-    if longest > most and not finding and len(work.known.a):
-        finding = f"A page may wait {longest:,.0f} days, not {most:,.0f}: {limit:,.0f} requests a day do no better"
-    return Case(terms, _lasting(work, longest), asked.requests if terms.has_target else None, limit, longest, finding)
+    if longest > most and limit > 0 and not finding:
+        finding = f"A page may wait {longest:,.0f} days, not {most:,.0f}: at {limit:,.0f} requests a day it has to"
+    # What no number of requests can reach is no reason to make as many as one can.
+    takes = asked.requests if math.isfinite(asked.requests) else None
+    return Case(terms, _lasting(work, longest), takes, limit, longest, finding)
 
 
 def _lasting(work: Work, most_days: float) -> Work:

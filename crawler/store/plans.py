@@ -1,12 +1,29 @@
-"""What is planned for each domain: read from all of them, written beside them, never into what a holder writes."""
+"""What is planned for each domain: read from all of them, written beside them, never into what a holder writes.
 
-from collections.abc import Mapping
+Each domain is read in a transaction of its own, and of its pages a bounded sample: a slice of the keys, which are
+hashes, so that any slice is pages by chance, and an index has them together.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import blake2b
+from math import ceil
+from typing import Any
 
-from crawler.store.database import Database
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
 
-DOMAINS = "SELECT id, weight FROM domain ORDER BY id"
+from crawler.core.activity import decayed, factors
+from crawler.core.belief import DAY, PRIOR, Belief
+from crawler.core.census import Census, census_of
+from crawler.core.cost import Costs, Price
+from crawler.core.domain import Domain
+from crawler.store.database import Connection, Database
+from crawler.store.domains import COLUMNS, domain_from
+from crawler.store.reports import IMPORTANCE
+from crawler.store.standards import costs_from
+
 # Along which links between registered domains how much importance flows: of every page its part, by all its links.
 FLOWS = """
     WITH names AS (SELECT authority, id AS domain_id FROM domain
@@ -24,37 +41,185 @@ FLOWS = """
      WHERE s.domain_id = %(domain_id)s
      GROUP BY n.domain_id
 """
-WRITE = """
-    INSERT INTO domain_plan (domain_id, importance, planned_at)
-    SELECT d.id, x.importance, %(at)s
-      FROM unnest(%(ids)s::bigint[], %(importance)s::float8[]) AS x(id, importance)
-      JOIN domain d ON d.id = x.id  -- it may have been removed meanwhile
-    ON CONFLICT (domain_id) DO UPDATE SET importance = excluded.importance, planned_at = excluded.planned_at
+STANDING = f"""
+    SELECT {COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.activity_seen, s.activity_expected,
+           s.activity_at, l.price_request, coalesce(l.price_byte, 0) AS price_byte, coalesce(l.trim, 1) AS trim,
+           coalesce(l.importance, d.weight) AS importance, l.planned_at,
+           CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
+           EXISTS (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state <> 'new' AND f.due_at <= l.planned_at)
+               AS is_behind
+      FROM domain d
+      JOIN domain_state s ON s.domain_id = d.id
+      LEFT JOIN domain_plan l ON l.domain_id = d.id
+     WHERE %(only)s::bigint IS NULL OR d.id = %(only)s
+     ORDER BY d.authority
+"""  # noqa: S608  only our own column list is put in
+# Pages that are looked at by their worth: those never asked for, and known ones with a version that may be out of date.
+SAMPLE = f"""
+    SELECT (f.state = 'new')::int, p.evidence_a, p.evidence_b, p.prior_no, coalesce({IMPORTANCE}, 1),
+           (p.version > 0 AND coalesce(p.etag, p.last_modified) IS NOT NULL)::int
+      FROM frontier f
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key AND p.key >= %(low)s AND p.key < %(high)s
+      JOIN domain_state s ON s.domain_id = %(domain_id)s
+      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key AND c.key >= %(low)s AND c.key < %(high)s
+      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+     WHERE f.domain_id = %(domain_id)s AND f.key >= %(low)s AND f.key < %(high)s
+       AND (f.state = 'new' OR f.state = 'known' AND p.version > 0)
+"""  # noqa: S608  only our own expressions are put in
+PRIORS = "SELECT no, a, b FROM prior WHERE domain_id = %s ORDER BY no"
+WRITE_PRIORS = """
+    UPDATE prior p SET a = x.a, b = x.b, pages = x.pages
+      FROM unnest(%(no)s::smallint[], %(a)s::float8[], %(b)s::float8[], %(pages)s::bigint[]) AS x(no, a, b, pages)
+     WHERE p.domain_id = %(domain_id)s AND p.no = x.no
 """
+WRITE = """
+    INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s, budget_per_day,
+                             trim, finding)
+    SELECT d.id, %(importance)s, %(at)s, %(price_request)s, %(price_byte)s, %(longest_s)s, %(asked)s, %(trim)s,
+           %(finding)s
+      FROM domain d WHERE d.id = %(domain_id)s  -- it may have been removed meanwhile
+    ON CONFLICT (domain_id) DO UPDATE
+       SET importance = excluded.importance, planned_at = excluded.planned_at, price_request = excluded.price_request,
+           price_byte = excluded.price_byte, longest_s = excluded.longest_s, budget_per_day = excluded.budget_per_day,
+           trim = excluded.trim, finding = excluded.finding
+ RETURNING domain_id
+"""
+REPRICE = """
+    INSERT INTO inbox (domain_id, kind, payload, arrived_at)
+    SELECT %(domain_id)s, 'reprice', %(payload)s, %(at)s
+     WHERE NOT EXISTS (SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'reprice')
+"""
+KEYS = 1 << 128
+AFTER_ALL = b"\xff" * 17  # beyond the last key
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
-    """The graph of domains: their weights, and how much importance flows from one to another."""
+class Standing:
+    """A domain as plan finds it. tracked: pages that are known at all.  announced_s: the delay of its last lease.
 
-    weights: Mapping[int, float]
-    flows: Mapping[tuple[int, int], float]
+    importance, price, trim: as planned last, price None for the usual one.  planned_at: when that was, if ever.
+    spent_today: requests of the UTC day.  is_behind: something is due since before the last plan.
+    """
+
+    domain: Domain
+    tracked: int
+    announced_s: float
+    costs: Costs
+    activity: float
+    importance: float
+    price: Price | None
+    trim: float
+    planned_at: datetime | None
+    spent_today: int
+    is_behind: bool
 
 
-async def links_between(db: Database) -> Links:
-    """The graph of all registered domains, each read in a transaction of its own: a big one takes its time."""
-    async with db.transaction() as connection:
-        weights = dict(await (await connection.execute(DOMAINS)).fetchall())
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is written for one domain. pages: that each prior stands for.  asked: requests a day that a target takes."""
+
+    importance: float
+    price: Price | None
+    longest_s: float
+    asked: int | None
+    trim: float
+    finding: str
+    priors: Sequence[Belief]
+    pages: Sequence[int]
+
+
+async def standings(db: Database, *, at: datetime, only: Domain | None = None) -> list[Standing]:
+    """All domains by name, or one of them."""
+    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(STANDING, {"at": at, "only": only.id if only else None})
+        return [_standing(row, at=at) for row in await cursor.fetchall()]
+
+
+def _standing(row: dict[str, Any], *, at: datetime) -> Standing:
+    days = (at - row["activity_at"]) / DAY if row["activity_at"] else 0.0
+    return Standing(
+        domain=domain_from(row),
+        tracked=row["tracked"],
+        announced_s=row["announced_s"],
+        costs=costs_from(row["costs"]),
+        activity=float(factors(decayed(row["activity_seen"], days), decayed(row["activity_expected"], days))),
+        importance=row["importance"],
+        price=None if row["price_request"] is None else Price(row["price_request"], row["price_byte"]),
+        trim=row["trim"],
+        planned_at=row["planned_at"],
+        spent_today=row["spent_today"],
+        is_behind=row["is_behind"],
+    )
+
+
+async def flows_between(db: Database, domain_ids: Sequence[int]) -> dict[tuple[int, int], float]:
+    """How much importance flows from one of these domains to another, by links, in that of its pages."""
     flows: dict[tuple[int, int], float] = {}
-    for domain_id in weights:
+    for domain_id in domain_ids:
         async with db.transaction() as connection:
             cursor = await connection.execute(FLOWS, {"domain_id": domain_id})
             flows |= {(domain_id, to): flow for to, flow in await cursor.fetchall() if flow and flow > 0}
-    return Links(weights, flows)
+    return flows
 
 
-async def write_importance(db: Database, importance: Mapping[int, float], *, at: datetime) -> None:
-    """Write how important each domain is beside the others."""
+async def census(db: Database, standing: Standing, *, most: int, at: datetime) -> Census:
+    """About `most` pages of the domain by chance, others at another instant; all of them if there are no more."""
+    slices = max(ceil(standing.tracked / max(most, 1)), 1)
+    domain_id = standing.domain.id
+    chance = blake2b(f"{domain_id} {at.isoformat()}".encode(), digest_size=8).digest()
+    values = _slice(int.from_bytes(chance, "big") % slices, slices) | {"domain_id": domain_id}
     async with db.transaction() as connection:
-        values = {"ids": list(importance), "importance": list(importance.values()), "at": at}
-        await connection.execute(WRITE, values)
+        rows = await (await connection.execute(SAMPLE, values, binary=True)).fetchall()
+        priors = await _priors(connection, domain_id)
+    return census_of(rows, share=1 / slices, priors=priors, costs=standing.costs, activity=standing.activity)
+
+
+def _slice(n: int, slices: int) -> dict[str, bytes]:
+    low = (KEYS * n // slices).to_bytes(16, "big")
+    return {"low": low, "high": (KEYS * (n + 1) // slices).to_bytes(17, "big")[1:] if n + 1 < slices else AFTER_ALL}
+
+
+async def _priors(connection: Connection, domain_id: int) -> list[Belief]:
+    """The domain's priors in the order of their numbers; where one is missing, that of the domain."""
+    rows = await (await connection.execute(PRIORS, (domain_id,))).fetchall()
+    found = {no: Belief(a, b) for no, a, b in rows}
+    whole = found.get(0, PRIOR)
+    return [found.get(no, whole) for no in range(max(found, default=0) + 1)]
+
+
+async def write(db: Database, domain: Domain, plan: Plan, *, wake: bool, at: datetime) -> None:
+    """Write what was planned for a domain. wake: its pages are to be scored again at the new price.
+
+    Nothing of a page is touched: a page's due time is only its place in an order, and what decides is today's price.
+    """
+    async with db.transaction() as connection:
+        row = await (await connection.execute(WRITE, _plan(domain, plan) | {"at": at})).fetchone()
+        if row is None:
+            return
+        await connection.execute(WRITE_PRIORS, _prior_columns(domain, plan))
+        if wake:
+            payload = Jsonb({"price": plan.price.per_request if plan.price else None})
+            await connection.execute(REPRICE, {"domain_id": domain.id, "payload": payload, "at": at})
+
+
+def _plan(domain: Domain, plan: Plan) -> dict[str, Any]:
+    return {
+        "domain_id": domain.id,
+        "importance": plan.importance,
+        "price_request": plan.price.per_request if plan.price else None,
+        "price_byte": plan.price.per_byte if plan.price else 0.0,
+        "longest_s": plan.longest_s,
+        "asked": plan.asked,
+        "trim": plan.trim,
+        "finding": plan.finding,
+    }
+
+
+def _prior_columns(domain: Domain, plan: Plan) -> Mapping[str, Any]:
+    return {
+        "domain_id": domain.id,
+        "no": list(range(len(plan.priors))),
+        "a": [prior.a for prior in plan.priors],
+        "b": [prior.b for prior in plan.priors],
+        "pages": list(plan.pages),
+    }

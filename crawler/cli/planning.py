@@ -1,0 +1,179 @@
+"""recrawl plan: prices for all domains, or what one of them may expect of more and of fewer requests."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.lab_shown import show_plots
+from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.values import counted, shown_share, shown_span
+from crawler.core.outlook import Outlook
+from crawler.forecast import Forecast, Step, forecast
+from crawler.lab.charts import Chart, Series
+from crawler.naming import domain_named, refuse_the_past
+from crawler.plan import Planned
+from crawler.plan import plan as plan_all
+from crawler.settings import settings
+from crawler.store import domains
+from crawler.store.database import Database
+
+COLUMNS = ("importance", "pages", "price", "budget", "requests a day", "fresh", "age")
+STEPS = ("", "requests a day", "price", "fresh", "age", "longest wait")
+
+
+def plan(*, at: datetime | None, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> list[Planned]:
+        if at is not None:
+            await refuse_the_past(db, [listed.domain for listed in await domains.every(db)], at)
+        return await plan_all(db, at=at or datetime.now(UTC), settings=settings())
+
+    planned = with_database(work)
+    if as_json:
+        print_json({"domains": [_document(each) for each in planned]})
+    elif not planned:
+        say("No domain is registered: recrawl domains add URL")
+    else:
+        show(["domain", *COLUMNS], [_row(each) for each in planned], right=COLUMNS)
+        for each in planned:
+            if each.tariff.finding:
+                remark(f"{each.domain.authority}: {each.tariff.finding}")
+    return DONE
+
+
+def _document(planned: Planned) -> dict[str, object]:
+    tariff = planned.tariff
+    return {
+        "domain": planned.domain.authority,
+        "importance": planned.importance,
+        "known": round(planned.known),
+        "price_request": planned.price.per_request,
+        "price_byte": planned.price.per_byte,
+        "trim": planned.trim,
+        "is_usual_price": tariff.price is None,
+        "budget_per_day": planned.domain.wishes.budget_per_day,
+        "asked_per_day": tariff.asked,
+        "requests_per_day": tariff.requests,
+        "longest_days": tariff.longest_days,
+        **_expected(tariff.outlook, known=planned.known),
+        "finding": tariff.finding,
+    }
+
+
+def _expected(outlook: Outlook, *, known: float) -> dict[str, object]:
+    return {
+        "freshness": outlook.freshness if known else None,
+        "age_days": outlook.age_days if known else None,
+    }
+
+
+def _row(planned: Planned) -> tuple[str, ...]:
+    tariff = planned.tariff
+    budget = planned.domain.wishes.budget_per_day
+    budget = budget if budget is not None or tariff.asked is None else round(tariff.asked)
+    known = bool(planned.known)
+    return (
+        planned.domain.authority,
+        f"{planned.importance:.2f}",
+        f"{planned.known:,.0f}",
+        f"{planned.price.per_request:.3g}",
+        "-" if budget is None else f"{budget:,}",
+        f"{tariff.requests:,.1f}",
+        shown_share(tariff.outlook.freshness if known else None),
+        shown_span(timedelta(days=tariff.outlook.age_days)) if known else "-",
+    )
+
+
+def plan_one(text: str, *, at: datetime | None, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> tuple[str, Forecast | None]:
+        domain = await domain_named(db, text)
+        if at is not None:
+            await refuse_the_past(db, [domain], at)
+        return domain.authority, await forecast(db, domain, at=at or datetime.now(UTC), settings=settings())
+
+    name, found = with_database(work)
+    if found is None:
+        if as_json:
+            print_json({"domain": name, "known": 0, "steps": []})
+        else:
+            say(f"{name} has no pages yet that could become stale: recrawl crawl {name}")
+        return PROBLEM
+    if as_json:
+        print_json(_forecast_document(found))
+    else:
+        _show(found)
+    return DONE
+
+
+def _forecast_document(found: Forecast) -> dict[str, object]:
+    return values_of(found) | {
+        "domain": found.domain.authority,
+        "known": round(found.known),
+        "new": round(found.new),
+        "cap": None if found.cap == float("inf") else found.cap,
+        "points_for_tenth": found.points_for_tenth,
+        "steps": [_step_document(step) for step in found.steps],
+    }
+
+
+def _step_document(step: Step) -> dict[str, object]:
+    outlook = step.tariff.outlook
+    return {
+        "factor": step.factor,
+        "requests_per_day": step.budget,
+        "is_allowed": step.is_allowed,
+        "price_request": outlook.price.per_request,
+        "price_byte": outlook.price.per_byte,
+        "longest_days": step.tariff.longest_days,
+        "freshness": outlook.freshness,
+        "age_days": outlook.age_days,
+    }
+
+
+def _show(found: Forecast) -> None:
+    what = "by its budget" if found.has_budget else "that the price costs now; it has no budget"
+    new = f", and {counted(round(found.new), 'page')} never fetched" if found.new else ""
+    show_facts(
+        [
+            ("Domain", found.domain.authority),
+            ("Pages", f"{found.known:,.0f} known{new}"),
+            ("Price", f"{found.price.per_request:.3g} importance x days a request{_per_byte(found)}"),
+            ("Requests a day", f"{found.budget:,.0f} {what}"),
+            ("Finding", found.finding),
+        ]
+    )
+    say("")
+    show(STEPS, [_step_row(step) for step in found.steps], right=STEPS[1:])
+    say("")
+    say(f"10 % more requests buys {found.points_for_tenth:.1f} points")
+    if not all(step.is_allowed for step in found.steps):
+        say(f"* more than politeness allows ({found.cap:,.0f} a day), which is what to expect then")
+    show_plots([("plan", _chart(found))])
+
+
+def _per_byte(found: Forecast) -> str:
+    return f", {found.price.per_byte:.3g} a byte" if found.price.per_byte else ""
+
+
+def _step_row(step: Step) -> tuple[str, ...]:
+    outlook = step.tariff.outlook
+    return (
+        "today" if step.factor == 1.0 else f"x {step.factor:g}",
+        f"{step.budget:,.1f}{'' if step.is_allowed else ' *'}",
+        f"{outlook.price.per_request:.3g}",
+        shown_share(outlook.freshness),
+        shown_span(timedelta(days=outlook.age_days)),
+        shown_span(timedelta(days=step.tariff.longest_days)),
+    )
+
+
+def _chart(found: Forecast) -> Chart:
+    """Freshness over requests, today's point first, since of two that meet the first one is seen."""
+
+    def points(steps: Sequence[Step]) -> tuple[tuple[float, float], ...]:
+        return tuple((step.budget, 100 * step.tariff.outlook.freshness) for step in steps)
+
+    today = [step for step in found.steps if step.factor == 1.0]
+    series = (Series("today", points(today)), Series("a tenth to ten times as many", points(found.steps)))
+    title = f"What requests buy: {found.domain.authority}"
+    return Chart(title, "requests a day", "fresh, per cent", series, log_x=True)
