@@ -62,13 +62,12 @@ async def pages_by_pattern(db: Database, domain: Domain) -> dict[str, int]:
 
 
 async def _counted(connection: Connection, domain_id: int, rules: Sequence[Rule]) -> Counter[str]:
-    """How many pages of the domain are known under each pattern. It reads all of them: 3 s for a million."""
+    """How many pages of the domain are known under each pattern. It reads all of them: 5 s for a million."""
     found: Counter[str] = Counter()
     async with connection.cursor(name="pages_of_rules") as cursor:
-        cursor.itersize = AT_ONCE
         await cursor.execute("SELECT url FROM page WHERE domain_id = %s", (domain_id,))
-        async for (url,) in cursor:
-            found.update(rule.pattern for rule in rules if rule.matches(Url(url)))
+        while rows := await cursor.fetchmany(AT_ONCE):
+            found.update(rule.pattern for (url,) in rows for rule in rules if rule.matches(Url(url)))
     return found
 
 

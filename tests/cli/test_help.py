@@ -44,7 +44,7 @@ def test_these_are_the_commands() -> None:
     assert {" ".join(path) for path in ALL} == {
         *(f"domains {name}" for name in ("add", "list", "show", "set", "pause", "resume", "remove")),
         *("rules list", "rules add", "rules remove"),
-        *("crawl", "refresh", "pages", "report", "changes", "explain", "up", "down", "status", "demo"),
+        *("crawl", "refresh", "plan", "pages", "report", "changes", "explain", "up", "down", "status", "demo"),
         *("db upgrade", "db check"),
         *("lab opic", "lab windows", "lab discovery", "lab nutch"),
     }
@@ -73,7 +73,7 @@ def test_what_reads_the_clock_can_be_given_another_instant() -> None:
 
     assert with_at == {
         *("domains add", "domains show", "domains set", "rules add", "rules remove"),
-        *("crawl", "refresh", "pages", "report", "changes", "explain"),
+        *("crawl", "refresh", "plan", "pages", "report", "changes", "explain"),
     }
 
 
