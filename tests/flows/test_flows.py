@@ -130,11 +130,20 @@ def test_a_recrawl_of_a_prefix_looks_beneath_it_only(stack: Stack, domain: Domai
     assert {entry.path.startswith(prefix) for entry in site.entries[before:]} == {True}
 
 
-def test_a_plan_shows_how_important_each_domain_is(stack: Stack, domain: Domain) -> None:
-    run = completed(stack, start_run(stack.api_url, "plan/plan"))
+def test_a_plan_shows_price_and_prospects_of_each_domain(stack: Stack, domain: Domain) -> None:
+    run = completed(stack, start_run(stack.api_url, "plan/plan", domain=domain.authority))
 
-    result = table(artifacts(stack, run["id"])["markdown"]["data"])
-    assert float(result[domain.authority]) > 0
+    shown = artifacts(stack, run["id"])["markdown"]["data"]
+    (row,) = [line.strip("| ").split(" | ") for line in shown.splitlines() if domain.authority in line]
+    assert float(row[1]) > 0
+    assert row[2] == "0.25"
+
+
+def test_an_audit_shows_what_it_drew(stack: Stack, domain: Domain) -> None:
+    run = completed(stack, start_run(stack.api_url, "audit/audit", domain=domain.authority))
+
+    shown = artifacts(stack, run["id"])["markdown"]["data"]
+    assert f"| {domain.authority} | 0 | 0 | - | - |" in shown  # there are no pages yet
 
 
 def test_the_crawl_is_scheduled_every_few_minutes(stack: Stack) -> None:

@@ -1,23 +1,42 @@
-"""Planning over real domains in the store: what links between them are worth."""
+"""Planning over real domains in the store: importance beside each other, priors, prices, and what cannot be had."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from crawler.core.belief import PRIOR
 from crawler.core.domain import Domain, Wishes
 from crawler.core.urls import Authority, Url
-from crawler.plan import plan
+from crawler.plan import Planned, plan
+from crawler.settings import Settings
 from crawler.store import domains, leases, visits
 from crawler.store.database import Database
 from tests.store.made_up import look, status, take, targets, url
+from tests.store.populated import Bulk, add, fetched
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
+SETTINGS = Settings(database_url=None)
 
 
-async def registered(db: Database, name: str, *, weight: float = 1.0, aliases: tuple[str, ...] = ()) -> Domain:
-    wishes = Wishes(weight=weight)
+async def registered(db: Database, name: str, wishes: Wishes | None = None, *, aliases: tuple[str, ...] = ()) -> Domain:
     names = tuple(map(Authority, aliases))
-    return await domains.register(db, Authority(name), scheme="http", aliases=names, wishes=wishes, at=AT)
+    return await domains.register(db, Authority(name), scheme="http", aliases=names, wishes=wishes or Wishes(), at=AT)
+
+
+async def populated(db: Database, name: str, wishes: Wishes | None = None) -> Domain:
+    """A domain of 300 pages that change every 10 days, and 100 that change every other day."""
+    domain = await registered(db, name, wishes)
+    await add(db, domain, Bulk(300, a=3.0, b=30.0), at=AT)
+    await add(db, domain, Bulk(100, a=5.0, b=10.0, first=1000), at=AT)
+    return domain
+
+
+async def planned_for(db: Database, domain: Domain, settings: Settings = SETTINGS, *, at: datetime = AT) -> Planned:
+    return next(each for each in await plan(db, at=at, settings=settings) if each.domain.id == domain.id)
+
+
+async def changed(db: Database, domain: Domain, wishes: Wishes) -> Domain:
+    return await domains.change(db, domain, wishes, at=AT)
 
 
 async def read_root(db: Database, links: dict[str, list[Url]]) -> None:
@@ -35,12 +54,12 @@ async def read_root(db: Database, links: dict[str, list[Url]]) -> None:
 async def test_a_domain_to_which_others_link_is_worth_more_and_its_user_has_a_say(db: Database) -> None:
     hub = await registered(db, "hub.test", aliases=("www.hub.test",))
     fan = await registered(db, "fan.test")
-    dear = await registered(db, "dear.test", weight=3.0)
+    dear = await registered(db, "dear.test", Wishes(weight=3.0))
     away = Url("http://www.hub.test/deep/page")
     strange = Url("http://unknown.test/")
     await read_root(db, {"hub.test": [], "fan.test": [away, strange], "dear.test": [away, url(dear, 1)]})
 
-    planned = await plan(db, at=AT)
+    planned = {each.domain.id: each.importance for each in await plan(db, at=AT, settings=SETTINGS)}
 
     listed = {each.domain.id: each.importance for each in await domains.every(db)}
     assert planned == listed
@@ -50,7 +69,7 @@ async def test_a_domain_to_which_others_link_is_worth_more_and_its_user_has_a_sa
 
 
 async def test_before_anything_was_planned_a_domain_is_worth_its_weight(db: Database) -> None:
-    await registered(db, "dear.test", weight=3.0)
+    await registered(db, "dear.test", Wishes(weight=3.0))
 
     (listed,) = await domains.every(db)
 
@@ -58,8 +77,162 @@ async def test_before_anything_was_planned_a_domain_is_worth_its_weight(db: Data
 
 
 async def test_a_plan_without_domains_and_a_domain_removed_meanwhile_are_no_errors(db: Database) -> None:
-    assert await plan(db, at=AT) == {}
+    assert await plan(db, at=AT, settings=SETTINGS) == []
     gone = await registered(db, "gone.test")
     await domains.remove(db, gone)
 
-    assert await plan(db, at=AT) == {}
+    assert await plan(db, at=AT, settings=SETTINGS) == []
+
+
+async def test_a_domain_without_any_limit_keeps_the_usual_price(db: Database) -> None:
+    domain = await populated(db, "free.test", Wishes(allow_private=True))
+
+    planned = await planned_for(db, domain)
+
+    assert planned.tariff.price is None
+    assert planned.tariff.finding == ""
+    assert 0.5 < planned.tariff.outlook.freshness < 1
+    assert await fetched(db, "SELECT price_request FROM domain_plan") == [(None,)]
+    assert await fetched(db, "SELECT id FROM inbox WHERE kind = 'reprice'") == []
+
+
+async def test_a_budget_is_spent_and_twice_the_budget_is_spent_after_the_next_plan(db: Database) -> None:
+    domain = await populated(db, "dear.test", Wishes(budget_per_day=40))
+    before = await fetched(db, "SELECT key, due_at, xmin FROM frontier ORDER BY key")
+    first = await planned_for(db, domain)
+    domain = await changed(db, domain, Wishes(budget_per_day=80))
+    second = await planned_for(db, domain)
+
+    assert first.tariff.requests == pytest.approx(39, abs=0.7)  # the rest is robots.txt and audits
+    assert second.tariff.requests == pytest.approx(78, abs=1.2)
+    assert second.price.per_request < first.price.per_request
+    assert first.tariff.outlook.freshness < second.tariff.outlook.freshness
+    assert await fetched(db, "SELECT price_request FROM domain_plan") == [(second.price.per_request,)]
+    assert await fetched(db, "SELECT count(*) FROM inbox WHERE kind = 'reprice'") == [(1,)]
+    assert await fetched(db, "SELECT key, due_at, xmin FROM frontier ORDER BY key") == before  # not rewritten
+
+    await fetched(db, "DELETE FROM inbox RETURNING id")
+    await planned_for(db, domain, at=AT + timedelta(minutes=10))
+
+    assert await fetched(db, "SELECT id FROM inbox") == []  # a price that stays wakes nobody
+
+
+async def test_a_delay_that_leaves_fewer_requests_than_are_worth_it_has_a_price_of_its_own(db: Database) -> None:
+    await populated(db, "one.test", Wishes(delay=timedelta(hours=1)))
+    await populated(db, "two.test", Wishes(delay=timedelta(hours=1), parallelism=2))
+
+    one, two = await plan(db, at=AT, settings=SETTINGS)
+
+    assert one.tariff.requests == pytest.approx(24, abs=2)
+    assert two.tariff.requests == pytest.approx(48, abs=3)
+    assert one.price.per_request > two.price.per_request > SETTINGS.price
+
+
+async def test_domains_that_share_a_budget_have_one_price_by_their_importance(db: Database) -> None:
+    dear = await populated(db, "dear.test", Wishes(weight=4.0))
+    fair = await populated(db, "fair.test")
+    settings = SETTINGS.model_copy(update={"budget_per_day": 60})
+
+    a, b = await plan(db, at=AT, settings=settings)
+
+    assert (a.domain.id, b.domain.id) == (dear.id, fair.id)
+    assert a.tariff.requests + b.tariff.requests == pytest.approx(58.4, abs=1)
+    assert a.price.per_request * 4 == pytest.approx(b.price.per_request)
+    assert a.tariff.requests > 1.5 * b.tariff.requests
+
+
+async def test_a_budget_in_bytes_has_a_price_for_a_byte_and_so_has_one_of_all_together(db: Database) -> None:
+    await populated(db, "dear.test", Wishes(weight=4.0, bytes_per_day=10_000))
+    await populated(db, "fair.test")
+
+    own, _ = await plan(db, at=AT, settings=SETTINGS)
+    together = await plan(db, at=AT, settings=SETTINGS.model_copy(update={"bytes_per_day": 12_000}))
+
+    assert own.price.per_byte > 0
+    assert own.tariff.outlook.received_bytes == pytest.approx(10_000, rel=0.01)
+    received = [each.tariff.outlook.received_bytes for each in together]
+    assert sum(received) == pytest.approx(12_000, rel=0.02)
+    assert received[0] == max(received)
+
+
+async def test_a_target_asks_for_the_budget_that_reaches_it(db: Database) -> None:
+    fresh = Wishes(target_freshness=0.8, allow_private=True)
+    young = Wishes(target_age=timedelta(days=2), allow_private=True)
+    await populated(db, "fresh.test", fresh)
+    await populated(db, "young.test", young)
+
+    a, b = await plan(db, at=AT, settings=SETTINGS)
+
+    assert a.tariff.outlook.freshness == pytest.approx(0.8, abs=0.005)
+    assert b.tariff.outlook.oldest_days <= 2
+    assert b.tariff.asked == pytest.approx((400 / 2 + 1) / 0.99, abs=1)  # robots.txt and audits come on top
+    written = await fetched(db, "SELECT budget_per_day, finding FROM domain_plan ORDER BY domain_id")
+    assert written == [(a.tariff.asked, ""), (b.tariff.asked, "")]
+    assert await fetched(db, "SELECT longest_s FROM domain_plan WHERE domain_id = %s", b.domain.id) == [(172_800.0,)]
+
+
+async def test_a_target_out_of_reach_is_told_with_its_figures(db: Database) -> None:
+    await populated(db, "far.test", Wishes(target_freshness=0.95, delay=timedelta(hours=1)))
+    poor = await populated(db, "poor.test", Wishes(target_age=timedelta(days=2), budget_per_day=50))
+
+    a, b = await plan(db, at=AT, settings=SETTINGS)
+
+    assert a.tariff.asked is not None
+    finding = f"95 % fresh needs {a.tariff.asked:,.0f} requests a day; the delay of 3,600 s allows 24, which gives"
+    assert a.tariff.finding.startswith(finding)
+    assert a.tariff.outlook.freshness < 0.95
+    assert "No page older than 2 days needs 204 requests a day; the budget of 50 reaches" in b.tariff.finding
+    assert b.tariff.requests <= 50
+    assert await fetched(db, "SELECT budget_per_day FROM domain_plan WHERE domain_id = %s", poor.id) == [(50,)]
+
+
+async def test_a_budget_too_small_for_the_longest_interval_is_told_and_one_of_nothing_asks_for_nothing(
+    db: Database,
+) -> None:
+    await populated(db, "shut.test", Wishes(budget_per_day=0))
+    await populated(db, "thin.test", Wishes(budget_per_day=10))
+
+    shut, thin = await plan(db, at=AT, settings=SETTINGS)
+
+    assert thin.tariff.longest_days == pytest.approx(400 / (0.05 * 10))
+    assert thin.tariff.finding.startswith("A page may wait 800 days, not 180")
+    assert shut.tariff.requests == 0
+    assert shut.tariff.finding == ""
+
+
+async def test_pages_without_looks_learn_from_their_group_and_a_new_domain_from_all(db: Database) -> None:
+    domain = await registered(db, "known.test")
+    other = await registered(db, "other.test")
+    await fetched(db, "INSERT INTO prior VALUES (%s, 1, '/news/*', 0.5, 10), (%s, 2, '/law/*', 0.5, 10) RETURNING no",
+                  domain.id, domain.id)  # fmt: skip
+    await add(db, domain, Bulk(200, a=20.0, b=10.0, no=1), at=AT)
+    await add(db, domain, Bulk(200, a=1.0, b=400.0, no=2, first=1000), at=AT)
+
+    await plan(db, at=AT, settings=SETTINGS)
+
+    rates = await fetched(db, "SELECT a / b FROM prior WHERE domain_id = %s ORDER BY no", domain.id)
+    whole, news, law = (float(str(rate)) for (rate,) in rates)
+    assert news > 0.9
+    assert law < 0.15
+    assert law < whole < news
+    ((elsewhere,),) = await fetched(db, "SELECT a / b FROM prior WHERE domain_id = %s", other.id)
+    assert float(str(elsewhere)) > PRIOR.rate_per_day
+    counts = await fetched(db, "SELECT pages FROM prior WHERE domain_id = %s ORDER BY no", domain.id)
+    assert counts == [(0,), (200,), (200,)]
+
+
+async def test_the_trim_rises_only_where_the_budget_is_used_up_and_work_waits(db: Database) -> None:
+    domain = await populated(db, "busy.test", Wishes(budget_per_day=40))
+    noon = AT + timedelta(days=3, hours=12)
+    await planned_for(db, domain, at=noon)
+    spent = "UPDATE domain_state SET budget_day = %s, spent_requests = %s RETURNING domain_id"
+
+    await fetched(db, spent, noon.date(), 22)  # by one o'clock it may be 21.7, and all pages are due since two days
+    dearer = await planned_for(db, domain, at=noon + timedelta(hours=1))
+    at_once = await planned_for(db, domain, at=noon + timedelta(hours=1, minutes=5))
+    await fetched(db, "UPDATE frontier SET due_at = %s RETURNING key", noon + timedelta(days=9))
+    await fetched(db, spent, noon.date(), 10)
+    cheaper = await planned_for(db, domain, at=noon + timedelta(hours=2))
+
+    assert (dearer.trim, at_once.trim) == (1.02, 1.02)
+    assert cheaper.trim == pytest.approx(1.0)

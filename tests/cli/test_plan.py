@@ -1,0 +1,95 @@
+"""recrawl plan: for all domains, and what one of them may expect."""
+
+import pytest
+
+from tests.cli.conftest import Recrawl, Site
+from tests.conftest import execute
+
+LATER = "2100-01-01"
+
+
+@pytest.fixture
+def crawled(recrawl: Recrawl, site: Site, database_url: str) -> Site:
+    """A site of sixty pages that was crawled once, of which looks since have told something."""
+    site.page("/", *(f"/{n}" for n in range(60)))
+    for n in range(60):
+        site.page(f"/{n}", "/")
+    assert recrawl("crawl", site.url, "--allow-private").code == 0
+    execute(database_url, "UPDATE page SET evidence_a = 1 + get_byte(key, 0) / 50.0, evidence_b = 5")
+    return site
+
+
+def test_a_plan_of_all_domains_tells_price_and_prospects(recrawl: Recrawl, crawled: Site) -> None:
+    recrawl("domains", "add", "empty.test", "--offline")
+    recrawl("domains", "set", crawled.name, "--budget", "4")
+
+    told = recrawl("plan")
+    found = {each["domain"]: each for each in recrawl("plan", "--json").json["domains"]}
+
+    assert found.keys() == {crawled.name, "empty.test"}
+    assert found[crawled.name]["known"] == 61
+    assert found[crawled.name]["requests_per_day"] == pytest.approx(2.96, abs=0.1)
+    assert 0 < found[crawled.name]["freshness"] < 1
+    assert found["empty.test"]["freshness"] is None
+    assert found["empty.test"]["is_usual_price"]
+    assert crawled.name in told.out
+    assert told.complaint == f"{crawled.name}: {found[crawled.name]['finding']}"
+
+
+def test_what_more_and_fewer_requests_would_buy(recrawl: Recrawl, crawled: Site) -> None:
+    recrawl("domains", "set", crawled.name, "--budget", "10")
+    recrawl("plan")
+
+    told = recrawl("plan", crawled.name).out
+    found = recrawl("plan", crawled.url, "--json").json
+
+    steps = {step["factor"]: step for step in found["steps"]}
+    fresh = [step["freshness"] for step in found["steps"]]
+    assert (found["budget"], found["has_budget"]) == (10, True)
+    assert (min(steps), max(steps)) == (0.1, 10.0)
+    assert fresh == sorted(fresh)
+    assert steps[10.0]["requests_per_day"] == 100
+    assert steps[1.0]["price_request"] == pytest.approx(found["price"]["per_request"], rel=0.05)
+    points = 100 * (steps[1.1]["freshness"] - steps[1.0]["freshness"])
+    assert found["points_for_tenth"] == pytest.approx(points)
+    assert f"10 % more requests buys {points:.1f} points" in told
+    assert "● today" in told
+    assert [line.split()[:2] for line in told.splitlines() if line.startswith("today")] == [["today", "10.0"]]
+    assert all(line == line.rstrip() for line in told.splitlines())
+
+
+def test_without_a_budget_today_is_what_the_price_costs_and_politeness_is_told(recrawl: Recrawl, crawled: Site) -> None:
+    recrawl("domains", "set", crawled.name, "--delay", "6h")
+
+    told = recrawl("plan", crawled.name).out
+    found = recrawl("plan", crawled.name, "--at", LATER, "--json").json
+
+    assert not found["has_budget"]
+    assert found["price"]["per_request"] == 0.25
+    assert found["cap"] == 8 * 4
+    (today,) = [step for step in found["steps"] if step["factor"] == 1.0]
+    assert today["requests_per_day"] == found["budget"]
+    assert today["price_request"] == pytest.approx(0.25, rel=0.2)
+    assert [step["is_allowed"] for step in found["steps"]][-1] is False
+    assert "it has no budget" in told
+    assert "* more than politeness allows (32 a day)" in told
+
+
+def test_a_domain_without_pages_and_an_unknown_one_are_told_in_a_sentence(recrawl: Recrawl) -> None:
+    assert "No domain is registered" in recrawl("plan").out
+    recrawl("domains", "add", "a.test", "--offline")
+
+    empty = recrawl("plan", "a.test")
+    unknown = recrawl("plan", "b.test")
+
+    assert (empty.code, empty.out) == (1, "a.test has no pages yet that could become stale: recrawl crawl a.test\n")
+    assert recrawl("plan", "a.test", "--json").json == {"domain": "a.test", "known": 0, "steps": []}
+    assert unknown.code == 2
+    assert "b.test is not registered" in unknown.complaint
+
+
+def test_an_instant_before_the_last_visit_is_refused(recrawl: Recrawl, crawled: Site) -> None:
+    for arguments in (("plan",), ("plan", crawled.name)):
+        done = recrawl(*arguments, "--at", "2020-01-01")
+        assert done.code == 2
+        assert "was last visited at" in done.complaint

@@ -1,0 +1,104 @@
+"""What plan reads of a domain, and what it writes."""
+
+from datetime import timedelta
+
+import pytest
+
+from crawler.core.belief import PRIOR, Belief
+from crawler.core.census import Census, beliefs_in
+from crawler.core.cost import Price
+from crawler.core.domain import Domain
+from crawler.store import domains, plans
+from crawler.store.database import Database
+from crawler.store.plans import Plan
+from tests.store.conftest import START
+from tests.store.populated import Bulk, add, fetched
+
+
+async def read(db: Database, *, most: int, minutes: int = 0) -> Census:
+    at = START + timedelta(minutes=minutes)
+    (standing,) = await plans.standings(db, at=at)
+    return await plans.census(db, standing, most=most, at=at)
+
+
+async def test_a_small_domain_is_read_whole(db: Database, domain: Domain) -> None:
+    await add(db, domain, Bulk(30, a=1.0, b=30.0), at=START)
+    await add(db, domain, Bulk(5, state="new", first=100), at=START)
+    await add(db, domain, Bulk(5, state="gone", first=200), at=START)
+
+    census = await read(db, most=1000)
+
+    assert (census.known, census.new, census.share) == (30, 5, 1.0)
+    assert census.is_conditional.sum() == 30
+    a, b = beliefs_in(census, census.priors)
+    assert set(a[~census.is_new]) == {PRIOR.a + 1.0}
+    assert set(b[census.is_new]) == {PRIOR.b}
+
+
+async def test_of_a_large_domain_a_sample_stands_for_all(db: Database, domain: Domain) -> None:
+    await add(db, domain, Bulk(4000), at=START)
+
+    samples = [await read(db, most=500, minutes=n) for n in range(4)]
+
+    sizes = [len(sample.group) for sample in samples]
+    assert all(400 < size < 600 for size in sizes)
+    assert len(set(sizes)) > 1  # another slice each time
+    assert sum(sample.known for sample in samples) / 4 == pytest.approx(4000, rel=0.1)
+
+
+async def test_the_slices_of_a_domain_hold_each_page_once(db: Database, domain: Domain) -> None:
+    keys = await add(db, domain, Bulk(300), at=START)
+
+    slices = [plans.slice_of(n, 7) for n in range(7)]
+
+    found = [sum(each["low"] <= key < each["high"] for each in slices) for key in keys]
+    assert found == [1] * len(keys)
+
+
+async def test_a_sample_is_read_by_the_index_of_its_keys(db: Database, domain: Domain) -> None:
+    await add(db, domain, Bulk(20_000), at=START)
+    async with db.transaction() as connection:
+        await connection.execute("ANALYZE page")
+        await connection.execute("ANALYZE frontier")
+        values = plans.slice_of(3, 100) | {"domain_id": domain.id}
+        rows = await (await connection.execute(f"EXPLAIN {plans.SAMPLE}".encode(), values)).fetchall()
+
+    plan = "\n".join(str(row[0]) for row in rows)
+    assert "Seq Scan on page" not in plan
+    assert "Seq Scan on frontier" not in plan
+
+
+async def test_a_plan_is_written_with_its_priors_and_wakes_the_domain_once(db: Database, domain: Domain) -> None:
+    plan = Plan(2.0, Price(0.5, 0.001), 86_400.0, 340, 1.02, "a finding", [Belief(0.7, 14.0)], [30])
+
+    for minute in range(2):
+        await plans.write(db, domain, plan, wake=True, at=START + timedelta(minutes=minute))
+
+    (standing,) = await plans.standings(db, at=START)
+    assert (standing.price, standing.trim, standing.importance) == (Price(0.5, 0.001), 1.02, 2.0)
+    assert standing.planned_at == START + timedelta(minutes=1)
+    written = await fetched(db, "SELECT longest_s, budget_per_day, finding FROM domain_plan")
+    assert written == [(86_400.0, 340, "a finding")]
+    assert await fetched(db, "SELECT no, a, b, pages FROM prior") == [(0, 0.7, 14.0, 30)]
+    assert await fetched(db, "SELECT count(*) FROM inbox WHERE kind = 'reprice'") == [(1,)]
+
+
+async def test_a_plan_for_a_domain_that_was_removed_meanwhile_is_written_nowhere(db: Database, domain: Domain) -> None:
+    await domains.remove(db, domain)
+
+    await plans.write(db, domain, Plan(1.0, None, 1.0, None, 1.0, "", [PRIOR], [0]), wake=True, at=START)
+
+    assert await fetched(db, "SELECT domain_id FROM domain_plan") == []
+    assert await fetched(db, "SELECT id FROM inbox") == []
+
+
+async def test_a_domain_is_behind_when_something_was_due_before_the_last_plan(db: Database, domain: Domain) -> None:
+    await add(db, domain, Bulk(1), at=START)  # due a day later
+    plan = Plan(1.0, None, 1.0, None, 1.0, "", [PRIOR], [1])
+    behind = []
+    for days in (0.5, 1.5):
+        at = START + timedelta(days=days)
+        await plans.write(db, domain, plan, wake=False, at=at)
+        behind += [standing.is_behind for standing in await plans.standings(db, at=at)]
+
+    assert behind == [False, True]

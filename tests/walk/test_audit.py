@@ -1,0 +1,140 @@
+"""Audits over real domains in the store: what is counted, what is drawn, and when a report is called off."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from crawler.audit import audit, overall
+from crawler.core.calibration import Agreement, together
+from crawler.core.domain import Domain, Wishes
+from crawler.core.urls import Authority
+from crawler.store import audits, domains
+from crawler.store.database import Database
+from flows.audit import findings, markdown
+from tests.store.made_up import take
+from tests.store.populated import Bulk, add, fetched, look
+
+NIGHT = datetime(2026, 3, 10, 0, 20, tzinfo=UTC)
+YESTERDAY = datetime(2026, 3, 9, 12, tzinfo=UTC)
+CALIBRATION = "SELECT day, audit, looks, expected, found, variance FROM calibration ORDER BY day, audit"
+
+
+async def registered(db: Database, name: str, wishes: Wishes | None = None) -> Domain:
+    return await domains.register(db, Authority(name), scheme="http", wishes=wishes or Wishes(), at=YESTERDAY)
+
+
+async def test_looks_of_finished_days_are_counted_against_their_chances(db: Database) -> None:
+    domain = await registered(db, "a.test")
+    await look(db, domain, ["same", "changed", "cosmetic", "unknown", "gone"], at=YESTERDAY, expected=0.25)
+    await look(db, domain, ["changed", "first"], at=YESTERDAY + timedelta(hours=1), expected=None)
+    await look(db, domain, ["changed"] * 2, at=YESTERDAY - timedelta(days=1), expected=0.5, audit=True)
+    await look(db, domain, ["changed"], at=YESTERDAY - timedelta(days=2), expected=0.5)  # counted two nights ago
+    await look(db, domain, ["changed"], at=NIGHT - timedelta(minutes=5), expected=0.5)  # its day is not over
+
+    for _ in range(2):  # again gives the same
+        await audit(db, at=NIGHT)
+
+    assert await fetched(db, CALIBRATION) == [
+        (date(2026, 3, 8), True, 2, 1.0, 2, 0.5),
+        (date(2026, 3, 9), False, 3, 0.75, 1, 0.5625),
+    ]
+    reported = await fetched(db, "SELECT expected_change, found_change FROM report_calibration WHERE NOT audit")
+    assert reported == [(0.25, pytest.approx(1 / 3))]
+
+
+async def test_a_hundredth_of_the_budget_is_drawn_from_known_pages_and_wanted_though_not_due(db: Database) -> None:
+    domain = await registered(db, "a.test", Wishes(budget_per_day=1000))
+    keys = await add(db, domain, Bulk(400), at=NIGHT)
+    await add(db, domain, Bulk(400, state="gone", first=1000), at=YESTERDAY)
+
+    (first,) = await audit(db, at=NIGHT)
+    (again,) = await audit(db, at=NIGHT + timedelta(minutes=1))  # the first one still waits
+    posted = await fetched(db, "SELECT payload -> 'keys' FROM inbox WHERE kind = 'audit'")
+
+    assert 8 <= first.drawn <= 10  # two of the ten points may lead to the same page
+    assert (again.drawn, len(posted)) == (0, 1)
+    drawn = posted[0][0]
+    assert isinstance(drawn, list)
+    assert {bytes.fromhex(key) for key in drawn} <= set(keys)
+    await take(db, NIGHT + timedelta(minutes=2))  # drains the inbox
+    wanted = "SELECT count(*) FROM frontier WHERE wanted = 2 AND due_at <= %s"
+    assert await fetched(db, wanted, NIGHT + timedelta(minutes=2)) == [(first.drawn,)]
+
+
+async def test_other_days_draw_other_pages_and_all_in_the_end(db: Database) -> None:
+    domain = await registered(db, "a.test", Wishes(budget_per_day=500))
+    keys = await add(db, domain, Bulk(12), at=YESTERDAY)
+
+    days = [set(await audits.draw(db, domain, most=5, at=NIGHT))]
+    for day in range(1, 30):
+        await fetched(db, "DELETE FROM inbox RETURNING id")
+        days.append(set(await audits.draw(db, domain, most=5, at=NIGHT + timedelta(days=day))))
+
+    assert len({frozenset(day) for day in days}) > 20
+    assert set.union(*days) == set(keys)
+    assert all(1 <= len(day) <= 5 for day in days)
+
+
+async def test_the_sample_is_bounded_by_what_the_domain_may_ask_for(db: Database) -> None:
+    wishes = {
+        "large.test": Wishes(budget_per_day=10**6),
+        "none.test": Wishes(),
+        "shut.test": Wishes(budget_per_day=0),
+        "small.test": Wishes(budget_per_day=3),
+    }
+    for name, wish in wishes.items():
+        domain = await registered(db, name, wish)
+        await add(db, domain, Bulk(600), at=YESTERDAY)
+        await look(db, domain, ["same"] * 250, at=YESTERDAY, expected=0.2)
+    paused = await registered(db, "paused.test")
+    await add(db, paused, Bulk(10), at=YESTERDAY)
+    await domains.set_paused(db, paused, paused=True)
+    await registered(db, "empty.test")
+
+    drawn = {str(found.domain.authority): found.drawn for found in await audit(db, at=NIGHT)}
+
+    assert 140 < drawn.pop("large.test") <= 200  # some of the 200 points lead to the same page
+    assert drawn == {"none.test": 2, "shut.test": 0, "small.test": 1, "paused.test": 0, "empty.test": 0}
+
+
+async def test_a_freshness_report_that_is_off_is_found_out_and_told(db: Database) -> None:
+    rosy, fair, due = [await registered(db, name) for name in ("rosy.test", "fair.test", "due.test")]
+    await look(db, rosy, ["changed"] * 60 + ["same"] * 40, at=YESTERDAY, expected=0.3, audit=True)
+    await look(db, fair, ["changed"] * 32 + ["same"] * 68, at=YESTERDAY, expected=0.3, audit=True)
+    await look(db, due, ["changed"] * 90 + ["same"] * 10, at=YESTERDAY, expected=0.3)  # by value: not the report's
+
+    found = await audit(db, at=NIGHT)
+
+    off = dict(findings(found))
+    assert set(off) == {"rosy.test", "all domains"}
+    assert off["rosy.test"].expected_fresh == pytest.approx(0.7)
+    assert off["rosy.test"].found_fresh == pytest.approx(0.4)
+    assert off["rosy.test"].deviations == pytest.approx(30 / 21**0.5)
+    assert overall(found).looks == 200
+    told = markdown(found)
+    assert "| rosy.test | 0 | 100 | 70.0 % | 40.0 % |" in told
+    assert "The freshness reported for rosy.test is off" in told
+    assert "reported for fair.test" not in told
+    assert "| due.test | 0 | 0 | - | - |" in told
+    assert "No report of freshness is off" in markdown([each for each in found if each.domain.id != rosy.id])
+
+
+@pytest.mark.parametrize(
+    ("agreement", "is_off"),
+    [
+        (Agreement(), False),
+        (Agreement(looks=100, expected=30.0, found=40, variance=21.0), False),  # 2.2 deviations
+        (Agreement(looks=100, expected=30.0, found=45, variance=21.0), True),
+        (Agreement(looks=100, expected=30.0, found=15, variance=21.0), True),  # too bleak a report is off, too
+        (Agreement(looks=10**6, expected=3e5, found=320_000, variance=2.1e5), False),  # sure, but 2 points
+        (Agreement(looks=10, expected=0.0, found=1, variance=0.0), True),
+    ],
+)
+def test_a_report_is_off_beyond_three_deviations_and_three_points(agreement: Agreement, is_off: bool) -> None:
+    assert agreement.is_off is is_off
+
+
+def test_agreements_add_up() -> None:
+    assert together([Agreement(10, 3.0, 4, 2.1), Agreement(5, 1.0, 0, 0.8)]) == Agreement(
+        15, 4.0, 4, 2.9000000000000004
+    )
