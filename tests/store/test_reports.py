@@ -276,7 +276,7 @@ async def test_every_view_and_every_column_of_it_is_documented(db: Database) -> 
         )
         rows = await cursor.fetchall()
 
-    assert {row[0] for row in rows} == {"report_domain", "report_page", "report_change"}
+    assert {row[0] for row in rows} == {"report_domain", "report_page", "report_change", "report_calibration"}
     assert [row for row in rows if not (row[2] and row[3])] == []
 
 
