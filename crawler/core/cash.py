@@ -188,7 +188,7 @@ class Economy:
         purse = self.purses.pop(key)
         coins = purse.net + self.dividend[purse.pool]
         asleep = min(ENDOWMENT, coins)
-        self.pages[purse.pool] -= 1
+        self._shrink(purse.pool)
         self.dormant += asleep
         self.reserve += coins - asleep
         return coins - asleep
@@ -199,9 +199,15 @@ class Economy:
         if purse.pool == pool:
             return
         purse.net += self.dividend[purse.pool] - self.dividend[pool]
-        self.pages[purse.pool] -= 1
+        self._shrink(purse.pool)
         self.pages[pool] += 1
         purse.pool = pool
+
+    def _shrink(self, pool: Pool) -> None:
+        """An empty pool begins again with no dividend. It only ever grows, and ranks, made of nets, have 32 bits."""
+        self.pages[pool] -= 1
+        if self.pages[pool] == 0:
+            self.dividend[pool] = 0
 
     def take(self, key: PageKey, cash: int, *, first: bool) -> None:
         """A visit takes the cash that was read at the claim; what links paid in since stays.
