@@ -41,7 +41,8 @@ def opic(
         int, typer.Option(min=1, max=10_000, metavar="N", help="Pages claimed at a time; 1 is as published.")
     ] = 1,
     reaction: Annotated[
-        bool, typer.Option("--reaction", help="Replace a tenth of the links, too, and see how the error comes back.")
+        bool,
+        typer.Option("--reaction", help="See, too, how the error comes back after a tenth of the links is replaced."),
     ] = False,
     seed: Seed = 1,
     figures: Figures = None,

@@ -26,11 +26,18 @@ class Subject:
     pages: int
     seed: int
 
+    @property
+    def title(self) -> str:
+        """The name, of a folder only its own."""
+        return Path(self.name).absolute().name if Path(self.name).is_dir() else self.name
+
     def graph(self) -> Graph:
         """The graph itself. Raises BadInput where there is none, or one too small to tell anything."""
         graph = self._read()
         if graph.pages < LEAST_PAGES:
-            raise BadInput(f"{self.name} is too small: it has {graph.pages} of the {LEAST_PAGES} pages that would tell anything")
+            raise BadInput(
+                f"{self.name} is too small: it has {graph.pages} of the {LEAST_PAGES} pages that would tell anything"
+            )
         return graph
 
     def _read(self) -> Graph:

@@ -57,6 +57,12 @@ def cover(graph: Graph, way: Way, *, most: int, seed: int, claimed: int = CLAIME
     return Coverage(way, tuple((np.cumsum(truth[fetched]) / graph.pages).tolist()))
 
 
+def mean_of(coverages: Sequence[Coverage]) -> Coverage:
+    """The mean of several crawls of one way, as far as all of them went."""
+    columns = zip(*(each.shares for each in coverages), strict=False)
+    return Coverage(coverages[0].way, tuple(sum(column) / len(column) for column in columns))
+
+
 def best_of_all(graph: Graph, *, most: int) -> float:
     """The share of importance in the most important pages, whether links lead to them in time or not."""
     truth = np.sort(fixpoint(graph))[::-1]

@@ -58,7 +58,7 @@ class Crawl:
         self._debts = [ENDOWMENT] * graph.pages
         self._page, self._cash, self._clock = array("q"), array("d"), array("d")
         self.become(graph)
-        self._chooser = _chooser(selection, self, seed=seed)
+        self._chooser = _chooser(selection, self, pages=graph.pages, seed=seed)
 
     @property
     def passes(self) -> float:
@@ -131,8 +131,7 @@ class Crawl:
         self._chooser.heard([page, *map(self._numbers.__getitem__, done.shares)])
 
 
-def _chooser(selection: Selection, crawl: Crawl, *, seed: int) -> Chooser:
-    pages = len(crawl.waiting())
+def _chooser(selection: Selection, crawl: Crawl, *, pages: int, seed: int) -> Chooser:
     match selection:
         case Selection.GREEDY:
             return _Greedy(crawl, pages)
