@@ -110,7 +110,7 @@ class _Discovery:
         self._links = [[self._keys[target] for target in row] for row in rows(graph)]
         self._priority = priority
         self._found: dict[PageKey, _Found] = {}
-        self._heap: list[tuple[float, PageKey]] = []
+        self._heap: list[tuple[float, int, PageKey]] = []
         self._meet(self._keys[0], depth=0)
 
     def endow_root(self, coins: int) -> None:
@@ -131,12 +131,12 @@ class _Discovery:
         return [self._numbers[key] for key in fetched]
 
     def _claim(self, most: int) -> list[PageKey]:
-        """The best new pages; a page is in the heap once for each rank that it had, and only the last one counts."""
+        """The best new pages; a page is in the heap once for each net that it had, and only the last one counts."""
         batch: dict[PageKey, None] = {}
         while self._heap and len(batch) < most:
-            rank, key = heapq.heappop(self._heap)
-            is_new = self._economy.purses[key].pool is Pool.NEW
-            if is_new and -rank == self._priority(self._found[key]):
+            place = heapq.heappop(self._heap)
+            key = place[2]
+            if self._economy.purses[key].pool is Pool.NEW and place == self._place(key):
                 batch[key] = None
         return list(batch)
 
@@ -167,9 +167,13 @@ class _Discovery:
     def _rank(self, key: PageKey) -> None:
         purse = self._economy.purses[key]
         if purse.pool is Pool.NEW:
-            found = self._found[key]
-            found.net = purse.net
-            heapq.heappush(self._heap, (-self._priority(found), key))
+            self._found[key].net = purse.net
+            heapq.heappush(self._heap, self._place(key))
+
+    def _place(self, key: PageKey) -> tuple[float, int, PageKey]:
+        """The least comes first: by rank, and among equals by cash, as the claim does."""
+        found = self._found[key]
+        return -self._priority(found), -found.net, key
 
 
 def _keys(graph: Graph) -> Sequence[PageKey]:
