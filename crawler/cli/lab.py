@@ -42,6 +42,7 @@ def opic(
     selections: Sequence[str] | None,
     window: str,
     batch: int,
+    root_cash: float,
     reaction: bool,
     figures: Path | None,
     as_json: bool,
@@ -50,7 +51,7 @@ def opic(
     graph = subject.graph()
     total = passes * len(chosen) + 2 * (passes + REACTION_PASSES) * reaction
     with Visits(total * graph.pages) as progress:
-        trial = Trial(graph, passes, subject.seed, policy, batch, progress.advance)
+        trial = Trial(graph, passes, subject.seed, policy, batch, root_cash, progress.advance)
         curves = [trials.converge(trial, each) for each in chosen]
         reacted = trials.react(trial, chosen[0], after=REACTION_PASSES) if reaction else None
     curves.append(trials.offline_curve(graph, passes=passes))

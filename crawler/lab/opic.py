@@ -46,15 +46,19 @@ class Crawl:
 
     All pages are in one pool, so that what the reserve pays leaves their order by cash as it is.
     batch: pages that are claimed at a time, with the cash that they have then; 1 is the algorithm as published.
+    root_cash: with how many endowments page 0 begins; in the product with one, as all pages.
     """
 
-    def __init__(self, graph: Graph, *, selection: Selection, seed: int, batch: int = 1) -> None:
+    def __init__(
+        self, graph: Graph, *, selection: Selection, seed: int, batch: int = 1, root_cash: float = 1.0
+    ) -> None:
         self.economy = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
         self.batch = min(batch, graph.pages)
         self._keys = [PageKey(n.to_bytes(16)) for n in range(graph.pages)]
         self._numbers = {key: n for n, key in enumerate(self._keys)}
         for key in self._keys:
             self.economy.admit(key, Pool.KNOWN)
+        self._endow_root(round((root_cash - 1) * ENDOWMENT))
         self._debts = [ENDOWMENT] * graph.pages
         self._page, self._cash, self._clock = array("q"), array("d"), array("d")
         self.become(graph)
@@ -68,6 +72,10 @@ class Crawl:
     def become(self, graph: Graph) -> None:
         """Let the links change; who visits a page reads those that it has then."""
         self._links = [[self._keys[target] for target in row] for row in rows(graph)]
+
+    def _endow_root(self, coins: int) -> None:
+        self.economy.dormant -= coins
+        self.economy.pay(self._keys[0], coins)
 
     def visit(self, visits: int) -> None:
         """Visit so many pages, batch by batch."""

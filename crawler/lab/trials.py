@@ -20,7 +20,7 @@ PARTS = 4  # of a pass: how often a changing graph changes in it
 class Trial:
     """What is tried on which graph. passes: of as many visits each as there are pages.  batch: pages at a time.
 
-    progress: is told of visits when they are made.
+    root_cash: endowments that page 0 begins with.  progress: is told of visits when they are made.
     """
 
     graph: Graph
@@ -28,6 +28,7 @@ class Trial:
     seed: int
     policy: Policy = PRODUCT
     batch: int = 1
+    root_cash: float = 1.0
     progress: Callable[[int], None] = lambda _visits: None
 
 
@@ -125,7 +126,7 @@ def live(trial: Trial, policies: Sequence[Policy], *, rate: float) -> list[Stand
 
 
 def _crawl(trial: Trial, selection: Selection) -> Crawl:
-    return Crawl(trial.graph, selection=selection, seed=trial.seed, batch=trial.batch)
+    return Crawl(trial.graph, selection=selection, seed=trial.seed, batch=trial.batch, root_cash=trial.root_cash)
 
 
 def _points(trial: Trial, crawl: Crawl) -> Iterator[Point]:
