@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.core.cash import ENDOWMENT
 from crawler.core.domain import Wishes
 from crawler.core.order import Ordering
 from crawler.core.visit import Visit
@@ -33,6 +34,7 @@ from tests.store.graphs import (
     in_order,
     looked,
     named,
+    ranked,
     record,
     rows,
 )
@@ -200,6 +202,43 @@ async def test_importance_does_not_depend_on_how_often_a_page_is_visited(db: Dat
         assert np.abs(found / exact - 1).max() <= 0.08
 
 
+async def test_a_leaf_gives_its_cash_to_the_reserve_which_pays_it_to_all_pages(db: Database) -> None:
+    life = await settled(db)
+    before = await cash_of(life)
+
+    await read(life, among=[5])
+
+    after = await cash_of(life)
+    gained = [after[n] - before[n] for n in SITE if n != 5]
+    assert min(gained) == max(gained) == after[5]
+    assert abs(before[5] - len(SITE) * after[5]) < len(SITE)  # what does not divide stays in the reserve
+    await in_order(life)
+
+
+async def test_a_page_that_starts_to_redirect_leaves_with_its_history_and_its_cash(db: Database) -> None:
+    life = await settled(db)
+    cash, history = await cash_of(life), await histories_of(life)
+
+    await move(life, 3, to=2)
+
+    after, received = await cash_of(life), await histories_of(life)
+    assert set(cash) - set(after) == {3}
+    assert after[2] >= cash[2] + cash[3] - ENDOWMENT  # of one of the two, which sleeps again
+    assert received[2] > 0.9 * (history[2] + history[3])
+
+
+async def test_children_of_a_page_that_is_never_modified_keep_their_part_for_months(db: Database) -> None:
+    life = await settled(db)
+    before = await importance_of(life)
+
+    for _ in range(12):
+        await read(life, among=[0, 1, 6])
+
+    after = await importance_of(life)
+    assert set(await cash_of(life)) == set(SITE)
+    assert places(after) == places(before)
+
+
 async def test_history_follows_a_page_that_moved_to_one_that_has_moved_on(db: Database) -> None:
     life = await settled(db)
     before = await histories_of(life)
@@ -231,6 +270,12 @@ async def move(life: Life, *pages: int, to: int) -> None:
     keys = {key(life.domain, n) for n in pages}
     moved = [target for target in await handed_out(life, len(SITE)) if target.key in keys]
     await record(life, looked(life, moved, [Outcome(Kind.MOVED, to=to)] * len(moved)))
+
+
+async def cash_of(life: Life) -> dict[int, int]:
+    """The cash of each page that takes part, by number."""
+    found = {row["key"]: row["cash"] for row in await ranked(life)}
+    return {n: cash for n in SITE if (cash := found[key(life.domain, n)]) is not None}
 
 
 async def histories_of(life: Life) -> dict[int, float]:
