@@ -23,7 +23,7 @@ Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write the 
 
 RootCash = Annotated[
     float,
-    typer.Option(min=1, max=10_000, metavar="N", help="Endowments that page 0 begins with; a crawl's root has 1."),
+    typer.Option(min=1, max=10_000, metavar="N", help="Endowments that page 0 begins with, as a crawl's seeds."),
 ]
 
 
@@ -39,13 +39,13 @@ def opic(
     window: Annotated[
         str,
         typer.Option(
-            metavar="POLICY", help="How far back importance looks: interpolation:16, variable:8, fixed:16, blocks:24."
+            metavar="POLICY", help="How far back importance looks: interpolation:24, variable:8, fixed:16, blocks:24."
         ),
     ] = "interpolation",
     batch: Annotated[
         int, typer.Option(min=1, max=10_000, metavar="N", help="Pages claimed at a time; 1 is as published.")
     ] = 1,
-    root_cash: RootCash = 1.0,
+    root_cash: RootCash = 100,
     reaction: Annotated[
         bool,
         typer.Option("--reaction", help="See, too, how the error comes back after a tenth of the links is replaced."),
@@ -134,7 +134,7 @@ def discovery(
         ),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Pages claimed at a time.")] = 10,
-    root_cash: RootCash = 1.0,
+    root_cash: RootCash = 100,
     seed: Seed = 1,
     figures: Figures = None,
     as_json: Json = False,

@@ -12,7 +12,7 @@ from typing import assert_never
 
 import numpy as np
 
-from crawler.core.cash import COINS, ENDOWMENT, Economy, Pool, settle
+from crawler.core.cash import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Pool, settle
 from crawler.core.order import Order, Ordering, url_score
 from crawler.core.urls import PageKey, key_of
 from crawler.lab.fixpoint import fixpoint
@@ -45,10 +45,12 @@ class Coverage:
         return self.shares[max(round(part * len(self.shares)), 1) - 1]
 
 
-def cover(graph: Graph, way: Way, *, most: int, seed: int, claimed: int = CLAIMED, root_cash: float = 1.0) -> Coverage:
+def cover(
+    graph: Graph, way: Way, *, most: int, seed: int, claimed: int = CLAIMED, root_cash: float = FIRST_SEEDS
+) -> Coverage:
     """Crawl from page 0 on until `most` pages are fetched, or no more are known.
 
-    root_cash: with how many endowments page 0 begins; in the product with one, as all pages.
+    root_cash: with how many endowments page 0 begins; in the product with FIRST_SEEDS, while all others begin with one.
     """
     truth = fixpoint(graph)
     discovery = _Discovery(graph, _priority(graph, way, truth, seed=seed))

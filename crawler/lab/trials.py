@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from crawler.core.cash import RESERVE_SHARE, WINDOW_PASSES
+from crawler.core.cash import FIRST_SEEDS, RESERVE_SHARE, WINDOW_PASSES
 from crawler.lab.fixpoint import Errors, errors, fixpoint, offline_errors
 from crawler.lab.graph import Floats, Graph, relinked, reweighed
 from crawler.lab.opic import Crawl, Selection
@@ -28,7 +28,7 @@ class Trial:
     seed: int
     policy: Policy = PRODUCT
     batch: int = 1
-    root_cash: float = 1.0
+    root_cash: float = FIRST_SEEDS
     progress: Callable[[int], None] = lambda _visits: None
 
 

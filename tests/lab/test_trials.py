@@ -10,7 +10,7 @@ GRAPH = power_law(600, seed=1)
 
 @pytest.fixture(scope="module")
 def reaction() -> Reaction:
-    return react(Trial(GRAPH, passes=10, seed=1), Selection.GREEDY, after=20)
+    return react(Trial(GRAPH, passes=10, seed=1), Selection.GREEDY, after=32)
 
 
 def test_a_curve_has_a_point_for_each_pass_and_tells_of_its_progress() -> None:
