@@ -40,7 +40,7 @@ format: setup ## put all files into the agreed format
 docs: setup ## make the reference pages of settings and commands again
 	@$(BIN)/python -m crawler.cli.reference
 
-bench: setup-bench ## measure speed beside other crawlers
+bench: setup-bench ## measure speed beside other crawlers, and what a record costs
 	@$(BIN)/python -m benchmarks
 
 soak: setup ## the tests that take minutes to hours

@@ -3,9 +3,9 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks import crawl
+from benchmarks import crawl, record
 
-BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {"crawl": crawl.main}
+BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {"crawl": crawl.main, "record": record.main}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -6,24 +6,25 @@ from pathlib import Path
 from crawler.cli import lab_charts
 from crawler.cli.exits import DONE
 from crawler.cli.lab_shown import (
-    ERROR_COLUMNS,
     about,
+    show_coverages,
     show_curves,
     show_graph,
     show_plots,
     show_reaction,
     show_rounds,
-    shown_errors,
+    show_standings,
     write_figures,
 )
 from crawler.cli.lab_subject import Subject, chosen_of, policy_named
-from crawler.cli.output import print_json, show
+from crawler.cli.output import print_json
 from crawler.cli.progress import Visits
 from crawler.cli.values import shown_share
 from crawler.lab import nutch as five_pages
 from crawler.lab import trials
-from crawler.lab.discovery import Coverage, Way, best_of_all, cover
+from crawler.lab.discovery import Way, best_of_all, cover, mean_of
 from crawler.lab.opic import Selection
+from crawler.lab.trials import Trial
 
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
 POLICIES = (
@@ -41,6 +42,7 @@ def opic(
     selections: Sequence[str] | None,
     window: str,
     batch: int,
+    root_cash: float,
     reaction: bool,
     figures: Path | None,
     as_json: bool,
@@ -49,33 +51,11 @@ def opic(
     graph = subject.graph()
     total = passes * len(chosen) + 2 * (passes + REACTION_PASSES) * reaction
     with Visits(total * graph.pages) as progress:
-        curves = [
-            trials.converge(
-                graph,
-                each,
-                passes=passes,
-                seed=subject.seed,
-                policy=policy,
-                batch=batch,
-                progress=progress.advance,
-            )
-            for each in chosen
-        ]
-        reacted = (
-            trials.react(
-                graph,
-                chosen[0],
-                passes=passes,
-                after=REACTION_PASSES,
-                seed=subject.seed,
-                policy=policy,
-                progress=progress.advance,
-            )
-            if reaction
-            else None
-        )
+        trial = Trial(graph, passes, subject.seed, policy, batch, root_cash, progress.advance)
+        curves = [trials.converge(trial, each) for each in chosen]
+        reacted = trials.react(trial, chosen[0], after=REACTION_PASSES) if reaction else None
     curves.append(trials.offline_curve(graph, passes=passes))
-    charts = lab_charts.of_errors(subject.name, curves, reacted)
+    charts = lab_charts.of_errors(subject.title, curves, reacted)
     if as_json:
         print_json({"graph": about(subject, graph), "window": str(policy), "curves": curves, "reaction": reacted})
     else:
@@ -101,23 +81,14 @@ def windows(
     graph = subject.graph()
     changing = sorted(rates or RATES)
     with Visits(len(changing) * (trials.WARM_UP + passes) * graph.pages) as progress:
-        standings = [
-            standing
-            for rate in changing
-            for standing in trials.live(
-                graph, wanted, rate=rate, passes=passes, seed=subject.seed, progress=progress.advance
-            )
-        ]
-    charts = lab_charts.of_windows(subject.name, standings)
+        trial = Trial(graph, passes, subject.seed, progress=progress.advance)
+        standings = [standing for rate in changing for standing in trials.live(trial, wanted, rate=rate)]
+    charts = lab_charts.of_windows(subject.title, standings)
     if as_json:
         print_json({"graph": about(subject, graph), "standings": standings})
     else:
         show_graph(subject, graph)
-        show(
-            ["pages that change in a pass", "window", "numbers a page", *ERROR_COLUMNS],
-            [(shown_share(s.rate), s.policy, f"{s.numbers:.1f}", *shown_errors(s.errors)) for s in standings],
-            right=["pages that change in a pass", "numbers a page", *ERROR_COLUMNS],
-        )
+        show_standings(standings)
         show_plots(charts)
     write_figures(charts, figures)
     return DONE
@@ -137,15 +108,14 @@ def discovery(
     graph = subject.graph()
     most = max(round(limit * graph.pages), 1)
 
-    def covered(way: Way) -> Coverage:
-        seeds = range(subject.seed, subject.seed + (RANDOM_SEEDS if way is Way.RANDOM else 1))
-        found = [cover(graph, way, most=most, seed=seed, claimed=batch, root_cash=root_cash) for seed in seeds]
-        columns = zip(*(each.shares for each in found), strict=False)
-        return Coverage(way, tuple(sum(column) / len(column) for column in columns))
-
-    coverages = [covered(way) for way in chosen]
+    seeds = range(subject.seed, subject.seed + RANDOM_SEEDS)
+    coverages = [
+        mean_of([cover(graph, way, most=most, seed=seed, claimed=batch, root_cash=root_cash) for seed in each])
+        for way in chosen
+        for each in (seeds if way is Way.RANDOM else seeds[:1],)
+    ]
     best = best_of_all(graph, most=most)
-    charts = lab_charts.of_discovery(subject.name, coverages)
+    charts = lab_charts.of_discovery(subject.title, coverages)
     if as_json:
         print_json({"graph": about(subject, graph), "limit": most, "coverages": coverages, "best": best})
     else:
@@ -155,12 +125,7 @@ def discovery(
             ("Fetched", f"{most:,} pages, {batch} at a time"),
             ("In the best pages of all", shown_share(best)),
         )
-        columns = ("after a quarter", "after half", "at the limit")
-        show(
-            ["way", *columns],
-            [(c.way.value, *(shown_share(c.after(part)) for part in (0.25, 0.5, 1.0))) for c in coverages],
-            right=columns,
-        )
+        show_coverages(coverages)
         show_plots(charts)
     write_figures(charts, figures)
     return DONE

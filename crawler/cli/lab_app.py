@@ -21,6 +21,11 @@ Pages = Annotated[int, typer.Option(min=10, max=100_000, metavar="N", help="Of t
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of everything that is left to chance.")]
 Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write the curves there as SVG, too.")]
 
+RootCash = Annotated[
+    float,
+    typer.Option(min=1, max=10_000, metavar="N", help="Endowments that page 0 begins with, as a crawl's seeds."),
+]
+
 
 @app.command()
 def opic(
@@ -34,14 +39,16 @@ def opic(
     window: Annotated[
         str,
         typer.Option(
-            metavar="POLICY", help="How far back importance looks: interpolation:16, variable:8, fixed:16, blocks:24."
+            metavar="POLICY", help="How far back importance looks: interpolation:24, variable:8, fixed:16, blocks:24."
         ),
     ] = "interpolation",
     batch: Annotated[
         int, typer.Option(min=1, max=10_000, metavar="N", help="Pages claimed at a time; 1 is as published.")
     ] = 1,
+    root_cash: RootCash = 100,
     reaction: Annotated[
-        bool, typer.Option("--reaction", help="Replace a tenth of the links, too, and see how the error comes back.")
+        bool,
+        typer.Option("--reaction", help="See, too, how the error comes back after a tenth of the links is replaced."),
     ] = False,
     seed: Seed = 1,
     figures: Figures = None,
@@ -67,6 +74,7 @@ def opic(
         selections=selection,
         window=window,
         batch=batch,
+        root_cash=root_cash,
         reaction=reaction,
         figures=figures,
         as_json=as_json,
@@ -126,9 +134,7 @@ def discovery(
         ),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Pages claimed at a time.")] = 10,
-    root_cash: Annotated[
-        float, typer.Option(min=1, max=1e6, metavar="N", help="Endowments that the root begins with; a crawl's has 1.")
-    ] = 1.0,
+    root_cash: RootCash = 100,
     seed: Seed = 1,
     figures: Figures = None,
     as_json: Json = False,

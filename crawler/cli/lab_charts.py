@@ -1,11 +1,13 @@
 """The curves of the lab's results, each with the name of its file."""
 
+import math
 from collections.abc import Sequence
 
 from crawler.lab.charts import Chart, Series
 from crawler.lab.discovery import Coverage
 from crawler.lab.trials import Curve, Reaction, Standing
 
+MOST_POINTS = 100  # of a line; more make a file larger and not the picture clearer
 Named = list[tuple[str, Chart]]
 BY_SIZE = ("interpolation", "variable")  # the paper's figure 4 compares sizes, figure 6 kinds
 
@@ -39,7 +41,9 @@ def _reaction(title: str, reaction: Reaction) -> Chart:
 
 
 def of_windows(graph: str, standings: Sequence[Standing]) -> Named:
-    """The paper's figures 4 and 6, and what each policy stores for it."""
+    """The paper's figures 4 and 6, with what each policy stores; none without two rates above 0 to draw a line from."""
+    if len({standing.rate for standing in standings if standing.rate > 0}) < 2:
+        return []
     policies = list(dict.fromkeys(standing.policy for standing in standings))
     sizes = [policy for policy in policies if policy.startswith(BY_SIZE)]
     kinds = [policy for policy in policies if not policy.startswith("variable") or policy == "variable:8"]
@@ -66,9 +70,12 @@ def _line(policy: str, standings: Sequence[Standing]) -> tuple[tuple[float, floa
 
 def of_discovery(graph: str, coverages: Sequence[Coverage]) -> Named:
     """How much of all importance the first pages hold."""
-    series = [
-        Series(c.way.value, tuple((float(n), 100 * share) for n, share in enumerate(c.shares, start=1)))
-        for c in coverages
-    ]
+    series = [Series(c.way.value, _thinned(c.shares)) for c in coverages]
     chart = Chart(f"Importance found: {graph}", "pages fetched", "share of all importance, per cent", tuple(series))
     return [("discovery", chart)]
+
+
+def _thinned(shares: Sequence[float]) -> tuple[tuple[float, float], ...]:
+    """As many points as a line needs, the last one among them."""
+    step = math.ceil(len(shares) / MOST_POINTS)
+    return tuple((float(n), 100 * shares[n - 1]) for n in range(len(shares), 0, -step))[::-1]

@@ -11,11 +11,12 @@ from crawler.cli.output import out, remark, say, show, show_facts
 from crawler.cli.values import shown_share
 from crawler.errors import CrawlerError
 from crawler.lab.charts import svg
+from crawler.lab.discovery import Coverage
 from crawler.lab.fixpoint import Errors
 from crawler.lab.graph import Graph
 from crawler.lab.nutch import INJECTED, LINKS, Round
 from crawler.lab.plots import DOTS, plot
-from crawler.lab.trials import Curve, Reaction
+from crawler.lab.trials import Curve, Reaction, Standing
 
 PLOT_WIDTH = 72  # characters, where there is room
 COLOURS = ("blue", "red", "green", "magenta", "yellow", "cyan", "white", "bright_black")
@@ -40,10 +41,24 @@ def show_graph(subject: Subject, graph: Graph, *more: tuple[str, str]) -> None:
 
 def show_curves(curves: Sequence[Curve]) -> None:
     """Where each curve ends."""
-    columns = ("visits a page", "windows", *ERROR_COLUMNS)
+    columns = ("visits a page", "windows run", *ERROR_COLUMNS)
     ends = [(curve, curve.points[-1]) for curve in curves]
     rows = [(curve.label, f"{end.visits:.0f}", f"{end.windows:.1f}", *shown_errors(end.errors)) for curve, end in ends]
     show(["selection", *columns], rows, right=columns)
+
+
+def show_standings(standings: Sequence[Standing]) -> None:
+    """How each window did at each rate of change."""
+    columns = ["pages that change in a pass", "window", "numbers a page", *ERROR_COLUMNS]
+    rows = [(shown_share(s.rate), s.policy, f"{s.numbers:.1f}", *shown_errors(s.errors)) for s in standings]
+    show(columns, rows, right=set(columns) - {"window"})
+
+
+def show_coverages(coverages: Sequence[Coverage]) -> None:
+    """How much each way had found at three moments."""
+    columns = ("after a quarter", "after half", "at the limit")
+    rows = [(c.way.value, *(shown_share(c.after(part)) for part in (0.25, 0.5, 1.0))) for c in coverages]
+    show(["way", *columns], rows, right=columns)
 
 
 def show_reaction(reacted: Reaction) -> None:
@@ -52,7 +67,7 @@ def show_reaction(reacted: Reaction) -> None:
     at_once = f"error {shown_share(reacted.before.every)} before, {shown_share(first.errors.every)} at once"
     facts = [
         ("A tenth of the links replaced", at_once),
-        ("Left of that after one window", shown_share(reacted.left_after(1.0))),
+        ("Left of the jump after one window", shown_share(reacted.left_after(1.0))),
         ("Left after two", shown_share(reacted.left_after(2.0))),
         ("As good as if nothing had been", f"after {back:.1f} windows" if back is not None else "not yet"),
     ]
@@ -75,6 +90,9 @@ def show_plots(charts: Named) -> None:
 def write_figures(charts: Named, folder: Path | None) -> None:
     """Write the charts as SVG. Raises CrawlerError where that cannot be."""
     if folder is None:
+        return
+    if not charts:
+        remark("No figures: a line takes two rates of change above 0")
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)

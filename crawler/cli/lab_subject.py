@@ -26,6 +26,11 @@ class Subject:
     pages: int
     seed: int
 
+    @property
+    def title(self) -> str:
+        """The name, of a folder only its own."""
+        return Path(self.name).absolute().name if Path(self.name).is_dir() else self.name
+
     def graph(self) -> Graph:
         """The graph itself. Raises BadInput where there is none, or one too small to tell anything."""
         graph = self._read()

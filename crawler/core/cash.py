@@ -19,10 +19,13 @@ from crawler.core.urls import PageKey
 
 COINS = 10**15  # of one domain; a share of a share stays whole, and the sum fits in 64 bits
 ENDOWMENT = COINS // 10**7  # of each page; enough for ten million of them, and a hundred million shares of each
+# What the first seeds of a domain bring together, in endowments, to share it out over what they link to. With one for
+# each, any page with a few links says more about its neighbours than the root about its chapters.
+FIRST_SEEDS = 100
 RESERVE_SHARE = 0.15  # of every visit's cash: the small edge to the virtual page, with the weight of PageRank's jump
-# k in the window T = k M of importance; M: the coins in circulation. Of graphs that do not change, 16 estimate twice as
-# well as 8, and most-cash-first runs through them in six visits of each page (docs/decisions/0012).
-WINDOW_PASSES = 16.0
+# k in the window T = k M of importance; M: the coins in circulation. Of graphs that do not change, 24 estimate five
+# times as well as 8, and most-cash-first runs through them in ten visits of each page (docs/decisions/0012).
+WINDOW_PASSES = 24.0
 NEWCOMERS = 50  # by the first visits of about so many pages is judged what a new page is worth
 
 
@@ -110,6 +113,11 @@ def default_history(relative: float, *, pages: int, clock: float, window: float)
     return relative * min(window, clock) / max(pages, 1) - ENDOWMENT
 
 
+def seed_endowment(seeds: int, *, is_first: bool) -> int:
+    """What each of so many seeds brings into circulation, in coins. is_first: the domain has no page yet."""
+    return max(FIRST_SEEDS // seeds, 1) * ENDOWMENT if is_first and seeds else ENDOWMENT
+
+
 def weights_of(*, discovery: float, refresh: float, focus: float) -> dict[Pool, float]:
     """What one page of each pool gets of the reserve, against one of another: the paper's dial.
 
@@ -188,7 +196,7 @@ class Economy:
         purse = self.purses.pop(key)
         coins = purse.net + self.dividend[purse.pool]
         asleep = min(ENDOWMENT, coins)
-        self.pages[purse.pool] -= 1
+        self._shrink(purse.pool)
         self.dormant += asleep
         self.reserve += coins - asleep
         return coins - asleep
@@ -199,9 +207,15 @@ class Economy:
         if purse.pool == pool:
             return
         purse.net += self.dividend[purse.pool] - self.dividend[pool]
-        self.pages[purse.pool] -= 1
+        self._shrink(purse.pool)
         self.pages[pool] += 1
         purse.pool = pool
+
+    def _shrink(self, pool: Pool) -> None:
+        """An empty pool begins again with no dividend. It only ever grows, and ranks, made of nets, have 32 bits."""
+        self.pages[pool] -= 1
+        if self.pages[pool] == 0:
+            self.dividend[pool] = 0
 
     def take(self, key: PageKey, cash: int, *, first: bool) -> None:
         """A visit takes the cash that was read at the claim; what links paid in since stays.

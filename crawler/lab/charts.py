@@ -10,7 +10,7 @@ from crawler.lab.axes import Axis, axis_over, shown
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555", "#8c6d31")
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "", "7 3", "2 3", "9 3 2 3")
 LEFT, TOP, BOTTOM = 64, 44, 52  # pixels around the plot
-CHARACTER = 6.2  # pixels of a letter of the legend, about
+CHARACTER = 7.0  # pixels of a letter of the legend, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Some lines over the same axes, at most as many as there are COLOURS."""
+    """Some lines over the same axes; of more than there are COLOURS the first ones look like the last."""
 
     title: str
     x_label: str
@@ -106,7 +106,7 @@ def _lines(plot: _Plot) -> Iterator[str]:
         yield f'<path d="M{path}" fill="none" {_stroke(n)}/>'
         if len(places) <= 40:
             dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.4"/>' for x, y in places)
-            yield f'<g fill="{COLOURS[n]}">{dots}</g>'
+            yield f'<g fill="{COLOURS[n % len(COLOURS)]}">{dots}</g>'
 
 
 def _legend(plot: _Plot) -> Iterator[str]:
@@ -118,5 +118,6 @@ def _legend(plot: _Plot) -> Iterator[str]:
 
 
 def _stroke(n: int) -> str:
-    dash = f' stroke-dasharray="{DASHES[n]}"' if DASHES[n] else ""
-    return f'stroke="{COLOURS[n]}" stroke-width="2" stroke-linejoin="round"{dash}'
+    colour, dashes = COLOURS[n % len(COLOURS)], DASHES[n % len(DASHES)]
+    dash = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return f'stroke="{colour}" stroke-width="2" stroke-linejoin="round"{dash}'

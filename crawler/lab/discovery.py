@@ -12,7 +12,7 @@ from typing import assert_never
 
 import numpy as np
 
-from crawler.core.cash import COINS, ENDOWMENT, Economy, Pool, settle
+from crawler.core.cash import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Pool, settle
 from crawler.core.order import Order, Ordering, url_score
 from crawler.core.urls import PageKey, key_of
 from crawler.lab.fixpoint import fixpoint
@@ -45,16 +45,24 @@ class Coverage:
         return self.shares[max(round(part * len(self.shares)), 1) - 1]
 
 
-def cover(graph: Graph, way: Way, *, most: int, seed: int, claimed: int = CLAIMED, root_cash: float = 1.0) -> Coverage:
+def cover(
+    graph: Graph, way: Way, *, most: int, seed: int, claimed: int = CLAIMED, root_cash: float = FIRST_SEEDS
+) -> Coverage:
     """Crawl from page 0 on until `most` pages are fetched, or no more are known.
 
-    root_cash: with how many endowments page 0 begins; in the product with one, as all pages.
+    root_cash: with how many endowments page 0 begins; in the product with FIRST_SEEDS, while all others begin with one.
     """
     truth = fixpoint(graph)
     discovery = _Discovery(graph, _priority(graph, way, truth, seed=seed))
     discovery.endow_root(round((root_cash - 1) * ENDOWMENT))
     fetched = discovery.run(most=most, claimed=claimed)
     return Coverage(way, tuple((np.cumsum(truth[fetched]) / graph.pages).tolist()))
+
+
+def mean_of(coverages: Sequence[Coverage]) -> Coverage:
+    """The mean of several crawls of one way, as far as all of them went."""
+    columns = zip(*(each.shares for each in coverages), strict=False)
+    return Coverage(coverages[0].way, tuple(sum(column) / len(column) for column in columns))
 
 
 def best_of_all(graph: Graph, *, most: int) -> float:
@@ -104,7 +112,7 @@ class _Discovery:
         self._links = [[self._keys[target] for target in row] for row in rows(graph)]
         self._priority = priority
         self._found: dict[PageKey, _Found] = {}
-        self._heap: list[tuple[float, PageKey]] = []
+        self._heap: list[tuple[float, int, PageKey]] = []
         self._meet(self._keys[0], depth=0)
 
     def endow_root(self, coins: int) -> None:
@@ -125,12 +133,12 @@ class _Discovery:
         return [self._numbers[key] for key in fetched]
 
     def _claim(self, most: int) -> list[PageKey]:
-        """The best new pages; a page is in the heap once for each rank that it had, and only the last one counts."""
+        """The best new pages; a page is in the heap once for each net that it had, and only the last one counts."""
         batch: dict[PageKey, None] = {}
         while self._heap and len(batch) < most:
-            rank, key = heapq.heappop(self._heap)
-            is_new = self._economy.purses[key].pool is Pool.NEW
-            if is_new and -rank == self._priority(self._found[key]):
+            place = heapq.heappop(self._heap)
+            key = place[2]
+            if self._economy.purses[key].pool is Pool.NEW and place == self._place(key):
                 batch[key] = None
         return list(batch)
 
@@ -161,9 +169,13 @@ class _Discovery:
     def _rank(self, key: PageKey) -> None:
         purse = self._economy.purses[key]
         if purse.pool is Pool.NEW:
-            found = self._found[key]
-            found.net = purse.net
-            heapq.heappush(self._heap, (-self._priority(found), key))
+            self._found[key].net = purse.net
+            heapq.heappush(self._heap, self._place(key))
+
+    def _place(self, key: PageKey) -> tuple[float, int, PageKey]:
+        """The least comes first: by rank, and among equals by cash, as the claim does."""
+        found = self._found[key]
+        return -self._priority(found), -found.net, key
 
 
 def _keys(graph: Graph) -> Sequence[PageKey]:

@@ -9,7 +9,7 @@ from typing import Protocol, assert_never
 
 import numpy as np
 
-from crawler.core.cash import COINS, ENDOWMENT, Economy, Pool, importance, settle
+from crawler.core.cash import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Pool, importance, settle
 from crawler.core.urls import PageKey
 from crawler.lab.graph import Floats, Graph, Ints, rows
 
@@ -46,9 +46,12 @@ class Crawl:
 
     All pages are in one pool, so that what the reserve pays leaves their order by cash as it is.
     batch: pages that are claimed at a time, with the cash that they have then; 1 is the algorithm as published.
+    root_cash: with how many endowments page 0 begins; in the product with FIRST_SEEDS, while all others begin with one.
     """
 
-    def __init__(self, graph: Graph, *, selection: Selection, seed: int, batch: int = 1) -> None:
+    def __init__(
+        self, graph: Graph, *, selection: Selection, seed: int, batch: int = 1, root_cash: float = FIRST_SEEDS
+    ) -> None:
         self.economy = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
         self.batch = min(batch, graph.pages)
         self._keys = [PageKey(n.to_bytes(16)) for n in range(graph.pages)]
@@ -56,9 +59,10 @@ class Crawl:
         for key in self._keys:
             self.economy.admit(key, Pool.KNOWN)
         self._debts = [ENDOWMENT] * graph.pages
+        self._endow_root(round((root_cash - 1) * ENDOWMENT))
         self._page, self._cash, self._clock = array("q"), array("d"), array("d")
         self.become(graph)
-        self._chooser = _chooser(selection, self, seed=seed)
+        self._chooser = _chooser(selection, self, pages=graph.pages, seed=seed)
 
     @property
     def passes(self) -> float:
@@ -68,6 +72,12 @@ class Crawl:
     def become(self, graph: Graph) -> None:
         """Let the links change; who visits a page reads those that it has then."""
         self._links = [[self._keys[target] for target in row] for row in rows(graph)]
+
+    def _endow_root(self, coins: int) -> None:
+        self.economy.dormant -= coins
+        self.economy.pay(self._keys[0], coins)
+        self.economy.purses[self._keys[0]].history -= coins  # a debt, as every endowment
+        self._debts[0] += coins
 
     def visit(self, visits: int) -> None:
         """Visit so many pages, batch by batch."""
@@ -131,8 +141,7 @@ class Crawl:
         self._chooser.heard([page, *map(self._numbers.__getitem__, done.shares)])
 
 
-def _chooser(selection: Selection, crawl: Crawl, *, seed: int) -> Chooser:
-    pages = len(crawl.waiting())
+def _chooser(selection: Selection, crawl: Crawl, *, pages: int, seed: int) -> Chooser:
     match selection:
         case Selection.GREEDY:
             return _Greedy(crawl, pages)

@@ -16,7 +16,7 @@ def plot(chart: Chart, *, width: int = 72, height: int = 16) -> list[str]:
     cells = [[" "] * width for _ in range(height)]
     for n, series in reversed(list(enumerate(chart.series))):
         for x, y in _joined(chart.points(series), width=width):
-            cells[round((1 - y) * (height - 1))][round(x * (width - 1))] = DOTS[n]
+            cells[round((1 - y) * (height - 1))][round(x * (width - 1))] = DOTS[n % len(DOTS)]
     x_axis, y_axis = chart.axes()
     numbers = _rows(y_axis, height)
     margin = max(map(len, numbers))
@@ -26,7 +26,7 @@ def plot(chart: Chart, *, width: int = 72, height: int = 16) -> list[str]:
     ]
     rows.append(" " * (margin + 1) + "└" + "─" * width)
     rows.append(" " * (margin + 2) + _columns(x_axis, width))
-    legend = "   ".join(f"{DOTS[n]} {series.label}" for n, series in enumerate(chart.series))
+    legend = "   ".join(f"{DOTS[n % len(DOTS)]} {series.label}" for n, series in enumerate(chart.series))
     head = [chart.title, f"{chart.y_label}, by {chart.x_label}", legend, ""]
     return [row.rstrip() for row in [*head, *rows]]
 

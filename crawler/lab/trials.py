@@ -1,13 +1,13 @@
 """What is measured of a crawl of a graph: its error by visits, after a change of the links, and while they change."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from crawler.core.cash import RESERVE_SHARE, WINDOW_PASSES
+from crawler.core.cash import FIRST_SEEDS, RESERVE_SHARE, WINDOW_PASSES
 from crawler.lab.fixpoint import Errors, errors, fixpoint, offline_errors
 from crawler.lab.graph import Floats, Graph, relinked, reweighed
 from crawler.lab.opic import Crawl, Selection
-from crawler.lab.windows import Policy, estimate
+from crawler.lab.windows import PRODUCT, Policy, estimate
 
 CHANGED_SHARE = 0.1  # of the links, in the trial of the reaction
 BACK = 1.1  # times the error of a crawl that never knew the old links, to be called back
@@ -15,7 +15,21 @@ LAST = 4  # passes over which the error of a changing graph is averaged, since i
 WARM_UP = 16  # passes of visits before a changing graph begins to change
 PARTS = 4  # of a pass: how often a changing graph changes in it
 
-Progress = Callable[[int], None]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """What is tried on which graph. passes: of as many visits each as there are pages.  batch: pages at a time.
+
+    root_cash: endowments that page 0 begins with.  progress: is told of visits when they are made.
+    """
+
+    graph: Graph
+    passes: int
+    seed: int
+    policy: Policy = PRODUCT
+    batch: int = 1
+    root_cash: float = FIRST_SEEDS
+    progress: Callable[[int], None] = lambda _visits: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +83,9 @@ class Standing:
     numbers: float
 
 
-def converge(
-    graph: Graph, selection: Selection, *, passes: int, seed: int, policy: Policy, batch: int, progress: Progress
-) -> Curve:
-    """The error after each pass, as in the paper's figures 2 and 3. A pass is as many visits as there are pages."""
-    crawl = Crawl(graph, selection=selection, seed=seed, batch=batch)
-    return Curve(selection.value, tuple(_points(crawl, graph, passes=passes, policy=policy, progress=progress)))
+def converge(trial: Trial, selection: Selection) -> Curve:
+    """The error after each pass, as in the paper's figures 2 and 3."""
+    return Curve(selection.value, tuple(_points(trial, _crawl(trial, selection))))
 
 
 def offline_curve(graph: Graph, *, passes: int) -> Curve:
@@ -83,48 +94,48 @@ def offline_curve(graph: Graph, *, passes: int) -> Curve:
     return Curve("off-line", tuple(Point(n, n / WINDOW_PASSES, each) for n, each in enumerate(found, start=1)))
 
 
-def react(
-    graph: Graph, selection: Selection, *, passes: int, after: int, seed: int, policy: Policy, progress: Progress
-) -> Reaction:
-    """Crawl for some passes, replace a tenth of the links, and watch for `after` more how the error goes."""
-    crawl = Crawl(graph, selection=selection, seed=seed)
-    before = list(_points(crawl, graph, passes=passes, policy=policy, progress=progress))[-1]
-    now = relinked(graph, CHANGED_SHARE, seed=seed)
-    crawl.become(now)
-    at_once = Point(0.0, 0.0, errors(estimate(crawl, policy).importance, fixpoint(now)))
-    later = _points(crawl, now, passes=after, policy=policy, progress=progress)
-    since = [Point(p.visits, p.windows - before.windows, p.errors) for p in later]
-    control = Crawl(now, selection=selection, seed=seed)
-    settled = list(_points(control, now, passes=passes + after, policy=policy, progress=progress))[-1]
+def react(trial: Trial, selection: Selection, *, after: int) -> Reaction:
+    """Crawl for the trial's passes, replace a tenth of the links, and watch for `after` more how the error goes."""
+    crawl = _crawl(trial, selection)
+    before = list(_points(trial, crawl))[-1]
+    now = replace(trial, graph=relinked(trial.graph, CHANGED_SHARE, seed=trial.seed), passes=after)
+    crawl.become(now.graph)
+    at_once = Point(0.0, 0.0, errors(estimate(crawl, trial.policy).importance, fixpoint(now.graph)))
+    since = [replace(p, windows=p.windows - before.windows) for p in _points(now, crawl)]
+    control = replace(now, passes=trial.passes + after)
+    settled = list(_points(control, _crawl(control, selection)))[-1]
     return Reaction(before=before.errors, points=(at_once, *since), settled=settled.errors)
 
 
-def live(
-    graph: Graph, policies: Sequence[Policy], *, rate: float, passes: int, seed: int, progress: Progress
-) -> list[Standing]:
-    """Crawl a graph that goes on changing, greedily, and compare the windows over the same visits.
+def live(trial: Trial, policies: Sequence[Policy], *, rate: float) -> list[Standing]:
+    """Crawl a graph that goes on changing for the trial's passes, greedily, and compare windows over the same visits.
 
     rate: the share of the pages whose links double or halve in a pass, as in the paper's figure 4.
     """
-    crawl = Crawl(graph, selection=Selection.GREEDY, seed=seed)
+    crawl, graph = _crawl(trial, Selection.GREEDY), trial.graph
     for _ in range(WARM_UP):
         crawl.visit(graph.pages)
-        progress(graph.pages)
+        trial.progress(graph.pages)
     found: list[list[Standing]] = []
-    for n in range(passes):
-        graph = _pass_of_changes(crawl, graph, rate=rate, seed=seed + n * PARTS)
-        progress(graph.pages)
-        if n >= passes - LAST:
+    for n in range(trial.passes):
+        graph = _pass_of_changes(crawl, graph, rate=rate, seed=trial.seed + n * PARTS)
+        trial.progress(graph.pages)
+        if n >= trial.passes - LAST:
             found.append(_standings(crawl, policies, rate=rate, truth=fixpoint(graph)))
     return [_mean(each) for each in zip(*found, strict=True)]
 
 
-def _points(crawl: Crawl, graph: Graph, *, passes: int, policy: Policy, progress: Progress) -> Iterator[Point]:
+def _crawl(trial: Trial, selection: Selection) -> Crawl:
+    return Crawl(trial.graph, selection=selection, seed=trial.seed, batch=trial.batch, root_cash=trial.root_cash)
+
+
+def _points(trial: Trial, crawl: Crawl) -> Iterator[Point]:
+    graph = trial.graph
     truth = fixpoint(graph)
-    for n in range(1, passes + 1):
+    for n in range(1, trial.passes + 1):
         crawl.visit(graph.pages)
-        progress(graph.pages)
-        yield Point(n, crawl.passes / WINDOW_PASSES, errors(estimate(crawl, policy).importance, truth))
+        trial.progress(graph.pages)
+        yield Point(n, crawl.passes / WINDOW_PASSES, errors(estimate(crawl, trial.policy).importance, truth))
 
 
 def _pass_of_changes(crawl: Crawl, graph: Graph, *, rate: float, seed: int) -> Graph:

@@ -40,8 +40,10 @@ class Policy:
     size: float = WINDOW_PASSES
 
     def __str__(self) -> str:
-        is_product = self.window is Window.INTERPOLATION and self.size == WINDOW_PASSES
-        return self.window.value if is_product else f"{self.window.value}:{self.size:g}"
+        return self.window.value if self == PRODUCT else f"{self.window.value}:{self.size:g}"
+
+
+PRODUCT = Policy()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +71,7 @@ def estimate(crawl: Crawl, policy: Policy) -> Estimate:
     """What a policy tells after the visits that a crawl has made so far."""
     coins = policy.size * (crawl.economy.coins - crawl.economy.dormant)
     match policy.window:
-        case Window.INTERPOLATION if policy.size == WINDOW_PASSES:
+        case Window.INTERPOLATION if policy == PRODUCT:
             return Estimate(crawl.estimate(), 2.0)
         case Window.INTERPOLATION:
             return Estimate(_interpolated(crawl, coins), 2.0)

@@ -145,7 +145,8 @@ class Books:
             self._leave(key, heir=visit.moved_to.key if visit.moved_to else None)
             return
         if visit.gives is not None:
-            self._give(visit, first=before is State.NEW)
+            # A seed was found by nobody: what it brought says nothing about pages that links find.
+            self._give(visit, first=before is State.NEW and stand.depth > 0)
         self.economy.change_pool(key, self._pool(stand))
 
     def _give(self, visit: Visit, *, first: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.cash import ENDOWMENT
+from crawler.core.cash import seed_endowment
 from crawler.core.domain import Lease
 from crawler.core.order import Ordering
 from crawler.core.urls import Url, key_of
@@ -49,6 +49,7 @@ ADMIT_SEEDS = """
       FROM fresh, dividend, endowment
  RETURNING key, net
 """
+TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %s"
 RANK_SEEDS = """
     UPDATE frontier f SET rank = x.rank FROM unnest(%(keys)s::bytea[], %(ranks)s::int[]) AS x(key, rank)
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
@@ -147,6 +148,8 @@ async def _admit_seeds(connection: Connection, lease: Lease, urls: Sequence[Url]
     """
     home = dict.fromkeys(lease.domain.scope(max_depth=0).home(url) for url in urls)
     ordering = lease.domain.wishes.ordering
+    tracked = await (await connection.execute(TRACKED, (lease.domain.id,))).fetchone()
+    endowment = seed_endowment(len(home), is_first=tracked == (0,))
     for favoured in (False, True):
         chosen = [url for url in home if ordering.favours(url) is favoured]
         values: dict[str, Any] = {
@@ -157,7 +160,7 @@ async def _admit_seeds(connection: Connection, lease: Lease, urls: Sequence[Url]
             "favoured": favoured,
             "at": at,
             "pool": ordering.pool(known=False, favoured=favoured).value,
-            "endowment": ENDOWMENT,
+            "endowment": endowment,
             "wanted": Wanted.BY_USER,
         }
         fresh = await (await connection.execute(ADMIT_SEEDS, values)).fetchall()

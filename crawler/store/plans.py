@@ -167,14 +167,15 @@ async def census(db: Database, standing: Standing, *, most: int, at: datetime) -
     slices = max(ceil(standing.tracked / max(most, 1)), 1)
     domain_id = standing.domain.id
     chance = blake2b(f"{domain_id} {at.isoformat()}".encode(), digest_size=8).digest()
-    values = _slice(int.from_bytes(chance, "big") % slices, slices) | {"domain_id": domain_id}
+    values = slice_of(int.from_bytes(chance, "big") % slices, slices) | {"domain_id": domain_id}
     async with db.transaction() as connection:
         rows = await (await connection.execute(SAMPLE, values, binary=True)).fetchall()
         priors = await _priors(connection, domain_id)
     return census_of(rows, share=1 / slices, priors=priors, costs=standing.costs, activity=standing.activity)
 
 
-def _slice(n: int, slices: int) -> dict[str, bytes]:
+def slice_of(n: int, slices: int) -> dict[str, bytes]:
+    """The nth of so many equal parts of all keys: from low on, below high."""
     low = (KEYS * n // slices).to_bytes(16, "big")
     return {"low": low, "high": (KEYS * (n + 1) // slices).to_bytes(17, "big")[1:] if n + 1 < slices else AFTER_ALL}
 

@@ -30,6 +30,12 @@ RENEW_AND_READ = """
      WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- expiry only lets others take it
  RETURNING next_event, costs, activity_seen, activity_expected, activity_at
 """
+# For many keys the planner would rather read a whole partition than find them, and a record would cost the more the
+# larger its domain. In this transaction alone.
+BY_KEY = """
+    SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+           set_config('enable_mergejoin', 'off', true)
+"""
 ADVANCE = """
     UPDATE domain_state
        SET last_visit_at = greatest(last_visit_at, %(at)s), next_event = %(next_event)s,
@@ -139,6 +145,7 @@ async def record(
         if row is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         await keep_slots(connection, lease)
+        await connection.execute(BY_KEY)
         if again and await _is_recorded(connection, domain_id, visits[0]):
             return 0
         books = await load_books(connection, domain_id, visits, wishes=lease.domain.wishes)

@@ -59,20 +59,20 @@ CREATE OR REPLACE FUNCTION page_importance(
 RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE
         WHEN cash IS NULL THEN NULL
-        WHEN least(16 * circulating, clock_now) <= 0 THEN 1
-        WHEN clock_now <= 16 * circulating THEN greatest(pages * (history + cash) / clock_now, 0)
-        WHEN clock_now - clock_last >= 16 * circulating THEN pages * cash / (clock_now - clock_last)
-        ELSE greatest(pages / (16 * circulating)
+        WHEN least(24 * circulating, clock_now) <= 0 THEN 1
+        WHEN clock_now <= 24 * circulating THEN greatest(pages * (history + cash) / clock_now, 0)
+        WHEN clock_now - clock_last >= 24 * circulating THEN pages * cash / (clock_now - clock_last)
+        ELSE greatest(pages / (24 * circulating)
              * (cash
                 + CASE WHEN abs(history) > 1e-3  -- coins; less is nothing, and could underflow
-                       THEN history * (16 * circulating - greatest(clock_now - clock_last, 0))
-                            / least(16 * circulating, clock_last)
+                       THEN history * (24 * circulating - greatest(clock_now - clock_last, 0))
+                            / least(24 * circulating, clock_last)
                        ELSE 0 END), 0)
     END
 $$;
 
 COMMENT ON FUNCTION page_importance IS
-    'Importance of a page relative to the mean page of its domain (mean 1): coins received within a window of 16 passes.
+    'Importance of a page relative to the mean page of its domain (mean 1): coins received within a window of 24 passes.
 history, clock_last: columns history and clock of cash. cash: net + the dividend of its pool. circulating: coins -
 dormant of domain_state. clock_now: column clock of domain_state. pages: how many take part, the sum over pool.';
 """

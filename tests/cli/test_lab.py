@@ -37,7 +37,7 @@ def test_opic_as_json_holds_every_point(recrawl: Recrawl) -> None:
     ("arguments", "names"),
     [
         (("opic", "--passes", "2", "--reaction"), {"error-all", "error-top", "reaction"}),
-        (("windows", "--passes", "2", "--rate", "0.01"), {"window-sizes", "window-policies"}),
+        (("windows", "--passes", "2", "--rate", "0.01", "--rate", "0.1"), {"window-sizes", "window-policies"}),
         (("discovery",), {"discovery"}),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
@@ -65,6 +65,15 @@ def test_windows_has_a_row_for_each_policy_and_rate(recrawl: Recrawl) -> None:
         (0.1, "blocks:8", 4.0),
         (0.1, "interpolation", 2.0),
     ]
+
+
+def test_windows_of_a_graph_at_rest_have_no_curve_to_draw(recrawl: Recrawl, tmp_path: Path) -> None:
+    done = recrawl("lab", "windows", *SMALL, "--passes", "1", "--rate", "0", "--figures", str(tmp_path / "figures"))
+
+    assert done.code == 0
+    assert "0.0 %   interpolation" in done.out
+    assert "No figures" in done.err
+    assert not (tmp_path / "figures").exists()
 
 
 def test_discovery_compares_all_orders(recrawl: Recrawl) -> None:

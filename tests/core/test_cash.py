@@ -74,6 +74,21 @@ def test_a_page_that_changes_pool_carries_cash_not_net() -> None:
     assert books.pages == [2, 1, 0, 0]
 
 
+def test_an_empty_pool_begins_again_without_a_dividend() -> None:
+    books = economy(pages=2)
+    books.reserve, books.dormant = 2000, books.dormant - 2000
+    books.pay_dividends()
+    before = [books.cash_of(key(n)) for n in range(2)]
+
+    for n in range(2):
+        books.change_pool(key(n), Pool.KNOWN)
+
+    assert (books.dividend[Pool.NEW], books.pages[Pool.NEW]) == (0, 0)
+    assert [books.cash_of(key(n)) for n in range(2)] == before
+    assert books.admit(key(2), Pool.NEW).net == ENDOWMENT
+    assert total(books) == COINS
+
+
 def test_what_links_pay_in_between_claim_and_record_stays() -> None:
     books = economy(pages=2)
     claimed = books.cash_of(key(0))

@@ -73,3 +73,10 @@ def test_a_plot_shows_the_falling_line_from_its_top_left_to_its_bottom_right() -
 
 def test_every_line_of_a_full_chart_has_its_own_colour_and_dot() -> None:
     assert len(COLOURS) == len(DASHES) == len(DOTS) == len(set(DOTS)) == len(set(COLOURS))
+
+
+def test_more_lines_than_colours_can_still_be_drawn() -> None:
+    chart = Chart("t", "x", "y", tuple(Series(f"line {n}", ((0.0, float(n)), (1.0, 1.0))) for n in range(20)))
+
+    assert "line 19" in svg(chart)
+    assert any("line 19" in row for row in plot(chart))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crawler.core.cash import COINS
+from crawler.core.cash import COINS, ENDOWMENT
 from crawler.lab.fixpoint import Errors, errors, fixpoint
 from crawler.lab.graph import from_rows, power_law
 from crawler.lab.opic import Crawl, Selection
@@ -89,3 +89,13 @@ def test_visits_see_the_links_as_they_are_by_then() -> None:
 
     assert crawl.estimate()[1] < 0.3
     assert crawl.estimate()[2] > 1.0
+
+
+def test_what_the_root_begins_with_is_out_of_the_dormant_coins_and_forgotten_in_time() -> None:
+    crawl = Crawl(GRAPH, selection=Selection.GREEDY, seed=1, root_cash=100.0)
+    assert crawl.cash(0) == 100 * ENDOWMENT
+    assert crawl.economy.dormant == COINS - (GRAPH.pages + 99) * ENDOWMENT
+
+    crawl.visit(10 * GRAPH.pages)
+
+    assert errors(crawl.estimate(), fixpoint(GRAPH)).every < 0.06

@@ -2,25 +2,21 @@ import pytest
 
 from crawler.lab.graph import power_law
 from crawler.lab.opic import Selection
-from crawler.lab.trials import Reaction, converge, live, offline_curve, react
-from crawler.lab.windows import Policy, policy_of
+from crawler.lab.trials import Reaction, Trial, converge, live, offline_curve, react
+from crawler.lab.windows import policy_of
 
 GRAPH = power_law(600, seed=1)
 
 
-def nothing(_: int) -> None:
-    """Nobody looks."""
-
-
 @pytest.fixture(scope="module")
 def reaction() -> Reaction:
-    return react(GRAPH, Selection.GREEDY, passes=10, after=20, seed=1, policy=Policy(), progress=nothing)
+    return react(Trial(GRAPH, passes=10, seed=1), Selection.GREEDY, after=32)
 
 
 def test_a_curve_has_a_point_for_each_pass_and_tells_of_its_progress() -> None:
     told: list[int] = []
 
-    curve = converge(GRAPH, Selection.CYCLE, passes=3, seed=1, policy=Policy(), batch=1, progress=told.append)
+    curve = converge(Trial(GRAPH, passes=3, seed=1, progress=told.append), Selection.CYCLE)
 
     assert [point.visits for point in curve.points] == [1, 2, 3]
     assert told == [600] * 3
@@ -49,7 +45,7 @@ def test_the_error_comes_back(reaction: Reaction) -> None:
 
 
 def test_two_blocks_forget_a_change_within_about_a_window() -> None:
-    found = react(GRAPH, Selection.GREEDY, passes=10, after=10, seed=1, policy=policy_of("blocks:16"), progress=nothing)
+    found = react(Trial(GRAPH, passes=10, seed=1, policy=policy_of("blocks:16")), Selection.GREEDY, after=10)
 
     assert found.left_after(1.3) < 0.1
     assert found.left_after(0.5) > 0.2
@@ -58,7 +54,7 @@ def test_two_blocks_forget_a_change_within_about_a_window() -> None:
 def test_a_graph_that_changes_is_told_less_exactly_than_one_at_rest() -> None:
     policies = [policy_of("interpolation"), policy_of("variable:4")]
 
-    still, moving = (live(GRAPH, policies, rate=rate, passes=6, seed=1, progress=nothing) for rate in (0.0, 0.1))
+    still, moving = (live(Trial(GRAPH, passes=6, seed=1), policies, rate=rate) for rate in (0.0, 0.1))
 
     assert [standing.policy for standing in moving] == ["interpolation", "variable:4"]
     assert all(a.errors.every < b.errors.every for a, b in zip(still, moving, strict=True))

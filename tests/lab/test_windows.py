@@ -19,10 +19,10 @@ def crawl() -> Crawl:
 
 
 def test_policies_are_read_as_they_are_typed() -> None:
-    assert policy_of("interpolation") == Policy(Window.INTERPOLATION, 16.0)
+    assert policy_of("interpolation") == Policy(Window.INTERPOLATION, 24.0)
     assert policy_of("variable") == Policy(Window.VARIABLE, 8.0)
     assert str(policy_of("fixed:2.5")) == "fixed:2.5"
-    assert str(policy_of("interpolation:16")) == "interpolation"
+    assert str(policy_of("interpolation:24")) == "interpolation"
 
 
 @pytest.mark.parametrize("text", ["", "sliding", "fixed:x", "variable:1.5", "fixed:0", "fixed:nan"])
@@ -75,7 +75,7 @@ def test_a_variable_window_counts_exactly_its_last_measures() -> None:
 
 
 def test_an_endowment_is_no_measure() -> None:
-    crawl = Crawl(from_rows([[1], [0]]), selection=Selection.CYCLE, seed=1)
+    crawl = Crawl(from_rows([[1], [0]]), selection=Selection.CYCLE, seed=1, root_cash=1)
     assert crawl.waiting().tolist() == [0.0, 0.0]
 
     crawl.visit(1)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crawler.core.cash import RESERVE_SHARE, importance, window_of
+from crawler.core.cash import importance, window_of
 from crawler.store.database import Database, open_database
+from tests.exact import power_iteration, spearman
 from tests.walk.corpus import copied, corpus, file_of, linked_pages
 from tests.walk.crawls import coins_missing, command, json_of, rows
 from tests.walk.static import StaticServer
@@ -113,22 +114,3 @@ async def stored_graph(db: Database) -> Mapping[bytes, list[bytes]]:
         key: [to for n in range(0, len(links.get(key, b"")), 16) if (to := links[key][n : n + 16]) in known]
         for key in keys
     }
-
-
-def power_iteration(graph: Mapping[bytes, list[bytes]]) -> dict[bytes, float]:
-    """The fixpoint with small edges to and from a virtual page, by numpy and nothing of ours."""
-    number = {key: n for n, key in enumerate(graph)}
-    score = np.full(len(graph), 1 / len(graph))
-    outlinks = [np.array([number[to] for to in links], dtype=int) for links in graph.values()]
-    for _ in range(200):
-        after = np.zeros(len(graph))
-        for n, targets in enumerate(outlinks):
-            if len(targets):
-                after[targets] += (1 - RESERVE_SHARE) * score[n] / len(targets)
-        score = after + (1 - after.sum()) / len(graph)
-    return dict(zip(graph, score.tolist(), strict=True))
-
-
-def spearman(one: Any, other: Any) -> float:
-    ranks = [values.argsort().argsort() for values in (one, other)]
-    return float(np.corrcoef(*ranks)[0, 1])

@@ -1,0 +1,161 @@
+"""A domain of any size without a crawl: a third of its pages known, the others new, and every coin accounted for."""
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from crawler.core.answer import Fetched
+from crawler.core.cash import ENDOWMENT, Pool
+from crawler.core.domain import Domain, Lease, Wishes
+from crawler.core.order import STEPS
+from crawler.core.robots import ALLOW_ALL
+from crawler.core.urls import Authority, PageKey, Url, key_of
+from crawler.core.visit import Known, Visit, decide
+from crawler.store import domains, frontier, inbox, leases
+from crawler.store.database import Database
+
+TERM = timedelta(hours=1)
+RICHEST = 50  # steps of rank that a page may have above its endowment
+PAGES = "COPY page (domain_id, key, url, first_seen_at, belief_a, belief_b) FROM STDIN"
+FRONTIER = "COPY frontier (domain_id, key, state, rank, depth, due_at, favoured) FROM STDIN"
+CASH = "COPY cash (domain_id, key, pool, net, history, clock) FROM STDIN"
+WROTE = """
+    SELECT coalesce(sum(n_tup_upd + n_tup_ins + n_tup_del), 0), coalesce(sum(seq_tup_read), 0)
+      FROM pg_stat_user_tables
+     WHERE relid IN (SELECT relid FROM pg_partition_tree(%s::regclass))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A domain of so many pages, numbered from 1, and a lease of it."""
+
+    domain: Domain
+    lease: Lease
+    pages: int
+
+    def url(self, n: int) -> Url:
+        return Url(f"{self.domain.root}p{n}")
+
+
+async def filled(db: Database, name: str, *, pages: int, at: datetime) -> Filled:
+    """Register a domain and give it its pages. Every third is known, and due in a year."""
+    wishes = Wishes()
+    domain = await domains.register(db, Authority(name), scheme="http", wishes=wishes, at=at)
+    lease = await leases.claim(db, at=at, holder="bench", term=TERM, only=[domain])
+    assert lease is not None
+    while await inbox.drain(db, lease, at=at):
+        pass
+    site = Filled(domain, lease, pages)
+    made = [Made(n, key_of(site.url(n))) for n in range(1, pages + 1)]
+    beside = domain.id
+    await _copy(db, PAGES, ((beside, page.key, site.url(page.n), at, 1.0, 10.0) for page in made))
+    later = at + timedelta(days=365)
+    await _copy(
+        db,
+        FRONTIER,
+        (
+            (beside, p.key, "known", 0, 1, later, False)
+            if p.is_known
+            else (beside, p.key, "new", p.rank, 1, None, False)
+            for p in made
+        ),
+    )
+    await _copy(db, CASH, ((beside, page.key, page.pool.value, page.net, 0.0, 0.0) for page in made))
+    await _account(db, site, made)
+    return site
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Page number n."""
+
+    n: int
+    key: PageKey
+
+    @property
+    def is_known(self) -> bool:
+        return self.n % 3 == 0
+
+    @property
+    def pool(self) -> Pool:
+        return Pool.KNOWN if self.is_known else Pool.NEW
+
+    @property
+    def rank(self) -> int:
+        return STEPS + self.n % RICHEST
+
+    @property
+    def net(self) -> int:
+        return self.rank * ENDOWMENT // STEPS
+
+
+async def _copy(db: Database, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+    async with (
+        db.transaction() as connection,
+        connection.cursor() as cursor,
+        cursor.copy(statement.encode()) as copy,
+    ):
+        for row in rows:
+            await copy.write_row(row)
+
+
+async def _account(db: Database, site: Filled, made: list[Made]) -> None:
+    """The coins that the pages hold come out of the dormant ones."""
+    async with db.transaction() as connection:
+        await connection.execute(
+            "UPDATE domain_state SET dormant = dormant - %s, tracked = tracked + %s WHERE domain_id = %s",
+            (sum(page.net for page in made), len(made), site.domain.id),
+        )
+        for pool in (Pool.NEW, Pool.KNOWN):
+            many = sum(page.pool is pool for page in made)
+            await connection.execute(
+                "UPDATE pool SET pages = pages + %s WHERE domain_id = %s AND pool = %s",
+                (many, site.domain.id, pool.value),
+            )
+    async with db.transaction() as connection:
+        await connection.execute("ANALYZE page, frontier, cash")
+
+
+async def looked_at(
+    db: Database, site: Filled, chance: random.Random, *, most: int, links: int, at: datetime
+) -> list[Visit]:
+    """First looks at the best new pages, each with so many links to pages that are known already."""
+    targets = await frontier.hand_out(
+        db, site.lease, most=most, at=at, without=(), discovery_share=1.0, refresh_share=0.0
+    )
+    known = Known(
+        scope=site.domain.scope(max_depth=100),
+        rules=ALLOW_ALL,
+        agent="recrawl",
+        price=0.25,
+        least_interval=timedelta(minutes=10),
+        most_interval=timedelta(days=180),
+    )
+    return [decide(target, _page(site, chance, links), now=at, known=known) for target in targets]
+
+
+def _page(site: Filled, chance: random.Random, links: int) -> Fetched:
+    chosen = chance.sample(range(1, site.pages + 1), links)
+    body = "<title>p</title><p>words</p>" + "".join(f'<a href="{site.url(n)}">{n}</a> ' for n in chosen)
+    return Fetched(
+        status=200,
+        body=body.encode(),
+        received_bytes=len(body),
+        elapsed=timedelta(milliseconds=5),
+        content_type="text/html; charset=utf-8",
+    )
+
+
+async def touched(db: Database, table: str) -> tuple[int, int]:
+    """Rows of a table that were written so far, and rows that scans of a whole partition have read.
+
+    By the server's own statistics; db: with one connection, whose counts are brought up to date first.
+    """
+    async with db.transaction() as connection:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+    async with db.transaction() as connection:
+        row = await (await connection.execute(WROTE.encode(), (table,))).fetchone()
+        assert row is not None
+        return int(row[0]), int(row[1])

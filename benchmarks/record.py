@@ -1,0 +1,116 @@
+"""What a record of 500 visits with 50 links each costs in a domain of 10^5 and in one of 10^6 pages.
+
+Both are filled by SQL, with every coin accounted for, and crawled on: the best pages are handed out, looked at, and
+recorded in one transaction. Cash rows that were written are counted by Postgres, distinct targets by us.
+"""
+
+import argparse
+import asyncio
+import random
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+
+from benchmarks.filled import Filled, filled, looked_at, touched
+from benchmarks.table import table
+from crawler.local.postgres import borrowed_postgres
+from crawler.store import checks, visits
+from crawler.store.database import Database, open_database, upgrade
+
+HERE = Path(__file__).parent
+HEAD = ("pages", "visits", "links each", "distinct targets", "cash rows written", "seconds", "ms/visit")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One record. targets: pages that are paid or visited, each counted once.  rows: updates of cash rows."""
+
+    pages: int
+    visits: int
+    links: int
+    targets: int
+    rows: int
+    seconds: float
+
+    @property
+    def row(self) -> tuple[object, ...]:
+        return (
+            self.pages,
+            self.visits,
+            self.links,
+            self.targets,
+            self.rows,
+            self.seconds,
+            1000 * self.seconds / self.visits,
+        )
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = options().parse_args(arguments)
+    name = f"bench_{uuid.uuid4().hex}"
+    with borrowed_postgres(given.home) as cluster:
+        cluster.create_database(name)
+        try:
+            upgrade(cluster.url(name))
+            costs, findings = asyncio.run(measure(cluster.url(name), given))
+        finally:
+            cluster.drop_database(name)
+    print(report(costs))
+    for finding in findings:
+        print(f"{finding.domain}: {finding.text}", file=sys.stderr)
+    return 0 if not findings and all(cost.rows == cost.targets for cost in costs) else 1
+
+
+def options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks record", description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10**5, 10**6], metavar="PAGES")
+    parser.add_argument("--visits", type=int, default=500)
+    parser.add_argument("--links", type=int, default=50, help="of each page")
+    parser.add_argument("--times", type=int, default=5, help="records, after a first one that does not count")
+    parser.add_argument("--home", type=Path, default=HERE.parent / ".cache" / "bench", help="where Postgres lives")
+    return parser
+
+
+async def measure(url: str, given: argparse.Namespace) -> tuple[list[Cost], list[checks.Finding]]:
+    """Records in turn, a domain of each size after the other, so that whatever drifts on the machine hits all alike."""
+    async with open_database(url, connections=1) as db:  # the server counts by connection
+        domains = [await filled(db, f"site{n}.test", pages=n, at=START) for n in given.sizes]
+        chance = random.Random(0)
+        costs = []
+        for turn in range(given.times + 1):
+            for domain in domains:
+                cost = await recorded(db, domain, chance, at=START + timedelta(hours=turn + 1), given=given)
+                costs += [cost] if turn else []
+        return costs, await checks.check(db)
+
+
+async def recorded(
+    db: Database, domain: Filled, chance: random.Random, *, at: datetime, given: argparse.Namespace
+) -> Cost:
+    batch = await looked_at(db, domain, chance, most=given.visits, links=given.links, at=at)
+    targets = {visit.target.key for visit in batch}.union(*(visit.gives or () for visit in batch))
+    before, _ = await touched(db, "cash")
+    began = time.perf_counter()
+    await visits.record(db, domain.lease, batch, max_pages=10**8)
+    seconds = time.perf_counter() - began
+    after, _ = await touched(db, "cash")
+    return Cost(domain.pages, len(batch), given.links, len(targets), after - before, seconds)
+
+
+def report(costs: Sequence[Cost]) -> str:
+    sizes = sorted({cost.pages for cost in costs})
+    lines = [table(HEAD, [cost.row for cost in costs]), ""]
+    whole = {n: median(cost.seconds for cost in costs if cost.pages == n) for n in sizes}
+    each = {n: median(cost.seconds / cost.targets for cost in costs if cost.pages == n) for n in sizes}
+    lines += [f"{n:,} pages: {whole[n]:.3f} s, {1e6 * each[n]:.0f} us for each target, median" for n in sizes]
+    if len(sizes) > 1:
+        least, most = sizes[0], sizes[-1]
+        ratio = f"{whole[most] / whole[least]:.2f} times the time, {each[most] / each[least]:.2f} for each target"
+        lines.append(f"{most:,} against {least:,} pages: {ratio}")
+    return "\n".join(lines)

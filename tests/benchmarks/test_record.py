@@ -1,0 +1,69 @@
+"""What a record touches, and what the claim of new pages reads, does not grow with the domain."""
+
+import random
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from benchmarks.filled import Filled, filled, looked_at, touched
+from crawler.store import checks, visits
+from crawler.store.database import Database, open_database
+from crawler.store.frontier import NEW_HEADS
+from tests.store.conftest import START
+
+SIZES = (1_000, 10_000)
+TABLES = ("page", "frontier", "cash", "page_links", "visit", "snapshot", "event")
+
+
+@pytest.fixture
+async def db(database_url: str) -> AsyncIterator[Database]:
+    """With one connection, since the server counts by connection."""
+    async with open_database(database_url, connections=1) as database:
+        yield database
+
+
+async def counts(db: Database) -> dict[str, tuple[int, int]]:
+    return {table: await touched(db, table) for table in TABLES}
+
+
+async def test_a_record_updates_each_target_once_and_touches_as_many_rows_in_a_large_domain_as_in_a_small(
+    db: Database,
+) -> None:
+    written = []
+    for n, pages in enumerate(SIZES):
+        site = await filled(db, f"site{n}.test", pages=pages, at=START)
+        at = START + timedelta(hours=1)
+        # The links lead to the same few pages in both.
+        narrow = Filled(site.domain, site.lease, 250)
+        targets = await looked_at(db, site, random.Random(1), most=20, links=0, at=at)
+        batch = await looked_at(db, narrow, random.Random(1), most=20, links=10, at=at)
+        assert [visit.target.key for visit in batch] == [visit.target.key for visit in targets]
+        before = await counts(db)
+
+        await visits.record(db, site.lease, batch, max_pages=10**6)
+
+        after = await counts(db)
+        paid = {visit.target.key for visit in batch}.union(*(visit.gives or () for visit in batch))
+        assert after["cash"][0] - before["cash"][0] == len(paid)
+        assert {table: after[table][1] - before[table][1] for table in TABLES} == dict.fromkeys(TABLES, 0)
+        written.append([after[table][0] - before[table][0] for table in TABLES if table not in {"frontier", "cash"}])
+    assert written[0] == written[1]
+    assert await checks.check(db) == []
+
+
+async def test_new_pages_are_found_by_an_index_and_nothing_is_sorted_in_a_domain_of_a_hundred_thousand(
+    db: Database,
+) -> None:
+    site = await filled(db, "site.test", pages=100_000, at=START)
+    keys = [visit.target.key for visit in await looked_at(db, site, random.Random(1), most=50, links=0, at=START)]
+
+    async with db.transaction() as connection:
+        cursor = await connection.execute(
+            f"EXPLAIN (COSTS off) {NEW_HEADS}".encode(), {"domain_id": site.domain.id, "without": keys, "most": 300}
+        )
+        plan = "\n".join(row[0] for row in await cursor.fetchall())
+
+    assert "Seq Scan" not in plan
+    assert "Sort" not in plan
+    assert plan.count("frontier_discovery") + plan.count("favoured_rank_key_idx") == 2, plan

@@ -1,0 +1,303 @@
+"""Random graphs in random trouble: histories of a made-up domain, lived through in the real store."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import count
+from typing import Any, assert_never
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+
+from crawler.core.answer import Answer, Fetched, Reason, Unreached
+from crawler.core.domain import Domain, Lease, Wishes
+from crawler.core.order import Order, Ordering
+from crawler.core.robots import parse
+from crawler.core.urls import Authority, PageKey, Url
+from crawler.core.visit import Known, State, Target, Visit, decide
+from crawler.store import domains, frontier, inbox, leases, visits
+from crawler.store.database import Database
+from tests.store import made_up
+from tests.store.made_up import NOT_MODIFIED, status, url
+
+# One database serves all examples of a test, and each has domains of its own.
+FEW = settings(
+    max_examples=10,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+NAMES = count()
+PAGES = 14  # /13 at most; what begins with /9 is refused by robots.txt, and /8 is out of scope
+RULES = parse(b"User-agent: *\nDisallow: /9\n")
+DEEPEST = 3
+DAY = timedelta(days=1)
+
+RANKED = """
+    SELECT f.key, p.url, f.state, f.rank, f.depth, f.favoured, f.url_score, c.pool, c.net, c.net + q.dividend AS cash
+      FROM frontier f JOIN page p USING (domain_id, key)
+      LEFT JOIN cash c USING (domain_id, key)
+      LEFT JOIN pool q ON q.domain_id = c.domain_id AND q.pool = c.pool
+     WHERE f.domain_id = %s
+"""
+# By the pools' own counts on the one side, page by page on the other.
+COINS = """
+    SELECT s.coins,
+           s.reserve + s.dormant + coalesce((SELECT sum(net) FROM cash WHERE domain_id = s.domain_id), 0)
+                                 + (SELECT sum(pages::numeric * dividend) FROM pool WHERE domain_id = s.domain_id),
+           s.reserve + s.dormant + coalesce((SELECT sum(c.net::numeric + q.dividend) FROM cash c JOIN pool q
+                                              USING (domain_id, pool) WHERE c.domain_id = s.domain_id), 0),
+           (SELECT min(c.net + q.dividend) FROM cash c JOIN pool q USING (domain_id, pool)
+             WHERE c.domain_id = s.domain_id),
+           ARRAY(SELECT pages FROM pool WHERE domain_id = s.domain_id ORDER BY pool),
+           ARRAY(SELECT (SELECT count(*) FROM cash c WHERE c.domain_id = s.domain_id AND c.pool = n)
+                   FROM generate_series(0, 3) n)
+      FROM domain_state s WHERE s.domain_id = %s
+"""
+
+
+class Kind(StrEnum):
+    """How a look ends."""
+
+    GOOD = "good"
+    SAME = "same"
+    CANONICAL = "canonical"
+    FAILED = "failed"
+    SILENT = "silent"
+    REFUSED = "refused"
+    MISSING = "missing"
+    GONE = "gone"
+    MOVED = "moved"
+    MOVED_AWAY = "moved away"
+    POINTS = "points"  # a temporary redirect
+
+
+SHORT: Mapping[Kind, Answer] = {  # answers that are the same for every page
+    Kind.FAILED: status(500),
+    Kind.SILENT: Unreached(Reason.DEADLINE, timedelta(seconds=1)),
+    Kind.REFUSED: Unreached(Reason.ROBOTS, timedelta(0)),
+    Kind.MISSING: status(404),
+    Kind.GONE: status(410),
+    Kind.MOVED_AWAY: status(308, location=Url("http://else.test/")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one page answers. to: where it points or moves to.  elsewhere: links to other domains."""
+
+    kind: Kind
+    links: tuple[int, ...] = ()
+    to: int = 0
+    elsewhere: int = 0
+
+
+class Turn(StrEnum):
+    """What a step begins with."""
+
+    GO_ON = "go on"
+    REWISH = "rewish"  # the user changes the order of discovery while the lease is held
+    RELEASE = "take again"  # the lease runs out, and another worker takes the domain
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A day of a domain's life: what happens to its lease and wishes, then looks at the head of its frontier."""
+
+    turn: Turn
+    ordering: Ordering
+    outcomes: tuple[Outcome, ...]
+
+
+numbers = st.integers(0, PAGES - 1)
+# Half of all looks are good, or else there would soon be nothing to look at.
+kinds = st.one_of(st.just(Kind.GOOD), st.sampled_from(Kind))
+outcomes = st.builds(
+    Outcome,
+    kind=kinds,
+    links=st.lists(numbers, max_size=5).map(tuple),
+    to=numbers,
+    elsewhere=st.integers(0, 3),
+)
+orderings = st.builds(
+    Ordering,
+    order=st.sampled_from(Order),
+    favour=st.sets(st.sampled_from(["/1", "/2", "/5$"])).map(lambda chosen: tuple(sorted(chosen))),
+    favour_by=st.sampled_from([1.0, 4.0]),
+    discovery=st.sampled_from([0.0, 0.5, 1.0, 3.0]),
+    refresh=st.sampled_from([0.0, 0.5, 1.0, 3.0]),
+)
+turns = st.one_of(st.just(Turn.GO_ON), st.sampled_from(Turn))
+looks = st.lists(outcomes, min_size=1, max_size=6).map(tuple)
+steps = st.builds(Step, turn=turns, ordering=orderings, outcomes=looks)
+histories = st.lists(steps, min_size=3, max_size=6)
+wishes = st.builds(
+    Wishes,
+    ordering=orderings,
+    external_links=st.sampled_from([0.0, 0.5, 1.0]),
+    max_pages=st.sampled_from([4, 8, 100]),
+    max_depth=st.just(DEEPEST),
+    exclude=st.just(("/8",)),
+)
+
+
+@dataclass(slots=True)
+class Life:
+    """One domain while its history is lived through."""
+
+    db: Database
+    domain: Domain
+    lease: Lease
+    at: datetime
+    lost: list[Lease] = field(default_factory=list)
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether the lease's holder has heard of the user's last wishes."""
+        return self.lease.domain.wishes.ordering == self.domain.wishes.ordering
+
+
+def named() -> str:
+    return f"site{next(NAMES)}.test"
+
+
+async def born(db: Database, name: str, wished: Wishes, at: datetime) -> Life:
+    domain = await domains.register(db, Authority(name), scheme="http", wishes=wished, at=at)
+    lease = await taken(db, domain, at)
+    await drained(db, lease, at)
+    return Life(db, domain, lease, at)
+
+
+async def taken(db: Database, domain: Domain, at: datetime) -> Lease:
+    lease = await leases.claim(db, at=at, holder="test", term=made_up.TERM, only=[domain])
+    assert lease is not None
+    return lease
+
+
+async def drained(db: Database, lease: Lease, at: datetime) -> None:
+    while await inbox.drain(db, lease, at=at):
+        pass
+
+
+async def begin(life: Life, step: Step) -> None:
+    """The turn of a step, and a new day on which every page is due."""
+    life.at += DAY
+    match step.turn:
+        case Turn.GO_ON:
+            pass
+        case Turn.REWISH:
+            wished = replace(life.domain.wishes, ordering=step.ordering)
+            life.domain = await domains.change(life.db, life.domain, wished, at=life.at)
+        case Turn.RELEASE:
+            life.lost.append(life.lease)
+            await run_out(life)
+            life.lease = await taken(life.db, life.domain, life.at)
+        case _:
+            assert_never(step.turn)
+    await drained(life.db, life.lease, life.at)
+    async with life.db.transaction() as connection:
+        await connection.execute(
+            "UPDATE frontier SET due_at = %s WHERE domain_id = %s AND state <> 'new'", (life.at, life.domain.id)
+        )
+
+
+async def run_out(life: Life) -> None:
+    async with life.db.transaction() as connection:
+        await connection.execute(
+            "UPDATE domain_state SET leased_until = clock_timestamp() - interval '1 s' WHERE domain_id = %s",
+            (life.domain.id,),
+        )
+
+
+async def handed_out(life: Life, most: int, *, without: Sequence[PageKey] = ()) -> list[Target]:
+    return await made_up.targets(life.db, life.lease, life.at, most=most, without=without)
+
+
+def looked(life: Life, targets: Sequence[Target], outcomes: Sequence[Outcome]) -> list[Visit]:
+    """The targets' looks, a moment apart."""
+    known = known_of(life.lease.domain)
+    done = []
+    for target, outcome in zip(targets, outcomes, strict=False):
+        life.at += timedelta(milliseconds=1)
+        done.append(decide(target, answer_of(life.domain, target, outcome), now=life.at, known=known))
+    return done
+
+
+def known_of(domain: Domain) -> Known:
+    return replace(made_up.known(domain), scope=domain.scope(max_depth=DEEPEST), rules=RULES)
+
+
+def answer_of(domain: Domain, target: Target, outcome: Outcome) -> Answer:
+    onward = url(domain, outcome.to)
+    match outcome.kind:
+        case Kind.SAME if target.version:
+            return NOT_MODIFIED
+        case Kind.GOOD | Kind.SAME:
+            return page(domain, outcome)
+        case Kind.CANONICAL:
+            return page(domain, outcome, canonical=onward)
+        case Kind.MOVED:
+            return status(301, location=onward)
+        case Kind.POINTS:
+            return status(302, location=onward)
+        case _:
+            return SHORT[outcome.kind]
+
+
+def page(domain: Domain, outcome: Outcome, *, canonical: Url | None = None) -> Fetched:
+    head = f'<link rel="canonical" href="{canonical}">' if canonical else ""
+    ours = [url(domain, n) for n in outcome.links]
+    theirs = [f"http://else{n}.test/" for n in range(outcome.elsewhere)]
+    links = "".join(f'<a href="{href}">{href}</a> ' for href in (*ours, *theirs))
+    return status(200, f"<title>t</title>{head}<p>words and words</p>{links}".encode())
+
+
+async def record(life: Life, done: Sequence[Visit], *, again: bool = False) -> None:
+    """Record, and see that everything holds."""
+    if done:
+        most = life.domain.wishes.max_pages
+        assert most is not None
+        await visits.record(life.db, life.lease, done, max_pages=most, again=again)
+    await in_order(life)
+
+
+async def in_order(life: Life) -> None:
+    """Every coin is where it should be; nobody has less than nothing; ranks are what they would be if made today."""
+    coins, by_pool, by_page, least, counted, there = (await rows(life, COINS))[0]
+    assert (by_pool, by_page) == (coins, coins)
+    assert counted == there
+    assert least is None or least >= 0
+    if life.is_in_order:
+        for row in await ranked(life):
+            assert stands(row) == should_stand(row, life.domain.wishes.ordering), row["url"]
+
+
+async def ranked(life: Life) -> list[Mapping[str, Any]]:
+    names = ("key", "url", "state", "rank", "depth", "favoured", "url_score", "pool", "net", "cash")
+    return [dict(zip(names, row, strict=True)) for row in await rows(life, RANKED)]
+
+
+async def rows(life: Life, statement: str) -> list[tuple[Any, ...]]:
+    async with life.db.transaction() as connection:
+        return await (await connection.execute(statement.encode(), (life.domain.id,))).fetchall()
+
+
+def stands(row: Mapping[str, Any]) -> tuple[object, ...]:
+    return row["favoured"], row["url_score"], row["pool"], row["rank"]
+
+
+def should_stand(row: Mapping[str, Any], ordering: Ordering) -> tuple[object, ...]:
+    address = Url(row["url"])
+    favoured, score = ordering.favours(address), ordering.score(address)
+    is_new = row["state"] == State.NEW
+    pool = None if row["pool"] is None else ordering.pool(known=not is_new, favoured=favoured).value
+    return favoured, score, pool, ordering.rank(row["net"], depth=row["depth"], url_score=score) if is_new else 0
+
+
+async def discovery(life: Life, most: int) -> list[Target]:
+    """The first new pages, in the order in which they would be fetched."""
+    return await frontier.preview(
+        life.db, life.lease.domain, most=most, at=life.domain.registered_at, discovery_share=1.0, refresh_share=0.0
+    )

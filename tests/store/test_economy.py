@@ -1,0 +1,285 @@
+"""The economy through the real store: what holds after every record of a random history, and what importance means."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from itertools import zip_longest
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.cash import ENDOWMENT
+from crawler.core.domain import Wishes
+from crawler.core.order import Ordering
+from crawler.core.visit import Visit
+from crawler.errors import LeaseLost, StoreUnavailable
+from crawler.store import checks, domains, visits
+from crawler.store.database import Database
+from tests.exact import power_iteration
+from tests.store import graphs
+from tests.store.conftest import START
+from tests.store.graphs import (
+    FEW,
+    Kind,
+    Life,
+    Outcome,
+    Step,
+    Turn,
+    begin,
+    born,
+    handed_out,
+    histories,
+    in_order,
+    looked,
+    named,
+    ranked,
+    record,
+    rows,
+)
+from tests.store.made_up import NOT_MODIFIED, html, key, look
+
+
+async def live(life: Life, step: Step) -> None:
+    """A step in two batches, the second handed out before the first is recorded."""
+    await begin(life, step)
+    half = (len(step.outcomes) + 1) // 2
+    first = await handed_out(life, half)
+    second = await handed_out(life, half, without=[target.key for target in first])
+    done = looked(life, first, step.outcomes)
+    await overtake(life, done)
+    await record(life, done)
+    await record(life, looked(life, second, step.outcomes[half:]))
+
+
+async def overtake(life: Life, done: list[Visit]) -> None:
+    """Whoever lost the lease records nothing, whatever he has."""
+    for late in life.lost:
+        with pytest.raises(LeaseLost):
+            await visits.record(life.db, late, done, max_pages=100)
+    life.lost.clear()
+
+
+@FEW
+@given(wishes=st.tuples(graphs.wishes, graphs.wishes), both=st.tuples(histories, histories))
+async def test_two_domains_side_by_side_keep_every_coin_whatever_happens(
+    db: Database, wishes: tuple[Wishes, Wishes], both: tuple[list[Step], list[Step]]
+) -> None:
+    lives = [await born(db, named(), wished, START) for wished in wishes]
+    for steps in zip_longest(*both):
+        async with asyncio.TaskGroup() as tasks:
+            for life, step in zip(lives, steps, strict=True):
+                if step is not None:
+                    tasks.create_task(live(life, step))
+        assert await checks.check(db) == []
+    for life in lives:
+        await domains.remove(db, life.domain)
+
+
+TABLES = ("page", "frontier", "cash", "pool", "domain_state", "page_links", "snapshot", "content", "event", "visit")
+# The server itself ends the connection of whoever writes to that table; the table is named at run time.
+KILLER = """
+    CREATE TABLE killed_at (name text);
+    CREATE FUNCTION kill() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF EXISTS (SELECT FROM killed_at WHERE name = TG_TABLE_NAME) THEN
+            PERFORM pg_terminate_backend(pg_backend_pid());
+        END IF;
+        RETURN NULL;
+    END $$;
+"""
+KILLS = "CREATE TRIGGER kill AFTER INSERT OR UPDATE OR DELETE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION kill()"
+DIGEST = "SELECT md5(coalesce(string_agg(t::text, '|' ORDER BY t::text), '')) FROM {table} t"
+
+
+async def deadly(db: Database) -> None:
+    async with db.transaction() as connection:
+        await connection.execute(KILLER.encode())
+        for table in TABLES:
+            await connection.execute(KILLS.format(table=table).encode())
+
+
+async def kill_at(db: Database, table: str) -> None:
+    async with db.transaction() as connection:
+        await connection.execute("DELETE FROM killed_at")
+        await connection.execute("INSERT INTO killed_at VALUES (%s)", (table,))
+
+
+async def everything(db: Database) -> list[str]:
+    """All that the database says, in short."""
+    async with db.transaction() as connection:
+        cursors = [await connection.execute(DIGEST.format(table=table).encode()) for table in TABLES]
+        return [str((await cursor.fetchone() or ("",))[0]) for cursor in cursors]
+
+
+async def test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_made_again(db: Database) -> None:
+    await deadly(db)
+    life = await born(db, named(), Wishes(max_pages=100), START)
+    killed = []
+    for n, table in enumerate((*TABLES, *TABLES[:5])):
+        await begin(life, Step(Turn.GO_ON, Ordering(), ()))
+        links = [(n * m) % 14 for m in range(1, 6)]
+        outcomes = [Outcome(Kind.GOOD, tuple(links)), Outcome(Kind.MOVED, to=n % 7), Outcome(Kind.GOOD, (n % 5,))]
+        done = looked(life, await handed_out(life, 3), outcomes)
+        before = await everything(db)
+        await kill_at(db, table)
+        try:
+            await record(life, done)
+        except StoreUnavailable:
+            killed.append(table)
+            assert await everything(db) == before
+            await kill_at(db, "nothing")
+            await record(life, done, again=True)
+            await record(life, done, again=True)  # a commit whose answer was lost
+        assert await checks.check(db) == []
+    assert set(killed) == set(TABLES)
+
+
+# Five is a leaf, six has no link but the root's, and all pages are of different importance.
+SITE = {0: [1, 2, 3, 4, 5, 6, 7], 1: [2, 0], 2: [3, 4], 3: [0], 4: [5, 0], 5: [], 6: [3, 7], 7: [1]}
+LONG = timedelta(days=181)  # after that every page is due again
+
+
+async def read(life: Life, *, among: Collection[int] = tuple(SITE), afresh: bool = False) -> None:
+    """Look at these pages in one batch: not modified, or read with all their links."""
+    life.at += LONG
+    wanted = {key(life.domain, n): n for n in among}
+    done = [
+        look(target, html(life.domain, SITE[wanted[target.key]]) if afresh else NOT_MODIFIED, life.at, life.domain)
+        for target in await handed_out(life, len(SITE))
+        if target.key in wanted
+    ]
+    assert len(done) == len(wanted) or afresh
+    await visits.record(life.db, life.lease, done, max_pages=100)
+
+
+async def settled(db: Database) -> Life:
+    """A domain that is known whole, and whose importance has settled."""
+    life = await born(db, named(), Wishes(max_pages=100), START)
+    for n in range(20):
+        await read(life, afresh=n < 3)
+    return life
+
+
+async def importance_of(life: Life) -> list[float]:
+    """Of each page, by number."""
+    life.at += LONG
+    found = {target.key: target.importance for target in await handed_out(life, len(SITE))}
+    return [found[key(life.domain, n)] for n in SITE]
+
+
+def places(importance: Sequence[float]) -> list[int]:
+    """The pages, the most important first."""
+    return sorted(range(len(importance)), key=lambda n: -importance[n])
+
+
+async def test_a_thousand_rereads_of_one_page_leave_its_rank_and_do_not_raise_its_importance(db: Database) -> None:
+    life = await settled(db)
+    before = await importance_of(life)
+
+    for _ in range(1000):
+        await read(life, among=[6])
+
+    after = await importance_of(life)
+    assert places(after) == places(before)
+    assert after[6] <= before[6] * 1.02
+    await in_order(life)
+
+
+async def test_importance_does_not_depend_on_how_often_a_page_is_visited(db: Database) -> None:
+    evenly, unevenly = await settled(db), await settled(db)
+    for _ in range(12):
+        await read(evenly)
+        await read(unevenly)
+        for _ in range(9):
+            await read(unevenly, among=[2, 5, 6])  # ten times as often as the others
+
+    exact = np.array(list(power_iteration(SITE).values())) * len(SITE)
+    for life in (evenly, unevenly):
+        found = np.array(await importance_of(life))
+        assert places(found.tolist()) == places(exact.tolist())
+        assert np.abs(found / exact - 1).max() <= 0.08
+
+
+async def test_a_leaf_gives_its_cash_to_the_reserve_which_pays_it_to_all_pages(db: Database) -> None:
+    life = await settled(db)
+    before = await cash_of(life)
+
+    await read(life, among=[5])
+
+    after = await cash_of(life)
+    gained = [after[n] - before[n] for n in SITE if n != 5]
+    assert min(gained) == max(gained) == after[5]
+    assert abs(before[5] - len(SITE) * after[5]) < len(SITE)  # what does not divide stays in the reserve
+    await in_order(life)
+
+
+async def test_a_page_that_starts_to_redirect_leaves_with_its_history_and_its_cash(db: Database) -> None:
+    life = await settled(db)
+    cash, history = await cash_of(life), await histories_of(life)
+
+    await move(life, 3, to=2)
+
+    after, received = await cash_of(life), await histories_of(life)
+    assert set(cash) - set(after) == {3}
+    assert after[2] >= cash[2] + cash[3] - ENDOWMENT  # of one of the two, which sleeps again
+    assert received[2] > 0.9 * (history[2] + history[3])
+
+
+async def test_children_of_a_page_that_is_never_modified_keep_their_part_for_months(db: Database) -> None:
+    life = await settled(db)
+    before = await importance_of(life)
+
+    for _ in range(12):
+        await read(life, among=[0, 1, 6])
+
+    after = await importance_of(life)
+    assert set(await cash_of(life)) == set(SITE)
+    assert places(after) == places(before)
+
+
+async def test_history_follows_a_page_that_moved_to_one_that_has_moved_on(db: Database) -> None:
+    life = await settled(db)
+    before = await histories_of(life)
+
+    await move(life, 1, to=2)
+    await move(life, 3, to=1)
+
+    after = await histories_of(life)
+    assert set(before) - set(after) == {1, 3}
+    assert after[2] > 0.9 * (before[1] + before[2] + before[3])
+    await in_order(life)
+
+
+async def test_all_that_moves_in_one_batch_is_paid_at_the_end_of_the_chain(db: Database) -> None:
+    life = await settled(db)
+    before = await histories_of(life)
+
+    await move(life, 1, to=2)
+    await move(life, 1, 4, 7, to=3)  # page 1 has found a third place
+
+    after = await histories_of(life)
+    assert set(before) - set(after) == {1, 4, 7}
+    assert after[3] > 0.9 * (before[3] + before[4] + before[7])
+    await in_order(life)
+
+
+async def move(life: Life, *pages: int, to: int) -> None:
+    life.at += LONG
+    keys = {key(life.domain, n) for n in pages}
+    moved = [target for target in await handed_out(life, len(SITE)) if target.key in keys]
+    await record(life, looked(life, moved, [Outcome(Kind.MOVED, to=to)] * len(moved)))
+
+
+async def cash_of(life: Life) -> dict[int, int]:
+    """The cash of each page that takes part, by number."""
+    found = {row["key"]: row["cash"] for row in await ranked(life)}
+    return {n: cash for n in SITE if (cash := found[key(life.domain, n)]) is not None}
+
+
+async def histories_of(life: Life) -> dict[int, float]:
+    """What each page that takes part has received, by number."""
+    found = await rows(life, "SELECT key, history FROM cash WHERE domain_id = %s")
+    received = dict(found)
+    return {n: received[key(life.domain, n)] for n in SITE if key(life.domain, n) in received}

@@ -1,0 +1,143 @@
+"""Which of the new pages comes next, as the store keeps and hands out that order."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import given
+
+from crawler.core.cash import ENDOWMENT
+from crawler.core.domain import Wishes
+from crawler.core.order import STEPS, Order, Ordering
+from crawler.core.visit import State
+from crawler.store import domains, leases
+from crawler.store.database import Database
+from tests.store.conftest import START
+from tests.store.graphs import (
+    FEW,
+    Life,
+    Step,
+    begin,
+    born,
+    discovery,
+    drained,
+    handed_out,
+    histories,
+    in_order,
+    looked,
+    named,
+    orderings,
+    ranked,
+    record,
+    taken,
+)
+from tests.store.made_up import html, key, look, url
+
+DAY = timedelta(days=1)
+
+
+def ordered(order: Order, **more: object) -> Wishes:
+    return Wishes(max_pages=1000, ordering=Ordering(order, **more))  # type: ignore[arg-type]
+
+
+async def see(life: Life, n: int, links: list[int], *, canonical: int | None = None) -> None:
+    """Look at page n, which is due or new."""
+    life.at += DAY
+    async with life.db.transaction() as connection:
+        await connection.execute("UPDATE frontier SET due_at = %s WHERE state <> 'new'", (life.at,))
+    found = {target.key: target for target in await handed_out(life, 200)}
+    answer = html(life.domain, links, words=f"read at {life.at}")
+    if canonical is not None:
+        where = f'<link rel="canonical" href="{life.domain.root}{canonical}">'
+        answer = replace(answer, body=where.encode() + answer.body)
+    await record(life, [look(found[key(life.domain, n)], answer, life.at, life.domain)])
+
+
+async def first(life: Life, most: int = 100) -> list[int]:
+    """The numbers of the new pages, the next one first."""
+    targets = [target for target in await discovery(life, most) if target.state is State.NEW]
+    return [int(target.url.removeprefix(life.domain.root) or 0) for target in targets]
+
+
+@FEW
+@given(ordering=orderings, steps=histories)
+async def test_new_pages_come_in_their_order_across_both_pools_whatever_was_before(
+    db: Database, ordering: Ordering, steps: list[Step]
+) -> None:
+    life = await born(db, named(), Wishes(max_pages=100, ordering=ordering), START)
+    for step in steps:
+        await begin(life, step)
+        await record(life, looked(life, await handed_out(life, len(step.outcomes)), step.outcomes))
+        if life.is_in_order:
+            await in_order_of_discovery(life)
+    await domains.remove(db, life.domain)
+
+
+async def in_order_of_discovery(life: Life) -> None:
+    ordering = life.domain.wishes.ordering
+    waiting = {row["key"]: row for row in await ranked(life) if row["state"] == State.NEW}
+
+    def place(page_key: bytes) -> tuple[int, int]:
+        row = waiting[page_key]
+        return ordering.rank(row["cash"], depth=row["depth"], url_score=row["url_score"]), row["cash"]
+
+    handed = [target.key for target in await discovery(life, 1000) if target.state is State.NEW]
+    assert [place(page_key) for page_key in handed] == sorted(map(place, waiting), reverse=True)
+
+
+async def test_the_head_of_the_order_is_the_richest_to_within_a_step_of_rank(db: Database) -> None:
+    life = await born(db, "wide.test", ordered(Order.OPIC, favour=("/1", "/2")), START)
+    await see(life, 0, list(range(1, 120)))
+    for n in (35, 36, 37, 38):
+        await see(life, n, [m for m in range(40, 120) if m % (n - 33) == 0])
+    cash = {row["key"]: row["cash"] for row in await ranked(life) if row["state"] == State.NEW}
+
+    handed = [target.key for target in await discovery(life, 5)]
+
+    poorest = min(cash[page_key] for page_key in handed)
+    assert len(handed) == 5
+    assert max(cash[page_key] for page_key in cash if page_key not in handed) <= poorest + ENDOWMENT // STEPS
+
+
+async def test_a_page_that_has_waited_long_keeps_the_place_that_its_waiting_has_earned(db: Database) -> None:
+    """By octaves of the cash at the last touch it fell behind whatever was touched later."""
+    life = await born(db, "old.test", ordered(Order.OPIC), START)
+    await see(life, 0, [1, 2, 3])
+    for _ in range(40):
+        await see(life, 0, [2, 3])  # page 1 is only paid by the reserve from now on
+        await see(life, 2, [0])
+    await see(life, 0, [2, 3, 10])
+    cash = {row["key"]: row["cash"] for row in await ranked(life)}
+
+    assert cash[key(life.domain, 3)] > cash[key(life.domain, 1)] > cash[key(life.domain, 10)] > 0
+    assert await first(life) == [3, 1, 10]
+
+
+async def test_a_link_that_is_nearer_brings_a_page_up_though_it_pays_nothing(db: Database) -> None:
+    life = await born(db, "near.test", ordered(Order.BREADTH), START)
+    await see(life, 0, [1])
+    await see(life, 1, [2])
+    await see(life, 2, [3, 4])
+    await see(life, 0, [1, 4, 5], canonical=1)  # all its cash goes to the page of which it is a copy
+
+    assert {row["depth"] for row in await ranked(life) if row["key"] == key(life.domain, 4)} == {1}
+    assert await first(life) == [4, 5, 3] or await first(life) == [5, 4, 3]
+    await in_order(life)
+
+
+async def test_a_new_order_waits_for_a_lease_that_knows_of_it(db: Database) -> None:
+    life = await born(db, "wish.test", ordered(Order.OPIC), START)
+    await see(life, 0, [1, 2, 3])
+    await see(life, 1, [4, 5, 2])
+    wished = replace(life.domain.wishes, ordering=Ordering(Order.BREADTH, favour=("/5",)))
+    life.domain = await domains.change(db, life.domain, wished, at=life.at)
+    await domains.seed(db, life.domain, [url(life.domain, 7)], at=life.at)
+
+    await drained(db, life.lease, life.at)
+    heard_meanwhile = await first(life)
+    await leases.release(db, life.lease, at=life.at, refund=0, wait=timedelta(0))
+    life.lease = await taken(db, life.domain, life.at)
+    await drained(db, life.lease, life.at)
+
+    assert 7 in heard_meanwhile
+    await in_order(life)
+    assert [row["pool"] for row in await ranked(life) if row["favoured"]] == [2]
