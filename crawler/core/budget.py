@@ -7,13 +7,13 @@ Demand is that of pages looked at again whenever today's belief says that it is 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from crawler.core.balance import CLOSE, TINY, balance
 from crawler.core.cost import Price
-from crawler.core.gamma import Floats
+from crawler.core.gamma import Floats, Numbers
 from crawler.core.population import NOBODY, Pages, first_looks, looks_per_day
 
 DISCOVERY_DAYS = 1.0  # a backlog of new pages asks to be fetched within a day
@@ -106,13 +106,24 @@ def spent(work: Work, price: Floats, limits: Floats, *, shares: Shares = EVEN) -
     return refresh + _held(discovery, backlog, limits, shares)
 
 
-def longest_gap(pages: float, requests_per_day: float, *, most: float = 180.0) -> float:
+def longest_gap(pages: Numbers, requests_per_day: Numbers, *, most: Numbers = 180.0) -> Floats:
     """The longest interval, in days, that a budget can promise to `pages` pages: the floor under every page.
 
     At most FLOOR_SHARE of the budget goes into it when no page is worth its price. Longer than `most` means that the
-    wish for `most` cannot be met, which plan reports; inf without a budget.
+    wish for `most` cannot be met, which plan reports; next to for ever without a budget.
     """
-    return max(most, pages / max(FLOOR_SHARE * requests_per_day, TINY))
+    return np.asarray(np.maximum(most, pages / np.maximum(FLOOR_SHARE * requests_per_day, 1e-12)))
+
+
+def with_floor(pages: Pages, requests_per_day: Floats) -> Pages:
+    """The pages with their longest intervals stretched to what each domain's requests a day can promise.
+
+    Without it the floor alone may cost more than the budget, and no price spends what there is.
+    """
+    domains = len(requests_per_day)
+    asking = np.bincount(pages.domain, weights=pages.stands_for * pages.requests, minlength=domains).astype(np.float64)
+    stretched = longest_gap(asking[pages.domain], requests_per_day[pages.domain], most=pages.most)
+    return replace(pages, most=stretched)
 
 
 def trim_after(trim: float, *, used: float, allowed: float, waiting: float) -> float:

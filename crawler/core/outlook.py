@@ -133,7 +133,7 @@ def need_for_age(work: Work, oldest_days: float, limits: Floats) -> Need:
     return Need(float(per_round.sum()) / oldest_days, possible=reachable <= oldest_days, reachable=reachable)
 
 
-def most_outlook(pages: Pages) -> Outlook:
+def least_outlook(pages: Pages) -> Outlook:
     """What even the longest intervals give: the floor's cost, and the least to expect."""
     domains = int(pages.domain.max(initial=0)) + 1
     return outlook_at(pages, np.full(domains, MOST_PRICE))
