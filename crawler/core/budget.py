@@ -21,7 +21,8 @@ MOST_RATE = 1e15  # "no limit" as a number, so that a share of it is one
 BLEND_STEPS = 12
 FLOOR_SHARE = 0.05  # of the budget that the longest interval may come to ask for
 MOST_FLOOR_SHARE = 0.2  # of one day's budget that visits below the price may take
-TRIM_STEP = 1.02
+TRIM_UP, TRIM_DOWN = 1.005, 1.02
+USED_UP = 0.98
 MOST_TRIM = 4.0
 
 Measure = Callable[[Pages], Floats]  # of one look at each page: its requests, its bytes, or a blend of both
@@ -129,13 +130,13 @@ def with_floor(pages: Pages, requests_per_day: Floats) -> Pages:
 def trim_after(trim: float, *, used: float, allowed: float, waiting: float) -> float:
     """The factor on the solved price after another hour: what looks really cost, against what was expected.
 
-    used, allowed: requests since the last plan.  waiting: looks that are worth the price and could not be granted.
+    used, allowed: requests since the last time.  waiting: looks that are due and could not be granted.
+    Down at once when requests were left over, since those are lost; up slowly, and only when more is waiting than the
+    next time can take: a price that is a little low still spends the budget on the best that there is.
     """
-    if waiting > 0 and used >= 0.98 * allowed:
-        return min(trim * TRIM_STEP, MOST_TRIM)
-    if waiting <= 0 and used < 0.98 * allowed:
-        return max(trim / TRIM_STEP, 1 / MOST_TRIM)
-    return trim
+    if used < USED_UP * allowed:
+        return max(trim / TRIM_DOWN, 1 / MOST_TRIM)
+    return min(trim * TRIM_UP, MOST_TRIM) if waiting > allowed else trim
 
 
 def _requests(pages: Pages) -> Floats:

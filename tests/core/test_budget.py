@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -178,11 +176,16 @@ def test_the_longest_interval_asks_for_a_twentieth_of_the_budget_at_most() -> No
 
 
 def test_the_price_is_trimmed_by_what_looks_really_cost() -> None:
-    assert trim_after(1.0, used=100, allowed=100, waiting=50) > 1
     assert trim_after(1.0, used=60, allowed=100, waiting=0) < 1
-    assert trim_after(1.0, used=100, allowed=100, waiting=0) == 1
-    trim = 1.0
+    assert trim_after(1.0, used=60, allowed=100, waiting=500) < 1  # they wait for a host, not for the budget
+    assert trim_after(1.0, used=100, allowed=100, waiting=50) == 1
+    assert trim_after(1.0, used=100, allowed=100, waiting=150) > 1
+
+
+def test_no_trim_runs_away() -> None:
+    high = low = 1.0
     for _ in range(1000):
-        trim = trim_after(trim, used=100, allowed=100, waiting=1)
-    assert trim == MOST_TRIM
-    assert math.isfinite(trim)
+        high = trim_after(high, used=100, allowed=100, waiting=1000)
+        low = trim_after(low, used=0, allowed=100, waiting=0)
+
+    assert (low, high) == (1 / MOST_TRIM, MOST_TRIM)
