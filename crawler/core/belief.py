@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crawler.core.gamma import Floats, Numbers, quantile
 
+Flags = NDArray[np.bool_]
+
 DAY = timedelta(days=1)
 SHORTEST_GAP_DAYS = 1e-6  # under a tenth of a second a gap teaches nothing, and divisions stay finite
+SHORTEST_AGE_DAYS = 1 / 1440  # of a Last-Modified
 LARGEST_SHAPE = 1e6  # beyond it a belief is a point, and differences of moments drown in rounding
 FADING_DAYS = 365.0  # evidence of a year ago counts 1/e of today's
 MOST_FADED = (
@@ -64,6 +68,15 @@ def learn_changed(a: Numbers, b: Numbers, gap: Numbers) -> tuple[Floats, Floats]
 def learn_changed_at(a: Numbers, b: Numbers, age: Numbers) -> tuple[Floats, Floats]:
     """(a, b) after changes whose instant an honest Last-Modified tells: `age` days before the look. Exact."""
     return np.asarray(a + 1.0), np.asarray(b + np.maximum(age, 0.0))
+
+
+def is_believable(age: Numbers, gap: Numbers) -> Flags:
+    """Whether Last-Modified can be true of pages that changed within `gap` days, when it says `age` days ago.
+
+    Later than a minute ago is the server's own clock, and would be an event without exposure; earlier than the last
+    look is a lie, since the page has changed since then. NaN, for a page without one, is not believable.
+    """
+    return np.greater(age, SHORTEST_AGE_DAYS) & np.less_equal(age, gap)
 
 
 def faded(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers, gap: Numbers) -> tuple[Floats, Floats]:

@@ -83,7 +83,8 @@ def prices_of(
     """The price of a request in each domain, where all share a budget.
 
     limits: requests a day of each domain: its own budget or what politeness allows, the smaller; inf: no limit.
-    budget: requests a day of all together; inf: no limit.
+    A budget of bytes is given as the requests that its own price_of would spend.  budget: requests a day of all
+    together; inf: no limit.  Requests that are no looks are to be taken off both before.
     """
     limits, budget = np.minimum(limits, MOST_RATE), min(budget, MOST_RATE)
     near = np.broadcast_to(np.asarray(near, dtype=np.float64), (work.domains,))

@@ -47,7 +47,7 @@ class Need:
 
 def freshness_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
     """The expected share of the time for which copies are fresh, of pages looked at every `gap` days."""
-    return np.asarray(fresh_days(a, b, gap) / np.maximum(gap, NOT_ZERO))
+    return np.asarray(np.minimum(fresh_days(a, b, gap) / np.maximum(gap, NOT_ZERO), 1.0))
 
 
 def age_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:

@@ -77,7 +77,8 @@ def gap_worth(a: Numbers, b: Numbers, weight: Numbers, price: Numbers) -> Floats
     target = np.clip(np.asarray(price / (weight * b), dtype=np.float64), NOT_ZERO, 1 / NOT_ZERO)
     never = target * np.maximum(a - 1.0, 0.0) >= 1.0
     reach = np.where(never, NEXT_TO_NOTHING / a, target)  # a root that is found at once, where there is none
-    log_y = _climbed(a + 0.0 * reach, 0.5 * np.log(2 * reach / a), np.log(reach))
+    start = np.minimum(0.5 * (np.log(2 / a) + np.log(reach)), LOG_MOST)
+    log_y = _climbed(a + 0.0 * reach, start, np.log(reach))
     return np.where(never | (log_y >= LOG_MOST), np.inf, b * np.exp(log_y))
 
 

@@ -18,6 +18,7 @@ from crawler.core.belief import (
     fade,
     faded,
     fresh_now,
+    is_believable,
     learn_changed,
     learn_same,
     same,
@@ -171,3 +172,9 @@ def test_the_credible_interval_is_an_interval(belief: Belief, mass: float) -> No
     low, high = credible_interval(belief, mass=mass)
 
     assert 0 <= low <= high < math.inf
+
+
+def test_a_last_modified_of_now_or_of_before_the_last_look_is_not_believed() -> None:
+    ages = np.array([0.0, 30 / 86_400, 0.5, 3.0, 3.1, 365.0, np.nan, -1.0])
+
+    assert is_believable(ages, 3.0).tolist() == [False, False, True, True, False, False, False, False]

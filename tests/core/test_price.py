@@ -66,6 +66,12 @@ def test_value_grows_with_time(belief: Belief, days: float) -> None:
     assert math.isfinite(later)
 
 
+@pytest.mark.parametrize("price", [0.0, 5e-324, 1e308, math.inf])
+def test_a_price_without_bounds_still_gives_a_due_time_within_them(price: float) -> None:
+    for belief in (Belief(0.5, 10.0), Belief(1.0, 1e-6), Belief(1e6, 1e6), Belief(0.1, 1e9)):
+        assert LEAST <= interval(belief, importance=1.0, price=price, least=LEAST, most=MOST) <= MOST
+
+
 def test_what_surely_changes_too_fast_waits_longest_and_is_not_abandoned() -> None:
     frantic = Belief(a=10_000.0, b=10.0)  # a thousand changes a day
 
