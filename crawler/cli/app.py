@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from crawler.cli import db_app, domains_app, values
+from crawler.cli import db_app, domains_app, lab_time_app, values
 from crawler.cli.options import (
     AllowPrivate,
     At,
@@ -285,3 +285,4 @@ def demo(
 
 app.add_typer(domains_app.app, name="domains")
 app.add_typer(db_app.app, name="db", rich_help_panel=RUN)
+app.add_typer(lab_time_app.app, name="lab", rich_help_panel=LOOK)

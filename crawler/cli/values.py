@@ -40,6 +40,12 @@ def positive(text: str) -> float:
     return number
 
 
+def share(text: str) -> float:
+    """A share above nothing, as 3% or 0.03."""
+    number = positive(text.removesuffix("%").strip())
+    return number / 100 if text.endswith("%") else number
+
+
 def since(text: str) -> int | timedelta:
     """Where to begin in the feed: a cursor that an earlier call printed, or a span of time before now."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else span(text)
