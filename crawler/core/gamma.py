@@ -44,14 +44,15 @@ def trigamma(x: Numbers) -> Floats:
     return np.asarray(tail + sum(1 / (x + n) ** 2 for n in range(SHIFT)))
 
 
-def shape_of(spread: Numbers) -> Floats:
+def shape_of(spread: Numbers, *, near: Numbers | None = None) -> Floats:
     """The shape a > 0 of the Gamma whose ln a - digamma(a) is `spread` > 0: ln of the mean less mean of the ln.
 
+    near: a guess, which saves steps.
     Source: Minka, "Estimating a Gamma distribution", 2002: a start within 1.5 %, and Newton on 1/a.
     """
     s = np.asarray(spread, dtype=np.float64)
-    a = (3 - s + np.sqrt((s - 3) ** 2 + 24 * s)) / (12 * s)
-    for _ in range(5):
+    a = (3 - s + np.sqrt((s - 3) ** 2 + 24 * s)) / (12 * s) if near is None else near
+    for _ in range(5 if near is None else 3):
         a = 1 / (1 / a + (np.log(a) - digamma(a) - s) / (a * a * (1 / a - trigamma(a))))
     return np.asarray(a)
 
