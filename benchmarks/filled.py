@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from crawler.core.answer import Fetched
@@ -14,10 +14,11 @@ from crawler.core.urls import Authority, PageKey, Url, key_of
 from crawler.core.visit import Known, Visit, decide
 from crawler.store import domains, frontier, inbox, leases
 from crawler.store.database import Database
+from tests.store.made_up import USUAL
 
 TERM = timedelta(hours=1)
 RICHEST = 50  # steps of rank that a page may have above its endowment
-PAGES = "COPY page (domain_id, key, url, first_seen_at, belief_a, belief_b) FROM STDIN"
+PAGES = "COPY page (domain_id, key, url, first_seen_at) FROM STDIN"
 FRONTIER = "COPY frontier (domain_id, key, state, rank, depth, due_at, favoured) FROM STDIN"
 CASH = "COPY cash (domain_id, key, pool, net, history, clock) FROM STDIN"
 WROTE = """
@@ -50,7 +51,7 @@ async def filled(db: Database, name: str, *, pages: int, at: datetime) -> Filled
     site = Filled(domain, lease, pages)
     made = [Made(n, key_of(site.url(n))) for n in range(1, pages + 1)]
     beside = domain.id
-    await _copy(db, PAGES, ((beside, page.key, site.url(page.n), at, 1.0, 10.0) for page in made))
+    await _copy(db, PAGES, ((beside, page.key, site.url(page.n), at) for page in made))
     later = at + timedelta(days=365)
     await _copy(
         db,
@@ -122,18 +123,14 @@ async def looked_at(
     db: Database, site: Filled, chance: random.Random, *, most: int, links: int, at: datetime
 ) -> list[Visit]:
     """First looks at the best new pages, each with so many links to pages that are known already."""
-    targets = await frontier.hand_out(
-        db, site.lease, most=most, at=at, without=(), discovery_share=1.0, refresh_share=0.0
-    )
+    usual = replace(USUAL, discovery_share=1.0, refresh_share=0.0)
+    handed = await frontier.hand_out(db, site.lease, most=most, at=at, without=(), usual=usual)
     known = Known(
         scope=site.domain.scope(max_depth=100),
         rules=ALLOW_ALL,
         agent="recrawl",
-        price=0.25,
-        least_interval=timedelta(minutes=10),
-        most_interval=timedelta(days=180),
     )
-    return [decide(target, _page(site, chance, links), now=at, known=known) for target in targets]
+    return [decide(target, _page(site, chance, links), now=at, known=known) for target in handed.targets]
 
 
 def _page(site: Filled, chance: random.Random, links: int) -> Fetched:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from crawler.cli import db_app, domains_app, lab_app, rules_app, values
+from crawler.cli import db_app, domains_app, lab_app, lab_time_app, rules_app, values
 from crawler.cli.options import (
     AllowPrivate,
     At,
@@ -309,4 +309,5 @@ def demo(
 app.add_typer(domains_app.app, name="domains")
 app.add_typer(rules_app.app, name="rules")
 app.add_typer(db_app.app, name="db", rich_help_panel=RUN)
+lab_app.app.add_typer(lab_time_app.app)
 app.add_typer(lab_app.app, name="lab", rich_help_panel=LOOK)

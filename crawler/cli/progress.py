@@ -87,3 +87,14 @@ class Visits(_Shown):
     def advance(self, visits: int) -> None:
         """So many more are made."""
         self._bar.update(self._task, advance=visits)
+
+
+class Runs(_Shown):
+    """Runs of the laboratory."""
+
+    def __init__(self, runs: int) -> None:
+        super().__init__(title="runs", total=runs)
+
+    def advance(self, done: int, runs: int, last: str) -> None:
+        """So many of all runs are done; `last` was the latest."""
+        self._bar.update(self._task, completed=done, total=runs, found=last)

@@ -85,6 +85,12 @@ def order(text: str) -> str:
     return text
 
 
+def part(text: str) -> float:
+    """A part of something, or more than all of it: 3% or 0.03."""
+    number = positive(text.removesuffix("%").strip())
+    return number / 100 if text.endswith("%") else number
+
+
 def since(text: str) -> int | timedelta:
     """Where to begin in the feed: a cursor that an earlier call printed, or a span of time before now."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else span(text)

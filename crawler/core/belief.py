@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
+from numpy.typing import NDArray
 
-from crawler.core.gamma import Floats, Numbers, quantile
+from crawler.core.gamma import Floats, Numbers, digamma, quantile, shape_of
+
+Flags = NDArray[np.bool_]
 
 DAY = timedelta(days=1)
 SHORTEST_GAP_DAYS = 1e-6  # under a tenth of a second a gap teaches nothing, and divisions stay finite
+SHORTEST_AGE_DAYS = 1 / 1440  # of a Last-Modified
 LARGEST_SHAPE = 1e6  # beyond it a belief is a point, and differences of moments drown in rounding
 FADING_DAYS = 365.0  # evidence of a year ago counts 1/e of today's
 MOST_FADED = (
@@ -44,9 +48,13 @@ def learn_same(a: Numbers, b: Numbers, gap: Numbers) -> tuple[Floats, Floats]:
 def learn_changed(a: Numbers, b: Numbers, gap: Numbers) -> tuple[Floats, Floats]:
     """(a, b) after looks that found at least one change within `gap` days.
 
-    The posterior is not a Gamma; the result has its exact mean and variance. After a very short gap it is (a + 1, b);
-    after a very long one (a, b) as it was, since "changed at last" teaches nothing.
+    The posterior is not a Gamma; the result is the Gamma nearest to it, with its exact mean and mean logarithm. After
+    a very short gap it is (a + 1, b); after a very long one (a, b) as it was, since "changed at last" teaches nothing.
     Always: a <= a' <= a + 1 and b <= b', so that evidence only grows.
+
+    Mean and mean logarithm are what a prior is refitted from (prior.moments), so a look adds no error of its own to
+    them. With the exact variance in place of the mean logarithm, refits over adaptive looks ran away: in a world of
+    known prior their mean rate came to 1.6 times the true one within 500 days, now to 0.98.
     """
     at_once = np.less_equal(gap, SHORTEST_GAP_DAYS)
     log_r = -np.log1p(np.maximum(gap, SHORTEST_GAP_DAYS) / b)  # r = b / (b + t)
@@ -55,15 +63,26 @@ def learn_changed(a: Numbers, b: Numbers, gap: Numbers) -> tuple[Floats, Floats]
     second = np.expm1((a + 2) * log_r) / found  # and the mean square
     spread = second + a * (second - first * first)  # b^2 / a times the variance
     is_point = ~((spread > 0) & (a * first * first <= LARGEST_SHAPE * spread))
-    spread = np.where(is_point, 1.0, spread)
-    a_after = np.clip(np.where(is_point, a, a * first * first / spread), a, a + 1.0)
-    b_after = np.maximum(np.where(is_point, b, b * first / spread), b)
+    near = a * first * first / np.where(is_point, 1.0, spread)  # the shape that has the variance: almost the one sought
+    mean_log = digamma(a) - np.log(b) + np.exp(a * log_r) * log_r / found
+    shape = shape_of(np.log(a * first / b) - mean_log, near=np.where(is_point, 1.0, near))
+    a_after = np.clip(np.where(is_point, a, shape), a, a + 1.0)
+    b_after = np.maximum(np.where(is_point, b, shape * b / (a * first)), b)
     return np.where(at_once, a + 1.0, a_after), np.where(at_once, b, b_after)
 
 
 def learn_changed_at(a: Numbers, b: Numbers, age: Numbers) -> tuple[Floats, Floats]:
     """(a, b) after changes whose instant an honest Last-Modified tells: `age` days before the look. Exact."""
     return np.asarray(a + 1.0), np.asarray(b + np.maximum(age, 0.0))
+
+
+def is_believable(age: Numbers, gap: Numbers) -> Flags:
+    """Whether Last-Modified can be true of pages that changed within `gap` days, when it says `age` days ago.
+
+    Later than a minute ago is the server's own clock, and would be an event without exposure; earlier than the last
+    look is a lie, since the page has changed since then. NaN, for a page without one, is not believable.
+    """
+    return np.greater(age, SHORTEST_AGE_DAYS) & np.less_equal(age, gap)
 
 
 def faded(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers, gap: Numbers) -> tuple[Floats, Floats]:

@@ -7,13 +7,13 @@ Demand is that of pages looked at again whenever today's belief says that it is 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from crawler.core.balance import CLOSE, TINY, balance
 from crawler.core.cost import Price
-from crawler.core.gamma import Floats
+from crawler.core.gamma import Floats, Numbers
 from crawler.core.population import NOBODY, Pages, first_looks, looks_per_day
 
 DISCOVERY_DAYS = 1.0  # a backlog of new pages asks to be fetched within a day
@@ -21,7 +21,8 @@ MOST_RATE = 1e15  # "no limit" as a number, so that a share of it is one
 BLEND_STEPS = 12
 FLOOR_SHARE = 0.05  # of the budget that the longest interval may come to ask for
 MOST_FLOOR_SHARE = 0.2  # of one day's budget that visits below the price may take
-TRIM_STEP = 1.02
+TRIM_UP, TRIM_DOWN = 1.005, 1.02
+USED_UP = 0.98
 MOST_TRIM = 4.0
 
 Measure = Callable[[Pages], Floats]  # of one look at each page: its requests, its bytes, or a blend of both
@@ -82,7 +83,8 @@ def prices_of(
     """The price of a request in each domain, where all share a budget.
 
     limits: requests a day of each domain: its own budget or what politeness allows, the smaller; inf: no limit.
-    budget: requests a day of all together; inf: no limit.
+    A budget of bytes is given as the requests that its own price_of would spend.  budget: requests a day of all
+    together; inf: no limit.  Requests that are no looks are to be taken off both before.
     """
     limits, budget = np.minimum(limits, MOST_RATE), min(budget, MOST_RATE)
     near = np.broadcast_to(np.asarray(near, dtype=np.float64), (work.domains,))
@@ -106,25 +108,36 @@ def spent(work: Work, price: Floats, limits: Floats, *, shares: Shares = EVEN) -
     return refresh + _held(discovery, backlog, limits, shares)
 
 
-def longest_gap(pages: float, requests_per_day: float, *, most: float = 180.0) -> float:
+def longest_gap(pages: Numbers, requests_per_day: Numbers, *, most: Numbers = 180.0) -> Floats:
     """The longest interval, in days, that a budget can promise to `pages` pages: the floor under every page.
 
     At most FLOOR_SHARE of the budget goes into it when no page is worth its price. Longer than `most` means that the
-    wish for `most` cannot be met, which plan reports; inf without a budget.
+    wish for `most` cannot be met, which plan reports; next to for ever without a budget.
     """
-    return max(most, pages / max(FLOOR_SHARE * requests_per_day, TINY))
+    return np.asarray(np.maximum(most, pages / np.maximum(FLOOR_SHARE * requests_per_day, 1e-12)))
+
+
+def with_floor(pages: Pages, requests_per_day: Floats) -> Pages:
+    """The pages with their longest intervals stretched to what each domain's requests a day can promise.
+
+    Without it the floor alone may cost more than the budget, and no price spends what there is.
+    """
+    domains = len(requests_per_day)
+    asking = np.bincount(pages.domain, weights=pages.stands_for * pages.requests, minlength=domains).astype(np.float64)
+    stretched = longest_gap(asking[pages.domain], requests_per_day[pages.domain], most=pages.most)
+    return replace(pages, most=stretched)
 
 
 def trim_after(trim: float, *, used: float, allowed: float, waiting: float) -> float:
     """The factor on the solved price after another hour: what looks really cost, against what was expected.
 
-    used, allowed: requests since the last plan.  waiting: looks that are worth the price and could not be granted.
+    used, allowed: requests since the last time.  waiting: looks that are due and could not be granted.
+    Down at once when requests were left over, since those are lost; up slowly, and only when more is waiting than the
+    next time can take: a price that is a little low still spends the budget on the best that there is.
     """
-    if waiting > 0 and used >= 0.98 * allowed:
-        return min(trim * TRIM_STEP, MOST_TRIM)
-    if waiting <= 0 and used < 0.98 * allowed:
-        return max(trim / TRIM_STEP, 1 / MOST_TRIM)
-    return trim
+    if used < USED_UP * allowed:
+        return max(trim / TRIM_DOWN, 1 / MOST_TRIM)
+    return min(trim * TRIM_UP, MOST_TRIM) if waiting > allowed else trim
 
 
 def _requests(pages: Pages) -> Floats:

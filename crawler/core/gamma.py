@@ -44,14 +44,15 @@ def trigamma(x: Numbers) -> Floats:
     return np.asarray(tail + sum(1 / (x + n) ** 2 for n in range(SHIFT)))
 
 
-def shape_of(spread: Numbers) -> Floats:
+def shape_of(spread: Numbers, *, near: Numbers | None = None) -> Floats:
     """The shape a > 0 of the Gamma whose ln a - digamma(a) is `spread` > 0: ln of the mean less mean of the ln.
 
+    near: a guess, which saves steps.
     Source: Minka, "Estimating a Gamma distribution", 2002: a start within 1.5 %, and Newton on 1/a.
     """
     s = np.asarray(spread, dtype=np.float64)
-    a = (3 - s + np.sqrt((s - 3) ** 2 + 24 * s)) / (12 * s)
-    for _ in range(5):
+    a = (3 - s + np.sqrt((s - 3) ** 2 + 24 * s)) / (12 * s) if near is None else near
+    for _ in range(5 if near is None else 3):
         a = 1 / (1 / a + (np.log(a) - digamma(a) - s) / (a * a * (1 / a - trigamma(a))))
     return np.asarray(a)
 
@@ -62,7 +63,7 @@ def chance_below(a: Numbers, x: Numbers) -> Floats:
     By its power series, which gains digits from all terms alike; meant for shapes up to CUBE_ROOT_FROM and for x that
     are not far out in the tail.
     """
-    return np.asarray(np.exp(_log_chance_below(np.asarray(a, dtype=np.float64), np.asarray(x, dtype=np.float64))))
+    return np.asarray(np.exp(_log_chance_below(np.asarray(a, dtype=np.float64), np.log(x))))
 
 
 def quantile(a: Numbers, chance: float) -> Floats:
@@ -82,7 +83,7 @@ def _climbed(a: Floats, near: Floats, chance: float) -> Floats:
     at_least = (np.log(chance) + log_gamma(a + 1)) / a  # P(a, x) <= x^a / Gamma(a + 1)
     log_x = np.where(near > 0, np.maximum(np.log(np.maximum(near, 1e-300)), at_least), at_least)
     for _ in range(MOST_STEPS):
-        log_p = _log_chance_below(a, np.exp(log_x))
+        log_p = _log_chance_below(a, log_x)
         slope = np.exp(a * log_x - np.exp(log_x) - log_gamma(a) - log_p)
         step = (np.log(chance) - log_p) / slope
         log_x = log_x + step
@@ -97,7 +98,8 @@ def _cube_root_quantile(a: Floats, chance: float) -> Floats:
     return a * root**3
 
 
-def _log_chance_below(a: Floats, x: Floats) -> Floats:
+def _log_chance_below(a: Floats, log_x: Floats) -> Floats:
+    x = np.exp(log_x)  # may underflow where a is small; its logarithm does not
     term = np.ones(np.broadcast(a, x).shape)
     total = term.copy()
     for n in range(1, MOST_TERMS):
@@ -105,4 +107,4 @@ def _log_chance_below(a: Floats, x: Floats) -> Floats:
         total = total + term
         if np.all(term <= 1e-17 * total):
             break
-    return np.asarray(a * np.log(x) - x - log_gamma(a + 1) + np.log(total))
+    return np.asarray(a * log_x - x - log_gamma(a + 1) + np.log(total))

@@ -47,7 +47,7 @@ class Need:
 
 def freshness_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
     """The expected share of the time for which copies are fresh, of pages looked at every `gap` days."""
-    return np.asarray(fresh_days(a, b, gap) / np.maximum(gap, NOT_ZERO))
+    return np.asarray(np.minimum(fresh_days(a, b, gap) / np.maximum(gap, NOT_ZERO), 1.0))
 
 
 def age_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
@@ -133,7 +133,7 @@ def need_for_age(work: Work, oldest_days: float, limits: Floats) -> Need:
     return Need(float(per_round.sum()) / oldest_days, possible=reachable <= oldest_days, reachable=reachable)
 
 
-def most_outlook(pages: Pages) -> Outlook:
+def least_outlook(pages: Pages) -> Outlook:
     """What even the longest intervals give: the floor's cost, and the least to expect."""
     domains = int(pages.domain.max(initial=0)) + 1
     return outlook_at(pages, np.full(domains, MOST_PRICE))

@@ -77,7 +77,8 @@ def gap_worth(a: Numbers, b: Numbers, weight: Numbers, price: Numbers) -> Floats
     target = np.clip(np.asarray(price / (weight * b), dtype=np.float64), NOT_ZERO, 1 / NOT_ZERO)
     never = target * np.maximum(a - 1.0, 0.0) >= 1.0
     reach = np.where(never, NEXT_TO_NOTHING / a, target)  # a root that is found at once, where there is none
-    log_y = _climbed(a + 0.0 * reach, 0.5 * np.log(2 * reach / a), np.log(reach))
+    start = np.minimum(0.5 * (np.log(2 / a) + np.log(reach)), LOG_MOST)
+    log_y = _climbed(a + 0.0 * reach, start, np.log(reach))
     return np.where(never | (log_y >= LOG_MOST), np.inf, b * np.exp(log_y))
 
 
@@ -95,14 +96,14 @@ def _climbed(a: Floats, log_y: Floats, log_target: Floats) -> Floats:
 
 
 def _step(a: Numbers, log_y: Floats, log_target: Floats) -> Floats:
-    """Halley's step toward ln g_a(y) = log_target; a plain Newton step where the curve is too flat to be trusted."""
+    """Halley's step toward ln g_a(y) = log_target, held short where the curve is too flat to be trusted."""
     y = np.exp(log_y)
     reached = gain(a, y)
     slope = a * y * y * np.exp(-(a + 1) * np.log1p(y)) / reached  # d ln g / d ln y
     bend = 2 - (a + 1) * y / (1 + y) - slope  # its own, relative slope
     missing = log_target - np.log(reached)
-    newton = np.clip(missing / np.maximum(slope, NOT_ZERO), -LONGEST_STEP, LONGEST_STEP)
-    return np.where(np.abs(missing) < ROUNDING, 0.0, newton / np.maximum(1 + 0.5 * newton * bend, 0.5))
+    newton = np.maximum(np.minimum(missing / np.maximum(slope, NOT_ZERO), LONGEST_STEP), -LONGEST_STEP)
+    return np.asarray((np.abs(missing) > ROUNDING) * newton / np.maximum(1 + 0.5 * newton * bend, 0.5))
 
 
 def due_gap(a: Numbers, b: Numbers, weight: Numbers, price: Numbers, *, least: Numbers, most: Numbers) -> Floats:

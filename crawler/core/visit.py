@@ -476,7 +476,7 @@ def _is_honest(target: Target, modified: datetime | None, change: Change, *, now
     """
     if modified is None or target.last_good_at is None or change is not Change.CHANGED:
         return None
-    return target.last_good_at - CLOCK_SLACK <= modified <= now - CLOCK_SLACK
+    return bool(beliefs.is_believable((now - modified) / beliefs.DAY, (now - target.last_good_at) / beliefs.DAY))
 
 
 def _looked(target: Target, verdict: Verdict, *, now: datetime, age: timedelta | None = None) -> Visit:

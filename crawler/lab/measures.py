@@ -73,10 +73,10 @@ class Copies:
         """Count what has passed until now; a dead page's copy counts no more."""
         end = np.minimum(at, self._world.died[pages])
         begin = np.maximum(self._seen[pages], self._window)
-        stale = self._stale[pages]
-        self._fresh_days[pages] += np.maximum(np.minimum(stale, end) - begin, 0)
+        stale = np.minimum(self._stale[pages], end)
+        self._fresh_days[pages] += np.maximum(stale - begin, 0)
         since = np.maximum(stale, begin)
-        self._age_days2[pages] += np.where(end > since, (end - stale) ** 2 - (since - stale) ** 2, 0) / 2
+        self._age_days2[pages] += np.where(end > since, ((end - stale) ** 2 - (since - stale) ** 2) / 2, 0)
         self._seen[pages] = np.maximum(at, self._seen[pages])
 
     def compare(self, expected: Floats, now: float) -> None:
@@ -93,7 +93,7 @@ class Copies:
     def lived_days(self) -> Floats:
         """How long each page lived within the window."""
         world = self._world
-        return np.maximum(np.minimum(world.died, world.days) - np.maximum(world.born, self._window), 0)
+        return np.asarray(np.maximum(np.minimum(world.died, world.days) - np.maximum(world.born, self._window), 0))
 
     def freshness(self, weight: Floats) -> float:
         """The share of time for which copies were fresh."""

@@ -42,9 +42,9 @@ def optimum(
     cap_per_day: looks that each host bears, or None.
     """
     if cap_per_day is None:
-        return frequencies(rate, importance, _price(rate, importance, budget_per_day))
+        return frequencies(rate, importance, price_of(rate, importance, budget_per_day))
     own = [
-        _price(rate[host == each], importance[host == each], cap_per_day) if (host == each).any() else 0.0
+        price_of(rate[host == each], importance[host == each], cap_per_day) if (host == each).any() else 0.0
         for each in range(int(host.max()) + 1)
     ]
     least = np.array(own)[host]  # the price at which each page's host alone uses its cap
@@ -58,7 +58,7 @@ def optimum(
     return frequencies(rate, importance, np.maximum(high, least))
 
 
-def _price(rate: Floats, importance: Floats, budget_per_day: float) -> float:
+def price_of(rate: Floats, importance: Floats, budget_per_day: float) -> float:
     """The price at which these pages together use the budget."""
     low, high = 1e-12, 1e12
     for _ in range(BISECTIONS):

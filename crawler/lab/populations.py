@@ -105,7 +105,11 @@ def _pieces(rng: Generator, population: Population, *, group: Ints, born: Floats
     """Each page's rate from birth on, drawn anew every `redraw_days`, at an hour of the page's own."""
     size = len(born)
     pages, since = [np.arange(size)], [born]
-    start = rng.uniform(0, 1, size) * population.redraw_days if np.isfinite(population.redraw_days) else np.full(size, np.inf)
+    start = (
+        rng.uniform(0, 1, size) * population.redraw_days
+        if np.isfinite(population.redraw_days)
+        else np.full(size, np.inf)
+    )
     while (start < days).any():
         later = np.flatnonzero((start > born) & (start < np.minimum(died, days)))
         pages.append(later)

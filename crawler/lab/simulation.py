@@ -1,23 +1,30 @@
 """A policy's life in a world: a virtual clock, a ledger, looks at continuous times, and what they came to."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from crawler.core.ledger import Ledger, debited, grantable, today
 from crawler.lab.measures import Copies, Outcome
 from crawler.lab.policies.policy import Looks, Policy, Scene
 from crawler.lab.world import Floats, Ints, World
 
-LOOKS_PER_CLAIM = 12
+LOOKS_PER_CLAIM = 25  # about so many are chosen at once, and made at even times until the next claim
 LEAST_CLAIMS, MOST_CLAIMS = 4, 24  # a day
 COMPARED_EVERY_DAYS = 10
+
+START = datetime(2026, 1, 1, tzinfo=UTC)  # any day; the ledger wants one
+DAY_SECONDS = 86_400
+
+NOBODY = np.zeros(0, np.int64)
 
 Maker = Callable[[Scene, World], Policy]
 Progress = Callable[[int, int], None]  # days done, days in all
 
 
 def simulate(
-    world: World, maker: Maker, *, budget_per_day: float, progress: Progress = lambda _done, _all: None
+    world: World, maker: Maker, *, budget_per_day: int, progress: Progress = lambda _done, _all: None
 ) -> Outcome:
     """Let a policy look at a world's pages within a budget, and measure the second half of the time.
 
@@ -33,7 +40,7 @@ def simulate(
 class _Run:
     """One policy in one world, day by day."""
 
-    def __init__(self, world: World, maker: Maker, budget_per_day: float) -> None:
+    def __init__(self, world: World, maker: Maker, budget_per_day: int) -> None:
         self._world, self._budget = world, budget_per_day
         self._scene = Scene(world.importance, world.host, world.group, budget_per_day, world.cap_per_day)
         self._policy = maker(self._scene, world)
@@ -52,19 +59,22 @@ class _Run:
 
     def live(self, day: int) -> None:
         """A UTC day: claims at even times, a ledger that begins anew."""
-        spent, by_host = 0, np.zeros(int(self._world.host.max()) + 1)
+        ledger, by_host = Ledger(START.date()), np.zeros(int(self._world.host.max()) + 1)
         for claim in range(self._claims):
-            now, until = day + claim / self._claims, day + (claim + 1) / self._claims
+            now, part = day + claim / self._claims, (claim + 1) / self._claims
             self._welcome(now)
-            slots = int(np.floor(self._budget * (claim + 1) / self._claims + 1e-9)) - spent
-            room = self._room(by_host, (claim + 1) / self._claims)
-            pages = self._policy.choose(now, slots, room) if slots > 0 else np.zeros(0, np.int64)
-            assert len(pages) <= slots
-            spent += len(pages)
+            # A claim's looks are spread over the time until the next one, so what may be granted until then is granted.
+            last = START + timedelta(days=day, seconds=part * DAY_SECONDS - 1)
+            ledger = today(ledger, now=last)
+            slots = grantable(ledger, self._budget, now=last)
+            pages = self._policy.choose(now, slots, self._room(by_host, part)) if slots > 0 else NOBODY
+            if len(pages) > slots:
+                raise AssertionError(f"{len(pages)} pages were chosen for {slots} slots")
+            ledger = debited(ledger, len(pages))
             by_host += np.bincount(self._world.host[pages], minlength=len(by_host))
             if len(pages):
-                self._look(pages, now + (np.arange(len(pages)) + 0.5) / len(pages) * (until - now))
-        self._over_days += spent > self._budget + 1e-9
+                self._look(pages, now + (np.arange(len(pages)) + 0.5) / len(pages) / self._claims)
+        self._over_days += ledger.requests > self._budget
         if day >= self._window and day % COMPARED_EVERY_DAYS == 0:
             self._compare(day + 1.0)
 

@@ -10,6 +10,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+FROZEN_BEFORE_DAYS = 365.0  # birth: what a frozen Last-Modified says
 UNRELATED_BITS = 32.0  # of 64: what two unrelated texts differ by in SimHash, on average
 
 
@@ -19,7 +20,7 @@ class Modified(StrEnum):
     SILENT = "silent"
     HONEST = "honest"
     ECHO = "echo"  # always now
-    FROZEN = "frozen"  # always the day on which the page appeared
+    FROZEN = "frozen"  # always the same, from long before the page was found
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class World:
         """The last change at or before `day` of each page; the day of its birth where there is none."""
         found = np.searchsorted(self.keys, pages * self.stride + day, side="right") - 1
         before = np.where(found >= 0, self.keys[np.maximum(found, 0)], -np.inf)
-        return np.maximum(before - pages * self.stride, self.born[pages])
+        return np.asarray(np.maximum(before - pages * self.stride, self.born[pages]))
 
     def changes_between(self, pages: Ints, since: Floats, until: Floats) -> Ints:
         """How many changes each page made after `since`, until and with `until`."""
@@ -94,7 +95,7 @@ class World:
             case Modified.ECHO:
                 return np.zeros(len(pages))
             case Modified.FROZEN:
-                return day - self.born[pages]
+                return day - self.born[pages] + FROZEN_BEFORE_DAYS
             case Modified.SILENT:
                 return np.full(len(pages), np.nan)
 

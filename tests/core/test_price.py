@@ -3,11 +3,24 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crawler.core.belief import Belief
-from crawler.core.price import interval, value
+from crawler.core.price import (
+    due_gap,
+    first_gap,
+    first_values,
+    fresh_days,
+    gain,
+    gap_worth,
+    interval,
+    value,
+    values,
+    weight_of,
+)
+
+pytestmark = pytest.mark.filterwarnings("error")
 
 LEAST, MOST = timedelta(minutes=10), timedelta(days=180)
 beliefs = st.builds(Belief, a=st.floats(1e-2, 1e4), b=st.floats(1e-2, 1e4))
@@ -53,6 +66,12 @@ def test_value_grows_with_time(belief: Belief, days: float) -> None:
     assert math.isfinite(later)
 
 
+@pytest.mark.parametrize("price", [0.0, 5e-324, 1e308, math.inf])
+def test_a_price_without_bounds_still_gives_a_due_time_within_them(price: float) -> None:
+    for belief in (Belief(0.5, 10.0), Belief(1.0, 1e-6), Belief(1e6, 1e6), Belief(0.1, 1e9)):
+        assert LEAST <= interval(belief, importance=1.0, price=price, least=LEAST, most=MOST) <= MOST
+
+
 def test_what_surely_changes_too_fast_waits_longest_and_is_not_abandoned() -> None:
     frantic = Belief(a=10_000.0, b=10.0)  # a thousand changes a day
 
@@ -64,3 +83,96 @@ def test_more_importance_means_sooner() -> None:
     waits = [interval(belief, importance=w, price=0.25, least=LEAST, most=MOST) for w in (0.1, 1.0, 10.0)]
 
     assert waits == sorted(waits, reverse=True)
+
+
+@pytest.mark.parametrize("a", [0.3, 1.0, 1.0 + 1e-9, 2.0, 30.0])
+@pytest.mark.parametrize("y", [1e-4, 0.01, 1.0, 50.0])
+def test_the_gain_is_the_integral_of_its_slope(a: float, y: float) -> None:
+    s = np.linspace(0, y, 200_001)
+    slope = a * s * np.exp(-(a + 1) * np.log1p(s))
+
+    assert float(gain(a, y)) == pytest.approx(np.trapezoid(slope, s), rel=1e-5)
+
+
+@given(a=st.floats(1e-3, 1e5), y=st.floats(1e-9, 1e9))
+def test_the_gain_has_no_step_where_the_series_hands_over(a: float, y: float) -> None:
+    at = 1e-3 / (a + 1)
+
+    assert float(gain(a, at * (1 - 1e-9))) == pytest.approx(float(gain(a, at * (1 + 1e-9))), rel=1e-6)
+    assert 0 < float(gain(a, y)) <= float(gain(a, y * 1.1)) * (1 + 1e-9)
+
+
+@given(
+    a=st.floats(1e-2, 1e4),
+    b=st.floats(1e-2, 1e4),
+    weight=st.floats(0.05, 1000),
+    price=st.floats(1e-6, 1e6),
+)
+@example(a=1.0, b=1.0, weight=1.0, price=1.0)
+@example(a=3.0, b=2.0, weight=1.0, price=1.0 - 1e-12)  # all but never worth it
+@example(a=0.01, b=0.01, weight=0.05, price=1e6)  # worth it, but not in this age of the world
+def test_a_gap_is_worth_exactly_its_price_or_never(a: float, b: float, weight: float, price: float) -> None:
+    days = float(gap_worth(a, b, weight, price))
+
+    if math.isfinite(days):
+        assert float(values(a, b, weight, days)) == pytest.approx(price, rel=1e-6)
+    else:
+        assert float(values(a, b, weight, 1e9 * b)) < price
+
+
+@given(belief=beliefs, price=st.floats(1e-4, 1e3), more=st.floats(1.01, 100))
+def test_dearer_is_later_and_more_important_is_sooner(belief: Belief, price: float, more: float) -> None:
+    usual = float(gap_worth(belief.a, belief.b, 1.0, price))
+
+    assert float(gap_worth(belief.a, belief.b, 1.0, price * more)) >= usual * (1 - 1e-9)
+    assert float(gap_worth(belief.a, belief.b, more, price)) <= usual * (1 + 1e-9)
+
+
+def test_whole_arrays_are_due_when_single_pages_are() -> None:
+    rng = np.random.default_rng(2)
+    a, b = 10 ** rng.uniform(-1, 3, 3000), 10 ** rng.uniform(-1, 3, 3000)
+
+    days = due_gap(a, b, 1.0, 0.5, least=LEAST.total_seconds() / 86_400, most=180.0)
+
+    for n in range(0, 3000, 100):
+        one = interval(Belief(a[n], b[n]), importance=1.0, price=0.5, least=LEAST, most=MOST)
+        assert days[n] == pytest.approx(one.total_seconds() / 86_400, abs=1e-6)
+
+
+def test_looking_when_it_is_worth_the_price_is_the_best_that_its_requests_can_buy() -> None:
+    """Two pages of known rates share a budget; no other split of it is fresher than that of one price."""
+    rates, price = np.array([0.05, 0.4]), 0.8
+    a = np.full(2, 1e5)
+    gap = gap_worth(a, a / rates, 1.0, price)
+    ours, budget = (fresh_days(a, a / rates, gap) / gap).sum(), (1 / gap).sum()
+
+    share = np.linspace(0.01, 0.99, 2001)[:, None]
+    other = 1 / (budget * np.concatenate([share, 1 - share], axis=1))
+    best = (-np.expm1(-rates * other) / (rates * other)).sum(axis=1).max()
+    assert ours == pytest.approx(best, abs=1e-4)
+
+
+@pytest.mark.parametrize("a", [0.5, 1.0, 2.5])
+def test_a_first_fetch_is_worth_the_fresh_time_that_it_buys(a: float) -> None:
+    days = np.linspace(0, 100, 100_001)
+    fresh = (10 / (10 + days)) ** a
+
+    assert float(first_values(a, 10.0, 2.0, 100.0)) == pytest.approx(2 * np.trapezoid(fresh, days), rel=1e-6)
+    assert float(fresh_days(a, 10.0, 100.0)) <= 100
+
+
+@given(key=st.binary(min_size=16, max_size=16), days=st.floats(1e-3, 1e3))
+def test_a_first_gap_lies_within_the_gap(key: bytes, days: float) -> None:
+    assert timedelta(0) <= first_gap(timedelta(days=days), key=key) <= timedelta(days=days)
+
+
+def test_first_gaps_of_many_pages_are_spread_evenly() -> None:
+    keys = np.random.default_rng(4).bytes(16 * 2000)
+    days = [first_gap(timedelta(days=10), key=keys[16 * n : 16 * n + 16]) / timedelta(days=1) for n in range(2000)]
+
+    assert np.histogram(days, bins=10, range=(0, 10))[0].min() > 150
+
+
+@pytest.mark.parametrize(("importance", "weight"), [(0.0, 0.05), (1.0, 1.0), (1e9, 1000.0)])
+def test_no_importance_is_nothing_or_everything(importance: float, weight: float) -> None:
+    assert weight_of(importance) == weight

@@ -19,7 +19,7 @@ from crawler.core.visit import Known, State, Target, Visit, decide
 from crawler.store import domains, frontier, inbox, leases, visits
 from crawler.store.database import Database
 from tests.store import made_up
-from tests.store.made_up import NOT_MODIFIED, status, url
+from tests.store.made_up import NOT_MODIFIED, USUAL, status, url
 
 # One database serves all examples of a test, and each has domains of its own.
 FEW = settings(
@@ -199,7 +199,8 @@ async def begin(life: Life, step: Step) -> None:
     await drained(life.db, life.lease, life.at)
     async with life.db.transaction() as connection:
         await connection.execute(
-            "UPDATE frontier SET due_at = %s WHERE domain_id = %s AND state <> 'new'", (life.at, life.domain.id)
+            "UPDATE frontier SET due_at = %s, wanted = 1 WHERE domain_id = %s AND state <> 'new'",
+            (life.at, life.domain.id),
         )
 
 
@@ -298,6 +299,5 @@ def should_stand(row: Mapping[str, Any], ordering: Ordering) -> tuple[object, ..
 
 async def discovery(life: Life, most: int) -> list[Target]:
     """The first new pages, in the order in which they would be fetched."""
-    return await frontier.preview(
-        life.db, life.lease.domain, most=most, at=life.domain.registered_at, discovery_share=1.0, refresh_share=0.0
-    )
+    usual = replace(USUAL, discovery_share=1.0, refresh_share=0.0)
+    return await frontier.preview(life.db, life.lease.domain, most=most, at=life.domain.registered_at, usual=usual)

@@ -52,7 +52,8 @@ async def admitted(db: Database, domain: Domain, *, pattern: str, pages: int) ->
 
 
 async def pages_by_pattern(db: Database, domain: Domain) -> dict[object, object]:
-    return dict(await rows(db, "SELECT pattern, pages FROM rule WHERE domain_id = %s ORDER BY no", domain.id))
+    found = await rows(db, "SELECT pattern, pages FROM rule WHERE domain_id = %s ORDER BY no", domain.id)
+    return {row[0]: row[1] for row in found}
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ async def see(life: Life, n: int, links: list[int], *, canonical: int | None = N
     """Look at page n, which is due or new."""
     life.at += DAY
     async with life.db.transaction() as connection:
-        await connection.execute("UPDATE frontier SET due_at = %s WHERE state <> 'new'", (life.at,))
+        await connection.execute("UPDATE frontier SET due_at = %s, wanted = 1 WHERE state <> 'new'", (life.at,))
     found = {target.key: target for target in await handed_out(life, 200)}
     answer = html(life.domain, links, words=f"read at {life.at}")
     if canonical is not None:

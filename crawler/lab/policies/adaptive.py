@@ -69,8 +69,8 @@ class Adaptive:
 def nutch(scene: Scene, order: Order) -> Adaptive:
     """Apache Nutch's AdaptiveFetchSchedule with the rates of its default settings: +40 %, -20 %, sync delta 0.3.
 
-    interval 30 days at first, 60 s to 365 d; no page waits longer than 90 days (db.fetch.interval.max).  Kinder than the
-    original, where a page that would wait longer is due at once, again and again.
+    interval 30 days at first, 60 s to 365 d; no page waits longer than 90 days (db.fetch.interval.max).  Kinder
+    than the original, where a page that would wait longer is due at once, again and again.
     """
 
     def step(interval: Floats, looks: Looks, unchanged_for: Floats) -> tuple[Floats, Floats]:

@@ -15,28 +15,28 @@ class Clairvoyant:
     def __init__(self, scene: Scene, world: World) -> None:
         self._scene, self._world = scene, world
         self._rates, self._rates_day = world.rates_at(0.0), 0
-        self._since = np.full(scene.size, np.nan)  # the last look
+        self._since = np.zeros(scene.size)  # the last look
+        self._fetched = np.zeros(scene.size, bool)
         self._known = np.zeros(scene.size, bool)
 
     def choose(self, now: float, slots: int, room: Ints | None) -> Ints:
         if int(now) > self._rates_day:
             self._rates, self._rates_day = self._world.rates_at(now), int(now)
-        fetched = ~np.isnan(self._since)
-        score = known_value(self._rates, self._scene.importance, np.where(fetched, now - self._since, 0.0))
-        if not fetched.all():
-            first = -np.expm1(-self._rates * HORIZON_DAYS) / self._rates * self._scene.importance
-            score = np.where(fetched, score, first)
+        score = known_value(self._rates, self._scene.importance, now - self._since)
+        if not self._fetched.all():
+            rates = np.maximum(self._rates, 1e-12)
+            first = -np.expm1(-rates * HORIZON_DAYS) / rates * self._scene.importance
+            score = np.where(self._fetched, score, first)
         return best(np.where(self._known, score, -np.inf), slots, host=self._scene.host, room=room)
 
     def learn(self, looks: Looks) -> None:
-        self._since[looks.page] = looks.at
+        self._since[looks.page], self._fetched[looks.page] = looks.at, True
         self._known[looks.page[looks.gone]] = False
 
     def meet(self, pages: Ints, now: float) -> None:
         self._known[pages] = True
         if now == 0:
-            self._since[pages] = 0.0
+            self._fetched[pages] = True
 
     def expects(self, now: float) -> Floats | None:
-        unseen = np.where(np.isnan(self._since), np.inf, now - self._since)
-        return np.exp(-self._rates * unseen)
+        return self._fetched * np.exp(-self._rates * (now - self._since))

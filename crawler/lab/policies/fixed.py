@@ -15,10 +15,10 @@ class Even:
     def __init__(self, scene: Scene, weight: Floats) -> None:
         self._scene, self._weight = scene, weight
         self._known = np.zeros(scene.size, bool)
-        self._since = np.full(scene.size, np.inf)
+        self._since = np.zeros(scene.size)
 
     def choose(self, now: float, slots: int, room: Ints | None) -> Ints:
-        # Shares of the gap that have passed: with gaps of 1/weight the budget only scales them, so it need not be known.
+        # Shares of the gap that have passed. A budget would only scale gaps of 1/weight, so it need not be known.
         score = np.where(self._known, (now - self._since) * self._weight, -np.inf)
         return best(score, slots, host=self._scene.host, room=room)
 

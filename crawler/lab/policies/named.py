@@ -1,0 +1,21 @@
+"""Every policy by its name, as tables and the command show it."""
+
+from crawler.lab.policies import adaptive, fixed
+from crawler.lab.policies.adaptive import Order
+from crawler.lab.policies.clairvoyant import Clairvoyant
+from crawler.lab.policies.ours import Ours
+from crawler.lab.simulation import Maker
+
+OURS, OPTIMUM, UNIFORM = "ours", "optimum", "uniform"
+
+POLICIES: dict[str, Maker] = {
+    OURS: lambda scene, _: Ours(scene),
+    OPTIMUM: Clairvoyant,
+    UNIFORM: lambda scene, _: fixed.uniform(scene),
+    "importance": lambda scene, _: fixed.by_importance(scene),
+    "rate": lambda scene, world: fixed.by_rate(scene, world.rates_at(0.0)),
+    "nutch-score": lambda scene, _: adaptive.nutch(scene, Order.SCORE),
+    "nutch-due": lambda scene, _: adaptive.nutch(scene, Order.DUE),
+    "stormcrawler": lambda scene, _: adaptive.stormcrawler(scene),
+    "likeness": lambda scene, _: adaptive.likeness(scene),
+}

@@ -1,0 +1,229 @@
+"""The product's own rule, in the order of the product's own steps: learn, appraise, claim, plan; all from core.
+
+Nothing here decides by itself: beliefs, values, prices and the selection are core's, as the store calls them. What the
+store keeps in tables stands in arrays: evidence relative to the group's prior, the last good look, and the due time.
+"""
+
+import numpy as np
+
+from crawler.core import activity, belief, price, prior, selection
+from crawler.lab.policies.planning import Plan, new_pages, plan
+from crawler.lab.policies.policy import Looks, Scene, places
+from crawler.lab.world import Flags, Floats, Ints
+
+LEAST_DAYS = 1 / 144  # between two looks at a page
+WINDOW = 4  # windows of the due index, in requests wanted,
+WINDOW_LEAST = 8  # and at least so many more
+MOST_WINDOWS = 50
+DISCOVERY_SHARE = REFRESH_SHARE = 0.3
+
+
+class Ours:
+    """Beliefs learnt from a cold start, a price for every request, due times stored and scored again when read."""
+
+    def __init__(self, scene: Scene) -> None:
+        size, groups = scene.size, int(scene.group.max()) + 1
+        self._scene = scene
+        self._weight = price.weights_of(scene.importance)
+        self._a0, self._b0 = np.full(groups, belief.PRIOR.a), np.full(groups, belief.PRIOR.b)
+        self._evidence_a, self._evidence_b = np.zeros(size), np.zeros(size)
+        self._since = np.full(size, np.nan)  # the last good look
+        self._due = np.full(size, np.inf)  # the due index: inf for pages that are new, gone, or not met yet
+        self._new = np.zeros(0, np.int64)
+        self._hosts = int(scene.host.max()) + 1
+        self._seen, self._expected, self._active_at = np.zeros(self._hosts), np.zeros(self._hosts), 0.0
+        self._rng = np.random.default_rng(0)  # samples and first gaps; the world has a seed of its own
+        self._planned_day = -1
+        self._plan = Plan(np.full(self._hosts, 0.25), np.full(self._hosts, 180.0), 0, np.ones(self._hosts))
+        self._used = np.zeros(self._hosts)  # requests of the day
+        self.read = self.handed_out = self.put_off = 0  # rows of the due index, for whoever counts
+
+    # claim
+
+    def choose(self, now: float, slots: int, room: Ints | None) -> Ints:
+        if int(now) > self._planned_day:
+            self._replan(now)
+        chosen = np.zeros(0, np.int64)
+        for _ in range(MOST_WINDOWS):
+            found, further = self._window(now, slots - len(chosen), self._left(room, chosen))
+            chosen = np.append(chosen, found)
+            if not further or len(chosen) >= slots:
+                break
+        self._used += np.bincount(self._scene.host[chosen], minlength=self._hosts)
+        if room is None:
+            waiting = float(self._waiting(now).sum())
+            self._plan.watch(now, used=len(chosen), allowed=slots, waiting=waiting)
+        self.handed_out += len(chosen)
+        return chosen
+
+    def _waiting(self, now: float) -> Floats:
+        """How many pages are due at each host and were not chosen."""
+        late = self._scene.host[self._due <= now]
+        return np.bincount(late, minlength=self._hosts).astype(np.float64)
+
+    def _window(self, now: float, slots: int, room: Ints | None) -> tuple[Ints, bool]:
+        """Read one window of the due index and of the order of discovery, and let core choose."""
+        pages, head = self._head(now, slots, room)
+        if not len(pages):
+            return pages, False
+        picked = selection.select(
+            head,
+            slots=slots if room is None else len(pages),
+            discovery_share=DISCOVERY_SHARE,
+            refresh_share=REFRESH_SHARE,
+            floor_left=self._plan.floor_left,
+        )
+        self._due[pages[picked.later]] = now + picked.due_in
+        chosen = pages[picked.chosen]
+        if room is not None:
+            chosen = chosen[places(self._scene.host[chosen]) < room[self._scene.host[chosen]]][:slots]
+        self._due[chosen] = np.inf  # in flight
+        self._new = np.setdiff1d(self._new, chosen)
+        self._plan.floor_left -= picked.floor
+        self.read += len(pages)
+        self.put_off += len(picked.later)
+        return chosen, picked.further and len(chosen) > 0
+
+    def _head(self, now: float, slots: int, room: Ints | None) -> tuple[Ints, selection.Head]:
+        """The pages that the claim reads: the heads of the due index, of each host where hosts have caps; new ones."""
+        window = WINDOW * slots + WINDOW_LEAST
+        if room is None:
+            known = (
+                np.argpartition(self._due, window)[:window] if window < len(self._due) else np.arange(len(self._due))
+            )
+        else:
+            order = np.argsort(self._due, kind="stable")
+            host = self._scene.host[order]
+            known = order[(room[host] > 0) & (places(host) < WINDOW * room[host] + WINDOW_LEAST)]
+        known = known[np.isfinite(self._due[known])]
+        new = self._new[np.argsort(-self._weight[self._new], kind="stable")[:slots]]
+        pages = np.append(known, new)
+        is_new = np.arange(len(pages)) >= len(known)
+        a, b = self._beliefs(pages)
+        head = selection.Head(
+            a=a,
+            b=b / self._factors(now)[self._scene.host[pages]],
+            weight=self._weight[pages],
+            price=self._plan.prices[self._scene.host[pages]],
+            least=np.full(len(pages), LEAST_DAYS),
+            most=self._plan.longest_days[self._scene.host[pages]],
+            unseen=np.where(is_new, 0.0, now - self._since[pages]),
+            due_in=np.where(is_new, 0.0, self._due[pages] - now),
+            is_new=is_new,
+            is_wanted=np.zeros(len(pages), bool),
+            is_timed=np.zeros(len(pages), bool),
+            cash=self._weight[pages],
+        )
+        return pages, head
+
+    def _left(self, room: Ints | None, chosen: Ints) -> Ints | None:
+        return None if room is None else room - np.bincount(self._scene.host[chosen], minlength=len(room))
+
+    # learn and appraise
+
+    def learn(self, looks: Looks) -> None:
+        page, again = looks.page, ~looks.first & ~looks.gone
+        self._observe(looks, again)
+        group = self._scene.group[page]
+        a0, b0 = self._a0[group], self._b0[group]
+        a, b = self._beliefs(page)
+        a, b = belief.faded(a, b, a0, b0, looks.gap)
+        learnt = _learnt(a, b, looks)
+        a, b = np.where(again, learnt[0], a), np.where(again, learnt[1], b)
+        self._evidence_a[page], self._evidence_b[page] = prior.without_prior(a, b, a0, b0)
+        self._since[page] = looks.at
+        self._due[page] = np.where(looks.gone, np.inf, looks.at + self._gaps(page, looks.at[-1]))
+        self._since[page[looks.gone]] = np.nan
+
+    def _observe(self, looks: Looks, again: Flags) -> None:
+        """Tell the hosts' activity what was found and what was expected."""
+        page, now = looks.page[again], float(looks.at[-1])
+        host = self._scene.host[page]
+        chance = belief.chance_changed(*self._beliefs(page), looks.gap[again])
+        passed = now - self._active_at
+        self._seen = activity.decayed(self._seen, passed) + np.bincount(
+            host, weights=looks.changed[again], minlength=self._hosts
+        )
+        self._expected = activity.decayed(self._expected, passed) + np.bincount(
+            host, weights=chance, minlength=self._hosts
+        )
+        self._active_at = now
+
+    def _gaps(self, pages: Ints, now: float) -> Floats:
+        host = self._scene.host[pages]
+        a, b = self._beliefs(pages)
+        return price.due_gap(
+            a,
+            b / self._factors(now)[host],
+            self._weight[pages],
+            self._plan.prices[host],
+            least=LEAST_DAYS,
+            most=self._plan.longest_days[host],
+        )
+
+    def _beliefs(self, pages: Ints) -> tuple[Floats, Floats]:
+        group = self._scene.group[pages]
+        return prior.with_prior(self._evidence_a[pages], self._evidence_b[pages], self._a0[group], self._b0[group])
+
+    def _factors(self, now: float) -> Floats:
+        passed = now - self._active_at
+        return activity.factors(activity.decayed(self._seen, passed), activity.decayed(self._expected, passed))
+
+    # plan
+
+    def _replan(self, now: float) -> None:
+        self._planned_day = int(now)
+        known = np.flatnonzero(~np.isnan(self._since))
+        if now > 0:
+            self._refit(known)
+            if self._scene.cap_per_day is not None:
+                self._plan.watch_hosts(
+                    used=self._used,
+                    allowed=self._scene.budget_per_day,
+                    cap=self._scene.cap_per_day,
+                    waiting=self._waiting(now),
+                )
+        self._used = np.zeros(self._hosts)
+        a, b = self._beliefs(known)
+        new = new_pages(
+            *self._beliefs(self._new),
+            self._weight[self._new],
+            self._scene,
+            pages=self._new,
+            longest=self._plan.longest_days,
+        )
+        weight = self._weight[known]
+        self._plan = plan(a, b, weight, self._scene, known=known, new=new, rng=self._rng, before=self._plan)
+        if now == 0:
+            # All pages were fetched at once: what would fall due together is spread over its first gap.
+            self._due[known] = self._rng.random(len(known)) * self._gaps(known, 0.0)
+
+    def _refit(self, known: Ints) -> None:
+        """New priors from all pages known; those without evidence stand for the prior, and keep it from leaping."""
+        groups = prior.moments(*self._beliefs(known), self._scene.group[known], groups=len(self._a0))
+        self._a0, self._b0, _ = prior.refit(groups, everywhere=prior.pooled(groups))
+
+    def meet(self, pages: Ints, now: float) -> None:
+        if now == 0:
+            self._since[pages] = 0.0
+        else:
+            self._new = np.append(self._new, pages)
+
+    def expects(self, now: float) -> Floats | None:
+        """The report's own formula: a page that nobody fetched yet is not fresh."""
+        pages = np.arange(self._scene.size)
+        unseen = np.where(np.isnan(self._since), 1e9, now - self._since)
+        return belief.chance_fresh(*self._beliefs(pages), unseen)
+
+
+def _learnt(a: Floats, b: Floats, looks: Looks) -> tuple[Floats, Floats]:
+    """Beliefs after looks, by what each of them found; a Last-Modified that cannot be true is not heard."""
+    same = belief.learn_same(a, b, looks.gap)
+    changed = belief.learn_changed(a, b, looks.gap)
+    told = belief.learn_changed_at(a, b, np.nan_to_num(looks.modified_age))
+    is_told = looks.changed & belief.is_believable(looks.modified_age, looks.gap)
+    kinds = [is_told, looks.changed]
+    return (
+        np.select(kinds, [told[0], changed[0]], same[0]),
+        np.select(kinds, [told[1], changed[1]], same[1]),
+    )

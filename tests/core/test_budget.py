@@ -1,0 +1,191 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawler.core.budget import (
+    MOST_TRIM,
+    Budget,
+    Shares,
+    Work,
+    longest_gap,
+    price_of,
+    prices_of,
+    spent,
+    trim_after,
+    with_floor,
+)
+from crawler.core.cost import Price
+from crawler.core.population import Pages, gaps, looks_per_day, pages_of, sampled
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def known_pages(count: int, *, domains: int = 1, seed: int = 1) -> Pages:
+    rng = np.random.default_rng(seed)
+    return pages_of(
+        rng.uniform(0.3, 8, count),
+        10 ** rng.uniform(0, 2.5, count),
+        np.clip(0.1 * (rng.pareto(1.1, count) + 1), 0.05, 1000),
+        received_bytes=10 ** rng.uniform(3, 6, count),
+        domain=np.minimum(rng.zipf(1.5, count) - 1, domains - 1),
+    )
+
+
+def requests_at(pages: Pages, price: Price) -> float:
+    cost = price.per_request * pages.requests + price.per_byte * pages.received_bytes
+    return float((looks_per_day(pages, cost) * pages.requests).sum())
+
+
+def bytes_at(pages: Pages, price: Price) -> float:
+    cost = price.per_request * pages.requests + price.per_byte * pages.received_bytes
+    return float((looks_per_day(pages, cost) * pages.received_bytes).sum())
+
+
+@pytest.mark.parametrize("part", [0.01, 0.03, 0.1, 1.0, 30.0])
+def test_the_price_spends_the_budget(part: float) -> None:
+    pages = known_pages(5000)
+
+    assert requests_at(pages, price_of(Work(pages), Budget(5000 * part))) == pytest.approx(5000 * part, rel=1e-3)
+
+
+def test_one_price_buys_more_freshness_than_any_nearby_way_to_spend_the_same() -> None:
+    pages = known_pages(400)
+    price = price_of(Work(pages), Budget(40.0)).per_request
+    rng = np.random.default_rng(3)
+
+    def fresh(gap: object) -> float:
+        y = np.asarray(gap, dtype=np.float64) / pages.b
+        return float((pages.weight * (1 - (1 + y) ** (1 - pages.a)) / ((pages.a - 1) * y)).sum())
+
+    best = fresh(gaps(pages, price))
+    for _ in range(20):
+        rate = (1 / gaps(pages, price)) * np.exp(rng.normal(0, 0.3, 400))
+        assert fresh(1 / (rate * 40.0 / rate.sum())) < best
+
+
+def test_a_budget_of_nothing_has_a_price_that_nothing_is_worth() -> None:
+    assert price_of(Work(known_pages(100)), Budget(0)).per_request == pytest.approx(1e12)
+
+
+def test_other_requests_are_paid_from_the_same_budget() -> None:
+    pages = known_pages(2000)
+
+    price = price_of(Work(pages), Budget(200), overhead=50)
+
+    assert requests_at(pages, price) == pytest.approx(150, rel=1e-3)
+
+
+def test_bytes_have_a_price_when_they_are_scarce_and_requests_then_cost_nothing() -> None:
+    pages = known_pages(2000)
+    all_bytes = bytes_at(pages, price_of(Work(pages), Budget(200)))
+
+    scarce = price_of(Work(pages), Budget(10_000, received_bytes=all_bytes))
+
+    assert scarce.per_request == 0
+    assert bytes_at(pages, scarce) == pytest.approx(all_bytes, rel=1e-3)
+    assert price_of(Work(pages), Budget(200, received_bytes=2 * all_bytes)).per_byte == 0
+
+
+def test_requests_and_bytes_can_both_be_scarce() -> None:
+    pages = known_pages(2000)
+    both = Budget(200, received_bytes=0.7 * bytes_at(pages, price_of(Work(pages), Budget(200))))
+
+    price = price_of(Work(pages), both)
+
+    assert price.per_request > 0
+    assert price.per_byte > 0
+    assert requests_at(pages, price) == pytest.approx(both.requests, rel=0.01)
+    assert bytes_at(pages, price) == pytest.approx(both.received_bytes, rel=0.01)
+
+
+def test_a_look_that_costs_many_requests_waits_until_it_is_worth_them() -> None:
+    cheap, dear = (pages_of(np.full(10, 0.5), 10.0, 1.0, requests=cost) for cost in (1.0, 20.0))
+
+    assert np.all(gaps(dear, 0.5 * dear.requests) > gaps(cheap, 0.5 * cheap.requests))
+
+
+def test_discovery_cannot_starve_refresh_nor_be_starved() -> None:
+    pages = known_pages(2000)
+    flood = pages_of(np.full(100_000, 0.5), 10.0, 1.0)
+    trickle = pages_of(np.full(1000, 0.5), 10.0, 1e-9)  # worth nothing
+
+    refresh = requests_at(pages, price_of(Work(pages, flood), Budget(200)))
+    assert refresh == pytest.approx(0.3 * 200, rel=1e-3)
+    refresh = requests_at(pages, price_of(Work(pages, trickle), Budget(200)))
+    assert refresh == pytest.approx(0.7 * 200, rel=1e-3)
+    refresh = requests_at(pages, price_of(Work(pages, trickle), Budget(200), shares=Shares(0, 1)))
+    assert refresh == pytest.approx(200, rel=1e-3)
+
+
+def test_domains_at_their_cap_have_a_price_of_their_own_and_the_others_share_one() -> None:
+    limits = np.full(20, 8.0)
+    work = Work(with_floor(known_pages(4000, domains=20), limits), domains=20)
+
+    prices = prices_of(work, limits, 60.0)
+
+    used = spent(work, prices, limits)
+    assert used.sum() == pytest.approx(60, rel=1e-3)
+    assert np.all(used <= limits * 1.001)
+    capped = used > limits * 0.999
+    assert 0 < capped.sum() < 20
+    assert np.ptp(prices[~capped]) == pytest.approx(0)
+    assert prices[capped].min() > prices[~capped].max()
+
+
+def test_caps_that_leave_less_than_the_budget_are_used_to_the_full() -> None:
+    limits = np.full(20, 1.0)
+    work = Work(with_floor(known_pages(4000, domains=20), limits), domains=20)
+
+    assert spent(work, prices_of(work, limits, 1000.0), limits) == pytest.approx(limits, rel=1e-3)
+
+
+def test_without_caps_all_domains_have_the_one_price() -> None:
+    work = Work(known_pages(3000, domains=5), domains=5)
+
+    prices = prices_of(work, np.full(5, np.inf), 100.0)
+
+    assert prices == pytest.approx(price_of(Work(known_pages(3000)), Budget(100)).per_request, rel=1e-3)
+
+
+def test_a_sample_gives_the_price_of_all() -> None:
+    pages = known_pages(60_000)
+    exact = price_of(Work(pages), Budget(1800)).per_request
+
+    from_sample = price_of(Work(sampled(pages, most=15_000)), Budget(1800)).per_request
+
+    assert from_sample == pytest.approx(exact, rel=0.1)
+
+
+@settings(max_examples=15)
+@given(budget=st.floats(1, 1e4), more=st.floats(1.1, 10))
+def test_more_budget_is_a_lower_price(budget: float, more: float) -> None:
+    work = Work(known_pages(300))
+
+    assert price_of(work, Budget(budget * more)).per_request <= price_of(work, Budget(budget)).per_request * 1.001
+
+
+def test_the_longest_interval_asks_for_a_twentieth_of_the_budget_at_most() -> None:
+    assert longest_gap(1000, 1000) == 180
+    assert longest_gap(100_000, 1000) == 2000
+    assert longest_gap(1, 0) > 1e9
+    pages = known_pages(4000, domains=2)
+    floor = gaps(with_floor(pages, np.array([1.0, np.inf])), 1e12)
+    assert (1 / floor[pages.domain == 0]).sum() == pytest.approx(0.05)
+    assert floor[pages.domain == 1].max() == 180
+
+
+def test_the_price_is_trimmed_by_what_looks_really_cost() -> None:
+    assert trim_after(1.0, used=60, allowed=100, waiting=0) < 1
+    assert trim_after(1.0, used=60, allowed=100, waiting=500) < 1  # they wait for a host, not for the budget
+    assert trim_after(1.0, used=100, allowed=100, waiting=50) == 1
+    assert trim_after(1.0, used=100, allowed=100, waiting=150) > 1
+
+
+def test_no_trim_runs_away() -> None:
+    high = low = 1.0
+    for _ in range(1000):
+        high = trim_after(high, used=100, allowed=100, waiting=1000)
+        low = trim_after(low, used=0, allowed=100, waiting=0)
+
+    assert (low, high) == (1 / MOST_TRIM, MOST_TRIM)

@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+
+from crawler.core.budget import Budget, Work, price_of
+from crawler.core.outlook import (
+    age_of,
+    freshness_of,
+    least_outlook,
+    need_for_age,
+    need_for_freshness,
+    outlook_at,
+    outlooks,
+)
+from crawler.core.population import Pages, gaps, pages_of
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def known_pages(count: int, *, domains: int = 1) -> Pages:
+    rng = np.random.default_rng(1)
+    return pages_of(
+        rng.uniform(0.3, 8, count),
+        10 ** rng.uniform(0, 2.5, count),
+        np.clip(0.1 * (rng.pareto(1.1, count) + 1), 0.05, 1000),
+        domain=np.arange(count) % domains,
+    )
+
+
+@pytest.mark.parametrize("a", [0.4, 1.0, 2.0, 20.0])
+@pytest.mark.parametrize("gap", [0.01, 1.0, 30.0, 3000.0])
+def test_freshness_and_age_are_the_means_over_belief_and_time(a: float, gap: float) -> None:
+    """By a fine grid over ln rate, of the published formulas for one rate (Cho and Garcia-Molina)."""
+    rate = np.exp(np.linspace(-40, 8, 200_001))
+    log_density = a * np.log(rate) - 10 * rate
+    weight = np.exp(log_density - log_density.max())
+    r = rate * gap
+    fresh = -np.expm1(-r) / r
+    age = gap * np.where(r < 1e-3, r / 6, 0.5 - 1 / r + -np.expm1(-r) / r**2)
+
+    assert float(freshness_of(a, 10.0, gap)) == pytest.approx((fresh * weight).sum() / weight.sum(), rel=1e-4)
+    assert float(age_of(a, 10.0, gap)) == pytest.approx((age * weight).sum() / weight.sum(), rel=2e-3)
+
+
+def test_a_simulation_sees_what_the_outlook_says() -> None:
+    pages = known_pages(4000)
+    price = price_of(Work(pages), Budget(400))
+    expected = outlook_at(pages, np.array([price.per_request]))
+
+    rng = np.random.default_rng(2)
+    rates = rng.gamma(pages.a, 1 / pages.b, (40, 4000))
+    gap = gaps(pages, price.per_request)
+    since_look = rng.random((40, 4000)) * gap
+    change = rng.exponential(1 / np.maximum(rates, 1e-300))  # after the last look
+    weight = pages.weight / pages.weight.sum()
+
+    assert expected.requests == pytest.approx(400, rel=1e-3)
+    assert ((change > since_look) @ weight).mean() == pytest.approx(expected.freshness, abs=0.01)
+    assert (np.maximum(since_look - change, 0) @ weight).mean() == pytest.approx(expected.age_days, rel=0.05)
+
+
+def test_more_budget_is_fresher_and_younger_at_a_falling_return() -> None:
+    table = outlooks(Work(known_pages(2000)), Budget(100))
+
+    fresh, requests = np.array([row.freshness for row in table]), np.array([row.requests for row in table])
+    assert np.all(np.diff(fresh) > 0)
+    assert np.all(np.diff([row.age_days for row in table]) < 0)
+    assert np.all(np.diff(np.diff(fresh) / np.diff(requests)) < 0)
+    assert requests[4] == pytest.approx(100, rel=1e-3)
+
+
+def test_the_budget_for_a_freshness_gives_that_freshness() -> None:
+    work = Work(known_pages(2000))
+
+    need = need_for_freshness(work, 0.9, np.array([np.inf]))
+
+    price = price_of(work, Budget(need.requests))
+    assert need.possible
+    assert outlook_at(work.known, np.array([price.per_request])).freshness == pytest.approx(0.9, abs=1e-3)
+
+
+def test_politeness_can_make_a_freshness_impossible_and_the_best_is_told() -> None:
+    work = Work(known_pages(2000, domains=2), domains=2)
+
+    need = need_for_freshness(work, 0.95, np.array([10.0, np.inf]))
+
+    assert not need.possible
+    assert need.reachable < 0.95
+    free = need_for_freshness(work, 0.95, np.full(2, np.inf))
+    assert free.possible
+    assert need.requests == pytest.approx(free.requests, rel=1e-2)
+    assert need_for_freshness(work, need.reachable - 0.01, np.array([10.0, np.inf])).possible
+
+
+def test_what_changes_by_the_second_cannot_be_fresh_at_any_budget() -> None:
+    need = need_for_freshness(Work(pages_of(np.full(5, 1e5), 1.0, 1.0)), 0.9, np.array([np.inf]))
+
+    assert not need.possible
+    assert need.requests == np.inf
+
+
+def test_no_page_older_than_three_days_takes_a_third_of_the_pages_each_day() -> None:
+    work = Work(known_pages(3000, domains=3), domains=3)
+
+    assert need_for_age(work, 3.0, np.full(3, np.inf)).requests == pytest.approx(1000)
+    assert need_for_age(work, 3.0, np.full(3, 400.0)).possible
+    capped = need_for_age(work, 3.0, np.array([400.0, 400.0, 100.0]))
+    assert not capped.possible
+    assert capped.reachable == pytest.approx(10)
+
+
+def test_the_floor_alone_looks_at_each_page_once_in_the_longest_interval() -> None:
+    least = least_outlook(known_pages(1800))
+
+    assert least.requests == pytest.approx(10)
+    assert least.oldest_days == 180

@@ -1,0 +1,185 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.price import gap_worth, values
+from crawler.core.selection import FLOOR_AGAIN_DAYS, WORTH, Candidate, Selection, head_of, select
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+PAGE = Candidate(a=0.7, b=20.0, weight=1.0, price=2.0, least=0.01, most=180.0, unseen=30.0, due_in=-1.0)
+NEW = replace(PAGE, is_new=True, unseen=0.0, due_in=0.0)
+FRANTIC = replace(PAGE, a=300.0, b=0.1)  # changes thousands of times a day: never worth its price
+EARLY = replace(PAGE, unseen=1.0, due_in=-0.1)  # due by its stored time, and not yet worth its price
+
+
+def chosen(candidates: list[Candidate], *, slots: int = 10, floor_left: int | None = None) -> Selection:
+    return select(head_of(candidates), slots=slots, discovery_share=0.3, refresh_share=0.3, floor_left=floor_left)
+
+
+def test_the_best_value_for_its_price_goes_first() -> None:
+    pages = [replace(PAGE, weight=2.0), replace(PAGE, weight=8.0), replace(PAGE, weight=8.0, price=8.0)]
+
+    assert chosen(pages).chosen.tolist() == [1, 0, 2]
+
+
+def test_of_equal_value_the_longest_overdue_goes_first() -> None:
+    pages = [replace(PAGE, due_in=-days) for days in (1.0, 9.0, 4.0)]
+
+    assert chosen(pages).chosen.tolist() == [1, 2, 0]
+
+
+def test_what_is_worth_its_price_is_handed_out_before_its_stored_due_time() -> None:
+    assert chosen([replace(PAGE, due_in=12.0)]).chosen.tolist() == [0]
+
+
+def test_what_is_not_worth_its_price_is_put_off_until_it_will_be() -> None:
+    done = chosen([EARLY])
+
+    assert done.chosen.tolist() == []
+    assert done.later.tolist() == [0]
+    gap = float(gap_worth(EARLY.a, EARLY.b, EARLY.weight, EARLY.price))
+    assert done.due_in[0] == pytest.approx(gap - EARLY.unseen)
+
+
+def test_a_due_time_that_is_still_right_is_not_written_again() -> None:
+    right = float(gap_worth(EARLY.a, EARLY.b, EARLY.weight, EARLY.price)) - EARLY.unseen
+
+    assert chosen([replace(EARLY, due_in=right * 1.001)]).later.tolist() == []
+    assert chosen([replace(EARLY, due_in=right * 2)]).later.tolist() == [0]
+
+
+def test_nothing_is_looked_at_sooner_than_the_least_interval() -> None:
+    done = chosen([replace(PAGE, weight=1000.0, least=31.0)])
+
+    assert done.chosen.tolist() == []
+    assert done.due_in == pytest.approx([1.0])
+
+
+def test_the_longest_interval_asks_for_what_no_price_would() -> None:
+    pages = [replace(FRANTIC, unseen=days) for days in (179.0, 181.0, 400.0)]
+
+    done = chosen(pages)
+
+    assert done.chosen.tolist() == [2, 1]
+    assert done.floor == 2
+    assert (done.later.tolist(), done.due_in.tolist()) == ([0], [pytest.approx(1.0)])
+
+
+def test_floor_visits_beyond_the_days_share_come_back_tomorrow() -> None:
+    done = chosen([replace(FRANTIC, unseen=days) for days in (181.0, 400.0, 300.0)], floor_left=1)
+
+    assert done.chosen.tolist() == [1]
+    assert (done.later.tolist(), done.due_in.tolist()) == ([0, 2], [FLOOR_AGAIN_DAYS] * 2)
+
+
+def test_a_floor_visit_gets_its_turn_among_much_that_is_worth_more() -> None:
+    pages = [PAGE] * 50 + [replace(FRANTIC, unseen=2000.0)]
+
+    assert 50 in chosen(pages, slots=5).chosen
+
+
+def test_discovery_and_refresh_each_have_their_share() -> None:
+    worth_most = [replace(NEW, weight=100.0)] * 50
+    worth_least = [replace(NEW, weight=0.05, price=1e6)] * 50
+
+    assert sum(n >= 50 for n in chosen(worth_most + [PAGE] * 50).chosen) == 3  # refresh keeps its 30 %
+    assert sum(n < 50 for n in chosen(worth_least + [PAGE] * 50).chosen) == 3  # so does discovery, at any price
+    assert len(chosen(worth_most).chosen) == len(chosen([PAGE] * 50).chosen) == 10  # and neither waits for the other
+
+
+def test_a_flood_of_unimportant_pages_leaves_the_rest_to_refresh() -> None:
+    flood = [replace(NEW, weight=0.05, price=1e3)] * 1000
+
+    assert sum(n >= 1000 for n in chosen([*flood, *[PAGE] * 20], slots=10).chosen) == 7
+
+
+def test_new_pages_go_by_cash() -> None:
+    pages = [replace(NEW, cash=cash, weight=weight) for cash, weight in ((5, 1.0), (9, 0.1), (7, 9.0))]
+
+    assert chosen(pages).chosen.tolist() == [1, 2, 0]
+
+
+def test_a_batch_that_is_cut_off_keeps_the_mix() -> None:
+    kinds = [n < 20 for n in chosen([NEW] * 20 + [PAGE] * 20, slots=20).chosen]
+
+    assert 3 <= sum(kinds[:10]) <= 8
+
+
+def test_what_a_user_asked_for_is_first_whatever_it_is_worth() -> None:
+    assert chosen([PAGE, replace(EARLY, is_wanted=True)]).chosen.tolist() == [1, 0]
+
+
+def test_a_retry_waits_for_its_time_and_is_not_put_off() -> None:
+    early, due = replace(PAGE, is_timed=True, due_in=0.5), replace(EARLY, is_timed=True)
+
+    done = chosen([early, due])
+
+    assert done.chosen.tolist() == [1]
+    assert done.later.tolist() == []
+
+
+def test_another_window_is_read_only_while_this_one_yields() -> None:
+    assert chosen([PAGE, EARLY]).further
+    assert not chosen([EARLY]).further
+    assert not chosen([PAGE] * 10).further  # there is no room for more
+    assert not chosen([]).further
+
+
+candidates = st.lists(
+    st.builds(
+        Candidate,
+        a=st.floats(1e-2, 1e4),
+        b=st.floats(1e-3, 1e4),
+        weight=st.floats(0.05, 1000),
+        price=st.floats(1e-6, 1e6),
+        least=st.floats(1e-3, 1),
+        most=st.floats(2, 1e3),
+        unseen=st.floats(0, 1e4),
+        due_in=st.floats(-1e3, 1e3),
+        is_new=st.booleans(),
+        is_wanted=st.booleans(),
+        is_timed=st.booleans(),
+        cash=st.floats(0, 1e15),
+    ),
+    max_size=40,
+)
+
+
+@given(
+    candidates=candidates, slots=st.integers(0, 50), floor_left=st.none() | st.integers(0, 5), share=st.floats(0, 0.5)
+)
+def test_whatever_the_head_each_page_is_handed_out_or_put_off_or_waits(
+    candidates: list[Candidate], slots: int, floor_left: int | None, share: float
+) -> None:
+    done = select(head_of(candidates), slots=slots, discovery_share=share, refresh_share=share, floor_left=floor_left)
+
+    out = done.chosen.tolist()
+    assert len(set(out)) == len(out) <= slots
+    assert not set(out) & set(done.later.tolist())
+    assert floor_left is None or done.floor <= floor_left
+    assert np.all(done.due_in > 0)
+    for n, days in zip(done.later, done.due_in, strict=True):
+        page = candidates[n]
+        assert not page.is_new
+        assert page.unseen + days >= page.least * (1 - 1e-9)
+        assert page.unseen + days <= max(page.most, page.unseen + FLOOR_AGAIN_DAYS) + 1e-3
+    for n in out:
+        page = candidates[n]
+        worth = float(values(page.a, page.b, page.weight, page.unseen)) >= WORTH * page.price * (1 - 1e-9)
+        due = page.due_in <= 0 if page.is_timed else worth or page.unseen >= page.most
+        assert page.is_new or page.is_wanted or due
+
+
+def test_a_page_is_never_starved_by_others_of_its_kind() -> None:
+    """Fifty like pages and five slots a day: each has its turn in ten days, the longest overdue first."""
+    unseen = np.full(50, 30.0)
+    for _ in range(100):
+        pages = [replace(PAGE, unseen=days, due_in=20 - days) for days in unseen]
+        unseen[chosen(pages, slots=5).chosen] = 0
+        unseen += 1
+
+    assert unseen.max() <= 11
