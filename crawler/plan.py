@@ -11,7 +11,7 @@ from crawler.core.cost import Price
 from crawler.core.domain import Domain
 from crawler.core.popularity import popularity
 from crawler.core.population import SAMPLE, SAMPLE_PER_DOMAIN
-from crawler.core.target import Terms
+from crawler.core.target import Terms, budget_for
 from crawler.core.tariff import Tariff, has_moved, tariffs
 from crawler.settings import Settings
 from crawler.store import plans
@@ -22,7 +22,7 @@ NO_LIMIT = float("inf")
 MOST_REQUESTS = 2**31 - 1  # a day, as the tables have it
 MOST_SAMPLES = 10  # times SAMPLE, however many domains there are
 TRIM_EVERY = timedelta(minutes=50)  # plans that a user asks for in between leave the trim alone
-TRIM_FROM = timedelta(hours=1)  # of the UTC day: earlier, what was used of it says nothing yet
+HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +114,16 @@ def shares_of(settings: Settings) -> Shares:
 
 
 def _trim(standing: Standing, tariff: Tariff, *, at: datetime) -> float:
-    """The factor on the price: what the day's looks have cost so far, against what its pace allows."""
+    """The factor on the price: what the day's looks have taken so far, by the hour, against what its pace allows."""
     now = at.astimezone(UTC)
-    gone = now - now.replace(hour=0, minute=0, second=0, microsecond=0)
-    if standing.planned_at is None or at - standing.planned_at < TRIM_EVERY or gone < TRIM_FROM:
-        return standing.trim
-    if tariff.limit == NO_LIMIT or tariff.price is None:
+    hours = (now - now.replace(hour=0, minute=0, second=0, microsecond=0)) / HOUR
+    if tariff.price is None:
         return 1.0
-    allowed = tariff.limit * (gone / DAY)
-    return trim_after(standing.trim, used=standing.spent_today, allowed=allowed, waiting=float(standing.is_behind))
+    is_too_soon = standing.planned_at is None or at - standing.planned_at < TRIM_EVERY or hours < 1
+    if is_too_soon or not standing.spent_today:  # a crawl that did not run says nothing about the price
+        return standing.trim
+    used, allowed = standing.spent_today / hours, min(budget_for(tariff.requests), tariff.limit) / 24
+    return trim_after(standing.trim, used=used, allowed=allowed, waiting=standing.waiting)
 
 
 def _written(found: Planned, census: Census, priors: Sequence[Belief]) -> Plan:

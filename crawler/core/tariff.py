@@ -81,7 +81,7 @@ def case_of(work: Work, terms: Terms, shares: Shares) -> Case:
     most = min(terms.most_days, terms.oldest_days or terms.most_days)
     asked = asked_of(_lasting(work, most), terms, shares) if terms.has_target and len(work.known.a) else Asked(math.inf)
     limit, finding = min(terms.limit, asked.requests), asked.finding
-    longest = min(asked.oldest_days or longest_gap(work.known.count, limit, most=most), LONGEST_DAYS)
+    longest = min(asked.oldest_days or float(longest_gap(work.known.count, limit, most=most)), LONGEST_DAYS)
     if longest > most and limit > 0 and not finding:
         finding = f"A page may wait {longest:,.0f} days, not {most:,.0f}: at {limit:,.0f} requests a day it has to"
     # What no number of requests can reach is no reason to make as many as one can.

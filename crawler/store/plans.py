@@ -46,8 +46,8 @@ STANDING = f"""
            s.activity_at, l.price_request, coalesce(l.price_byte, 0) AS price_byte, coalesce(l.trim, 1) AS trim,
            coalesce(l.importance, d.weight) AS importance, l.planned_at,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
-           EXISTS (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state <> 'new' AND f.due_at <= l.planned_at)
-               AS is_behind
+           (SELECT count(*) FROM (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state <> 'new'
+                                     AND f.due_at <= l.planned_at LIMIT %(most_waiting)s) f) AS waiting
       FROM domain d
       JOIN domain_state s ON s.domain_id = d.id
       LEFT JOIN domain_plan l ON l.domain_id = d.id
@@ -89,6 +89,7 @@ REPRICE = """
     SELECT %(domain_id)s, 'reprice', %(payload)s, %(at)s
      WHERE NOT EXISTS (SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'reprice')
 """
+MOST_WAITING = 10_000  # counted; an hour's requests of one domain are seldom more
 KEYS = 1 << 128
 AFTER_ALL = b"\xff" * 17  # beyond the last key
 
@@ -98,7 +99,7 @@ class Standing:
     """A domain as plan finds it. tracked: pages that are known at all.  announced_s: the delay of its last lease.
 
     importance, price, trim: as planned last, price None for the usual one.  planned_at: when that was, if ever.
-    spent_today: requests of the UTC day.  is_behind: something is due since before the last plan.
+    spent_today: requests of the UTC day.  waiting: pages that are due since before the last plan, MOST_WAITING at most.
     """
 
     domain: Domain
@@ -111,7 +112,7 @@ class Standing:
     trim: float
     planned_at: datetime | None
     spent_today: int
-    is_behind: bool
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ class Plan:
 async def standings(db: Database, *, at: datetime, only: Domain | None = None) -> list[Standing]:
     """All domains by name, or one of them."""
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(STANDING, {"at": at, "only": only.id if only else None})
+        await cursor.execute(STANDING, {"at": at, "only": only.id if only else None, "most_waiting": MOST_WAITING})
         return [_standing(row, at=at) for row in await cursor.fetchall()]
 
 
@@ -148,7 +149,7 @@ def _standing(row: dict[str, Any], *, at: datetime) -> Standing:
         trim=row["trim"],
         planned_at=row["planned_at"],
         spent_today=row["spent_today"],
-        is_behind=row["is_behind"],
+        waiting=row["waiting"],
     )
 
 

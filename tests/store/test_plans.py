@@ -92,13 +92,13 @@ async def test_a_plan_for_a_domain_that_was_removed_meanwhile_is_written_nowhere
     assert await fetched(db, "SELECT id FROM inbox") == []
 
 
-async def test_a_domain_is_behind_when_something_was_due_before_the_last_plan(db: Database, domain: Domain) -> None:
+async def test_pages_wait_that_were_due_before_the_last_plan(db: Database, domain: Domain) -> None:
     await add(db, domain, Bulk(1), at=START)  # due a day later
     plan = Plan(1.0, None, 1.0, None, 1.0, "", [PRIOR], [1])
-    behind = []
+    waiting = []
     for days in (0.5, 1.5):
         at = START + timedelta(days=days)
         await plans.write(db, domain, plan, wake=False, at=at)
-        behind += [standing.is_behind for standing in await plans.standings(db, at=at)]
+        waiting += [standing.waiting for standing in await plans.standings(db, at=at)]
 
-    assert behind == [False, True]
+    assert waiting == [0, 1]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawler.core.belief import PRIOR
+from crawler.core.budget import TRIM_DOWN, TRIM_UP
 from crawler.core.domain import Domain, Wishes
 from crawler.core.urls import Authority, Url
 from crawler.plan import Planned, plan
@@ -222,17 +223,19 @@ async def test_pages_without_looks_learn_from_their_group_and_a_new_domain_from_
 
 
 async def test_the_trim_rises_only_where_the_budget_is_used_up_and_work_waits(db: Database) -> None:
-    domain = await populated(db, "busy.test", Wishes(budget_per_day=40))
+    domain = await populated(db, "busy.test", Wishes(budget_per_day=48))
     noon = AT + timedelta(days=3, hours=12)
-    await planned_for(db, domain, at=noon)
-    spent = "UPDATE domain_state SET budget_day = %s, spent_requests = %s RETURNING domain_id"
+    spend = "UPDATE domain_state SET budget_day = %s, spent_requests = %s RETURNING domain_id"
+    first = await planned_for(db, domain, at=noon)
+    idle = await planned_for(db, domain, at=noon + timedelta(hours=1))
 
-    await fetched(db, spent, noon.date(), 22)  # by one o'clock it may be 21.7, and all pages are due since two days
-    dearer = await planned_for(db, domain, at=noon + timedelta(hours=1))
-    at_once = await planned_for(db, domain, at=noon + timedelta(hours=1, minutes=5))
-    await fetched(db, "UPDATE frontier SET due_at = %s RETURNING key", noon + timedelta(days=9))
-    await fetched(db, spent, noon.date(), 10)
-    cheaper = await planned_for(db, domain, at=noon + timedelta(hours=2))
+    await fetched(db, spend, noon.date(), 28)  # by two o'clock it may be 28, and all pages are due since two days
+    dearer = await planned_for(db, domain, at=noon + timedelta(hours=2))
+    at_once = await planned_for(db, domain, at=noon + timedelta(hours=2, minutes=5))
+    await fetched(db, spend, noon.date(), 20)
+    cheaper = await planned_for(db, domain, at=noon + timedelta(hours=3))
 
-    assert (dearer.trim, at_once.trim) == (1.02, 1.02)
-    assert cheaper.trim == pytest.approx(1.0)
+    assert (first.trim, idle.trim) == (1.0, 1.0)
+    assert dearer.trim == TRIM_UP
+    assert at_once.trim == dearer.trim
+    assert cheaper.trim == pytest.approx(TRIM_UP / TRIM_DOWN)
