@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crawler.core.balance import LEAST_PRICE
+from crawler.core.balance import LEAST_PRICE, TINY
 from crawler.core.budget import EVEN, Budget, Shares, Work, longest_gap, price_of, prices_of
 from crawler.core.census import joined
 from crawler.core.cost import Price
@@ -73,7 +73,7 @@ def tariffs(
         return []
     prices = _within_requests(cases, overall, shares)
     prices = _within_bytes(cases, prices, overall, shares)
-    return [_tariff(case, price, shares) for case, price in zip(cases, prices, strict=True)]
+    return _sharing([_tariff(case, price, shares) for case, price in zip(cases, prices, strict=True)], overall)
 
 
 def case_of(work: Work, terms: Terms, shares: Shares) -> Case:
@@ -194,3 +194,16 @@ def _tariff(case: Case, price: Price, shares: Shares) -> Tariff:
         outlook=outlook_at(case.work.known, np.array([price.per_request]), per_byte=price.per_byte),
         finding=case.finding,
     )
+
+
+def _sharing(found: list[Tariff], overall: Budget) -> list[Tariff]:
+    """First looks wait for tomorrow where all domains together have no request left for them today."""
+    again = sum(min(each.outlook.requests, each.requests) for each in found)
+    first = sum(each.requests for each in found) - again
+    part = (overall.requests - overhead(overall.requests) - again) / max(first, TINY)
+    if part >= 1:
+        return found
+    return [
+        replace(each, requests=each.requests - (1 - max(part, 0.0)) * max(each.requests - each.outlook.requests, 0.0))
+        for each in found
+    ]

@@ -55,6 +55,15 @@ def test_an_overall_budget_never_lowers_a_price_below_what_the_domains_own_budge
         assert after.price.per_request >= before.price.per_request * (1 - 1e-6)
 
 
+def test_first_looks_of_all_domains_together_keep_within_the_overall_budget() -> None:
+    works = [work(100, new=500, seed=n) for n in range(5)]
+
+    found = tariffs(works, [Terms(budget=Budget(200))] * 5, overall=Budget(300))
+
+    assert sum(each.requests for each in found) == pytest.approx(300 - overhead(300), rel=0.01)
+    assert sum(each.outlook.requests for each in found) >= 0.29 * 300  # what looking again is guaranteed
+
+
 @pytest.mark.parametrize("requests", [0.0, 1.0, 3.0, 50.0, 1e6])
 def test_no_budget_is_exceeded_and_every_interval_fits_a_calendar(requests: float) -> None:
     (found,) = tariffs([work(500, new=100)], [Terms(budget=Budget(requests))])
