@@ -105,8 +105,11 @@ def _standards(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetim
         costs=costs_from(row["costs"]),
         activity=float(factors(decayed(row["activity_seen"], since), decayed(row["activity_expected"], since))),
         least=usual.least,
-        most=max(usual.most, longest),
-        floor_left=None if budget is None else max(int(FLOOR_SHARE * budget) - row["spent_floor"], 0),
+        most=longest,
+        # A target age is a wish that its budget was made for; it is no floor under pages that nobody asked about.
+        floor_left=None
+        if budget is None or domain.wishes.target_age is not None
+        else max(int(FLOOR_SHARE * budget) - row["spent_floor"], 0),
         rules=Rules(domain.wishes.rules),
         trusts_modified=row["modified_told"] >= LEAST_TOLD and row["modified_lied"] <= MOST_LIES * row["modified_told"],
     )

@@ -172,6 +172,20 @@ async def test_a_target_asks_for_the_budget_that_reaches_it(db: Database) -> Non
     assert await fetched(db, "SELECT longest_s FROM domain_plan WHERE domain_id = %s", b.domain.id) == [(172_800.0,)]
 
 
+async def test_a_target_age_holds_when_pages_are_handed_out_whatever_they_are_worth(db: Database) -> None:
+    await populated(db, "young.test", Wishes(target_age=timedelta(days=2), allow_private=True))
+    await plan(db, at=AT, settings=SETTINGS)
+
+    early, late = AT + timedelta(days=1.9), AT + timedelta(days=2.1)
+    lease = await take(db, early, term=timedelta(hours=1))
+    before = await targets(db, lease, early, most=400)
+    after = await targets(db, lease, late, most=400)
+
+    known = [[target for target in handed if target.version is not None] for handed in (before, after)]
+    assert len(known[0]) < 200
+    assert len(known[1]) > 250  # all but what discovery is guaranteed; a floor would be a fifth of 204
+
+
 async def test_a_target_out_of_reach_is_told_with_its_figures(db: Database) -> None:
     await populated(db, "far.test", Wishes(target_freshness=0.95, delay=timedelta(hours=1)))
     poor = await populated(db, "poor.test", Wishes(target_age=timedelta(days=2), budget_per_day=50))
