@@ -36,7 +36,8 @@ ALL = "SELECT day AS budget_day, spent_requests, spent_bytes, 0 AS spent_floor F
 WRITE_ALL = "UPDATE ledger SET day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(bytes)s WHERE no = 1"
 SETTLE_ALL = """
     UPDATE ledger
-       SET spent_requests = greatest(spent_requests - CASE WHEN day = %(refund_day)s::date THEN %(refund)s ELSE 0 END, 0),
+       SET spent_requests = greatest(
+               spent_requests - CASE WHEN day = %(refund_day)s::date THEN %(refund)s ELSE 0 END, 0),
            spent_bytes = spent_bytes + %(bytes)s
      WHERE no = 1
 """

@@ -7,6 +7,7 @@ from datetime import datetime
 from crawler.core.cash import Economy, Pool, Purse, history_after, settle
 from crawler.core.domain import Wishes
 from crawler.core.order import Ordering
+from crawler.core.rules import Rules
 from crawler.core.urls import PageKey, Url
 from crawler.core.visit import LOOK_AGAIN_REFUSED, State, Visit
 from crawler.store.database import Connection
@@ -60,6 +61,12 @@ RANK = """
       FROM unnest(%(key)s::bytea[], %(rank)s::int[]) AS x(key, rank)
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state = 'new'
 """
+LIMITED = "SELECT pattern, pages FROM rule WHERE domain_id = %s AND max_pages IS NOT NULL"
+COUNT_LIMITED = """
+    UPDATE rule r SET pages = r.pages + x.more
+      FROM unnest(%(patterns)s::text[], %(more)s::bigint[]) AS x(pattern, more)
+     WHERE r.domain_id = %(domain_id)s AND r.pattern = x.pattern
+"""
 LEAVE = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
 
@@ -102,10 +109,22 @@ class Books:
     economy: Economy
     ordering: Ordering
     external_links: float
+    rules: Rules = Rules()
+    limited: Mapping[str, int] = field(default_factory=dict)  # pages that rules with a limit had admitted, by pattern
+    admitted_by: dict[str, int] = field(default_factory=dict)  # the same, with those of this batch
     stands: dict[PageKey, Stand]
     moved_to: dict[PageKey, PageKey]
     tracked: int = 0  # pages that are known at all, whatever became of them
     left: set[PageKey] = field(default_factory=set)
+
+    def has_room_for(self, url: Url) -> bool:
+        """Whether the rules that limit the number of such pages admit one more; if so, it counts for them."""
+        limits = [self.rules.rules[n] for n in self.rules.limiting(url)]
+        if any(self.admitted_by.get(rule.pattern, 0) >= (rule.max_pages or 0) for rule in limits):
+            return False
+        for rule in limits:
+            self.admitted_by[rule.pattern] = self.admitted_by.get(rule.pattern, 0) + 1
+        return True
 
     def admit(self, key: PageKey, url: Url, *, depth: int) -> Stand:
         """A page that was never heard of begins with its endowment; the share of the link that told of it follows."""
@@ -242,6 +261,10 @@ async def load_books(connection: Connection, domain_id: int, visits: Sequence[Vi
         met.update(visit.gives or ())
     stands, moved_to = await _stands(connection, domain_id, met)
     books = Books(economy, wishes.ordering, wishes.external_links, stands=stands, moved_to=moved_to, tracked=tracked)
+    if any(rule.max_pages is not None for rule in wishes.rules):
+        books.rules = Rules(wishes.rules)
+        books.limited = dict(await (await connection.execute(LIMITED, (domain_id,))).fetchall())
+        books.admitted_by = dict(books.limited)
     ends = {end for heir in heirs if (end := books.payee(heir)) is not None}  # who is heir where an heir moved on
     cursor = await connection.execute(PURSES, (domain_id, list(opened | heirs | ends)), binary=True)
     for key, pool, net, history, then in await cursor.fetchall():
@@ -277,6 +300,10 @@ async def write_books(connection: Connection, domain_id: int, books: Books) -> N
     economy = books.economy
     if books.left:
         await connection.execute(LEAVE, (domain_id, list(books.left)))
+    more = {by: pages - books.limited.get(by, 0) for by, pages in books.admitted_by.items()}
+    if any(more.values()):
+        values = {"domain_id": domain_id, "patterns": list(more), "more": list(more.values())}
+        await connection.execute(COUNT_LIMITED, values)
     purses = economy.purses
     if purses:
         await connection.execute(

@@ -13,6 +13,7 @@ from crawler.core.cash import importance
 from crawler.core.change import Version
 from crawler.core.domain import Domain, Lease
 from crawler.core.fingerprint import Fingerprint
+from crawler.core.order import Ordering
 from crawler.core.price import weight_of
 from crawler.core.selection import Candidate, Selection, head_of, select
 from crawler.core.urls import PageKey, Url
@@ -113,7 +114,8 @@ async def _best(
     at, most, domain_id = values["at"], values["most"], values["domain_id"]
     window = values | {"most": most * WINDOW}
     new = [row[0] for row in await (await connection.execute(NEW_HEADS, window)).fetchall()]
-    targets = await _load(connection, domain_id, new, standards=standards)
+    targets = _in_order(await _load(connection, domain_id, new, standards=standards), standards.wishes.ordering)
+    places = {target.key: n for n, target in enumerate(targets)}
     due_at: dict[PageKey, datetime] = {}
     after: tuple[datetime, bytes] = (BEGINNING, b"")
     for _ in range(MOST_WINDOWS):
@@ -123,7 +125,7 @@ async def _best(
         due_at |= {PageKey(key): due for key, due in rows}
         targets += await _load(connection, domain_id, [key for key, _ in rows], standards=standards)
         selection = select(
-            head_of([_candidate(target, standards, due_at.get(target.key), at=at) for target in targets]),
+            head_of([_candidate(t, due_at.get(t.key), place=places.get(t.key), at=at) for t in targets]),
             slots=most,
             discovery_share=usual.discovery_share,
             refresh_share=usual.refresh_share,
@@ -135,12 +137,16 @@ async def _best(
     return targets, selection
 
 
-def _candidate(target: Target, standards: Standards, due_at: datetime | None, *, at: datetime) -> Candidate:
-    """A page as the selection weighs it."""
-    terms, ordering = target.terms, standards.wishes.ordering
+def _in_order(new: list[Target], ordering: Ordering) -> list[Target]:
+    """New pages in the domain's order of discovery; of one rank the richest first."""
+    return sorted(new, key=lambda t: (-ordering.rank(t.cash, depth=t.depth, url_score=ordering.score(t.url)), -t.cash))
+
+
+def _candidate(target: Target, due_at: datetime | None, *, place: int | None, at: datetime) -> Candidate:
+    """A page as the selection weighs it. place: of a new one, in the order of discovery."""
+    terms = target.terms
     is_new = target.state is State.NEW
     has_version = target.state is State.KNOWN and target.version is not None and target.last_good_at is not None
-    order = ordering.rank(target.cash, depth=target.depth, url_score=ordering.score(target.url)) if is_new else 0
     return Candidate(
         a=target.belief.a,
         b=target.belief.b / terms.activity,
@@ -153,7 +159,7 @@ def _candidate(target: Target, standards: Standards, due_at: datetime | None, *,
         is_new=is_new,
         is_wanted=target.wanted is not Wanted.NO,
         is_timed=not is_new and (not has_version or target.failures > 0 or terms.once),
-        cash=float(order),
+        cash=-float(place or 0),
     )
 
 

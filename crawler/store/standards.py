@@ -70,7 +70,7 @@ class Standards:
     def terms(self, url: Url, *, prior: Belief, conditional: bool) -> Terms:
         """What holds for a page's next look."""
         said = self.rules.terms(url)
-        most = said.most or self.most
+        most = said.most or max(self.most, said.least or self.most)
         return Terms(
             price=self.price.of(self.costs.of(Kind.CONDITIONAL if conditional else Kind.FULL)),
             least=min(said.least or self.least, most),

@@ -53,7 +53,8 @@ NEW_FRONTIER = """
 """
 VISITS = """
     COPY visit (domain_id, key, at, answer, status, reason, change, rung, distance_bits, conditional, requests,
-                received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit) FROM STDIN (FORMAT BINARY)
+                received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit)
+    FROM STDIN (FORMAT BINARY)
 """
 SNAPSHOTS = """
     COPY snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
@@ -242,7 +243,7 @@ def _meet(books: Books, link: Link, *, depth: int, max_pages: int) -> Stand | No
         return None
     if link.refusal in REFUSED_LATER and books.tracked < max_pages:
         return books.keep_out(link.key, link.url, depth=depth)
-    if link.refusal or books.tracked >= max_pages:
+    if link.refusal or books.tracked >= max_pages or not books.has_room_for(link.url):
         return None
     return books.admit(link.key, link.url, depth=depth)
 

@@ -7,11 +7,13 @@ import pytest
 from crawler.core.answer import Answer, Reason, Unreached
 from crawler.core.cash import ENDOWMENT
 from crawler.core.domain import Domain, Hold, Lease
+from crawler.core.rules import Rule
 from crawler.core.urls import Url
 from crawler.core.visit import State, Target, Visit
 from crawler.errors import LeaseLost
 from crawler.store import changes, domains, inbox, leases, visits
 from crawler.store.database import Database
+from crawler.store.rules import pages_by_pattern
 from tests.store import made_up
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, economy_total, html, key, look, states, status, take, targets, url
@@ -284,3 +286,27 @@ async def test_refresh_makes_a_prefix_due_and_the_same_wish_twice_is_one(db: Dat
 
     assert [target.url for target in await targets(db, lease, at)] == [url(domain, 1)]
     assert await count(db, "inbox") == 0
+
+
+async def test_a_rule_admits_so_many_pages_of_its_pattern_and_others_do_not_count(db: Database) -> None:
+    wishes = Wishes(rules=(Rule("/1", max_pages=2), Rule("/", weight=2.0)))
+    domain = await domains.register(db, Authority("ruled.test"), scheme="http", wishes=wishes, at=START)
+    lease = await take(db, START)
+    links = {0: [1, 10, 11, 2, 3], 1: [12, 4], 10: [13]}
+
+    await made_up.crawl(db, lease, links, START)
+
+    known = await states(db, domain)
+    assert known.keys() == {"", "1", "10", "2", "3", "4"}
+    assert await pages_by_pattern(db, domain) == {"/1": 2}
+
+
+async def test_a_page_that_is_wanted_once_is_never_due_again(db: Database) -> None:
+    wishes = Wishes(rules=(Rule("/1", once=True),))
+    domain = await domains.register(db, Authority("ruled.test"), scheme="http", wishes=wishes, at=START)
+    lease = await take(db, START)
+    await made_up.crawl(db, lease, {0: [1, 2], 1: [], 2: []}, START)
+
+    later = await targets(db, lease, START + timedelta(days=5000))
+
+    assert {target.url for target in later} == {url(domain, 0), url(domain, 2)}
