@@ -109,13 +109,13 @@ class Books:
     economy: Economy
     ordering: Ordering
     external_links: float
-    rules: Rules = Rules()
-    limited: Mapping[str, int] = field(default_factory=dict)  # pages that rules with a limit had admitted, by pattern
-    admitted_by: dict[str, int] = field(default_factory=dict)  # the same, with those of this batch
     stands: dict[PageKey, Stand]
     moved_to: dict[PageKey, PageKey]
     tracked: int = 0  # pages that are known at all, whatever became of them
     left: set[PageKey] = field(default_factory=set)
+    rules: Rules = field(default_factory=Rules)
+    limited: Mapping[str, int] = field(default_factory=dict)  # pages that rules with a limit had admitted, by pattern
+    admitted_by: dict[str, int] = field(default_factory=dict)  # the same, with those of this batch
 
     def has_room_for(self, url: Url) -> bool:
         """Whether the rules that limit the number of such pages admit one more; if so, it counts for them."""

@@ -6,9 +6,9 @@ import pytest
 
 from crawler.core.answer import Answer, Reason, Unreached
 from crawler.core.cash import ENDOWMENT
-from crawler.core.domain import Domain, Hold, Lease
+from crawler.core.domain import Domain, Hold, Lease, Wishes
 from crawler.core.rules import Rule
-from crawler.core.urls import Url
+from crawler.core.urls import Authority, Url
 from crawler.core.visit import State, Target, Visit
 from crawler.errors import LeaseLost
 from crawler.store import changes, domains, inbox, leases, visits
