@@ -45,6 +45,7 @@ def test_these_are_the_commands() -> None:
         *(f"domains {name}" for name in ("add", "list", "show", "set", "pause", "resume", "remove")),
         *("crawl", "refresh", "pages", "report", "changes", "explain", "up", "down", "status", "demo"),
         *("db upgrade", "db check"),
+        *(f"lab {name}" for name in ("run", "replay", "dai", "estimator")),
     }
 
 
