@@ -75,3 +75,10 @@ def test_a_domains_looks_become_a_history_and_too_few_are_refused() -> None:
     assert per_day == pytest.approx(6 / 5)
     with pytest.raises(CrawlerError, match="needs 4"):
         history_of("a.test", {}, {})
+
+
+def test_a_domain_that_nobody_registered_has_no_history(recrawl: Recrawl) -> None:
+    done = recrawl("lab", "replay", "nowhere.test")
+
+    assert done.code == 2
+    assert "nowhere.test" in done.complaint
