@@ -1,9 +1,8 @@
 """recrawl lab replay: another budget or another rule, on what a domain's own looks tell of its past."""
 
+import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-
-import numpy as np
 
 from crawler.cli.exits import DONE
 from crawler.cli.figures import show_charts
@@ -14,7 +13,7 @@ from crawler.core.urls import Url
 from crawler.errors import CrawlerError
 from crawler.lab.comparison import Job
 from crawler.lab.policies.named import OPTIMUM, OURS, UNIFORM
-from crawler.lab.traces import History
+from crawler.lab.traces import History, history_of_looks
 from crawler.naming import domain_named
 from crawler.store import reports
 from crawler.store.database import Database
@@ -63,20 +62,17 @@ def history_of(name: str, looks: dict[Url, list[Look]], importance: dict[Url, fl
     looks = {url: found for url, found in looks.items() if found}
     instants = [look.at for found in looks.values() for look in found]
     start = min(instants, default=datetime.now(UTC))
-    days = float(np.ceil((max(instants, default=start) - start) / DAY))
+    days = float(math.ceil((max(instants, default=start) - start) / DAY))
     if days < LEAST_DAYS:
         raise CrawlerError(
             f"{name} has been looked at for {days:.0f} days; a replay needs {LEAST_DAYS}: recrawl crawl {name}"
         )
     known = [value for value in importance.values() if value > 0]
     least = min(known, default=1.0)
-    history = History(
-        name=name,
-        days=days,
-        urls=tuple(looks),
-        importance=np.array([max(importance.get(url, least), least) for url in looks]),
-        page=np.repeat(np.arange(len(looks)), [len(found) for found in looks.values()]),
-        at=np.array([(look.at - start) / DAY for found in looks.values() for look in found]),
-        found=np.array([look.changed for found in looks.values() for look in found]),
+    history = history_of_looks(
+        name,
+        days,
+        {url: [((look.at - start) / DAY, look.changed) for look in found] for url, found in looks.items()},
+        importance={url: max(importance.get(url, least), least) for url in looks},
     )
     return history, len(instants) / days

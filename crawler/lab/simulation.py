@@ -12,7 +12,7 @@ from crawler.lab.world import Floats, Ints, World
 
 LOOKS_PER_CLAIM = 25  # about so many are chosen at once, and made at even times until the next claim
 LEAST_CLAIMS, MOST_CLAIMS = 4, 24  # a day
-COMPARED_EVERY_DAYS = 10
+COMPARISONS = 50  # of expected with true freshness, about so many moments of the second half
 
 START = datetime(2026, 1, 1, tzinfo=UTC)  # any day; the ledger wants one
 DAY_SECONDS = 86_400
@@ -44,7 +44,7 @@ class _Run:
         self._world, self._budget = world, budget_per_day
         self._scene = Scene(world.importance, world.host, world.group, budget_per_day, world.cap_per_day)
         self._policy = maker(self._scene, world)
-        self._window = world.days / 2
+        self._window = float(np.ceil(world.days / 2))  # ledgers know whole days only
         self._copies = Copies(world, window=self._window)
         self._last = np.zeros(world.size)
         self._fetched = world.born <= 0
@@ -75,7 +75,7 @@ class _Run:
             if len(pages):
                 self._look(pages, now + (np.arange(len(pages)) + 0.5) / len(pages) / self._claims)
         self._over_days += ledger.requests > self._budget
-        if day >= self._window and day % COMPARED_EVERY_DAYS == 0:
+        if day >= self._window and day % max(int(self._world.days / 2 / COMPARISONS), 1) == 0:
             self._compare(day + 1.0)
 
     def _room(self, by_host: Floats, share: float) -> Ints | None:

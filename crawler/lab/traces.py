@@ -3,7 +3,7 @@
 import csv
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,6 +97,22 @@ class History:
         if looked.any():
             rates[looked] = estimate.rate(table[looked], hits[looked] > 0)
         return np.maximum(rates, 0.01 / self.days)
+
+
+def history_of_looks(
+    name: str, days: float, looks: Mapping[str, Sequence[tuple[float, bool]]], *, importance: Mapping[str, float]
+) -> History:
+    """A history from each page's looks, in order of time: (days from the first look of all, whether it changed)."""
+    every = [look for found in looks.values() for look in found]
+    return History(
+        name=name,
+        days=days,
+        urls=tuple(looks),
+        importance=np.array([importance[url] for url in looks]),
+        page=np.repeat(np.arange(len(looks)), [len(found) for found in looks.values()]),
+        at=np.array([at for at, _ in every]),
+        found=np.array([changed for _, changed in every], np.bool_),
+    )
 
 
 def _world(name: str, days: float, *, importance: Floats, rates: Floats, page: Ints, at: Floats) -> World:

@@ -47,6 +47,7 @@ def test_these_are_the_commands() -> None:
         *("crawl", "refresh", "plan", "pages", "report", "changes", "explain", "up", "down", "status", "demo"),
         *("db upgrade", "db check"),
         *("lab opic", "lab windows", "lab discovery", "lab nutch"),
+        *(f"lab {name}" for name in ("run", "replay", "dai", "estimator")),
     }
 
 

@@ -1,0 +1,84 @@
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from crawler.cli.lab_replay import history_of
+from crawler.core.urls import Url
+from crawler.errors import CrawlerError
+from crawler.store.looks import Look
+from tests.cli.conftest import Recrawl
+
+SMALL = ("lab", "run", "--pages", "60", "--days", "40", "--seeds", "1", "--policy", "ours", "--policy", "uniform")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_a_run_prints_a_table_for_each_budget_and_how_far_the_best_rival_is(recrawl: Recrawl, tmp_path: Path) -> None:
+    done = recrawl(*SMALL, "--budget", "5%", "--budget", "0.2", "--figures", str(tmp_path / "figures"))
+
+    assert done.code == 0
+    assert "requests for 5.0 % of the pages a day" in done.out
+    assert "requests for 20.0 % of the pages a day" in done.out
+    assert "The best rival is uniform" in done.out
+    assert (tmp_path / "figures" / "time-log-normal.svg").read_text().startswith("<svg")
+
+
+def test_a_run_prints_json_and_nothing_else(recrawl: Recrawl) -> None:
+    found = recrawl(*SMALL, "equal", "--budget", "5%", "--json").json["rows"]
+
+    assert [(row["world"], row["policy"], row["share"]) for row in found] == [
+        ("equal", "ours", 0.05),
+        ("equal", "uniform", 0.05),
+    ]
+
+
+def test_a_trace_is_replayed_from_its_file(recrawl: Recrawl, tmp_path: Path) -> None:
+    trace = tmp_path / "seen.csv"
+    trace.write_text("".join(f"/{page},{day}\n" for page in range(12) for day in range(0, 40, page + 1)))
+    done = recrawl(
+        "lab", "run", "--trace", str(trace), "--budget", "20%", "--policy", "uniform", "--seeds", "1", "--json"
+    )
+
+    assert [row["world"] for row in done.json["rows"]] == ["seen"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("nowhere",), "no world is called 'nowhere'; there are log-normal"),
+        (("--policy", "luck"), "no policy is called 'luck'; there are ours"),
+        (("--budget", "0%"), "not above 0"),
+        (("--trace", "missing.csv"), "missing.csv"),
+    ],
+)
+def test_a_run_that_cannot_be_asked_for_says_why(recrawl: Recrawl, arguments: tuple[str, ...], complaint: str) -> None:
+    done = recrawl("lab", "run", *arguments)
+
+    assert done.code == 2
+    assert complaint in done.complaint
+
+
+def test_dais_experiment_and_the_estimators_print_their_tables(recrawl: Recrawl) -> None:
+    dai = recrawl("lab", "dai", "--pages", "5", "--looks", "10")
+    biases = recrawl("lab", "estimator", "--pages", "100", "--json")
+
+    assert "redundant looks spared" in dai.out
+    assert {"ours", "naive", "padded"} <= set(biases.json["points"][0])
+
+
+def test_a_domains_looks_become_a_history_and_too_few_are_refused() -> None:
+    looks = {Url("http://a.test/"): [Look(START + timedelta(days=day), changed=day > 3) for day in range(6)]}
+    history, per_day = history_of("a.test", looks, {Url("http://a.test/"): 2.0})
+
+    assert history.days == 5.0
+    assert history.found.tolist() == [False, False, False, False, True, True]
+    assert per_day == pytest.approx(6 / 5)
+    with pytest.raises(CrawlerError, match="needs 4"):
+        history_of("a.test", {}, {})
+
+
+def test_a_domain_that_nobody_registered_has_no_history(recrawl: Recrawl) -> None:
+    done = recrawl("lab", "replay", "nowhere.test")
+
+    assert done.code == 2
+    assert "nowhere.test" in done.complaint
