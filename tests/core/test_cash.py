@@ -126,6 +126,23 @@ def test_the_dial_pays_the_pools_by_their_weights() -> None:
     assert paid == [400, 200, 1200, 600]
 
 
+def test_a_dial_that_leaves_nobody_to_be_paid_pays_all_alike() -> None:
+    books = economy(pages=4)
+    books.reserve, books.dormant = 2400, books.dormant - 2400
+
+    books.pay_dividends(weights_of(discovery=0.0, refresh=1.0, focus=4.0))  # nothing for new pages, and all are new
+
+    assert [books.cash_of(key(n)) - ENDOWMENT for n in range(4)] == [600] * 4
+    assert books.reserve == 0
+
+
+def test_a_page_for_which_no_endowment_is_left_has_no_debt_of_one() -> None:
+    books = economy(pages=2)
+    books.clock, books.dormant, books.reserve = 10.0 * ENDOWMENT, 0, books.dormant
+
+    assert books.admit(key(2), Pool.NEW).history > 0
+
+
 steps = st.lists(
     st.tuples(st.sampled_from(["visit", "admit", "leave", "pay", "pool"]), st.integers(0, 30), st.integers(0, 30)),
     max_size=60,
