@@ -10,6 +10,7 @@ import typer
 from crawler import instants, spans
 
 T = TypeVar("T")
+MOST = 1_000_000  # times anything
 
 
 def instant(text: str) -> datetime:
@@ -30,13 +31,15 @@ def _typed(parse: Callable[[str], T], text: str) -> T:
 
 
 def positive(text: str) -> float:
-    """A number above nothing."""
+    """A number above nothing, and small enough to be multiplied with others of its kind."""
     try:
         number = float(text)
     except ValueError as error:
         raise typer.BadParameter(f"{text!r} is no number") from error
     if not math.isfinite(number) or number <= 0:
         raise typer.BadParameter(f"{text!r} is not above 0")
+    if number > MOST:
+        raise typer.BadParameter(f"{text!r} is above {MOST:,}")
     return number
 
 
