@@ -109,8 +109,11 @@ def default_history(relative: float, *, pages: int, clock: float, window: float,
 
     Less its endowment, which it has not received from anybody: without that debt every page looks more alike than it
     is for as long as its first cash is remembered.
+    A domain whose clock has not run for a window is not believed in full, but by the part that it has run: while a site
+    is discovered, the first visits are those of the richest new pages, and nothing of what they say is forgotten yet.
     """
-    return relative * min(window, clock) / max(pages, 1) - endowment
+    reach = min(window, clock)
+    return relative * reach / max(pages, 1) * (reach / max(window, 1.0)) - endowment
 
 
 def seed_endowment(seeds: int, *, is_first: bool) -> int:
