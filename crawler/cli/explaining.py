@@ -66,8 +66,8 @@ def why_untracked(url: Url, domain: Domain, known: Explanation) -> str:
     if deepest is not None and known.nearest is not None and known.nearest + 1 > deepest:
         return f"it is {known.nearest + 1} links away from the nearest seed, and the domain ends at {deepest}"
     most = domain.wishes.max_pages or settings().max_pages
-    if known.members >= most:
-        return f"the domain is full: it has {known.members} pages of at most {most}"
+    if known.tracked >= most:
+        return f"the domain is full: it has {known.tracked} pages of at most {most}"
     return f"{known.linkers[0].url} links to it, and was read when it was refused; it is admitted at its next reading"
 
 

@@ -12,6 +12,7 @@ import typer
 from crawler import instants, spans
 
 T = TypeVar("T")
+MOST = 1_000_000  # times anything
 
 BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}  # as networks count them
 MOST_BYTES = 10**18  # the day's sum of them has to fit 64 bits
@@ -65,13 +66,15 @@ def _typed(parse: Callable[[str], T], text: str) -> T:
 
 
 def positive(text: str) -> float:
-    """A number above nothing."""
+    """A number above nothing, and small enough to be multiplied with others of its kind."""
     try:
         number = float(text)
     except ValueError as error:
         raise typer.BadParameter(f"{text!r} is no number") from error
     if not math.isfinite(number) or number <= 0:
         raise typer.BadParameter(f"{text!r} is not above 0")
+    if number > MOST:
+        raise typer.BadParameter(f"{text!r} is above {MOST:,}")
     return number
 
 

@@ -104,13 +104,16 @@ def importance(history: float, cash: float, *, clock_last: float, clock_now: flo
     return max(pages * received / reach, 0.0)
 
 
-def default_history(relative: float, *, pages: int, clock: float, window: float) -> float:
+def default_history(relative: float, *, pages: int, clock: float, window: float, endowment: int = ENDOWMENT) -> float:
     """The history of a page admitted now: what a page of that relative importance would have received.
 
     Less its endowment, which it has not received from anybody: without that debt every page looks more alike than it
     is for as long as its first cash is remembered.
+    A domain whose clock has not run for a window is not believed in full, but by the part that it has run: while a site
+    is discovered, the first visits are those of the richest new pages, and nothing of what they say is forgotten yet.
     """
-    return relative * min(window, clock) / max(pages, 1) - ENDOWMENT
+    reach = min(window, clock)
+    return relative * reach / max(pages, 1) * (reach / max(window, 1.0)) - endowment
 
 
 def seed_endowment(seeds: int, *, is_first: bool) -> int:
@@ -186,7 +189,9 @@ class Economy:
         endowment = min(ENDOWMENT, self.dormant)
         self.dormant -= endowment
         self.pages[pool] += 1
-        history = default_history(self.new_importance, pages=self.members, clock=self.clock, window=self.window)
+        history = default_history(
+            self.new_importance, pages=self.members, clock=self.clock, window=self.window, endowment=endowment
+        )
         purse = Purse(pool=pool, net=endowment - self.dividend[pool], history=history, clock=self.clock)
         self.purses[key] = purse
         return purse
@@ -246,9 +251,12 @@ class Economy:
         """Pay the reserve out over the pools; what does not divide, and what no page can take, stays.
 
         weights: of one page of each pool against one of another, 1 each by default, as published: the virtual page
-        links to all pages alike. This is the paper's dial between discovery, refresh and focus.
+        links to all pages alike. This is the paper's dial between discovery, refresh and focus. Where it leaves nobody
+        to be paid, all are paid alike: else the reserve would be a sink for ever.
         """
         shares = [self.pages[pool] * (1.0 if weights is None else weights.get(pool, 0.0)) for pool in Pool]
+        if sum(shares) <= 0:
+            shares = [float(pages) for pages in self.pages]
         total = sum(shares)
         if total <= 0:
             return

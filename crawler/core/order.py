@@ -90,7 +90,7 @@ class Ordering:
             case Order.MIXED:
                 # The mean page's cash is an endowment, so that both parts are relative to the mean.
                 mixed = self.importance(coins / ENDOWMENT, url_score)
-                return _within(math.floor(mixed * STEPS), LEVEL * DEEPEST)
+                return math.floor(max(-LEVEL * DEEPEST, min(mixed * STEPS, LEVEL * DEEPEST)))
 
 
 def url_score(url: Url) -> float:

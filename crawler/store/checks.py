@@ -53,6 +53,22 @@ INSIDE_ECONOMY = """
       LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = c.key
      WHERE c.domain_id = %(domain_id)s AND (f.key IS NULL OR f.state NOT IN ('new', 'known'))
 """
+# Pools count from 0: new, known, new and favoured, known and favoured.
+WRONG_POOL = """
+    SELECT coalesce(p.url, encode(c.key, 'hex')) AS page, format('%%s, in pool %%s', f.state, c.pool) AS figure
+      FROM cash c
+      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = c.key AND f.state IN ('new', 'known')
+      LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = c.key
+     WHERE c.domain_id = %(domain_id)s AND c.pool <> (f.state = 'known')::int + 2 * f.favoured::int
+"""
+# Histories stand at the instant of a visit by the domain's clock, which never goes back.
+FUTURE_CLOCK = """
+    SELECT coalesce(p.url, encode(c.key, 'hex')) AS page, format('%%s after %%s', c.clock, s.clock) AS figure
+      FROM cash c
+      JOIN domain_state s ON s.domain_id = %(domain_id)s
+      LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = c.key
+     WHERE c.domain_id = %(domain_id)s AND c.clock > s.clock
+"""
 STATELESS = """
     SELECT p.url AS page, 'in no state' AS figure
       FROM page p LEFT JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
@@ -143,6 +159,8 @@ PAGE_RULES = (
     ("negative_cash", NEGATIVE_CASH, "pages have less than nothing"),
     ("outside_economy", OUTSIDE_ECONOMY, "pages should take part in the economy and do not"),
     ("inside_economy", INSIDE_ECONOMY, "pages take part in the economy and should not"),
+    ("wrong_pool", WRONG_POOL, "pages are paid in a pool that is not theirs"),
+    ("future_clock", FUTURE_CLOCK, "pages have a history from after their domain's clock"),
     ("stateless", STATELESS, "pages are in no state"),
     ("pageless", PAGELESS, "places in the frontier belong to no page"),
     ("never_due", NEVER_DUE, "pages have no due time and no reason for that"),

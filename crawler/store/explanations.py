@@ -73,7 +73,7 @@ LINKERS = f"""
 """  # noqa: S608  the same
 DOMAIN = """
     SELECT greatest(%(at)s::timestamptz, s.last_visit_at) AS at, r.body AS robots, r.outcome AS robots_outcome,
-           (SELECT sum(n.pages) FROM pool n WHERE n.domain_id = %(domain_id)s)::bigint AS members
+           s.tracked
       FROM domain_state s LEFT JOIN robots r ON r.domain_id = s.domain_id
      WHERE s.domain_id = %(domain_id)s
 """
@@ -168,7 +168,7 @@ class Explanation:
     """What is known of a URL within its domain.
 
     page: None for one that is not tracked.  links, linkers: how many pages link here, and those that pay it most.
-    nearest: the least depth of a page that links here.  members: pages in the domain's economy.
+    nearest: the least depth of a page that links here.  tracked: pages of the domain, whatever became of them.
     """
 
     at: datetime
@@ -179,7 +179,7 @@ class Explanation:
     linkers: tuple[Linker, ...]
     robots: bytes | None
     robots_outcome: str | None
-    members: int
+    tracked: int
 
 
 async def explain(db: Database, domain: Domain, url: Url, *, at: datetime) -> Explanation:
@@ -202,7 +202,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime) -> Ex
         ),
         robots=standing["robots"],
         robots_outcome=standing["robots_outcome"],
-        members=standing["members"] or 0,
+        tracked=standing["tracked"],
     )
 
 

@@ -182,6 +182,7 @@ def test_what_is_important_in_a_domain_is_a_setting(recrawl: Recrawl) -> None:
         ("--order", "random", "'random' is none of opic, breadth, depth, mixed"),
         ("--favour", "docs", "the pattern 'docs' must begin with '/', '*' or 're:'"),
         ("--favour-by", "0", "'0' is not above 0"),
+        ("--favour-by", "1e308", "'1e308' is above 1,000,000"),
         ("--url-share", "2", "less than or equal to 1"),
     ],
 )

@@ -180,6 +180,16 @@ def test_a_url_that_found_no_room_says_so(recrawl: Recrawl, site: Site) -> None:
     assert sorted(reasons, key=str) == [None, "the domain is full: it has 2 pages of at most 2"]
 
 
+def test_pages_outside_the_economy_take_up_room_too(recrawl: Recrawl, site: Site) -> None:
+    site.page("/", "/gone", "/one")
+    site.answers["/gone"] = Answer(b"", status=410)
+    recrawl("crawl", site.url, "--allow-private", "--max-pages", "2")
+
+    found = recrawl("explain", f"{site.url}one", "--json").json
+
+    assert found["reason"] == "the domain is full: it has 2 pages of at most 2"
+
+
 def test_a_url_of_nobody_says_so(recrawl: Recrawl) -> None:
     done = recrawl("explain", "https://a.test/x")
 

@@ -1,7 +1,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.cash import COINS, ENDOWMENT, Economy, Pool, history_after, importance, settle, weights_of
+from crawler.core.cash import (
+    COINS,
+    ENDOWMENT,
+    Economy,
+    Pool,
+    default_history,
+    history_after,
+    importance,
+    settle,
+    weights_of,
+)
 from crawler.core.urls import PageKey
 
 keys = st.binary(min_size=16, max_size=16).map(PageKey)
@@ -124,6 +134,33 @@ def test_the_dial_pays_the_pools_by_their_weights() -> None:
 
     paid = [books.cash_of(key(n)) - ENDOWMENT for n in range(4)]
     assert paid == [400, 200, 1200, 600]
+
+
+def test_a_dial_that_leaves_nobody_to_be_paid_pays_all_alike() -> None:
+    books = economy(pages=4)
+    books.reserve, books.dormant = 2400, books.dormant - 2400
+
+    books.pay_dividends(weights_of(discovery=0.0, refresh=1.0, focus=4.0))  # nothing for new pages, and all are new
+
+    assert [books.cash_of(key(n)) - ENDOWMENT for n in range(4)] == [600] * 4
+    assert books.reserve == 0
+
+
+def test_a_page_for_which_no_endowment_is_left_has_no_debt_of_one() -> None:
+    books = economy(pages=2)
+    books.dormant, books.reserve = 0, books.dormant
+    books.clock = books.window
+
+    assert books.admit(key(2), Pool.NEW).history > 0
+
+
+def test_what_new_pages_are_worth_is_believed_by_the_part_of_a_window_that_the_clock_has_run() -> None:
+    def imputed(passes: float) -> float:
+        """How important a page is by what it starts with."""
+        history = default_history(2.0, pages=10, clock=passes * 100.0, window=2400.0, endowment=0)
+        return importance(history, 0, clock_last=passes * 100.0, clock_now=passes * 100.0, pages=10, window=2400.0)
+
+    assert [round(imputed(passes), 6) for passes in (2.4, 12.0, 24.0, 240.0)] == [0.2, 1.0, 2.0, 2.0]
 
 
 steps = st.lists(

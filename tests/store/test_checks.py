@@ -95,6 +95,8 @@ async def test_cash_below_nothing_is_found(db: Database, walked: Domain) -> None
     [
         (["UPDATE frontier SET state = 'gone', due_at = now() WHERE state = 'known'"], {"inside_economy"}),
         (["UPDATE frontier SET state = 'known' WHERE state = 'gone'"], {"outside_economy"}),
+        (["UPDATE frontier SET favoured = NOT favoured"], {"wrong_pool"}),
+        (["UPDATE cash SET clock = clock + 1e18"], {"future_clock"}),
         (["DELETE FROM frontier WHERE state = 'gone'"], {"stateless"}),
         (["DELETE FROM frontier WHERE state = 'known'"], {"stateless", "inside_economy"}),
         (

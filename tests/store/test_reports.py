@@ -240,7 +240,7 @@ async def test_an_untracked_url_is_explained_by_who_links_to_it(db: Database, do
     linked = await explanations.explain(db, domain, url(domain, 2), at=START)
     unknown = await explanations.explain(db, domain, Url(f"{domain.root}never/heard/of"), at=START)
 
-    assert (linked.page, linked.links, linked.nearest, linked.members) == (None, 1, 0, 1)
+    assert (linked.page, linked.links, linked.nearest, linked.tracked) == (None, 1, 0, 1)
     assert (unknown.page, unknown.links, unknown.linkers) == (None, 0, ())
 
 
