@@ -8,19 +8,22 @@ from crawler.cli.output import print_json, say, show, show_facts, values_of
 from crawler.cli.reading import shown_rate
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share
-from crawler.core.belief import fresh_now
+from crawler.core.belief import Belief, credible_interval, fresh_now
 from crawler.core.domain import Domain
 from crawler.core.order import Order
 from crawler.core.price import value
+from crawler.core.prior import ELSEWHERE
 from crawler.core.robots import parse
+from crawler.core.rules import Rules
 from crawler.core.urls import Refusal, Scope, Url, authority_of
-from crawler.core.visit import State
+from crawler.core.visit import NEVER, State, Wanted
 from crawler.naming import refuse_the_past
 from crawler.registration import url_of
 from crawler.settings import settings
 from crawler.store import domains, explanations
 from crawler.store.database import Database
 from crawler.store.explanations import Explanation, PageFacts
+from crawler.walker import usual_of
 
 
 def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
@@ -33,7 +36,11 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
         if at is not None:
             await refuse_the_past(db, [domain], at)
         home = scope_now(domain).home(url)
-        return domain, home, await explanations.explain(db, domain, home, at=at or datetime.now(UTC))
+        return (
+            domain,
+            home,
+            await explanations.explain(db, domain, home, at=at or datetime.now(UTC), usual=usual_of(settings())),
+        )
 
     found = with_database(work)
     if found is None:
@@ -100,12 +107,22 @@ def why_due(page: PageFacts, *, at: datetime) -> str:
             return f"it moved{f' to {page.moved_to}' if page.moved_to else ' away'}; {since} {when}"
         case State.REFUSED:
             return f"it may not be fetched ({page.reason}); in case that changes, {since} {when}"
-        case State.KNOWN if page.failures:
-            return f"{counted(page.failures, 'look')} in a row failed ({page.reason}), so {since} {when}"
-        case State.KNOWN if page.version == 0 or page.reason:
-            return f"it has no text of its own ({page.reason or 'never read'}); {since} {when}"
         case State.KNOWN:
-            return f"{since} {when}, when a look is worth its price or somebody asked for it"
+            return _why_known(page, f"{since} {when}")
+
+
+def _why_known(page: PageFacts, due: str) -> str:
+    if page.wanted is Wanted.BY_USER:
+        return f"{due}, since somebody asked for it"
+    if page.wanted is Wanted.BY_AUDIT:
+        return f"{due}, as one of a random sample that holds our report to the truth"
+    if page.failures:
+        return f"{counted(page.failures, 'look')} in a row failed ({page.reason}), so {due}"
+    if page.version == 0 or page.reason:
+        return f"it has no text of its own ({page.reason or 'never read'}); {due}"
+    if page.due_at is not None and page.due_at >= NEVER:
+        return "it was had once, and a rule wants no more of it"
+    return f"{due}, when a look is worth its price"
 
 
 def why_belief(page: PageFacts) -> str:
@@ -116,16 +133,17 @@ def why_belief(page: PageFacts) -> str:
     return f"it changes {rate}: {counted(page.visits, 'look')} found {counted(page.changes, 'change')}"
 
 
-def worth_now(page: PageFacts, *, at: datetime) -> float | None:
+def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | None:
     """What a look now is worth, in importance x days; None for a page that has no version to lose."""
-    if page.last_good_at is None or page.version == 0:
+    if page.last_good_at is None or page.version == 0 or known.terms is None:
         return None
     importance = page.importance if page.importance is not None else 1.0
-    return value(page.belief, importance=importance, unseen=at - page.last_good_at)
+    weight = Rules(domain.wishes.rules).terms(page.url).weight
+    lively = Belief(page.belief.a, page.belief.b / known.terms.activity)
+    return value(lively, importance=importance * weight, unseen=known.at - page.last_good_at)
 
 
 def _show(domain: Domain, known: Explanation, page: PageFacts) -> None:
-    worth = worth_now(page, at=known.at)
     refused = why_refused(page.url, domain, known.robots)
     show_facts(
         [
@@ -133,9 +151,10 @@ def _show(domain: Domain, known: Explanation, page: PageFacts) -> None:
             ("Title", page.title or ""),
             ("State", page.state.value + (f", but now {refused}" if refused else "")),
             ("Next", why_due(page, at=known.at)),
-            ("Belief", f"{why_belief(page)} (a {page.belief.a:.3g}, b {page.belief.b:.3g} days)"),
+            ("Belief", _shown_belief(page)),
             ("Fresh", _shown_freshness(page, at=known.at)),
-            ("Worth", f"{worth:.3g} importance x days now, against a price of {settings().price:g}" if worth else ""),
+            ("Worth", _shown_worth(domain, known, page)),
+            ("Rules", _shown_rules(domain, page)),
             ("Importance", _shown_importance(domain, page)),
             ("Cash", _shown_cash(page)),
             ("Favoured", f"paid {domain.wishes.ordering.favour_by:g} times by the reserve" if page.favoured else ""),
@@ -169,6 +188,28 @@ def _show(domain: Domain, known: Explanation, page: PageFacts) -> None:
             ],
             right=["bytes", "expected"],
         )
+
+
+def _shown_belief(page: PageFacts) -> str:
+    low, high = credible_interval(page.belief)
+    group = f"pages like {page.template}" if page.template != ELSEWHERE else "pages of the domain"
+    return (
+        f"{why_belief(page)} (a {page.belief.a:.3g}, b {page.belief.b:.3g} days)\n"
+        f"with a chance of 90% between {shown_rate(low)} and {shown_rate(high)}\n"
+        f"{group} change {shown_rate(page.prior.rate_per_day)} (a {page.prior.a:.3g}, b {page.prior.b:.3g})"
+    )
+
+
+def _shown_worth(domain: Domain, known: Explanation, page: PageFacts) -> str:
+    worth = worth_now(domain, known, page)
+    if worth is None or known.terms is None:
+        return ""
+    lively = f"; the domain is {known.terms.activity:.2g} times as lively as usual" if known.terms.activity != 1 else ""
+    return f"{worth:.3g} importance x days now, against a price of {known.terms.price:.3g}{lively}"
+
+
+def _shown_rules(domain: Domain, page: PageFacts) -> str:
+    return ", ".join(rule.pattern for rule in domain.wishes.rules if rule.matches(page.url))
 
 
 def _shown_freshness(page: PageFacts, *, at: datetime) -> str:
@@ -242,9 +283,14 @@ def _document(domain: Domain, known: Explanation, page: PageFacts) -> dict[str, 
         "next": why_due(page, at=known.at),
         "refused_now": why_refused(page.url, domain, known.robots),
         "belief": why_belief(page),
-        "worth": worth_now(page, at=known.at),
-        "price": settings().price,
-        "page": values_of(page) | {"rate_per_day": page.belief.rate_per_day},
+        "worth": worth_now(domain, known, page),
+        "price": known.terms.price if known.terms else None,
+        "terms": known.terms,
+        "page": values_of(page)
+        | {
+            "rate_per_day": page.belief.rate_per_day,
+            "rate_per_day_90": credible_interval(page.belief),
+        },
         "visits": known.visits,
         "links": known.links,
         "linkers": known.linkers,

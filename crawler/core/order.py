@@ -12,6 +12,7 @@ STEPS = 8  # of rank for each endowment of cash
 DEEPEST = 500  # of the orders by depth; what lies deeper is told apart by cash only
 LEVEL = 1 << 21  # ranks of one depth; 500 of them fit 32 bits
 USUAL_FOLDERS = 2  # a page so many folders down has a score of 1
+MOST_FOLDERS = 6  # deeper ones score no less: a deep site is not without importance
 USUAL_URL_SHARE = 0.3
 USUAL_FAVOUR = 4.0
 
@@ -74,15 +75,16 @@ class Ordering:
             return popularity
         return (1 - self.url_share) * popularity + self.url_share * url_score
 
-    def rank(self, coins: int, *, depth: int, url_score: float) -> int:
+    def rank(self, coins: int, *, depth: int, url_score: float, favour: float = 1.0) -> int:
         """A 32-bit integer by which pages come first, the greatest first.
 
         coins: a page's net where pages of one pool are compared, which the reserve's dividends then leave in order and
-        the rank as it is; its cash where those of several pools are.
+        the rank as it is; its cash where those of several pools are.  favour: as how many times its cash that counts
+        there, in the order by cash alone; in the mixed one the URL's score holds it.
         """
         match self.order:
             case Order.OPIC:
-                return _within(_steps(coins), LEVEL * DEEPEST)
+                return _within(_steps(round(coins * favour)), LEVEL * DEEPEST)
             case Order.BREADTH:
                 return -min(depth, DEEPEST) * LEVEL + _within(_steps(coins), LEVEL // 2 - 1)
             case Order.DEPTH:
@@ -97,7 +99,7 @@ def url_score(url: Url) -> float:
     """How important a page looks by its URL alone: each folder further down halves it, and so does a query."""
     path, _, query = path_and_query(url).partition("?")
     folders = len([part for part in path.split("/") if part])
-    score = 2.0 ** (USUAL_FOLDERS - min(folders, 30))
+    score = 2.0 ** (USUAL_FOLDERS - min(folders, MOST_FOLDERS))
     return score / 2 if query else score
 
 

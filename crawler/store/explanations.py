@@ -12,15 +12,26 @@ from crawler.core.change import Change, Rung
 from crawler.core.domain import Domain
 from crawler.core.order import STEPS
 from crawler.core.urls import Url, key_of
-from crawler.core.visit import State
+from crawler.core.visit import State, Terms, Wanted
 from crawler.store.database import Connection, Database
 from crawler.store.reports import FRESHNESS, IMPORTANCE, POPULARITY, URL_SHARE
+from crawler.store.standards import Standards, Usual, standards_of
 
 VISITS_SHOWN = 10
 LINKS_SHOWN = 10
 
+
+def _across(page: str, pool: str) -> str:
+    """A new page's place in the order over both pools: its rank, which is of its net, moved by the pool's dividend."""
+    return f"""
+        ({page}.rank + {STEPS} * (1 - {URL_SHARE}) * {pool}.dividend / {ENDOWMENT}::float8)
+        * CASE WHEN {page}.favoured AND (SELECT o.discovery_order FROM domain o WHERE o.id = %(domain_id)s) = 'opic'
+               THEN (SELECT o.favour_by FROM domain o WHERE o.id = %(domain_id)s) ELSE 1 END
+    """  # noqa: S608  only our own expressions are put in
+
+
 PAGE = f"""
-    SELECT p.url, f.state, f.due_at, f.depth, f.rank, f.favoured, f.url_score, {IMPORTANCE} AS importance,
+    SELECT p.url, f.state, f.due_at, f.wanted, f.depth, f.rank, f.favoured, f.url_score, {IMPORTANCE} AS importance,
            {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
            g.a + p.evidence_a AS belief_a, g.b + p.evidence_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
@@ -36,8 +47,7 @@ PAGE = f"""
                   FROM frontier b
                   JOIN pool o ON o.domain_id = %(domain_id)s AND o.pool = CASE WHEN b.favoured THEN 2 ELSE 0 END
                  WHERE b.domain_id = %(domain_id)s AND b.state = 'new'
-                   AND (b.rank + round({STEPS} * (1 - {URL_SHARE}) * (o.dividend - q.dividend) / {ENDOWMENT}), f.key)
-                       > (f.rank, b.key)) END
+                   AND ({_across("b", "o")}, f.key) > ({_across("f", "q")}, b.key)) END
                AS ahead
       FROM page p
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
@@ -92,6 +102,7 @@ class PageFacts:
     url: Url
     state: State
     due_at: datetime | None
+    wanted: Wanted
     depth: int
     rank: int
     favoured: bool
@@ -169,10 +180,12 @@ class Explanation:
 
     page: None for one that is not tracked.  links, linkers: how many pages link here, and those that pay it most.
     nearest: the least depth of a page that links here.  tracked: pages of the domain, whatever became of them.
+    terms: what holds for its next look, at today's price.
     """
 
     at: datetime
     page: PageFacts | None
+    terms: Terms | None
     visits: tuple[Look, ...]
     links: int
     nearest: int | None
@@ -182,7 +195,7 @@ class Explanation:
     tracked: int
 
 
-async def explain(db: Database, domain: Domain, url: Url, *, at: datetime) -> Explanation:
+async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual: Usual) -> Explanation:
     """Everything about a URL of the domain, under the name that the domain gives it."""
     values = {"domain_id": domain.id, "key": key_of(url), "at": at, "most": LINKS_SHOWN}
     async with db.transaction() as connection:
@@ -190,9 +203,12 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime) -> Ex
         pages = await _rows(connection, PAGE, values)
         visits = await _rows(connection, VISITS, values | {"most": VISITS_SHOWN})
         linkers = await _rows(connection, LINKERS, values)
+        standards = await standards_of(connection, domain, at=at, usual=usual)
+    page = _page(pages[0]) if pages else None
     return Explanation(
         at=standing["at"],
-        page=_page(pages[0]) if pages else None,
+        page=page,
+        terms=_terms(page, standards) if page and standards else None,
         visits=tuple(_look(row) for row in visits),
         links=linkers[0]["many"] if linkers else 0,
         nearest=linkers[0]["nearest"] if linkers else None,
@@ -206,10 +222,16 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime) -> Ex
     )
 
 
+def _terms(page: PageFacts, standards: Standards) -> Terms:
+    is_conditional = page.version > 0 and bool(page.etag or page.last_modified)
+    return standards.terms(page.url, prior=page.prior, conditional=is_conditional)
+
+
 def _page(row: dict[str, Any]) -> PageFacts:
     belief = Belief(row.pop("belief_a"), row.pop("belief_b"))
     prior = Belief(row.pop("prior_a"), row.pop("prior_b"))
-    return PageFacts(**row | {"state": State(row["state"]), "belief": belief, "prior": prior})
+    kinds = {"state": State(row["state"]), "wanted": Wanted(row["wanted"])}
+    return PageFacts(**row | kinds | {"belief": belief, "prior": prior})
 
 
 def _look(row: dict[str, Any]) -> Look:

@@ -139,7 +139,13 @@ async def _best(
 
 def _in_order(new: list[Target], ordering: Ordering) -> list[Target]:
     """New pages in the domain's order of discovery; of one rank the richest first."""
-    return sorted(new, key=lambda t: (-ordering.rank(t.cash, depth=t.depth, url_score=ordering.score(t.url)), -t.cash))
+
+    def place(target: Target) -> tuple[int, int]:
+        favour = ordering.favour_by if ordering.favours(target.url) else 1.0
+        score = ordering.score(target.url)
+        return -ordering.rank(target.cash, depth=target.depth, url_score=score, favour=favour), -target.cash
+
+    return sorted(new, key=place)
 
 
 def _candidate(target: Target, due_at: datetime | None, *, place: int | None, at: datetime) -> Candidate:

@@ -6,11 +6,12 @@ from datetime import timedelta
 from hypothesis import given
 
 from crawler.core.cash import ENDOWMENT
-from crawler.core.domain import Wishes
+from crawler.core.domain import Domain, Wishes
 from crawler.core.order import STEPS, Order, Ordering
 from crawler.core.visit import State
-from crawler.store import domains, leases
+from crawler.store import domains, explanations, leases, visits
 from crawler.store.database import Database
+from tests.store import made_up
 from tests.store.conftest import START
 from tests.store.graphs import (
     FEW,
@@ -141,3 +142,24 @@ async def test_a_new_order_waits_for_a_lease_that_knows_of_it(db: Database) -> N
     assert 7 in heard_meanwhile
     await in_order(life)
     assert [row["pool"] for row in await ranked(life) if row["favoured"]] == [2]
+
+
+async def test_favoured_pages_come_first_as_if_they_had_so_many_times_their_cash(db: Database, domain: Domain) -> None:
+    wishes = replace(domain.wishes, ordering=Ordering(favour=("/2", "/5"), favour_by=50.0))
+    domain = await domains.change(db, domain, wishes, at=START)
+    lease = await made_up.take(db, START)
+    root = (await made_up.targets(db, lease, START))[0]
+    visit = made_up.look(root, made_up.html(domain, range(1, 8)), START, domain)
+    await visits.record(db, lease, [visit], max_pages=100)
+
+    found = await made_up.targets(db, lease, START, most=2)
+
+    assert {target.url for target in found} == {made_up.url(domain, 2), made_up.url(domain, 5)}
+    usual = made_up.USUAL
+    explained = [
+        (await explanations.explain(db, domain, made_up.url(domain, n), at=START, usual=usual)).page
+        for n in range(1, 8)
+    ]
+    assert [page.ahead < 2 for page in explained if page and page.ahead is not None] == [
+        n in {2, 5} for n in range(1, 8)
+    ]

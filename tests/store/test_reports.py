@@ -201,7 +201,7 @@ async def test_pages_beneath_a_prefix_are_counted(db: Database, domain: Domain) 
 async def test_a_page_is_explained_with_its_looks_and_those_who_pay_it(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    found = await explanations.explain(db, domain, url(domain, 2), at=LATER)
+    found = await explanations.explain(db, domain, url(domain, 2), at=LATER, usual=USUAL)
 
     page = found.page
     assert page is not None
@@ -223,7 +223,7 @@ async def test_a_new_page_knows_how_many_come_before_it(db: Database, domain: Do
 
     ahead = {}
     for n in (1, 2, 3):
-        page = (await explanations.explain(db, domain, url(domain, n), at=START)).page
+        page = (await explanations.explain(db, domain, url(domain, n), at=START, usual=USUAL)).page
         assert page is not None
         ahead[key(domain, n)] = page.ahead
 
@@ -237,8 +237,8 @@ async def test_an_untracked_url_is_explained_by_who_links_to_it(db: Database, do
     first = look(root[0], html(domain, [1, 2]), START, domain)
     await visits.record(db, lease, [first], max_pages=1)  # the domain is full
 
-    linked = await explanations.explain(db, domain, url(domain, 2), at=START)
-    unknown = await explanations.explain(db, domain, Url(f"{domain.root}never/heard/of"), at=START)
+    linked = await explanations.explain(db, domain, url(domain, 2), at=START, usual=USUAL)
+    unknown = await explanations.explain(db, domain, Url(f"{domain.root}never/heard/of"), at=START, usual=USUAL)
 
     assert (linked.page, linked.links, linked.nearest, linked.tracked) == (None, 1, 0, 1)
     assert (unknown.page, unknown.links, unknown.linkers) == (None, 0, ())
