@@ -29,9 +29,9 @@ from crawler.lab.trials import Trial
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
 POLICIES = (
     *("interpolation", "variable:1", "variable:4", "variable:8", "variable:16"),
-    *("fixed:16", "improved:16", "blocks:24"),
+    *("fixed:24", "improved:24", "blocks:24", "blocks:36"),
 )
-REACTION_PASSES = 25  # some four windows of the clock
+REACTION_PASSES = 40  # some three and a half windows of the clock
 RANDOM_SEEDS = 5  # of which the mean is shown
 
 

@@ -43,7 +43,7 @@ def test_a_longer_window_is_more_exact_while_nothing_changes(crawl: Crawl) -> No
     assert found == sorted(found, reverse=True)
 
 
-@pytest.mark.parametrize("text", ["variable:8", "fixed:16", "improved:16", "blocks:16", "interpolation:16"])
+@pytest.mark.parametrize("text", ["variable:8", "fixed:24", "improved:24", "blocks:24", "interpolation:16"])
 def test_every_window_tells_much_the_same_of_a_graph_at_rest(crawl: Crawl, text: str) -> None:
     told = estimate(crawl, policy_of(text))
 
