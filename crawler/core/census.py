@@ -86,8 +86,12 @@ def beliefs_in(census: Census, priors: Sequence[Belief]) -> tuple[Floats, Floats
 
 
 def moments_in(census: Census) -> Moments:
-    """What the pages with evidence say of each group, pages counted as the whole domain has them."""
-    told = (census.evidence_a > 0) | (census.evidence_b > 0)
+    """What the known pages say of each group, pages counted as the whole domain has them.
+
+    Those without evidence say what the prior says, as in expectation maximisation: left out, the first pages that were
+    looked at twice, which are those that change most, would speak for all.
+    """
+    told = ~census.is_new
     a, b = beliefs_in(census, census.priors)
     found = moments(a[told], b[told], census.group[told], groups=len(census.priors))
     return Moments(found.pages / census.share, found.rate, found.log_rate)

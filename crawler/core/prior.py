@@ -77,8 +77,8 @@ def without_prior(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers) -> tuple[Flo
 class Moments:
     """What a refit needs to know of groups; arrays of equal shape, one entry a group.
 
-    pages: how many with evidence of their own; the others say nothing.
-    rate, log_rate: the mean over those pages of E[rate] = a/b and of E[ln rate] = digamma(a) - ln b; any finite number
+    pages: how many are known, with evidence of their own or not.
+    rate, log_rate: the mean over them of E[rate] = a/b and of E[ln rate] = digamma(a) - ln b; any finite number
     where there are none.
     """
 
@@ -88,7 +88,7 @@ class Moments:
 
 
 def moments(a: Floats, b: Floats, group: Groups, *, groups: int) -> Moments:
-    """The moments of `groups` groups, from the beliefs of pages with evidence; group[i] is 0 to groups - 1."""
+    """The moments of `groups` groups, from the beliefs of known pages; group[i] is 0 to groups - 1."""
     pages = np.bincount(group, minlength=groups).astype(np.float64)
     divisor = np.maximum(pages, 1.0)
     rate = np.bincount(group, weights=a / b, minlength=groups) / divisor
