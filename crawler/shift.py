@@ -238,6 +238,8 @@ class _Crew:
                 self.db, at=self.clock.now(), only=only, exempt_addresses=self.settings.exempt_addresses
             )
             patience = min(turn or LOOK_AROUND, LOOK_AROUND)
+        if not self.running:
+            return  # the last one ended while the store was asked
         await asyncio.wait(
             self.running,
             timeout=None if patience is None else patience.total_seconds(),
