@@ -42,9 +42,12 @@ class Planned:
         return self.tariff.price or Price(self.usual)
 
 
-async def plan(db: Database, *, at: datetime, settings: Settings) -> list[Planned]:
-    """Plan for all domains, by name: their importance beside each other, priors, prices, and what cannot be had."""
-    standings = await plans.standings(db, at=at)
+async def plan(db: Database, *, at: datetime, settings: Settings, only: Domain | None = None) -> list[Planned]:
+    """Plan for all domains, by name: their importance beside each other, priors, prices, and what cannot be had.
+
+    only: plan for this one as if there were no other; for one that lives in a time of its own.
+    """
+    standings = await plans.standings(db, at=at, only=only)
     importances = await _importances(db, standings)
     censuses = [await plans.census(db, each, most=_share(each, standings), at=at) for each in standings]
     priors = refitted(censuses)

@@ -4,7 +4,9 @@ from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, show_facts
 from crawler.cli.progress import Days
 from crawler.cli.values import counted, shown_bytes, shown_share
-from crawler.demo.tour import Outcome, tour
+from crawler.demo.outcome import Outcome
+from crawler.demo.rival import Freshness
+from crawler.demo.tour import tour
 from crawler.settings import settings
 
 
@@ -21,11 +23,14 @@ def demo(*, days: int, keep: bool, as_json: bool) -> int:
 def _facts(outcome: Outcome, *, keep: bool) -> list[tuple[str, str]]:
     changes, received = outcome.changes, outcome.received_bytes
     lost = f"{changes.merged} were over before a look, {changes.pending} wait for one"
-    truth, mean = shown_share(outcome.freshness_true), shown_share(outcome.freshness_mean)
+    duel, at_the_end = outcome.match, shown_share(outcome.freshness_true)
+    reported_at_the_end = shown_share(outcome.freshness_reported)
     return [
         ("The site", f"{outcome.domain}, {counted(outcome.pages, 'page')}, {counted(outcome.days, 'day')} of its life"),
-        ("Fresh, as reported", shown_share(outcome.freshness_reported)),
-        ("Fresh, in truth", f"{truth} at the end, {mean} over the whole time"),
+        ("Fresh, as reported", f"{_both(outcome.reported)}; {reported_at_the_end} at the end"),
+        ("Fresh, in truth", f"{_both(duel.ours)}; {at_the_end} at the end"),
+        ("Each page in turn", f"{_both(duel.uniform)}, in truth, with as many requests ({duel.requests:,})"),
+        ("Margin", _points(outcome.margin)),
         ("Changes", f"{changes.happened}: looks met {changes.found}, {lost}"),
         ("Recognised", f"{outcome.recognised}; {outcome.lied_away} more were denied by the server"),
         ("False alarms", str(outcome.false_alarms)),
@@ -35,6 +40,15 @@ def _facts(outcome: Outcome, *, keep: bool) -> list[tuple[str, str]]:
         ("Runs", "\n".join(outcome.runs)),
         ("Prefect", outcome.ui_url + ("" if keep else " (while the stack is up: recrawl up)")),
     ]
+
+
+def _both(fresh: Freshness) -> str:
+    """Freshness over the days after the recrawl."""
+    return f"{shown_share(fresh.weighted)} of importance, {shown_share(fresh.plain)} of pages"
+
+
+def _points(margin: Freshness) -> str:
+    return f"{100 * margin.weighted:+.1f} points of importance, {100 * margin.plain:+.1f} of pages, over each in turn"
 
 
 def _beside(ours: float, daily: float, shown: str) -> str:

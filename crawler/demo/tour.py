@@ -1,29 +1,27 @@
 """The guided tour: a living site, a first crawl and a recrawl through Prefect, a month of days, and what came of it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from typing import TypeVar
 
-from crawler.clock import Clock
 from crawler.core.domain import Domain, Wishes
-from crawler.core.urls import Authority, path_and_query
+from crawler.core.urls import Authority
+from crawler.demo.month import Days, live_through
+from crawler.demo.outcome import Outcome, outcome_of
 from crawler.demo.server import Remote, living_process
-from crawler.demo.site import LIARS, Site, Tally, freshness, make_site, mean_freshness, tally
+from crawler.demo.site import Site, make_site
 from crawler.errors import StackFailed
 from crawler.local.runs import finish_run, start_run
 from crawler.local.stack import Stack, down, running_stack, up
 from crawler.settings import Settings
-from crawler.shift import holder_name, open_webs, run_shift
-from crawler.store import domains, reports
+from crawler.store import domains
 from crawler.store.database import Database, open_database
-from crawler.store.looks import Look, costs, looks_by_url
 
 SEED = 11
 PAGES = 250
 DAYS = 30
+BUDGET = 40  # requests a day after the first two crawls: every page in turn would come round in six days
 DAY = timedelta(days=1)
 MAX_DEPTH = 12  # the site's calendar has no end
 RUN_PATIENCE = timedelta(minutes=3)
@@ -31,36 +29,6 @@ CONTROL = "/-/"
 
 T = TypeVar("T")
 Report = Callable[[str], None]
-Days = Callable[[int, int], None]  # days done, days in all
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a user wants to know at the end.
-
-    freshness_*: a share of the pages that are there, weighted alike; mean: over the whole time.
-    changes: what became of the true changes of the content, by the looks that were made; clocks are none.
-    lied_away: changes of pages whose server denies them, among those that looks could have met.
-    false_alarms: verdicts "changed" where nothing had.  *_daily: what fetching every page every day would have taken.
-    """
-
-    domain: str
-    days: int
-    pages: int
-    freshness_reported: float
-    freshness_true: float
-    freshness_mean: float
-    changes: Tally
-    recognised: int
-    lied_away: int
-    false_alarms: int
-    requests: int
-    requests_daily: int
-    received_bytes: int
-    received_daily_bytes: int
-    saved_bytes: int
-    runs: tuple[str, ...]
-    ui_url: str
 
 
 def tour(settings: Settings, *, days: int = DAYS, keep: bool = False, report: Report, progress: Days) -> Outcome:
@@ -92,7 +60,7 @@ def show_around(stack: Stack, settings: Settings, *, days: int, report: Report, 
             runs = [crawl_by(stack, "crawl/crawl", domain, at=start, report=report)]
             remote.set_instant(start + DAY)
             runs.append(crawl_by(stack, "recrawl/recrawl", domain, at=start + DAY, report=report))
-            report(f"{days} days pass, a shift each")
+            report(f"{days} days pass, each with a plan and a shift of at most {BUDGET} requests")
             return asyncio.run(
                 _with(
                     stack,
@@ -149,8 +117,10 @@ async def live_and_sum_up(
     ui_url: str,
 ) -> Outcome:
     site, remote = place
-    at = await live_through(db, domain, remote, settings=settings, since=since, days=days, progress=progress)
-    return await outcome_of(db, domain, site, at=at, runs=runs, ui_url=ui_url)
+    month = await live_through(
+        db, domain, remote, settings=settings, budget=BUDGET, since=since, days=days, progress=progress
+    )
+    return await outcome_of(db, domain, site, month, runs=runs, ui_url=ui_url)
 
 
 async def forget_earlier_tours(db: Database) -> None:
@@ -163,76 +133,3 @@ async def forget_earlier_tours(db: Database) -> None:
 def is_of_a_tour(domain: Domain) -> bool:
     """A tour ends with its domain paused, and excludes the site's control calls, which no other site has."""
     return domain.paused and domain.authority.startswith("127.0.0.1:") and domain.wishes.exclude == (CONTROL,)
-
-
-async def live_through(
-    db: Database,
-    domain: Domain,
-    remote: Remote,
-    *,
-    settings: Settings,
-    since: datetime,
-    days: int,
-    progress: Days,
-) -> datetime:
-    """Let the days pass, one shift each; gives the last instant."""
-    async with open_webs(settings) as webs:
-        for day in range(1, days + 1):
-            at = since + day * DAY
-            remote.set_instant(at)
-            holder = holder_name("demo")
-            await run_shift(db, webs, settings=settings, clock=Clock.at(at), holder=holder, only=[domain])
-            progress(day, days)
-    return since + days * DAY
-
-
-async def outcome_of(
-    db: Database, domain: Domain, site: Site, *, at: datetime, runs: tuple[str, ...], ui_url: str
-) -> Outcome:
-    """Compare what we say with what is true."""
-    looks = {path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
-    times = {path: [look.at for look in seen] for path, seen in looks.items()}
-    report = await reports.report(db, domain, at=at, window=at - site.start + DAY)
-    spent = await costs(db, domain)
-    assert report is not None
-    days = (at - site.start) / DAY
-    recognised, lied_away, false_alarms = verdicts(site, looks)
-    a_day_of_bytes = await reports.workload(db, domain, at=at)
-    return Outcome(
-        domain=domain.authority,
-        days=round(days),
-        pages=len(site.paths(at)),
-        freshness_reported=report.freshness_plain or 0.0,
-        freshness_true=freshness(site, {path: seen[-1] for path, seen in times.items()}, at),
-        freshness_mean=mean_freshness(site, times, min(look for seen in times.values() for look in seen), at),
-        changes=tally(site, times, site.start, at),
-        recognised=recognised,
-        lied_away=lied_away,
-        false_alarms=false_alarms,
-        requests=spent.requests,
-        requests_daily=round(sum(len(site.paths(site.start + n * DAY)) for n in range(round(days) + 1))),
-        received_bytes=spent.received_bytes,
-        received_daily_bytes=round(a_day_of_bytes.mean_bytes * len(site.paths(at)) * (days + 1)),
-        saved_bytes=spent.saved_bytes,
-        runs=runs,
-        ui_url=ui_url,
-    )
-
-
-def verdicts(site: Site, looks: Mapping[str, list[Look]]) -> tuple[int, int, int]:
-    """Changes recognised, changes that the server denied, and verdicts "changed" where nothing had changed."""
-    recognised = lied_away = false_alarms = 0
-    for path, seen in looks.items():
-        if site.find(path) is None:
-            continue
-        for before, look in pairwise(seen):
-            differs = bool(site.changes(path, before.at, look.at))
-            recognised += differs and look.changed
-            lied_away += differs and not look.changed and site.serving(path) in LIARS
-            false_alarms += look.changed and not differs and not lied_before(site, path, seen, look)
-    return recognised, lied_away, false_alarms
-
-
-def lied_before(site: Site, path: str, seen: list[Look], look: Look) -> bool:
-    """Whether an earlier change, denied then, comes to light with this look."""
-    return site.serving(path) in LIARS and bool(site.changes(path, seen[0].at, look.at))

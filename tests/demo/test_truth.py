@@ -63,6 +63,18 @@ def test_mean_freshness_of_daily_looks_is_below_one_and_above_that_of_weekly_loo
     assert mean_freshness(site, weekly, *spans) < mean_freshness(site, daily, *spans) < 1
 
 
+def test_a_page_with_all_the_weight_is_all_that_counts(site: Site) -> None:
+    daily, spans = daily_looks(site, 45), (START + 7 * DAY, START + 42 * DAY)
+    path = max(site.sheets_by_path, key=lambda each: len(site.changes(each, *spans)))
+    alone = dict.fromkeys((*site.sheets_by_path, *site.moved_by_path), 0.0) | {path: 2.0}
+
+    fresh = mean_freshness(site, daily, *spans, weights=alone)
+
+    assert fresh < 0.5 < mean_freshness(site, daily, *spans)
+    assert mean_freshness(site, daily, *spans, weights={}) == mean_freshness(site, daily, *spans)
+    assert mean_freshness(site, {path: daily[path]}, *spans, weights=alone) == fresh
+
+
 def test_every_change_has_one_fate(site: Site) -> None:
     sheet = max(site.sheets_by_path.values(), key=lambda s: len(s.changes))
     first, _, third, *rest = sheet.changes

@@ -33,20 +33,26 @@ def freshness(site: Site, last_look_by_path: Mapping[str, datetime], at: datetim
 
 
 def mean_freshness(
-    site: Site, looks_by_path: Mapping[str, Sequence[datetime]], since: datetime, until: datetime
+    site: Site,
+    looks_by_path: Mapping[str, Sequence[datetime]],
+    since: datetime,
+    until: datetime,
+    *,
+    weights: Mapping[str, float] | None = None,
 ) -> float:
     """The same averaged over a span, exactly: the page-time that was fresh by the page-time there was.
 
-    looks_by_path: ascending; those from before the span count too.
+    looks_by_path: ascending; those from before the span count too.  weights: by path; 1 where there is none.
     """
     there = fresh = timedelta()
     for path in (*site.sheets_by_path, *site.moved_by_path):
         looks = looks_by_path.get(path, ())
+        weight = weights.get(path, 1.0) if weights else 1.0
         for begin, end in () if path.startswith(DISALLOWED) else epochs(site, path, since, until):
-            there += end - max(begin, since)
+            there += weight * (end - max(begin, since))
             first = bisect_left(looks, begin)
             if first < len(looks) and looks[first] < end:
-                fresh += end - max(looks[first], since)
+                fresh += weight * (end - max(looks[first], since))
     return fresh / there
 
 

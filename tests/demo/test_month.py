@@ -1,0 +1,72 @@
+"""A crawl of the living site is fresher, in truth, than looking at every page in turn as often."""
+
+from datetime import timedelta
+
+from crawler.clock import Clock
+from crawler.core.domain import Domain, Wishes
+from crawler.core.urls import Authority, path_and_query
+from crawler.demo.month import live_through
+from crawler.demo.outcome import outcome_of
+from crawler.demo.rival import copied, match
+from crawler.demo.server import LivingServer
+from crawler.demo.site import make_site
+from crawler.settings import Settings
+from crawler.shift import open_webs, run_shift
+from crawler.store import domains
+from crawler.store.database import Database, open_database
+from crawler.store.looks import looks_by_url
+from tests.demo.conftest import START
+
+DAY = timedelta(days=1)
+DAYS = 12
+BUDGET = 15
+SETTINGS = Settings()
+
+
+async def crawled(db: Database, server: LivingServer) -> Domain:
+    """The living site, looked at once as a whole."""
+    wishes = Wishes(allow_private=True, delay=timedelta(0), max_depth=12)
+    authority = Authority(server.url.removeprefix("http://"))
+    domain = await domains.register(db, authority, scheme="http", wishes=wishes, at=START)
+    async with open_webs(SETTINGS) as webs:
+        await run_shift(db, webs, settings=SETTINGS, clock=Clock.at(START), holder="test")
+    return domain
+
+
+async def test_days_of_shifts_beat_every_page_in_turn_with_as_many_requests(database_url: str) -> None:
+    site = make_site(3, pages=80, start=START, days=DAYS + 5)
+    async with open_database(database_url) as db:
+        with LivingServer(site) as server:
+            domain = await crawled(db, server)
+            month = await live_through(db, domain, server, settings=SETTINGS, budget=BUDGET, since=START, days=DAYS)
+            asked = server.journal.counts.requests
+        looks = {path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
+
+    second_half = match(
+        site,
+        copied(site, looks),
+        importances=month.importances,
+        requests=month.requests,
+        since=START,
+        until=month.until,
+        counted_from=START + DAYS / 2 * DAY,
+    )
+
+    assert BUDGET * DAYS / 2 < month.requests <= BUDGET * DAYS
+    assert month.requests < asked
+    assert second_half.margin.weighted > 0.01
+
+
+async def test_what_is_reported_and_what_is_true_are_told_side_by_side(database_url: str) -> None:
+    site = make_site(5, pages=80, start=START, days=DAYS + 5)
+    async with open_database(database_url) as db:
+        with LivingServer(site) as server:
+            domain = await crawled(db, server)
+            month = await live_through(db, domain, server, settings=SETTINGS, budget=BUDGET, since=START, days=4)
+            outcome = await outcome_of(db, domain, site, month, runs=(), ui_url="")
+
+    assert outcome.reported == month.reported
+    assert outcome.match.requests == month.requests <= 4 * BUDGET
+    assert outcome.margin == outcome.match.margin
+    assert 0.5 < outcome.reported.plain < 1
+    assert 0.5 < outcome.match.ours.plain < 1
