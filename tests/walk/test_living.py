@@ -177,7 +177,7 @@ async def test_retry_after_is_kept_across_restarts(db: Database, domain: Domain,
 
 async def test_an_outage_says_nothing_about_pages(db: Database, domain: Domain, living: LivingServer) -> None:
     await crawl(db, at=START)
-    before = await rows(db, "SELECT key, version, etag, belief_a, belief_b, failures FROM page ORDER BY key")
+    before = await rows(db, "SELECT key, version, etag, evidence_a, evidence_b, failures FROM page ORDER BY key")
     living.outage(START + DAY, START + 4 * DAY, status=0)
     at = START + DAY
     spent = 0
@@ -187,7 +187,7 @@ async def test_an_outage_says_nothing_about_pages(db: Database, domain: Domain, 
         spent += shift.tally.requests
         at += timedelta(hours=7)
 
-    after = await rows(db, "SELECT key, version, etag, belief_a, belief_b, failures FROM page ORDER BY key")
+    after = await rows(db, "SELECT key, version, etag, evidence_a, evidence_b, failures FROM page ORDER BY key")
     gone = await rows(db, "SELECT count(*) FROM visit WHERE change IN ('gone', 'moved') AND at > %s", START + DAY)
     assert before == after
     assert gone[0][0] == 0
@@ -221,20 +221,6 @@ async def test_no_page_is_looked_at_twice_in_one_crawl(db: Database, domain: Dom
     for entry in living.journal.entries:
         looks[entry.path] += 1
     assert max(looks.values()) == 1
-
-
-async def test_the_budget_of_a_day_is_never_exceeded_and_used(db: Database, living: LivingServer) -> None:
-    from tests.walk.crawls import register
-
-    await register(db, living.url, budget_per_day=40)
-    asked = []
-    for day in range(3):
-        living.journal.clear()
-        for hour in (0, 8, 16):
-            await crawl(db, at=START + timedelta(days=day, hours=hour))
-        asked.append(living.journal.counts.requests)
-
-    assert asked == [40, 40, 40]
 
 
 async def test_a_month_of_daily_shifts_keeps_every_invariant(
