@@ -15,7 +15,8 @@ from crawler.core.price import weights_of
 from crawler.core.prior import Moments, moments, pooled, refit, with_prior
 
 Flags = NDArray[np.bool_]
-COLUMNS = 6  # of a row: is_new, evidence_a, evidence_b, group, importance, is_conditional
+COLUMNS = 8  # of a row: is_new, evidence_a, evidence_b, group, importance, is_conditional, least, most
+SAYS_NOTHING = float("nan")  # as least or most
 
 
 def _no_priors() -> tuple[Belief, ...]:
@@ -28,7 +29,8 @@ class Census:
 
     is_new: never asked for; the others are known and have a version to lose.  evidence_a, evidence_b: see core/prior.
     group: the number of the page's prior; 0 is that of the whole domain.  importance: the domain's mean page has 1.
-    is_conditional: whether it is asked for with validators.  share: of the domain's pages, how many these are: above 0,
+    is_conditional: whether it is asked for with validators.  least, most: what rules say of its interval, in days; nan
+    where they say nothing.  share: of the domain's pages, how many these are: above 0,
     at most 1.  priors: as they are so far, by number.  activity: how many times its usual rate the domain changes at.
     """
 
@@ -38,6 +40,8 @@ class Census:
     group: Groups
     importance: Floats
     is_conditional: Flags
+    least: Floats
+    most: Floats
     share: float = 1.0
     priors: tuple[Belief, ...] = field(default_factory=_no_priors)
     costs: Costs = field(default_factory=Costs)
@@ -71,6 +75,8 @@ def census_of(
         group=np.minimum(table[:, 3].astype(np.intp), len(priors) - 1),
         importance=table[:, 4],
         is_conditional=table[:, 5] > 0,
+        least=table[:, 6],
+        most=table[:, 7],
         share=share,
         priors=tuple(priors),
         costs=costs,
@@ -117,8 +123,9 @@ def _refitted(templates: Moments, everywhere: Moments) -> tuple[Belief, ...]:
 
 
 def work_in(census: Census, priors: Sequence[Belief], *, least_days: float, most_days: float) -> Work:
-    """What could be fetched of the domain. least_days, most_days: bounds of every page's interval."""
+    """What could be fetched of the domain. least_days, most_days: bounds of an interval where no rule says any."""
     a, b = beliefs_in(census, priors)
+    most = np.where(np.isnan(census.most), np.fmax(most_days, census.least), census.most)
     conditional, full = census.costs.of(Kind.CONDITIONAL), census.costs.of(Kind.FULL)
     pages = pages_of(
         a,
@@ -126,8 +133,8 @@ def work_in(census: Census, priors: Sequence[Belief], *, least_days: float, most
         weights_of(census.importance),
         requests=np.where(census.is_conditional, conditional.requests, full.requests),
         received_bytes=np.where(census.is_conditional, conditional.received_bytes, full.received_bytes),
-        least=least_days,
-        most=most_days,
+        least=np.minimum(np.where(np.isnan(census.least), least_days, census.least), most),
+        most=most,
         stands_for=1 / census.share,
     )
     return Work(known=subset(pages, ~census.is_new), new=subset(pages, census.is_new))

@@ -4,7 +4,7 @@ Each domain is read in a transaction of its own, and of its pages a bounded samp
 hashes, so that any slice is pages by chance, and an index has them together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -16,9 +16,11 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.activity import decayed, factors
 from crawler.core.belief import DAY, PRIOR, Belief
-from crawler.core.census import Census, census_of
+from crawler.core.census import SAYS_NOTHING, Census, census_of
 from crawler.core.cost import Costs, Price
 from crawler.core.domain import Domain
+from crawler.core.rules import Rules
+from crawler.core.urls import Url
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
 from crawler.store.reports import IMPORTANCE
@@ -57,7 +59,7 @@ STANDING = f"""
 # Pages that are looked at by their worth: those never asked for, and known ones with a version that may be out of date.
 SAMPLE = f"""
     SELECT (f.state = 'new')::int, p.evidence_a, p.evidence_b, p.prior_no, coalesce({IMPORTANCE}, 1),
-           (p.version > 0 AND coalesce(p.etag, p.last_modified) IS NOT NULL)::int
+           (p.version > 0 AND coalesce(p.etag, p.last_modified) IS NOT NULL)::int, p.url
       FROM frontier f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key AND p.key >= %(low)s AND p.key < %(high)s
       JOIN domain_state s ON s.domain_id = %(domain_id)s
@@ -172,13 +174,24 @@ async def census(db: Database, standing: Standing, *, most: int, at: datetime) -
     async with db.transaction() as connection:
         rows = await (await connection.execute(SAMPLE, values, binary=True)).fetchall()
         priors = await _priors(connection, domain_id)
-    return census_of(rows, share=1 / slices, priors=priors, costs=standing.costs, activity=standing.activity)
+    ruled = list(_ruled(rows, Rules(standing.domain.wishes.rules)))
+    return census_of(ruled, share=1 / slices, priors=priors, costs=standing.costs, activity=standing.activity)
 
 
 def slice_of(n: int, slices: int) -> dict[str, bytes]:
     """The nth of so many equal parts of all keys: from low on, below high."""
     low = (KEYS * n // slices).to_bytes(16, "big")
     return {"low": low, "high": (KEYS * (n + 1) // slices).to_bytes(17, "big")[1:] if n + 1 < slices else AFTER_ALL}
+
+
+def _ruled(rows: Sequence[Sequence[Any]], rules: Rules) -> Iterator[tuple[float, ...]]:
+    """Rows of SAMPLE as rows of a census, by what the rules say; a page that is wanted once only asks for no more."""
+    for is_new, a, b, group, importance, is_conditional, url in rows:
+        said = rules.terms(Url(url))
+        if said.once and not is_new:
+            continue
+        least, most = (SAYS_NOTHING if days is None else days / DAY for days in (said.least, said.most))
+        yield is_new, a, b, group, importance * said.weight, is_conditional, least, most
 
 
 async def _priors(connection: Connection, domain_id: int) -> list[Belief]:

@@ -7,6 +7,7 @@ import pytest
 
 from crawler.core.belief import PRIOR
 from crawler.core.budget import Budget, Work
+from crawler.core.census import SAYS_NOTHING as NAN
 from crawler.core.census import Census, census_of, refitted, work_in
 from crawler.core.cost import Costs, Price
 from crawler.core.target import Terms, budget_for, overhead
@@ -15,13 +16,25 @@ from crawler.core.tariff import LONGEST_DAYS, has_moved, tariffs
 
 def census(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Census:
     chance = np.random.default_rng(seed)
-    rows = [(0, chance.exponential(2), chance.exponential(20), 0, chance.pareto(1.5), 1) for _ in range(known)]
-    rows += [(1, 0, 0, 0, 1, 0)] * new
+    rows = [
+        (0, chance.exponential(2), chance.exponential(20), 0, chance.pareto(1.5), 1, NAN, NAN) for _ in range(known)
+    ]
+    rows += [(1, 0, 0, 0, 1, 0, NAN, NAN)] * new
     return census_of(rows, share=share, priors=[PRIOR], costs=Costs(), activity=1.0)
 
 
 def work(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Work:
     return work_in(census(known, new=new, share=share, seed=seed), [PRIOR], least_days=1 / 144, most_days=180.0)
+
+
+def test_what_rules_say_of_an_interval_holds_and_the_rest_is_as_everywhere() -> None:
+    rows = [(0, 1.0, 5.0, 0, 1, 1, *bounds) for bounds in ((NAN, NAN), (0.5, NAN), (NAN, 2.0), (300.0, NAN))]
+    found = census_of(rows, share=1, priors=[PRIOR], costs=Costs(), activity=1.0)
+
+    pages = work_in(found, [PRIOR], least_days=0.1, most_days=180.0).known
+
+    assert pages.least.tolist() == [0.1, 0.5, 0.1, 300.0]
+    assert pages.most.tolist() == [180.0, 180.0, 2.0, 300.0]
 
 
 def test_a_sample_stands_for_its_domain() -> None:
@@ -73,7 +86,7 @@ def test_no_budget_is_exceeded_and_every_interval_fits_a_calendar(requests: floa
 
 
 def test_a_target_that_no_number_of_requests_reaches_keeps_the_usual_price() -> None:
-    hasty = census_of([(0, 1e6, 1.0, 0, 1, 1)] * 50, share=1, priors=[PRIOR], costs=Costs(), activity=1.0)
+    hasty = census_of([(0, 1e6, 1.0, 0, 1, 1, NAN, NAN)] * 50, share=1, priors=[PRIOR], costs=Costs(), activity=1.0)
     pages = work_in(hasty, [PRIOR], least_days=1 / 144, most_days=180.0)
 
     (found,) = tariffs([pages], [Terms(freshness=0.99)])
