@@ -16,20 +16,20 @@ def demo(*, days: int, keep: bool, as_json: bool) -> int:
     if as_json:
         print_json(outcome)
     else:
-        show_facts(_facts(outcome, keep=keep))
+        show_facts(facts_of(outcome, keep=keep))
     return DONE
 
 
-def _facts(outcome: Outcome, *, keep: bool) -> list[tuple[str, str]]:
+def facts_of(outcome: Outcome, *, keep: bool) -> list[tuple[str, str]]:
+    """The outcome in words, a line each."""
     changes, received = outcome.changes, outcome.received_bytes
     lost = f"{changes.merged} were over before a look, {changes.pending} wait for one"
-    duel, at_the_end = outcome.match, shown_share(outcome.freshness_true)
-    reported_at_the_end = shown_share(outcome.freshness_reported)
+    duel = outcome.match
     return [
         ("The site", f"{outcome.domain}, {counted(outcome.pages, 'page')}, {counted(outcome.days, 'day')} of its life"),
-        ("Fresh, as reported", f"{_both(outcome.reported)}; {reported_at_the_end} at the end"),
-        ("Fresh, in truth", f"{_both(duel.ours)}; {at_the_end} at the end"),
-        ("Each page in turn", f"{_both(duel.uniform)}, in truth, with as many requests ({duel.requests:,})"),
+        ("Fresh, as reported", f"{_both(outcome.reported)}, on average over the days"),
+        ("Fresh, in truth", _both(duel.ours)),
+        ("Each page in turn", f"{_both(duel.uniform)}, with as many requests: {duel.requests:,}"),
         ("Margin", _points(outcome.margin)),
         ("Changes", f"{changes.happened}: looks met {changes.found}, {lost}"),
         ("Recognised", f"{outcome.recognised}; {outcome.lied_away} more were denied by the server"),
@@ -43,12 +43,12 @@ def _facts(outcome: Outcome, *, keep: bool) -> list[tuple[str, str]]:
 
 
 def _both(fresh: Freshness) -> str:
-    """Freshness over the days after the recrawl."""
     return f"{shown_share(fresh.weighted)} of importance, {shown_share(fresh.plain)} of pages"
 
 
 def _points(margin: Freshness) -> str:
-    return f"{100 * margin.weighted:+.1f} points of importance, {100 * margin.plain:+.1f} of pages, over each in turn"
+    weighted, plain = (f"{100 * share:+.1f}" for share in (margin.weighted, margin.plain))
+    return f"{weighted} points of importance, {plain} points of pages: ours over each page in turn"
 
 
 def _beside(ours: float, daily: float, shown: str) -> str:

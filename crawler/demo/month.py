@@ -28,7 +28,8 @@ Days = Callable[[int, int], None]  # days done, days in all
 class Month:
     """What days of shifts took, and what was reported meanwhile.
 
-    since, until: the last shift before these days, and the last of them.  requests: of looks, robots.txt not among
+    since: the last look before these days; a shift's looks are as much later than its instant as it took.  until: the
+    last shift's instant.  requests: of looks, robots.txt not among
     them.  importances: by path, as they were known last.  reported: freshness, averaged over the time.
     """
 
@@ -58,6 +59,8 @@ async def live_through(
     domain = await domains.change(db, domain, replace(domain.wishes, budget_per_day=budget), at=since)
     before = await costs(db, domain)
     importances = await importances_of(db, domain, at=since)
+    standing = await reports.report(db, domain, at=since, window=DAY)
+    began = standing.last_visit_at if standing is not None else None
     said: list[Freshness] = []
     async with open_webs(settings) as webs:
         for day in range(1, days + 1):
@@ -70,7 +73,7 @@ async def live_through(
             importances |= await importances_of(db, domain, at=at)
             progress(day, days)
     after = await costs(db, domain)
-    return Month(since, since + days * DAY, after.requests - before.requests, importances, mean_of(said))
+    return Month(began or since, since + days * DAY, after.requests - before.requests, importances, mean_of(said))
 
 
 async def importances_of(db: Database, domain: Domain, *, at: datetime) -> dict[str, float]:

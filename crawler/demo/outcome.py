@@ -22,8 +22,9 @@ class Outcome:
     """What a user wants to know at the end.
 
     freshness_*: a share of the pages that are there, weighted alike; mean: over the whole time.
-    reported: averaged over the days after the recrawl, as match is; of known pages.  match, margin: true freshness over
-    these days, ours and that of looking at every page in turn.
+    match, margin: true freshness over the days after the recrawl, ours and that of looking at every page in turn.
+    reported: over the same days, of known pages.  It is a point or two above the truth: nobody can know of pages that
+    are gone since the last look, nor of changes that a server denies.
     changes: what became of the true changes of the content, by the looks that were made; clocks are none.
     lied_away: changes of pages whose server denies them, among those that looks could have met.
     false_alarms: verdicts "changed" where nothing had.  *_daily: what fetching every page every day would have taken.

@@ -1,0 +1,40 @@
+"""What the demo prints at its end says in plain words how it compares with every page in turn."""
+
+from crawler.cli.touring import facts_of
+from crawler.demo.outcome import Outcome
+from crawler.demo.rival import Freshness, Match
+from crawler.demo.site import Tally
+
+OURS, UNIFORM = Freshness(plain=0.82, weighted=0.9), Freshness(plain=0.83, weighted=0.81)
+MATCH = Match(requests=1234, ours=OURS, uniform=UNIFORM)
+OUTCOME = Outcome(
+    domain="127.0.0.1:8001",
+    days=31,
+    pages=230,
+    freshness_reported=0.8,
+    freshness_true=0.8,
+    freshness_mean=0.8,
+    reported=Freshness(plain=0.84, weighted=0.915),
+    match=MATCH,
+    margin=MATCH.margin,
+    changes=Tally(happened=10, found=5, merged=3, pending=2, before=0),
+    recognised=5,
+    lied_away=0,
+    false_alarms=0,
+    requests=1700,
+    requests_daily=7000,
+    received_bytes=10,
+    received_daily_bytes=100,
+    saved_bytes=5,
+    runs=(),
+    ui_url="",
+)
+
+
+def test_truth_report_rival_and_margin_stand_below_each_other() -> None:
+    shown = dict(facts_of(OUTCOME, keep=True))
+
+    assert shown["Fresh, as reported"] == "91.5 % of importance, 84.0 % of pages, on average over the days"
+    assert shown["Fresh, in truth"] == "90.0 % of importance, 82.0 % of pages"
+    assert shown["Each page in turn"] == "81.0 % of importance, 83.0 % of pages, with as many requests: 1,234"
+    assert shown["Margin"] == "+9.0 points of importance, -1.0 points of pages: ours over each page in turn"
