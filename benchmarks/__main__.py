@@ -3,9 +3,14 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks import crawl, record
+from benchmarks import claim, crawl, record, schedule
 
-BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {"crawl": crawl.main, "record": record.main}
+BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
+    "crawl": crawl.main,
+    "record": record.main,
+    "claim": claim.main,
+    "schedule": schedule.main,
+}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -137,5 +137,5 @@ def first_gap(gap: timedelta, *, key: bytes) -> timedelta:
 
 
 def weight_of(importance: float) -> float:
-    """An importance as a weight, within bounds that no estimate may leave."""
-    return float(weights_of(importance))
+    """The same for one importance."""
+    return min(max(importance, LEAST_IMPORTANCE), MOST_IMPORTANCE)

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.answer import Validators
+from crawler.core.answer import NO_VALIDATORS, Validators
 from crawler.core.belief import DAY, Belief
 from crawler.core.cash import importance
 from crawler.core.change import Version
@@ -17,45 +17,54 @@ from crawler.core.order import Ordering
 from crawler.core.price import weight_of
 from crawler.core.selection import Candidate, Selection, head_of, select
 from crawler.core.urls import PageKey, Url
-from crawler.core.visit import State, Target, Wanted
+from crawler.core.visit import State, Target, Terms, Wanted
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
 from crawler.store.standards import Standards, Usual, standards_of
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
-WINDOW = 3  # of the head of an order, how many times what is wanted is weighed before the best are handed out
+WINDOW = 3  # of the head of an order, how many times what is wanted is weighed before the best are handed out,
+MOST_BESIDE = 250  # but no more than so many pages beside what is wanted: weighing costs as much as handing out
 
 # Whether due or not: stored due times are only a place in this order, what decides is today's price.
 DUE_HEAD = """
     SELECT key, due_at FROM frontier
      WHERE domain_id = %(domain_id)s AND state <> 'new' AND (due_at, key) > (%(after_at)s, %(after_key)s)
-       AND key <> ALL(%(without)s)
+       AND key <> ALL(%(without)b)
      ORDER BY due_at, key LIMIT %(most)s
 """
 # Favoured pages are in a pool of their own, so that their ranks compare with each other only.
 NEW_HEADS = """
     (SELECT key FROM frontier
-      WHERE domain_id = %(domain_id)s AND state = 'new' AND NOT favoured AND key <> ALL(%(without)s)
+      WHERE domain_id = %(domain_id)s AND state = 'new' AND NOT favoured AND key <> ALL(%(without)b)
       ORDER BY rank DESC, key LIMIT %(most)s)
     UNION ALL
     (SELECT key FROM frontier
-      WHERE domain_id = %(domain_id)s AND state = 'new' AND favoured AND key <> ALL(%(without)s)
+      WHERE domain_id = %(domain_id)s AND state = 'new' AND favoured AND key <> ALL(%(without)b)
       ORDER BY rank DESC, key LIMIT %(most)s)
 """
 LOAD = """
     SELECT p.key, p.url, f.depth, f.state, f.due_at, f.wanted, f.url_score, p.evidence_a, p.evidence_b, g.a AS prior_a,
            g.b AS prior_b, p.etag, p.last_modified,
            p.received_bytes, p.version, p.body_digest, p.text_digest, p.main_digest, p.shape_digest,
-           p.fingerprint, p.status, p.failures, p.last_look_at, p.last_good_at, l.targets, l.elsewhere,
-           l.elsewhere_links,
-           c.net + q.dividend AS cash, c.history, c.clock
+           p.fingerprint, p.status, p.failures, p.last_look_at, p.last_good_at, c.net + q.dividend AS cash,
+           c.history, c.clock
       FROM page p
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
-      LEFT JOIN page_links l ON l.domain_id = %(domain_id)s AND l.key = p.key
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-     WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s)
+     WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)b)
+"""
+# Of those handed out only: links are most of what is known of a page.
+LINKS = """
+    SELECT key, targets, elsewhere, elsewhere_links FROM page_links
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)b)
+"""
+# For many keys the planner would rather read a whole partition than find them. In this transaction alone.
+BY_KEY = """
+    SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+           set_config('enable_mergejoin', 'off', true)
 """
 PUT_OFF = """
     UPDATE frontier f SET due_at = x.due_at
@@ -86,14 +95,16 @@ async def hand_out(
         standards = await standards_of(connection, lease.domain, at=at, usual=usual, token=lease.token)
         if standards is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
-        targets, selection = await _best(connection, values | {"most": most}, standards=standards, usual=usual)
+        await connection.execute(BY_KEY)
+        weighed, selection = await _best(connection, values | {"most": most}, standards=standards, usual=usual)
         if len(selection.later):
             due = [at + timedelta(days=float(days)) for days in selection.due_in]
-            keys = [targets[n].key for n in selection.later]
+            keys = [weighed[n].key for n in selection.later]
             await connection.execute(PUT_OFF, values | {"keys": keys, "due_at": due})
         if selection.floor:
             await connection.execute(SPEND_FLOOR, values | {"floor": selection.floor})
-        return Handed([targets[n] for n in selection.chosen], standards.trusts_modified)
+        targets = await _targets(connection, lease.domain.id, [weighed[n] for n in selection.chosen])
+        return Handed(targets, standards.trusts_modified)
 
 
 async def preview(db: Database, domain: Domain, *, most: int, at: datetime, usual: Usual) -> list[Target]:
@@ -103,29 +114,44 @@ async def preview(db: Database, domain: Domain, *, most: int, at: datetime, usua
         standards = await standards_of(connection, domain, at=at, usual=usual)
         if standards is None:
             return []
-        targets, selection = await _best(connection, values, standards=standards, usual=usual)
-        return [targets[n] for n in selection.chosen]
+        await connection.execute(BY_KEY)
+        weighed, selection = await _best(connection, values, standards=standards, usual=usual)
+        return await _targets(connection, domain.id, [weighed[n] for n in selection.chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """A page at the head of an order: what is stored of it, but for its links, and what it is measured by today."""
+
+    row: dict[str, Any]
+    belief: Belief
+    terms: Terms
+    importance: float
+
+    @property
+    def key(self) -> PageKey:
+        return PageKey(self.row["key"])
 
 
 async def _best(
     connection: Connection, values: dict[str, Any], *, standards: Standards, usual: Usual
-) -> tuple[list[Target], Selection]:
+) -> tuple[list[_Weighed], Selection]:
     """Weigh the heads of both orders, window by window of the due order while that yields."""
     at, most, domain_id = values["at"], values["most"], values["domain_id"]
-    window = values | {"most": most * WINDOW}
+    window = values | {"most": min(most * WINDOW, most + MOST_BESIDE)}
     new = [row[0] for row in await (await connection.execute(NEW_HEADS, window)).fetchall()]
-    targets = _in_order(await _load(connection, domain_id, new, standards=standards), standards.wishes.ordering)
-    places = {target.key: n for n, target in enumerate(targets)}
-    due_at: dict[PageKey, datetime] = {}
+    ordering = standards.wishes.ordering
+    pages = _in_order(await _load(connection, domain_id, new, standards=standards), ordering)
+    candidates = [_candidate(page, place=n, at=at) for n, page in enumerate(pages)]
     after: tuple[datetime, bytes] = (BEGINNING, b"")
     for _ in range(MOST_WINDOWS):
-        rows = await (
-            await connection.execute(DUE_HEAD, window | {"after_at": after[0], "after_key": after[1]})
-        ).fetchall()
-        due_at |= {PageKey(key): due for key, due in rows}
-        targets += await _load(connection, domain_id, [key for key, _ in rows], standards=standards)
+        head = window | {"after_at": after[0], "after_key": after[1]}
+        rows = await (await connection.execute(DUE_HEAD, head)).fetchall()
+        known = await _load(connection, domain_id, [key for key, _ in rows], standards=standards)
+        pages += known
+        candidates += [_candidate(page, place=0, at=at) for page in known]
         selection = select(
-            head_of([_candidate(t, due_at.get(t.key), place=places.get(t.key), at=at) for t in targets]),
+            head_of(candidates),
             slots=most,
             discovery_share=usual.discovery_share,
             refresh_share=usual.refresh_share,
@@ -134,77 +160,98 @@ async def _best(
         if len(rows) < window["most"] or not selection.further:
             break
         after = rows[-1][1], rows[-1][0]
-    return targets, selection
+    return pages, selection
 
 
-def _in_order(new: list[Target], ordering: Ordering) -> list[Target]:
+def _in_order(new: list[_Weighed], ordering: Ordering) -> list[_Weighed]:
     """New pages in the domain's order of discovery; of one rank the richest first."""
 
-    def place(target: Target) -> tuple[int, int]:
-        favour = ordering.favour_by if ordering.favours(target.url) else 1.0
-        score = ordering.score(target.url)
-        return -ordering.rank(target.cash, depth=target.depth, url_score=score, favour=favour), -target.cash
+    def place(page: _Weighed) -> tuple[int, int]:
+        url, cash = page.row["url"], page.row["cash"] or 0
+        favour = ordering.favour_by if ordering.favours(url) else 1.0
+        return -ordering.rank(cash, depth=page.row["depth"], url_score=ordering.score(url), favour=favour), -cash
 
     return sorted(new, key=place)
 
 
-def _candidate(target: Target, due_at: datetime | None, *, place: int | None, at: datetime) -> Candidate:
+def _candidate(page: _Weighed, *, place: int, at: datetime) -> Candidate:
     """A page as the selection weighs it. place: of a new one, in the order of discovery."""
-    terms = target.terms
-    is_new = target.state is State.NEW
-    has_version = target.state is State.KNOWN and target.version is not None and target.last_good_at is not None
+    row, terms = page.row, page.terms
+    seen, due_at = row["last_good_at"], row["due_at"]
+    is_new = row["state"] == State.NEW
+    has_version = row["state"] == State.KNOWN and row["version"] and seen is not None
     return Candidate(
-        a=target.belief.a,
-        b=target.belief.b / terms.activity,
-        weight=weight_of(target.importance),
+        a=page.belief.a,
+        b=page.belief.b / terms.activity,
+        weight=weight_of(page.importance),
         price=terms.price,
         least=terms.least / DAY,
         most=terms.most / DAY,
-        unseen=(at - target.last_good_at) / DAY if target.last_good_at is not None else 0.0,
+        unseen=(at - seen) / DAY if seen is not None else 0.0,
         due_in=(due_at - at) / DAY if due_at is not None else 0.0,
         is_new=is_new,
-        is_wanted=target.wanted is not Wanted.NO,
-        is_timed=not is_new and (not has_version or target.failures > 0 or terms.once),
-        cash=-float(place or 0),
+        is_wanted=row["wanted"] != Wanted.NO,
+        is_timed=not is_new and (not has_version or row["failures"] > 0 or terms.once),
+        cash=-float(place),
     )
 
 
 async def _load(
     connection: Connection, domain_id: int, keys: Sequence[PageKey], *, standards: Standards
-) -> list[Target]:
+) -> list[_Weighed]:
     if not keys:
         return []
     async with connection.cursor(row_factory=dict_row, binary=True) as cursor:
         await cursor.execute(LOAD, {"domain_id": domain_id, "keys": list(keys)})
         rows = {row["key"]: row for row in await cursor.fetchall()}
-    return [_target(rows[key], standards) for key in keys]
+    return [_weighed(rows[key], standards) for key in keys]
 
 
-def _target(row: dict[str, Any], standards: Standards) -> Target:
-    takes_part = row["cash"] is not None
-    prior = Belief(row["prior_a"], row["prior_b"])
-    validators = Validators(row["etag"], row["last_modified"]) if row["version"] else Validators()
-    popularity = _importance(row, standards) if takes_part else 1.0
+def _weighed(row: dict[str, Any], standards: Standards) -> _Weighed:
+    url, prior = Url(row["url"]), Belief(row["prior_a"], row["prior_b"])
+    popularity = _importance(row, standards) if row["cash"] is not None else 1.0
+    return _Weighed(
+        row,
+        belief=Belief(prior.a + row["evidence_a"], prior.b + row["evidence_b"]),
+        terms=standards.terms(url, prior=prior, conditional=bool(_validators(row))),
+        importance=popularity * standards.rules.terms(url).weight,
+    )
+
+
+async def _targets(connection: Connection, domain_id: int, pages: Sequence[_Weighed]) -> list[Target]:
+    """The same pages, with their links, as they are handed out."""
+    async with connection.cursor(binary=True) as cursor:
+        await cursor.execute(LINKS, {"domain_id": domain_id, "keys": [page.key for page in pages]})
+        links = {row[0]: row[1:] for row in await cursor.fetchall()}
+    return [_target(page, *links.get(page.key, (b"", (), ()))) for page in pages]
+
+
+def _target(page: _Weighed, targets: bytes, elsewhere: Sequence[str], elsewhere_links: Sequence[int]) -> Target:
+    row = page.row
     return Target(
-        key=PageKey(row["key"]),
+        key=page.key,
         url=Url(row["url"]),
         depth=row["depth"],
         state=State(row["state"]),
-        belief=Belief(prior.a + row["evidence_a"], prior.b + row["evidence_b"]),
-        terms=standards.terms(Url(row["url"]), prior=prior, conditional=bool(validators)),
-        importance=popularity * standards.rules.terms(Url(row["url"])).weight,
+        belief=page.belief,
+        terms=page.terms,
+        importance=page.importance,
         wanted=Wanted(row["wanted"]),
-        cash=row["cash"] if takes_part else 0,
-        validators=validators,
+        cash=row["cash"] or 0,
+        validators=_validators(row),
         received_bytes=row["received_bytes"],
         version=_version(row),
-        outlinks=keys_in(row["targets"]),
-        elsewhere=tuple(zip(row["elsewhere"] or (), row["elsewhere_links"] or (), strict=True)),
+        outlinks=keys_in(targets),
+        elsewhere=tuple(zip(elsewhere, elsewhere_links, strict=True)),
         status=row["status"],
         failures=row["failures"],
         last_look_at=row["last_look_at"],
         last_good_at=row["last_good_at"],
     )
+
+
+def _validators(row: dict[str, Any]) -> Validators:
+    return Validators(row["etag"], row["last_modified"]) if row["version"] else NO_VALIDATORS
 
 
 def _importance(row: dict[str, Any], standards: Standards) -> float:

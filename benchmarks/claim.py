@@ -1,0 +1,106 @@
+"""How long it takes to hand out 500 targets in a domain of a million pages, and what that reads and writes.
+
+The domain is filled by SQL as if it had been crawled for a month. After each hand-out its pages count as looked at, as
+a record would leave them, so that the next one has others.
+"""
+
+import argparse
+import asyncio
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from benchmarks.aged import aged
+from benchmarks.table import table
+from crawler.core.domain import Lease
+from crawler.core.urls import PageKey
+from crawler.local.postgres import borrowed_postgres
+from crawler.store import frontier
+from crawler.store.database import Database, open_database, upgrade
+from tests.store.made_up import USUAL
+
+HERE = Path(__file__).parent
+HEAD = ("pages", "claims", "targets each", "p50 ms", "p90 ms", "p99 ms", "most ms")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+BAR_MS = 50.0  # at the 99th percentile
+LOOKED_AT = """
+    UPDATE frontier SET state = 'known', rank = 0, due_at = %(at)s + interval '20 days'
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)
+"""
+SEEN = """
+    UPDATE page SET last_look_at = %(at)s, last_good_at = %(at)s, version = greatest(version, 1), visits = visits + 1
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Seconds of each hand-out, and the targets of the smallest."""
+
+    pages: int
+    seconds: Sequence[float]
+    targets: int
+
+    def ms(self, percent: float) -> float:
+        """The percentile, in milliseconds."""
+        ordered = sorted(self.seconds)
+        return 1000 * ordered[min(int(percent / 100 * len(ordered)), len(ordered) - 1)]
+
+    @property
+    def row(self) -> tuple[object, ...]:
+        times = (self.ms(percent) for percent in (50, 90, 99, 100))
+        return (self.pages, len(self.seconds), self.targets, *times)
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = options().parse_args(arguments)
+    name = f"bench_{uuid.uuid4().hex}"
+    with borrowed_postgres(given.home) as cluster:
+        cluster.create_database(name)
+        try:
+            upgrade(cluster.url(name))
+            timed = asyncio.run(measure(cluster.url(name), given))
+        finally:
+            cluster.drop_database(name)
+    print(table(HEAD, [each.row for each in timed]))
+    return 0 if all(each.ms(99) < BAR_MS for each in timed) else 1
+
+
+def options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks claim", description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10**5, 10**6], metavar="PAGES")
+    parser.add_argument("--targets", type=int, default=500, help="of each claim")
+    parser.add_argument("--claims", type=int, default=200)
+    parser.add_argument("--home", type=Path, default=HERE.parent / ".cache" / "bench", help="where Postgres lives")
+    return parser
+
+
+async def measure(url: str, given: argparse.Namespace) -> list[Timed]:
+    async with open_database(url, connections=1) as db:
+        return [await timed(db, n, pages, given) for n, pages in enumerate(given.sizes)]
+
+
+async def timed(db: Database, n: int, pages: int, given: argparse.Namespace) -> Timed:
+    lease = await aged(db, f"site{n}.test", pages=pages, at=START)
+    seconds: list[float] = []
+    targets = []
+    handed: list[PageKey] = []  # by the claim before: in flight still when the next one is made
+    for turn in range(given.claims + 2):
+        at = START + timedelta(minutes=turn)
+        began = time.perf_counter()
+        found = await frontier.hand_out(db, lease, most=given.targets, at=at, without=handed, usual=USUAL)
+        seconds.append(time.perf_counter() - began)
+        await looked_at(db, lease, handed, at=at)
+        handed = [target.key for target in found.targets]
+        targets.append(len(handed))
+    return Timed(pages, seconds[2:], min(targets))
+
+
+async def looked_at(db: Database, lease: Lease, keys: Sequence[PageKey], *, at: datetime) -> None:
+    async with db.transaction() as connection:
+        for statement in (LOOKED_AT, SEEN):
+            values = {"domain_id": lease.domain.id, "keys": list(keys), "at": at}
+            await connection.execute(statement.encode(), values)

@@ -1,0 +1,108 @@
+"""What a claim reads and writes does not grow with its domain: by its plans, and by the rows that it touches."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from benchmarks.aged import aged
+from crawler.core.domain import Domain, Lease
+from crawler.core.visit import State
+from crawler.store import checks, frontier
+from crawler.store.database import Database, open_database
+from crawler.store.frontier import BEGINNING, BY_KEY, DUE_HEAD, LINKS, LOAD, NEW_HEADS, PUT_OFF
+from tests.store.conftest import START
+from tests.store.made_up import USUAL, take, targets
+from tests.store.populated import Bulk, add
+
+PAGES = 100_000
+MOST = 500
+TABLES = ("page", "frontier", "cash", "page_links", "prior", "pool")
+READ = """
+    SELECT coalesce(sum(seq_tup_read), 0), coalesce(sum(idx_tup_fetch), 0), coalesce(sum(n_tup_upd), 0)
+      FROM pg_stat_user_tables WHERE relid IN (SELECT relid FROM pg_partition_tree(%s::regclass))
+"""
+
+
+@pytest.fixture
+async def db(database_url: str) -> AsyncIterator[Database]:
+    """With one connection, since the server counts by connection."""
+    async with open_database(database_url, connections=1) as database:
+        yield database
+
+
+async def plan_of(db: Database, statement: str, values: dict[str, Any]) -> str:
+    async with db.transaction() as connection:
+        await connection.execute(BY_KEY)
+        cursor = await connection.execute(f"EXPLAIN {statement}".encode(), values)
+        return "\n".join(row[0] for row in await cursor.fetchall())
+
+
+async def counts(db: Database, table: str) -> tuple[int, int, int]:
+    """Rows of a table that were read by scans of all of it, read by an index, and updated, so far."""
+    async with db.transaction() as connection:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+    async with db.transaction() as connection:
+        row = await (await connection.execute(READ.encode(), (table,))).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1]), int(row[2])
+
+
+async def hand_out(db: Database, lease: Lease) -> frontier.Handed:
+    return await frontier.hand_out(db, lease, most=MOST, at=START, without=(), usual=USUAL)
+
+
+async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_nothing_and_touches_a_few_windows(
+    db: Database,
+) -> None:
+    lease = await aged(db, "aged.test", pages=PAGES, at=START)
+    keys = [target.key for target in (await hand_out(db, lease)).targets]
+    values = {
+        "domain_id": lease.domain.id,
+        "without": keys,
+        "most": MOST + frontier.MOST_BESIDE,
+        "after_at": BEGINNING,
+        "after_key": b"",
+        "keys": keys,
+        "due_at": [START + timedelta(days=1)] * len(keys),
+    }
+
+    plans = [await plan_of(db, statement, values) for statement in (DUE_HEAD, NEW_HEADS, LOAD, LINKS, PUT_OFF)]
+    before = {table: await counts(db, table) for table in TABLES}
+    handed = await hand_out(db, lease)
+    after = {table: await counts(db, table) for table in TABLES}
+
+    for plan in plans:
+        assert "Seq Scan" not in plan, plan
+        assert "Sort" not in plan, plan
+    assert "due_at_key_idx" in plans[0]
+    assert plans[1].count("favoured_rank_key_idx") == 2
+    assert {target.state for target in handed.targets} == {State.NEW, State.KNOWN}
+    assert len(handed.targets) == MOST
+    window = MOST + frontier.MOST_BESIDE
+    scanned, fetched, updated = ({table: after[table][n] - before[table][n] for table in TABLES} for n in range(3))
+    assert scanned == dict.fromkeys(TABLES, 0)
+    assert all(fetched[table] <= 5 * window for table in ("page", "frontier", "cash", "page_links"))
+    assert updated["frontier"] <= window
+    assert {table: updated[table] for table in TABLES if table != "frontier"} == dict.fromkeys(
+        TABLES[:1] + TABLES[2:], 0
+    )
+    assert {finding.rule for finding in await checks.check(db)} == {"wrong_version"}  # they have no snapshots
+
+
+async def test_of_equal_value_a_claim_hands_out_the_longest_overdue_first(db: Database, domain: Domain) -> None:
+    """StormCrawler's order by due time alone lets the most overdue of a host starve."""
+    keys = await add(db, domain, Bulk(40, a=3.0, b=30.0), at=START)
+    at = START + timedelta(days=60)
+    async with db.transaction() as connection:
+        for n, key in enumerate(keys):  # as if some had been put off less than others
+            due_at = START + timedelta(days=1 + 7 * n % 40)
+            await connection.execute("UPDATE frontier SET due_at = %s WHERE key = %s", (due_at, key))
+    lease = await take(db, at)
+
+    handed = await targets(db, lease, at, most=10)
+
+    again = [target.key for target in handed if target.state is State.KNOWN]
+    assert again == sorted(keys, key=lambda key: 7 * keys.index(key) % 40)[: len(again)]
+    assert len(again) >= 9  # and the root, which nobody has asked for
