@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Protocol, TypeVar
 
 from crawler.clock import Clock
-from crawler.core.answer import NO_VALIDATORS, Answer, Fetched, Unreached, Validators
+from crawler.core.answer import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
 from crawler.core.domain import Hold, Lease
 from crawler.core.politeness import backoff
 from crawler.core.urls import PageKey, Url
@@ -33,7 +33,7 @@ from crawler.readers import Readers
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
 from crawler.store import budgets, frontier, inbox, leases, visits
-from crawler.store.budgets import Together
+from crawler.store.budgets import NO_SPARE, Spare, Together
 from crawler.store.database import Database
 from crawler.store.standards import Usual
 from crawler.tally import Tally
@@ -60,6 +60,11 @@ def usual_of(settings: Settings) -> Usual:
 def together_of(settings: Settings) -> Together:
     """What all domains together may spend on a day."""
     return Together(settings.budget_per_day, settings.bytes_per_day)
+
+
+def received_of(answer: Answer) -> int:
+    """Bytes of a body that came over the wire."""
+    return 0 if isinstance(answer, NotModified) else answer.received_bytes
 
 
 class Web(Protocol):
@@ -102,6 +107,9 @@ class Walker:
         self.debit_day: date | None = None  # the day that the credit was taken from
         self.handed_out: set[PageKey] = set()  # and not recorded
         self.credit = 0  # requests taken from the budget and not used
+        self.counts_bytes = False  # somebody limits them
+        self.bytes_credit = 0  # bytes taken from the budget and not settled by a record
+        self.bytes_taken = 0  # received for pages, and in no record yet
         self.oldest = 0.0  # when the first of `done` was complete
         self.hold: Hold | None = None
         self.is_dry = False  # there was nothing more when the frontier was asked last
@@ -118,6 +126,16 @@ class Walker:
     def is_stopping(self) -> bool:
         """Nothing new is begun; a domain whose next request is far off is released, not held."""
         return self.is_ending or self.gate.wait > self.lease.term / 2
+
+    @property
+    def has_bytes(self) -> bool:
+        """More of them may be received; what is under way then may go over, by a body to each looker."""
+        return not self.counts_bytes or self.bytes_credit > self.bytes_taken
+
+    @property
+    def is_over(self) -> bool:
+        """The day that the waiting requests were taken from; a grant ends with its day."""
+        return self.debit_day is not None and self.clock.now().astimezone(UTC).date() > self.debit_day
 
     @property
     def is_ending(self) -> bool:
@@ -192,6 +210,8 @@ class Walker:
         await self.gate.pass_through(self.room)
         answer = await self.web.fetch(url, deadline=self.deadline)
         self.gate.answered()
+        if self.counts_bytes:
+            self.bytes_credit -= received_of(answer)  # in no record, so nothing of it is given back
         return answer
 
     async def drain(self) -> bool:
@@ -238,11 +258,12 @@ class Walker:
 
     async def refill(self) -> None:
         """Hand out more pages before the lookers run dry; take back what they will not get to."""
-        if self.is_stopping:
-            self.credit += len(self.queue)
-            self.handed_out.difference_update(target.key for target in self.queue)
-            self.queue.clear()
-            return
+        if self.is_over:
+            self.take_back(refund=0)
+        elif self.is_stopping or not self.has_bytes:
+            self.take_back(refund=len(self.queue))
+        if self.is_stopping or (not self.has_bytes and (self.looking or self.done or self.silent)):
+            return  # how much is left of the bytes is known when these are recorded
         wanted = self.lookahead - len(self.queue)
         if self.pages_left is not None:
             wanted = min(wanted, self.pages_left)
@@ -253,6 +274,14 @@ class Walker:
         self.handed_out.update(target.key for target in targets)
         self.queue.extend(targets)
         self.work.set()
+
+    def take_back(self, *, refund: int) -> None:
+        """Nobody looks at what waits in the queue; the budget may get the requests back."""
+        self.credit += refund
+        if self.pages_left is not None:
+            self.pages_left += len(self.queue)
+        self.handed_out.difference_update(target.key for target in self.queue)
+        self.queue.clear()
 
     async def hand_out(self, wanted: int) -> list[Target]:
         now = self.clock.now()
@@ -267,8 +296,6 @@ class Walker:
         targets = handed.targets
         if self.known is not None and self.known.trusts_modified != handed.trusts_modified:
             self.known = replace(self.known, trusts_modified=handed.trusts_modified)
-        if self.debit_day != now.astimezone(UTC).date():
-            self.debit_day, self.credit = now.astimezone(UTC).date(), 0  # what yesterday left over is yesterday's
         self.credit += granted - len(targets)
         if self.pages_left is not None:
             self.pages_left -= len(targets)
@@ -277,17 +304,42 @@ class Walker:
     async def debit(self, most: int) -> int:
         """Take up to so many requests from the budgets of the day."""
         now = self.clock.now()
+        spare = unused = Spare(max(self.bytes_credit - self.bytes_taken, 0), self.debit_day)
         granted = await self.patiently(
-            lambda _again: budgets.debit(
-                self.db, self.lease, most=most, at=now, paced=self.settings.pace, together=together_of(self.settings)
+            lambda again: budgets.debit(
+                self.db,
+                self.lease,
+                most=most,
+                at=now,
+                paced=self.settings.pace,
+                together=together_of(self.settings),
+                waiting=len(self.queue) + self.looking,
+                spare=NO_SPARE if again else unused,
             )
         )
         self.not_before = granted.next_at
+        if granted.day != self.debit_day:
+            self.begin_day(granted.day)
+            spare = NO_SPARE
+        self.counts_bytes = granted.received_bytes is not None
+        if granted.received_bytes is not None:
+            self.bytes_credit += granted.received_bytes - spare.received_bytes
         return granted.requests
+
+    def begin_day(self, day: date) -> None:
+        """What another day has left over is that day's: it is neither sent nor given back on this one's account."""
+        self.debit_day = day
+        self.take_back(refund=0)
+        self.bytes_credit = 0
+        # A record gives back what its visits did not send, which was the other day's.
+        self.credit = -sum(1 - visit.requests for visit in (*self.done, *self.silent))
 
     async def record(self) -> None:
         batch, self.done = self.done, []
         refund, self.credit, day = self.credit, 0, self.debit_day
+        received = sum(visit.received_bytes for visit in batch)
+        debited = min(self.bytes_credit, received)  # below nothing where robots.txt took more than was guessed
+        self.bytes_credit, self.bytes_taken = self.bytes_credit - debited, self.bytes_taken - received
         hold, sent = self.hold, time.monotonic()
         new = await self.patiently(
             lambda again: visits.record(
@@ -297,6 +349,7 @@ class Walker:
                 max_pages=self.lease.domain.wishes.max_pages or self.settings.max_pages,
                 refund=refund,
                 refund_day=day,
+                debited_bytes=debited,
                 hold=hold,
                 again=again,
                 together=together_of(self.settings).is_limited,
@@ -353,6 +406,7 @@ class Walker:
                 self.looking -= 1
             if visit is None:
                 self.handed_out.discard(target.key)
+                self.pages_left = None if self.pages_left is None else self.pages_left + 1
             else:
                 self.take_in(visit)
             self.news.set()
@@ -363,12 +417,16 @@ class Walker:
         refusal = refusal_of(target.url, depth=target.depth, known=self.known)
         if refusal:
             return refuse(target, reason=refusal, now=self.clock.now())
+        day = self.debit_day
         await self.gate.pass_through(self.room)
-        if self.is_ending:
+        if self.is_over or day != self.debit_day:
+            return None
+        if self.is_ending or not self.has_bytes:
             self.credit += 1
             return None
         answer = await self.web.fetch(target.url, validators=target.validators, deadline=self.deadline)
         self.gate.answered()
+        self.bytes_taken += received_of(answer)
         now = self.clock.now()
         understood = None
         if isinstance(answer, Fetched) and needs_reading(target, answer):

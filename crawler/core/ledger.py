@@ -19,7 +19,7 @@ Hours = Sequence[tuple[timedelta, timedelta]]  # since midnight UTC; from > unti
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What one day has been debited. received_bytes: as recorded; a claim cannot know them."""
+    """What one day has been debited. received_bytes: a claim guesses them, and a record puts that right."""
 
     day: date
     requests: int = 0
@@ -46,10 +46,21 @@ def grantable(ledger: Ledger, budget: int, *, now: datetime, hours: Hours = (), 
         return 0
     length = sum((end - begin for begin, end in spans), timedelta(0))
     ahead = min((gone + LEAD) / length, 1.0)
-    if most_bytes is not None and ledger.received_bytes >= most_bytes * ahead:
+    if most_bytes is not None and receivable(ledger, most_bytes, now=now, hours=hours) <= 0:
         return 0
     paced = math.floor(max(budget * ahead, budget * (gone / length) + LEAST_LEAD) + 1e-9)
     return max(min(paced, budget) - ledger.requests, 0)
+
+
+def receivable(ledger: Ledger, most_bytes: int, *, now: datetime, hours: Hours = ()) -> int:
+    """How many bytes may be debited now. most_bytes: a day's; paced as requests are."""
+    spans = _spans(hours)
+    gone = _gone(now, spans)
+    if gone is None:
+        return 0
+    length = sum((end - begin for begin, end in spans), timedelta(0))
+    ahead = min((gone + LEAD) / length, 1.0)
+    return max(math.ceil(most_bytes * ahead) - today(ledger, now=now).received_bytes, 0)
 
 
 def _gone(now: datetime, spans: list[tuple[timedelta, timedelta]]) -> timedelta | None:
@@ -75,9 +86,17 @@ def _spans(hours: Hours) -> list[tuple[timedelta, timedelta]]:
     return spans
 
 
-def debited(ledger: Ledger, requests: int, *, floor: int = 0) -> Ledger:
-    """The ledger after a claim. requests: what `grantable` allowed, or less; floor: of them, below the price."""
-    return replace(ledger, requests=ledger.requests + requests, floor=ledger.floor + floor)
+def debited(ledger: Ledger, requests: int, *, floor: int = 0, received_bytes: int = 0) -> Ledger:
+    """The ledger after a claim. requests: what `grantable` allowed, or less; floor: of them, below the price.
+
+    received_bytes: what they will likely bring, at most what is `receivable`.
+    """
+    return replace(
+        ledger,
+        requests=ledger.requests + requests,
+        received_bytes=ledger.received_bytes + received_bytes,
+        floor=ledger.floor + floor,
+    )
 
 
 def settled(ledger: Ledger, *, day: date, granted: int, made: int, received_bytes: int) -> Ledger:

@@ -3,22 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from math import ceil
 from typing import Any
 
 from psycopg.rows import dict_row
 
 from crawler.core.belief import DAY
+from crawler.core.cost import Kind
 from crawler.core.domain import Lease
-from crawler.core.ledger import Ledger, debited, grantable, today
+from crawler.core.ledger import Ledger, debited, grantable, receivable, today
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
+from crawler.store.standards import costs_from
 
 NO_LIMIT = 2**31 - 1  # requests a day
 LEAST_PAUSE = timedelta(minutes=1)
 BYTES_PAUSE = timedelta(minutes=15)  # until the pace has caught up with a body that was larger than thought
 
 OWN = """
-    SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor, d.bytes_per_day,
+    SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor, s.costs, d.bytes_per_day,
            coalesce(d.budget_per_day, l.budget_per_day) AS budget
       FROM domain_state s
       JOIN domain d ON d.id = s.domain_id
@@ -38,7 +41,8 @@ SETTLE_ALL = """
     UPDATE ledger
        SET spent_requests = greatest(
                spent_requests - CASE WHEN day = %(refund_day)s::date THEN %(refund)s ELSE 0 END, 0),
-           spent_bytes = spent_bytes + %(bytes)s
+           spent_bytes = greatest(
+               spent_bytes + %(bytes)s - CASE WHEN day = %(refund_day)s::date THEN %(debited_bytes)s ELSE 0 END, 0)
      WHERE no = 1
 """
 
@@ -60,43 +64,96 @@ UNLIMITED = Together()
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """Requests that may be made. next_at: where there are none, when to ask again (knowledge time)."""
+    """Requests that may be made on that UTC day.
+
+    received_bytes: what they may bring before more is asked for; None: no limit.  next_at: where there are no requests,
+    when to ask again (knowledge time).
+    """
 
     requests: int
+    day: date
+    received_bytes: int | None = None
     next_at: datetime | None = None
 
 
-async def debit(
-    db: Database, lease: Lease, *, most: int, at: datetime, paced: bool, together: Together = UNLIMITED
-) -> Granted:
-    """Take up to `most` requests from the budgets of the day. Raises LeaseLost.
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """Bytes that a lease has been granted on a day and did not receive so far."""
 
-    paced: spread over the day; else the whole day's budget may go at once.
+    received_bytes: int = 0
+    day: date | None = None
+
+
+NO_SPARE = Spare()
+
+
+@dataclass(frozen=True, slots=True)
+class _Book:
+    """One ledger with its limits."""
+
+    ledger: Ledger
+    requests: int
+    received_bytes: int | None
+
+    def grantable(self, *, at: datetime, paced: bool) -> int:
+        if paced:
+            return grantable(self.ledger, self.requests, now=at, most_bytes=self.received_bytes)
+        is_full = self.received_bytes is not None and self.ledger.received_bytes >= self.received_bytes
+        return 0 if is_full else max(self.requests - self.ledger.requests, 0)
+
+    def room(self, *, at: datetime, paced: bool) -> int | None:
+        """Bytes that may be debited; None: no limit."""
+        if self.received_bytes is None:
+            return None
+        if paced:
+            return receivable(self.ledger, self.received_bytes, now=at)
+        return max(self.received_bytes - self.ledger.received_bytes, 0)
+
+
+async def debit(
+    db: Database,
+    lease: Lease,
+    *,
+    most: int,
+    at: datetime,
+    paced: bool,
+    together: Together = UNLIMITED,
+    waiting: int = 0,
+    spare: Spare = NO_SPARE,
+) -> Granted:
+    """Take up to `most` requests from the budgets of the day, and where bytes are limited, what they will likely bring.
+
+    paced: spread over the day; else the whole day's budget may go at once.  waiting: requests that were granted before
+    and not made.  spare: bytes that were granted before and are given back for those granted now.  Raises LeaseLost.
     Asked again after an answer that was lost, it takes again: the ledger may count too many, never too few.
     """
     async with db.transaction() as connection:
         row = await _one(connection, OWN, (lease.domain.id, lease.token))
         if row is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
-        own = today(_ledger(row), now=at)
-        budget = NO_LIMIT if row["budget"] is None else row["budget"]
-        granted = min(most, _allowed(own, budget, row["bytes_per_day"], at=at, paced=paced))
+        books = [_book(row, row["budget"], row["bytes_per_day"], spare, at=at)]
         if together.is_limited:
-            overall = NO_LIMIT if together.requests is None else together.requests
-            everybody = today(_ledger(await _one(connection, ALL, ()) or {}), now=at)
-            granted = min(granted, _allowed(everybody, overall, together.received_bytes, at=at, paced=paced))
-            await connection.execute(WRITE_ALL, _values(debited(everybody, granted)))
-            budget = min(budget, overall)
-        await connection.execute(WRITE_OWN, _values(debited(own, granted)) | {"domain_id": lease.domain.id})
-        return Granted(granted, None if granted else _next_grant(budget, at=at, paced=paced))
+            everybody = await _one(connection, ALL, ()) or {}
+            books.append(_book(everybody, together.requests, together.received_bytes, spare, at=at))
+        granted = min(most, *(book.grantable(at=at, paced=paced) for book in books))
+        likely = (granted + waiting) * ceil(costs_from(row["costs"]).of(Kind.FULL).received_bytes)
+        rooms = [room for book in books if (room := book.room(at=at, paced=paced)) is not None]
+        received_bytes = min(likely, *rooms) if rooms else None
+        own, *others = [debited(book.ledger, granted, received_bytes=received_bytes or 0) for book in books]
+        await connection.execute(WRITE_OWN, _values(own) | {"domain_id": lease.domain.id})
+        for ledger in others:
+            await connection.execute(WRITE_ALL, _values(ledger))
+        budget = min(book.requests for book in books)
+        return Granted(granted, own.day, received_bytes, None if granted else _next_grant(budget, at=at, paced=paced))
 
 
-def _allowed(ledger: Ledger, budget: int, most_bytes: int | None, *, at: datetime, paced: bool) -> int:
-    if paced:
-        return grantable(ledger, budget, now=at, most_bytes=most_bytes)
-    if most_bytes is not None and ledger.received_bytes >= most_bytes:
-        return 0
-    return max(budget - ledger.requests, 0)
+def _book(
+    row: dict[str, Any], requests: int | None, received_bytes: int | None, spare: Spare, *, at: datetime
+) -> _Book:
+    day = row["budget_day"] or date.min
+    of_others = row["spent_bytes"] - (spare.received_bytes if day == spare.day else 0)
+    ledger = Ledger(day, row["spent_requests"], max(of_others, 0), row["spent_floor"])
+    return _Book(today(ledger, now=at), NO_LIMIT if requests is None else requests, received_bytes)
 
 
 def _next_grant(budget: int, *, at: datetime, paced: bool) -> datetime:
@@ -108,11 +165,6 @@ def _next_grant(budget: int, *, at: datetime, paced: bool) -> datetime:
     return min(at + max(pause, LEAST_PAUSE), tomorrow)
 
 
-def _ledger(row: dict[str, Any]) -> Ledger:
-    day = row["budget_day"] or date.min
-    return Ledger(day, row["spent_requests"], row["spent_bytes"], row["spent_floor"])
-
-
 def _values(ledger: Ledger) -> dict[str, Any]:
     return {
         "day": ledger.day,
@@ -122,9 +174,14 @@ def _values(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-async def settle_together(connection: Connection, *, refund: int, refund_day: date | None, received_bytes: int) -> None:
-    """Count what came of a batch for all domains together; the last statement of its transaction."""
-    values = {"refund": refund, "refund_day": refund_day, "bytes": received_bytes}
+async def settle_together(
+    connection: Connection, *, refund: int, refund_day: date | None, received_bytes: int, debited_bytes: int
+) -> None:
+    """Count what came of a batch for all domains together; the last statement of its transaction.
+
+    debited_bytes: on the refund's day, in advance; what is more than was received is given back.
+    """
+    values = {"refund": refund, "refund_day": refund_day, "bytes": received_bytes, "debited_bytes": debited_bytes}
     await connection.execute(SETTLE_ALL, values)
 
 

@@ -13,10 +13,10 @@ from crawler.core.cash import importance
 from crawler.core.change import Version
 from crawler.core.domain import Domain, Lease
 from crawler.core.fingerprint import Fingerprint
-from crawler.core.order import Ordering
+from crawler.core.order import Order, Ordering
 from crawler.core.price import weight_of
 from crawler.core.selection import Candidate, Selection, head_of, select
-from crawler.core.urls import PageKey, Url
+from crawler.core.urls import Authority, PageKey, Url
 from crawler.core.visit import State, Target, Terms, Wanted
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
@@ -24,38 +24,40 @@ from crawler.store.standards import Standards, Usual, standards_of
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW = 3  # of the head of an order, how many times what is wanted is weighed before the best are handed out,
-MOST_BESIDE = 250  # but no more than so many pages beside what is wanted: weighing costs as much as handing out
+MOST_BESIDE = 100  # but no more than so many pages beside what is wanted: weighing costs as much as handing out
 
-# Whether due or not: stored due times are only a place in this order, what decides is today's price.
-DUE_HEAD = """
-    SELECT key, due_at FROM frontier
-     WHERE domain_id = %(domain_id)s AND state <> 'new' AND (due_at, key) > (%(after_at)s, %(after_key)s)
-       AND key <> ALL(%(without)b)
-     ORDER BY due_at, key LIMIT %(most)s
+# All that is known of the pages of a head but their links, found by key from the head's rows.
+SEEN = """
+    f.key, f.due_at, f.state, f.depth, f.wanted, f.url_score, p.url, p.evidence_a, p.evidence_b, g.a AS prior_a,
+    g.b AS prior_b, p.etag, p.last_modified, p.received_bytes, p.version, p.body_digest, p.text_digest, p.main_digest,
+    p.shape_digest, p.fingerprint, p.status, p.failures, p.last_look_at, p.last_good_at, c.net + q.dividend AS cash,
+    c.history, c.clock
 """
-# Favoured pages are in a pool of their own, so that their ranks compare with each other only.
-NEW_HEADS = """
-    (SELECT key FROM frontier
-      WHERE domain_id = %(domain_id)s AND state = 'new' AND NOT favoured AND key <> ALL(%(without)b)
-      ORDER BY rank DESC, key LIMIT %(most)s)
-    UNION ALL
-    (SELECT key FROM frontier
-      WHERE domain_id = %(domain_id)s AND state = 'new' AND favoured AND key <> ALL(%(without)b)
-      ORDER BY rank DESC, key LIMIT %(most)s)
-"""
-LOAD = """
-    SELECT p.key, p.url, f.depth, f.state, f.due_at, f.wanted, f.url_score, p.evidence_a, p.evidence_b, g.a AS prior_a,
-           g.b AS prior_b, p.etag, p.last_modified,
-           p.received_bytes, p.version, p.body_digest, p.text_digest, p.main_digest, p.shape_digest,
-           p.fingerprint, p.status, p.failures, p.last_look_at, p.last_good_at, c.net + q.dividend AS cash,
-           c.history, c.clock
-      FROM page p
-      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
+BESIDE = """
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
-      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
+      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-     WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)b)
 """
+# Whether due or not: stored due times are only a place in this order, what decides is today's price.
+DUE_HEAD = f"""
+    SELECT {SEEN}
+      FROM (SELECT * FROM frontier
+             WHERE domain_id = %(domain_id)s AND state <> 'new' AND (due_at, key) > (%(after_at)s, %(after_key)s)
+               AND key <> ALL(%(without)b)
+             ORDER BY due_at, key LIMIT %(most)s) f {BESIDE}
+"""  # noqa: S608  only our own columns are put in
+# Favoured pages are in a pool of their own, so that their ranks compare with each other only.
+NEW_HEADS = f"""
+    SELECT {SEEN}
+      FROM ((SELECT * FROM frontier
+              WHERE domain_id = %(domain_id)s AND state = 'new' AND NOT favoured AND key <> ALL(%(without)b)
+              ORDER BY rank DESC, key LIMIT %(most)s)
+            UNION ALL
+            (SELECT * FROM frontier
+              WHERE domain_id = %(domain_id)s AND state = 'new' AND favoured AND key <> ALL(%(without)b)
+              ORDER BY rank DESC, key LIMIT %(most)s)) f {BESIDE}
+"""  # noqa: S608  only our own columns are put in
 # Of those handed out only: links are most of what is known of a page.
 LINKS = """
     SELECT key, targets, elsewhere, elsewhere_links FROM page_links
@@ -137,19 +139,15 @@ async def _best(
     connection: Connection, values: dict[str, Any], *, standards: Standards, usual: Usual
 ) -> tuple[list[_Weighed], Selection]:
     """Weigh the heads of both orders, window by window of the due order while that yields."""
-    at, most, domain_id = values["at"], values["most"], values["domain_id"]
+    at, most = values["at"], values["most"]
     window = values | {"most": min(most * WINDOW, most + MOST_BESIDE)}
-    new = [row[0] for row in await (await connection.execute(NEW_HEADS, window)).fetchall()]
-    ordering = standards.wishes.ordering
-    pages = _in_order(await _load(connection, domain_id, new, standards=standards), ordering)
+    pages = _in_order(await _weigh(connection, NEW_HEADS, window, standards), standards.wishes.ordering)
     candidates = [_candidate(page, place=n, at=at) for n, page in enumerate(pages)]
     after: tuple[datetime, bytes] = (BEGINNING, b"")
     for _ in range(MOST_WINDOWS):
-        head = window | {"after_at": after[0], "after_key": after[1]}
-        rows = await (await connection.execute(DUE_HEAD, head)).fetchall()
-        known = await _load(connection, domain_id, [key for key, _ in rows], standards=standards)
-        pages += known
-        candidates += [_candidate(page, place=0, at=at) for page in known]
+        head = await _weigh(connection, DUE_HEAD, window | {"after_at": after[0], "after_key": after[1]}, standards)
+        pages += head
+        candidates += [_candidate(page, place=0, at=at) for page in head]
         selection = select(
             head_of(candidates),
             slots=most,
@@ -157,9 +155,9 @@ async def _best(
             refresh_share=usual.refresh_share,
             floor_left=standards.floor_left,
         )
-        if len(rows) < window["most"] or not selection.further:
+        if len(head) < window["most"] or not selection.further:
             break
-        after = rows[-1][1], rows[-1][0]
+        after = max((page.row["due_at"], page.row["key"]) for page in head)
     return pages, selection
 
 
@@ -168,8 +166,9 @@ def _in_order(new: list[_Weighed], ordering: Ordering) -> list[_Weighed]:
 
     def place(page: _Weighed) -> tuple[int, int]:
         url, cash = page.row["url"], page.row["cash"] or 0
-        favour = ordering.favour_by if ordering.favours(url) else 1.0
-        return -ordering.rank(cash, depth=page.row["depth"], url_score=ordering.score(url), favour=favour), -cash
+        favour = ordering.favour_by if ordering.favour and ordering.favours(url) else 1.0
+        score = ordering.score(url) if ordering.order is Order.MIXED else 1.0  # no other order looks at it
+        return -ordering.rank(cash, depth=page.row["depth"], url_score=score, favour=favour), -cash
 
     return sorted(new, key=place)
 
@@ -196,24 +195,25 @@ def _candidate(page: _Weighed, *, place: int, at: datetime) -> Candidate:
     )
 
 
-async def _load(
-    connection: Connection, domain_id: int, keys: Sequence[PageKey], *, standards: Standards
-) -> list[_Weighed]:
-    if not keys:
-        return []
+async def _weigh(connection: Connection, head: str, values: dict[str, Any], standards: Standards) -> list[_Weighed]:
+    known: dict[tuple[Any, ...], Terms] = {}  # without rules they are the same for almost all
     async with connection.cursor(row_factory=dict_row, binary=True) as cursor:
-        await cursor.execute(LOAD, {"domain_id": domain_id, "keys": list(keys)})
-        rows = {row["key"]: row for row in await cursor.fetchall()}
-    return [_weighed(rows[key], standards) for key in keys]
+        await cursor.execute(head.encode(), values)
+        return [_weighed(row, standards, known) for row in await cursor.fetchall()]
 
 
-def _weighed(row: dict[str, Any], standards: Standards) -> _Weighed:
-    url, prior = Url(row["url"]), Belief(row["prior_a"], row["prior_b"])
+def _weighed(row: dict[str, Any], standards: Standards, known: dict[tuple[Any, ...], Terms]) -> _Weighed:
+    """known: terms by all that they depend on."""
+    url, a, b = Url(row["url"]), row["prior_a"], row["prior_b"]
+    is_conditional = row["version"] > 0 and bool(row["etag"] or row["last_modified"])
+    same = (a, b, is_conditional, url if standards.rules.rules else None)
+    terms = known.get(same) or standards.terms(url, prior=Belief(a, b), conditional=is_conditional)
+    known[same] = terms
     popularity = _importance(row, standards) if row["cash"] is not None else 1.0
     return _Weighed(
         row,
-        belief=Belief(prior.a + row["evidence_a"], prior.b + row["evidence_b"]),
-        terms=standards.terms(url, prior=prior, conditional=bool(_validators(row))),
+        belief=Belief(a + row["evidence_a"], b + row["evidence_b"]),
+        terms=terms,
         importance=popularity * standards.rules.terms(url).weight,
     )
 
@@ -226,7 +226,7 @@ async def _targets(connection: Connection, domain_id: int, pages: Sequence[_Weig
     return [_target(page, *links.get(page.key, (b"", (), ()))) for page in pages]
 
 
-def _target(page: _Weighed, targets: bytes, elsewhere: Sequence[str], elsewhere_links: Sequence[int]) -> Target:
+def _target(page: _Weighed, targets: bytes, elsewhere: Sequence[Authority], elsewhere_links: Sequence[int]) -> Target:
     row = page.row
     return Target(
         key=page.key,

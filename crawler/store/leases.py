@@ -113,6 +113,8 @@ RELEASE = """
        SET lease_token = NULL, leased_until = NULL, holder = NULL, wake_at = %(wake_at)s,
            spent_requests = CASE WHEN budget_day = %(day)s THEN greatest(spent_requests - %(refund)s, 0)
                                  ELSE spent_requests END,
+           spent_bytes = CASE WHEN budget_day = %(day)s THEN greatest(spent_bytes - %(refund_bytes)s, 0)
+                              ELSE spent_bytes END,
            next_request_at = greatest(next_request_at, clock_timestamp() + %(wait)s)
      WHERE domain_id = %(domain_id)s AND lease_token = %(token)s
  RETURNING next_request_at
@@ -324,23 +326,28 @@ async def release(
     wait: timedelta,
     day: date | None = None,
     not_before: datetime | None = None,
+    refund_bytes: int = 0,
     together: bool = False,
 ) -> None:
     """Give the domain back, with the time at which it is worth claiming again. A lost lease is no error any more.
 
     refund: requests taken from the budget and not sent.  day: the UTC day (knowledge time) they were taken from; the
     refund of a day that is over, or of none, goes nowhere.  wait: real time until the next request is allowed.
-    not_before: knowledge time before which its budget has nothing for it.  together: it counts for all domains too.
+    not_before: knowledge time before which its budget has nothing for it.  refund_bytes: taken from it, too, and not
+    received.  together: it counts for all domains too.
     """
     async with db.transaction() as connection:
         values = {"domain_id": lease.domain.id, "token": lease.token, "at": at, "refund": refund, "day": day}
+        values["refund_bytes"] = refund_bytes
         row = await (await connection.execute(EARLIEST, values)).fetchone()
         values |= {"wait": wait, "wake_at": _later(row[0] if row else None, not_before)}
         released = await (await connection.execute(RELEASE, values)).fetchone()
         if released is not None and lease.slots:
             await connection.execute(GIVE_SLOTS_BACK, values | {"slots": list(lease.slots), "until": released[0]})
-        if released is not None and together and refund:
-            await settle_together(connection, refund=refund, refund_day=day, received_bytes=0)
+        if released is not None and together and (refund or refund_bytes):
+            await settle_together(
+                connection, refund=refund, refund_day=day, received_bytes=0, debited_bytes=refund_bytes
+            )
 
 
 def _later(wake_at: datetime | None, not_before: datetime | None) -> datetime | None:

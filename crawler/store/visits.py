@@ -19,7 +19,7 @@ from crawler.store import content
 from crawler.store.budgets import settle_together
 from crawler.store.database import Connection, Database
 from crawler.store.economy import Books, Stand, load_books, write_books
-from crawler.store.frontier import to_signed
+from crawler.store.frontier import BY_KEY, to_signed
 from crawler.store.leases import keep_slots, write_hold
 from crawler.store.priors import groups_of
 from crawler.store.standards import costs_from, costs_to
@@ -30,16 +30,12 @@ RENEW_AND_READ = """
      WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- expiry only lets others take it
  RETURNING next_event, costs, activity_seen, activity_expected, activity_at
 """
-# For many keys the planner would rather read a whole partition than find them, and a record would cost the more the
-# larger its domain. In this transaction alone.
-BY_KEY = """
-    SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-           set_config('enable_mergejoin', 'off', true)
-"""
 ADVANCE = """
     UPDATE domain_state
        SET last_visit_at = greatest(last_visit_at, %(at)s), next_event = %(next_event)s,
-           spent_bytes = spent_bytes + %(bytes)s, spent_requests = greatest(
+           spent_bytes = greatest(spent_bytes + %(bytes)s
+               - CASE WHEN budget_day = %(refund_day)s::date THEN %(debited_bytes)s ELSE 0 END, 0),
+           spent_requests = greatest(
                spent_requests - CASE WHEN budget_day = %(refund_day)s::date THEN %(refund)s ELSE 0 END, 0),
            refusals = CASE WHEN %(good)s THEN 0 ELSE refusals END,
            costs = %(costs)s, activity_seen = %(seen)s, activity_expected = %(expected)s,
@@ -126,6 +122,7 @@ async def record(
     max_pages: int,
     refund: int = 0,
     refund_day: date | None = None,
+    debited_bytes: int = 0,
     hold: Hold | None = None,
     again: bool = False,
     together: bool = False,
@@ -134,7 +131,8 @@ async def record(
 
     In one transaction: lease checked and renewed, visits, snapshots, pages admitted, cash settled, due times, events.
     max_pages: links beyond that many pages are not admitted and pay the reserve.  refund: requests that were taken
-    from the budget of refund_day but not sent.  hold: leave the domain alone, because of one of these visits.
+    from the budget of refund_day but not sent.  debited_bytes: of those that the visits received, how many were taken
+    from it before.  hold: leave the domain alone, because of one of these visits.
     again: the same was tried before, and nobody knows whether its commit arrived; it is not applied twice.
     together: what it cost counts for all domains too.
     Raises LeaseLost where another worker holds the domain: then nothing was written.
@@ -170,6 +168,7 @@ async def record(
                 "bytes": received,
                 "refund_day": refund_day,
                 "refund": unused,
+                "debited_bytes": debited_bytes,
                 "good": any(visit.is_good for visit in visits) and hold is None,
                 **_learnt(visits, *learnt),
             },
@@ -177,7 +176,13 @@ async def record(
         if hold is not None:
             await write_hold(connection, domain_id, hold)
         if together:
-            await settle_together(connection, refund=unused, refund_day=refund_day, received_bytes=received)
+            await settle_together(
+                connection,
+                refund=unused,
+                refund_day=refund_day,
+                received_bytes=received,
+                debited_bytes=debited_bytes,
+            )
         return sum(stand.state is State.NEW for _, stand in admitted)
 
 

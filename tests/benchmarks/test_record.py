@@ -9,7 +9,7 @@ import pytest
 from benchmarks.filled import Filled, filled, looked_at, touched
 from crawler.store import checks, visits
 from crawler.store.database import Database, open_database
-from crawler.store.frontier import NEW_HEADS
+from crawler.store.frontier import BY_KEY, NEW_HEADS
 from tests.store.conftest import START
 
 SIZES = (1_000, 10_000)
@@ -59,6 +59,7 @@ async def test_new_pages_are_found_by_an_index_and_nothing_is_sorted_in_a_domain
     keys = [visit.target.key for visit in await looked_at(db, site, random.Random(1), most=50, links=0, at=START)]
 
     async with db.transaction() as connection:
+        await connection.execute(BY_KEY)
         cursor = await connection.execute(
             f"EXPLAIN (COSTS off) {NEW_HEADS}".encode(), {"domain_id": site.domain.id, "without": keys, "most": 300}
         )

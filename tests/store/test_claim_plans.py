@@ -11,7 +11,7 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.visit import State
 from crawler.store import checks, frontier
 from crawler.store.database import Database, open_database
-from crawler.store.frontier import BEGINNING, BY_KEY, DUE_HEAD, LINKS, LOAD, NEW_HEADS, PUT_OFF
+from crawler.store.frontier import BEGINNING, BY_KEY, DUE_HEAD, LINKS, NEW_HEADS, PUT_OFF
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, take, targets
 from tests.store.populated import Bulk, add
@@ -68,7 +68,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
         "due_at": [START + timedelta(days=1)] * len(keys),
     }
 
-    plans = [await plan_of(db, statement, values) for statement in (DUE_HEAD, NEW_HEADS, LOAD, LINKS, PUT_OFF)]
+    plans = [await plan_of(db, statement, values) for statement in (DUE_HEAD, NEW_HEADS, LINKS, PUT_OFF)]
     before = {table: await counts(db, table) for table in TABLES}
     handed = await hand_out(db, lease)
     after = {table: await counts(db, table) for table in TABLES}
