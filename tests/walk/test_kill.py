@@ -14,7 +14,7 @@ from crawler.core.domain import Domain
 from crawler.demo.server import LivingServer
 from crawler.local.postgres import ensure_postgres
 from crawler.store.database import Database, open_database, upgrade
-from tests.walk.crawls import DAY, QUICK, RECRAWL, START, coins_missing, crawl, environ, recrawl, register, rows
+from tests.walk.crawls import QUICK, RECRAWL, START, coins_missing, crawl, environ, register, rows
 
 KILLS = 20
 TERM = "2"  # seconds: a killed worker's domain is free again after that
@@ -96,16 +96,31 @@ async def test_a_killed_workers_domain_waits_for_its_lease_to_run_out(
     assert in_time.tally.looks == 5
 
 
-async def test_due_times_and_backoff_survive_a_kill(db: Database, domain: Domain, living: LivingServer) -> None:
+async def test_killed_with_9_and_started_again_due_times_and_backoff_are_the_same(
+    db: Database, database_url: str, domain: Domain, living: LivingServer, tmp_path: Path
+) -> None:
     """All of it is in the database: another process, with nothing in memory, comes to the same conclusions."""
-    await crawl(db, at=START)
+    living.slow(0.02)
+    assert await run_until_killed(domain, living, database_url, tmp_path, at=START, requests=40)
+    known = {"/" + row[0].removeprefix(domain.root) for row in await rows(db, "SELECT url FROM page WHERE visits > 0")}
+    await expire(db)
     living.throttle(1000, retry_after="600")
-    await recrawl(db, domain, at=START + DAY)
-    before = await rows(db, "SELECT resume_at, refusals FROM domain_state")
+    living.journal.clear()
+    await crawl(db, at=START + timedelta(minutes=1))
+    asked = {entry.path for entry in living.journal.entries}
+    before = await rows(db, "SELECT key, due_at, resume_at, refusals FROM frontier, domain_state ORDER BY key")
+    living.throttle(0, retry_after="0")
+    living.journal.clear()
 
-    await crawl(db, at=START + DAY + timedelta(minutes=9))
+    again = await run_until_killed(domain, living, database_url, tmp_path, at=START + timedelta(minutes=9), requests=1)
 
-    assert await rows(db, "SELECT resume_at, refusals FROM domain_state") == before
+    assert not again  # it had ended by itself
+    assert living.journal.counts.requests == 0
+    assert before == await rows(db, "SELECT key, due_at, resume_at, refusals FROM frontier, domain_state ORDER BY key")
+    assert {row[3] for row in before} == {1}
+    assert len(known) > 10
+    assert asked
+    assert not asked & known  # they were due later
 
 
 @pytest.mark.timeout(120)
