@@ -4,8 +4,8 @@ The store's claim and the lab call the same function. Due times are only a place
 at today's belief and today's price. So a stored due time may be out of date, and costs nothing but a second reading.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,12 +79,19 @@ class Selection:
 
 def head_of(candidates: Sequence[Candidate]) -> Head:
     """The same candidates as arrays."""
+    return head_in(
+        {each.name: [getattr(candidate, each.name) for candidate in candidates] for each in fields(Candidate)}
+    )
+
+
+def head_in(columns: Mapping[str, Sequence[float] | Floats]) -> Head:
+    """A head, given by columns of equal length that are named as a Candidate's fields."""
 
     def floats(name: str) -> Floats:
-        return np.array([getattr(candidate, name) for candidate in candidates], dtype=np.float64)
+        return np.asarray(columns[name], dtype=np.float64)
 
     def flags(name: str) -> Flags:
-        return np.array([getattr(candidate, name) for candidate in candidates], dtype=np.bool_)
+        return np.asarray(columns[name], dtype=np.bool_)
 
     return Head(
         a=floats("a"),

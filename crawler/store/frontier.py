@@ -15,7 +15,7 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.fingerprint import Fingerprint
 from crawler.core.order import Order, Ordering
 from crawler.core.price import weight_of
-from crawler.core.selection import Candidate, Selection, head_of, select
+from crawler.core.selection import Head, Selection, head_in, select
 from crawler.core.urls import Authority, PageKey, Url
 from crawler.core.visit import State, Target, Terms, Wanted
 from crawler.errors import LeaseLost
@@ -142,14 +142,12 @@ async def _best(
     at, most = values["at"], values["most"]
     window = values | {"most": min(most * WINDOW, most + MOST_BESIDE)}
     pages = _in_order(await _weigh(connection, NEW_HEADS, window, standards), standards.wishes.ordering)
-    candidates = [_candidate(page, place=n, at=at) for n, page in enumerate(pages)]
     after: tuple[datetime, bytes] = (BEGINNING, b"")
     for _ in range(MOST_WINDOWS):
         head = await _weigh(connection, DUE_HEAD, window | {"after_at": after[0], "after_key": after[1]}, standards)
         pages += head
-        candidates += [_candidate(page, place=0, at=at) for page in head]
         selection = select(
-            head_of(candidates),
+            _head(pages, at=at),
             slots=most,
             discovery_share=usual.discovery_share,
             refresh_share=usual.refresh_share,
@@ -173,26 +171,32 @@ def _in_order(new: list[_Weighed], ordering: Ordering) -> list[_Weighed]:
     return sorted(new, key=place)
 
 
-def _candidate(page: _Weighed, *, place: int, at: datetime) -> Candidate:
-    """A page as the selection weighs it. place: of a new one, in the order of discovery."""
-    row, terms = page.row, page.terms
-    seen, due_at = row["last_good_at"], row["due_at"]
-    is_new = row["state"] == State.NEW
-    has_version = row["state"] == State.KNOWN and row["version"] and seen is not None
-    return Candidate(
-        a=page.belief.a,
-        b=page.belief.b / terms.activity,
-        weight=weight_of(page.importance),
-        price=terms.price,
-        least=terms.least / DAY,
-        most=terms.most / DAY,
-        unseen=(at - seen) / DAY if seen is not None else 0.0,
-        due_in=(due_at - at) / DAY if due_at is not None else 0.0,
-        is_new=is_new,
-        is_wanted=row["wanted"] != Wanted.NO,
-        is_timed=not is_new and (not has_version or row["failures"] > 0 or terms.once),
-        cash=-float(place),
+def _head(pages: Sequence[_Weighed], *, at: datetime) -> Head:
+    """Pages as the selection weighs them; the new ones first, in the order of discovery."""
+    rows, terms = [page.row for page in pages], [page.terms for page in pages]
+    return head_in(
+        {
+            "a": [page.belief.a for page in pages],
+            "b": [page.belief.b / page.terms.activity for page in pages],
+            "weight": [weight_of(page.importance) for page in pages],
+            "price": [each.price for each in terms],
+            "least": [each.least / DAY for each in terms],
+            "most": [each.most / DAY for each in terms],
+            "unseen": [(at - (row["last_good_at"] or at)) / DAY for row in rows],
+            "due_in": [((row["due_at"] or at) - at) / DAY for row in rows],
+            "is_new": [row["state"] == State.NEW for row in rows],
+            "is_wanted": [row["wanted"] != Wanted.NO for row in rows],
+            "is_timed": [_is_timed(page) for page in pages],
+            "cash": range(0, -len(pages), -1),
+        }
     )
+
+
+def _is_timed(page: _Weighed) -> bool:
+    """Whether a page is due by a clock of its own: what it would be worth does not count."""
+    row = page.row
+    has_version = row["state"] == State.KNOWN and row["version"] > 0 and row["last_good_at"] is not None
+    return row["state"] != State.NEW and (not has_version or row["failures"] > 0 or page.terms.once)
 
 
 async def _weigh(connection: Connection, head: str, values: dict[str, Any], standards: Standards) -> list[_Weighed]:
