@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+import hypothesis
 import psycopg
 import pytest
 
@@ -20,6 +21,11 @@ from crawler.store.database import upgrade
 FOLDER = "RECRAWL_TESTS_FOLDER"
 OTHER_SERVER = "RECRAWL_DATABASE_URL"
 TEMPLATE = "recrawl_template"
+
+# The same examples in every run, and as long as they take on a busy machine: a run that fails fails for everybody.
+# HYPOTHESIS_PROFILE=default looks for new ones.
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -26,7 +26,8 @@ class Axis:
         """Round numbers on the axis: by 1, 2 and 5, or where that would be many by whole decades."""
         if not self.log:
             step = _step(self.high - self.low)
-            return [round(self.low / step) * step + n * step for n in range(round((self.high - self.low) / step) + 1)]
+            first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+            return [n * step for n in range(first, last + 1)]
         decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         digits = (1.0,) if len(decades) > 4 else (1.0, 2.0, 5.0)
         found = [digit * 10.0**decade for decade in decades for digit in digits]

@@ -2,7 +2,7 @@ import math
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crawler.lab.axes import axis_over, shown
@@ -21,6 +21,7 @@ FALLING = Chart(
 )
 
 
+@example(values=[300000001.0], log=False)
 @given(values=st.lists(numbers, min_size=1), log=st.booleans())
 def test_an_axis_holds_every_value_and_has_marks_on_it(values: list[float], log: bool) -> None:
     axis = axis_over(values, log=log)
