@@ -19,8 +19,10 @@ def ask(api_url: str, path: str, body: dict[str, Any] | None = None) -> Any:
 
 
 def server_words(home: Path) -> str:
-    """What the running server has said; one that found its port taken has said its own before."""
-    return (home / "logs" / "prefect-server.log").read_text().rpartition("Server stopped!")[2]
+    """What the running server has said since its greeting; one before it, that found its port taken, died noisily."""
+    greeted, _, said = (home / "logs" / "prefect-server.log").read_text().rpartition("Configure Prefect to communicate")
+    assert greeted
+    return said
 
 
 def start_run(api_url: str, deployment: str, **parameters: object) -> str:
