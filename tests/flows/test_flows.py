@@ -17,7 +17,6 @@ from crawler.core.domain import Domain, Wishes
 from crawler.core.urls import Authority
 from crawler.demo.server import Remote, living_process
 from crawler.local.children import tagged
-from crawler.local.machine import free_port
 from crawler.local.parts import stack_tag
 from crawler.local.stack import Stack, down, up
 from crawler.settings import Settings
@@ -37,8 +36,7 @@ def stack() -> Iterator[Stack]:
     home = Path(tempfile.mkdtemp(prefix="recrawl-flows-"))
     home.chmod(0o755)
     # A minute is longer than any test: what frees a lease here is never that it ran out.
-    # A port of its own: it is not these tests that are about two stacks which want the same.
-    settings = Settings(home=home, database_url=None, PREFECT_API_URL=None, prefect_port=free_port(str(home)))
+    settings = Settings(home=home, database_url=None, PREFECT_API_URL=None)
     try:
         yield up(settings, report=print)
     finally:
