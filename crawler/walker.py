@@ -12,21 +12,12 @@ from typing import Protocol, TypeVar
 
 from crawler.clock import Clock
 from crawler.core.answer import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
+from crawler.core.decide import decide, needs_reading
 from crawler.core.domain import Hold, Lease
+from crawler.core.lifecycle import refuse, unreadable
 from crawler.core.politeness import backoff
 from crawler.core.urls import PageKey, Url
-from crawler.core.visit import (
-    FIRST_RETRY,
-    SILENCE,
-    Known,
-    Target,
-    Visit,
-    decide,
-    needs_reading,
-    refusal_of,
-    refuse,
-    unreadable,
-)
+from crawler.core.visit import FIRST_RETRY, SILENCE, Known, Target, Visit, refusal_of
 from crawler.errors import StoreUnavailable
 from crawler.gate import Fence, Gate
 from crawler.readers import Readers

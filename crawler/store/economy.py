@@ -6,10 +6,11 @@ from datetime import datetime
 
 from crawler.core.cash import Economy, Pool, Purse, history_after, settle
 from crawler.core.domain import Wishes
+from crawler.core.lifecycle import LOOK_AGAIN_REFUSED
 from crawler.core.order import Ordering
 from crawler.core.rules import Rules
 from crawler.core.urls import PageKey, Url
-from crawler.core.visit import LOOK_AGAIN_REFUSED, State, Visit
+from crawler.core.visit import State, Visit
 from crawler.store.database import Connection
 
 MOST_MOVES = 5  # of a page that moved on and on; coins for a longer chain go to the reserve

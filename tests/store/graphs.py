@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from crawler.core.answer import Answer, Fetched, Reason, Unreached
+from crawler.core.decide import decide
 from crawler.core.domain import Domain, Lease, Wishes
 from crawler.core.order import Order, Ordering
 from crawler.core.robots import parse
 from crawler.core.urls import Authority, PageKey, Url
-from crawler.core.visit import Known, State, Target, Visit, decide
+from crawler.core.visit import Known, State, Target, Visit
 from crawler.store import domains, frontier, inbox, leases, visits
 from crawler.store.database import Database
 from tests.store import made_up

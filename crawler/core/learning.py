@@ -1,0 +1,82 @@
+"""What a good look teaches: the belief, when the next look is due, and whether Last-Modified can be believed."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from crawler.core import belief as beliefs
+from crawler.core.answer import Fetched
+from crawler.core.belief import Belief
+from crawler.core.change import Change, Verdict
+from crawler.core.politeness import http_date
+from crawler.core.price import first_gap, interval
+from crawler.core.visit import NEVER, State, Target, Visit, kept
+
+CLOCK_SLACK = timedelta(minutes=1)  # Last-Modified nearer to now than this is the clock's, not the page's
+
+
+def modified_of(answer: Fetched, *, now: datetime) -> datetime | None:
+    """When the page changed last, as its server says, on our clock: counted from the server's own Date."""
+    told = http_date(answer.validators.last_modified)
+    return None if told is None else now - ((http_date(answer.date) or now) - told)
+
+
+def is_honest(target: Target, modified: datetime | None, change: Change, *, now: datetime) -> bool | None:
+    """Whether Last-Modified agrees with what became of the body since the last good look; None: nothing to compare.
+
+    A body that changed was modified since then, and not this very minute, which is what a server says that stamps
+    every answer. One whose main text is the same tells nothing: something else in it may have changed.
+    """
+    if modified is None or target.last_good_at is None or change is not Change.CHANGED:
+        return None
+    return bool(beliefs.is_believable((now - modified) / beliefs.DAY, (now - target.last_good_at) / beliefs.DAY))
+
+
+def looked(target: Target, verdict: Verdict, *, now: datetime, age: timedelta | None = None) -> Visit:
+    """A good look: it teaches, and the next one is due when it will be worth its price.
+
+    age: how long ago an honest Last-Modified says that the page changed.
+    """
+    belief, expected = _learnt(target, verdict.change, now=now, age=age)
+    return replace(
+        kept(target, now=now),
+        verdict=verdict,
+        state=State.KNOWN,
+        belief=belief,
+        expected_change=expected,
+        due_at=due_after(target, belief, verdict.change, now=now),
+        failures=0,
+    )
+
+
+def due_after(target: Target, belief: Belief, change: Change, *, now: datetime) -> datetime:
+    """When a page is due that was well looked at now. The first gap of pages that came in together is spread."""
+    terms = target.terms
+    if terms.once:
+        return NEVER
+    wait = interval(
+        Belief(belief.a, belief.b / terms.activity),
+        importance=target.importance,
+        price=terms.price,
+        least=terms.least,
+        most=terms.most,
+    )
+    return now + (max(first_gap(wait, key=target.key), terms.least) if change is Change.FIRST else wait)
+
+
+def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | None) -> tuple[Belief, float | None]:
+    """The belief after this look, and the chance that was given for "changed" before it."""
+    if target.last_good_at is None or target.version is None:
+        return target.belief, None
+    gap = now - target.last_good_at
+    expected = beliefs.change_expected(target.belief, gap=gap)
+    before = beliefs.fade(target.belief, prior=target.terms.prior, gap=gap)
+    match change:
+        case Change.SAME | Change.COSMETIC:
+            return beliefs.same(before, gap=gap), expected
+        case Change.CHANGED:
+            return beliefs.changed(before, gap=gap) if age is None else beliefs.changed_at(before, age=age), expected
+        case Change.FIRST | Change.MOVED | Change.GONE | Change.BACK | Change.UNKNOWN:
+            return target.belief, None
+        case _:
+            assert_never(change)
