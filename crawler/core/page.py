@@ -56,7 +56,7 @@ def read(body: bytes, *, url: Url, content_type: str, robots_tag: str | None = N
     kind = kind_of(body, content_type)
     if kind == "binary":
         return Reading(noindex="noindex" in said, nofollow="nofollow" in said)
-    charset, source = _decoded(body, content_type, kind)
+    charset, source = decoded(body, content_type, kind)
     if kind != "html":
         text = _lines(source)
         return Reading(
@@ -145,7 +145,7 @@ _WIDER = {
 }
 
 
-def _decoded(body: bytes, content_type: str, kind: Kind) -> tuple[str, str]:
+def decoded(body: bytes, content_type: str, kind: Kind) -> tuple[str, str]:
     """The charset and the text: by its BOM, the header, the page's own word, and last by guessing."""
     for bom, name in _BOMS:
         if body.startswith(bom):
@@ -173,14 +173,14 @@ def _codec(label: str) -> str | None:
 
 # Its text
 
-_BLOCK_TAGS = frozenset(
+BLOCK_TAGS = frozenset(
     {"address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir", "div"}
     | {"dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "frameset", "h1", "h2", "h3", "h4", "h5", "h6"}
     | {"header", "hgroup", "hr", "html", "legend", "li", "listing", "main", "menu", "nav", "ol", "optgroup", "option"}
     | {"p", "plaintext", "pre", "search", "section", "select", "summary", "table", "tbody", "td", "tfoot", "th"}
     | {"thead", "tr", "ul", "xmp"}
 )
-_UNSEEN_TAGS = frozenset(
+UNSEEN_TAGS = frozenset(
     {"annotation", "audio", "canvas", "desc", "head", "iframe", "metadata", "noembed", "noframes", "noscript", "object"}
     | {"script", "style", "template", "textarea", "title", "video"}
 )
@@ -200,7 +200,7 @@ def _tag_ids() -> tuple[int, int]:
     return ids["-text"], ids["br"]
 
 
-_TEXT_ID, _BREAK_ID = _tag_ids()  # numbers compare three times faster than names, and there are hundreds of nodes
+TEXT_ID, BREAK_ID = _tag_ids()  # numbers compare three times faster than names, and there are hundreds of nodes
 
 
 @dataclass(slots=True)
@@ -231,9 +231,9 @@ class _Outline:
         block = -1 if block is None else block  # outside of all blocks
         for element in reversed(path):
             tag = element.tag
-            if block != _UNSEEN and tag in _UNSEEN_TAGS:
+            if block != _UNSEEN and tag in UNSEEN_TAGS:
                 block = _UNSEEN
-            elif block != _UNSEEN and tag in _BLOCK_TAGS:
+            elif block != _UNSEEN and tag in BLOCK_TAGS:
                 block = self._enter(element.mem_id, tag, above=block)
             self.blocks[element.mem_id] = block
         return block
@@ -256,13 +256,13 @@ def _blocks(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
     if root is None:
         return
     roles = frozenset(node.mem_id for node in tree.css(_FRAME_ROLES))
-    outline = _Outline(_hidden(tree), roles, set(), set())
+    outline = _Outline(dict.fromkeys(not_shown(tree), _UNSEEN), roles, set(), set())
     blocks = outline.blocks
     current = _UNSEEN
     pieces: list[str] = []
     for node in root.traverse(include_text=True):
         kind = node.tag_id
-        if kind == _TEXT_ID:
+        if kind == TEXT_ID:
             text = node.text_content or ""
             if text.isspace():  # wherever it belongs, it can only be between words or at an end
                 pieces.append(" ")
@@ -279,19 +279,17 @@ def _blocks(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
                 pieces.clear()
                 current = block
             pieces.append(text)
-        elif kind == _BREAK_ID:
+        elif kind == BREAK_ID:
             yield "".join(pieces), current in outline.framed
             pieces.clear()
     yield "".join(pieces), current in outline.framed
 
 
-def _hidden(tree: LexborHTMLParser) -> dict[int, int]:
-    found = tree.css('[hidden],[style*="display" i]')
-    return {
-        node.mem_id: _UNSEEN
-        for node in found
-        if "hidden" in node.attrs or _NOT_SHOWN.search(node.attrs.get("style") or "")
-    }
+def not_shown(tree: LexborHTMLParser) -> Iterator[int]:
+    """The numbers of elements that say themselves that they are not shown."""
+    for node in tree.css('[hidden],[style*="display" i]'):
+        if "hidden" in node.attrs or _NOT_SHOWN.search(node.attrs.get("style") or ""):
+            yield node.mem_id
 
 
 def _main(blocks: list[tuple[str, bool]], text: str) -> str:
@@ -331,7 +329,7 @@ class _Head:
 
 
 def _head(tree: LexborHTMLParser, url: Url) -> _Head:
-    base = _base(tree, url)
+    base = base_of(tree, url)
     title: str | None = None
     canonical = refresh = None
     robots: frozenset[str] = frozenset()
@@ -354,7 +352,7 @@ def _head(tree: LexborHTMLParser, url: Url) -> _Head:
     return _Head(base, title or "", canonical, None if refresh == url else refresh, robots)
 
 
-def _base(tree: LexborHTMLParser, url: Url) -> Url:
+def base_of(tree: LexborHTMLParser, url: Url) -> Url:
     found = tree.css_first("base[href]")
     return (normalise(found.attrs.get("href") or "", base=url) if found is not None else None) or url
 

@@ -1,0 +1,180 @@
+"""A page as a list of places: what is said where, so that two versions can be compared piece by piece."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+from xxhash import xxh3_64_intdigest
+
+from crawler.core.markup import affordable
+from crawler.core.page import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, base_of, decoded, kind_of, not_shown, read
+from crawler.core.urls import Url, normalise
+
+MOST_PLACES = 20_000  # of one page; what comes after them is compared as one
+MAX_PLACE_CHARS = 100_000
+
+
+class Part(StrEnum):
+    """What a place holds."""
+
+    TEXT = "text"
+    LINK = "link"  # where a link within the text leads
+    IMAGE = "image"  # which image stands in the text
+    TITLE = "title"
+    META = "meta"  # what the head says of the page
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One piece of a page. path: a hash of the elements that it stands in, with their ids and classes but without
+    numbers, so that it stays when rows come and go.
+    """
+
+    path: int
+    text: str
+    part: Part = Part.TEXT
+
+
+Outline = tuple[Place, ...]
+
+
+def outline(body: bytes, *, url: Url, content_type: str) -> Outline:
+    """A body as places, in their order. Empty for what has no text. Never raises, whatever the bytes.
+
+    What is not HTML has a place for each line of its text.
+    """
+    if kind_of(body, content_type) != "html":
+        text = read(body, url=url, content_type=content_type).text
+        return tuple(Place(_LINE, line) for line in text.split("\n")[:MOST_PLACES] if line)
+    _, source = decoded(body, content_type, "html")
+    tree = LexborHTMLParser(source[: affordable(source)])
+    places = [*_head(tree), *_body(tree, base_of(tree, url))]
+    if len(places) > MOST_PLACES:
+        rest = "\n".join(place.text for place in places[MOST_PLACES:])
+        places[MOST_PLACES:] = [Place(_LINE, rest[:MAX_PLACE_CHARS])]
+    return tuple(places)
+
+
+_DIGITS = re.compile(r"\d+")
+_TOLD = ('meta[name="description" i][content]', 'meta[property^="og:" i][content]', 'meta[name="keywords" i][content]')
+
+
+def _head(tree: LexborHTMLParser) -> Iterator[Place]:
+    title = tree.css_first("title")
+    if title is not None:
+        yield Place(_TITLE, _collapsed(title.text()), Part.TITLE)
+    for node in tree.css(",".join(_TOLD)):
+        name = (node.attrs.get("name") or node.attrs.get("property") or "").lower()
+        yield Place(_hash(f"meta {name}"), _collapsed(node.attrs.get("content") or ""), Part.META)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """An element that text stands in. path: as in Place.  seen: readers see it."""
+
+    path: int
+    seen: bool = True
+
+
+@dataclass(slots=True)
+class _Blocks:
+    """The block of each element's own text, by the elements' numbers."""
+
+    known: dict[int, _Block]
+
+    def of(self, node: LexborNode) -> _Block:
+        found = self.known.get(node.mem_id)
+        if found is not None:
+            return found
+        above = node.parent
+        outer = self.of(above) if above is not None and above.tag != "-document" else _OUTSIDE
+        tag = node.tag or ""
+        if not outer.seen or tag in UNSEEN_TAGS:
+            block = _HIDDEN
+        elif tag in BLOCK_TAGS:
+            block = _Block(_hash(f"{outer.path} {_label(node, tag)}"))
+        else:
+            block = outer
+        self.known[node.mem_id] = block
+        return block
+
+
+def _label(node: LexborNode, tag: str) -> str:
+    """An element by its name, id and classes; numbers in them count rows or name builds."""
+    attributes = node.attrs
+    named = f"{tag}#{attributes.get('id') or ''}.{attributes.get('class') or ''}"
+    return _DIGITS.sub("0", named)
+
+
+def _body(tree: LexborHTMLParser, base: Url) -> Iterator[Place]:
+    """The text of each block up to the next one, and after it the links and images within."""
+    root = tree.root
+    if root is None:
+        return
+    blocks = _Blocks(dict.fromkeys(not_shown(tree), _HIDDEN))
+    current = _HIDDEN
+    pieces: list[str] = []
+    beside: list[Place] = []
+    for node in root.traverse(include_text=True):
+        kind = node.tag_id
+        if kind == TEXT_ID:
+            text = node.text_content or ""
+            parent = node.parent
+            if text.isspace() or parent is None:
+                pieces.append(" ")
+                continue
+            block = blocks.of(parent)
+            if not block.seen:
+                continue
+            if block is not current:
+                yield from _flushed(current, pieces, beside)
+                current = block
+            pieces.append(text)
+        elif kind == BREAK_ID:
+            yield from _flushed(current, pieces, beside)
+        elif kind in _POINTING and blocks.of(node).seen:
+            beside += _pointed(node, blocks.of(node), base)
+    yield from _flushed(current, pieces, beside)
+
+
+def _flushed(block: _Block, pieces: list[str], beside: list[Place]) -> Iterator[Place]:
+    text = _collapsed("".join(pieces))
+    if text:
+        yield Place(block.path, text[:MAX_PLACE_CHARS])
+    yield from beside
+    pieces.clear()
+    beside.clear()
+
+
+def _pointed(node: LexborNode, block: _Block, base: Url) -> Iterator[Place]:
+    """Where a link leads, and what an image shows: its name without the query, and the text in its place."""
+    attributes = node.attrs
+    if node.tag == "img":
+        image = (attributes.get("src") or "").partition("?")[0].rpartition("/")[2]
+        yield Place(block.path ^ _IMAGE, _collapsed(f"{attributes.get('alt') or ''} {image}"), Part.IMAGE)
+        return
+    href = (attributes.get("href") or "").strip()
+    target = normalise(href, base=base) if href and not href.startswith("#") else None
+    if target is not None:
+        yield Place(block.path ^ _LINK, target, Part.LINK)
+
+
+def _collapsed(text: str) -> str:
+    return " ".join(text.replace("\0", "").split())
+
+
+def _hash(name: str) -> int:
+    return xxh3_64_intdigest(name.encode("utf-8", "surrogatepass"))
+
+
+def _pointing() -> frozenset[int]:
+    tree = LexborHTMLParser("<a href=x></a><img>")
+    return frozenset(node.tag_id for node in tree.css("a,img"))
+
+
+_POINTING = _pointing()
+_LINE, _TITLE, _LINK, _IMAGE = _hash("line"), _hash("title"), _hash("link"), _hash("image")
+_HIDDEN = _Block(0, seen=False)
+_OUTSIDE = _Block(_hash("outside"))
