@@ -73,7 +73,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "publicsuffixlist": ("crawler/core/urls.py",),
     "pydantic": ("crawler/settings.py", "flows/"),
     "pydantic_settings": ("crawler/settings.py",),
-    "resiliparse": ("crawler/core/page.py",),
+    "resiliparse": ("crawler/core/charset.py",),
     "rich": ("crawler/cli",),
     "selectolax": ("crawler/core/page.py",),
     "simhash": ("crawler/core/fingerprint.py",),

@@ -8,8 +8,9 @@ from enum import StrEnum
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 from xxhash import xxh3_64_intdigest
 
+from crawler.core.charset import decoded
 from crawler.core.markup import affordable
-from crawler.core.page import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, base_of, decoded, kind_of, not_shown, read
+from crawler.core.page import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, base_of, kind_of, not_shown, read
 from crawler.core.urls import Url, normalise
 
 MOST_PLACES = 20_000  # of one page; what comes after them is compared as one

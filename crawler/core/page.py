@@ -1,14 +1,13 @@
 """What a body says: its text, its links and what it asks of crawlers. Any bytes can be read."""
 
-import codecs
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from crawler.core.charset import WIDE_STARTS, decoded
 from crawler.core.markup import affordable
 from crawler.core.urls import Url, normalise, normalise_all
 
@@ -18,7 +17,6 @@ MAIN_SHARE = 0.25  # of the whole text; with less, the extractor has lost the pa
 MAX_TITLE_CHARS = 1024
 MAX_LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1
 SNIFFED_BYTES = 1445  # WHATWG MIME sniffing, 5.1
-META_BYTES = 4096  # the standard says 1024; real pages put scripts first
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +98,6 @@ _MAGIC = (
     b"\x00\x00\x00",
     b"\x7fELF",
 )
-_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_WIDE_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _LOOKS_LIKE_HTML = re.compile(
     rb"(?i)(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|body|title|h1|div|table|script|p|a|br)[\s>/]"
 )
@@ -112,7 +108,7 @@ def kind_of(body: bytes, content_type: str) -> Kind:
     """What a body is, by its Content-Type, corrected where the bytes plainly say otherwise (WHATWG MIME sniffing)."""
     mime = content_type.partition(";")[0].strip().lower()
     start = body[:SNIFFED_BYTES].lstrip()
-    binary = body.startswith(_MAGIC) or (_NOT_TEXT.search(start) and not body.startswith(_WIDE_BOMS))
+    binary = body.startswith(_MAGIC) or (_NOT_TEXT.search(start) and not body.startswith(WIDE_STARTS))
     kind: Kind = "binary"
     if mime in _HTML_TYPES:
         kind = "binary" if body.startswith(_MAGIC) else "html"
@@ -127,48 +123,6 @@ def kind_of(body: bytes, content_type: str) -> Kind:
     elif mime in _UNSURE_TYPES:
         kind = "html" if _LOOKS_LIKE_HTML.match(start) else "xml" if start.startswith(b"<?xml") else "text"
     return kind
-
-
-# Its characters
-
-_CHARSET_PARAM = re.compile(r"(?i)charset\s*=\s*[\"']?\s*([^\s;\"',]+)")
-_CHARSET_META = re.compile(rb"(?i)<meta\s[^>]*?charset\s*=\s*[\"']?\s*([a-z0-9_:.-]+)")
-_CHARSET_XML = re.compile(rb"<\?xml\s[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9_:.-]+)")
-# Python's codecs of these names know less than what the web calls by them.
-_WIDER = {
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-    "big5": "big5hkscs",
-    "iso8859-11": "cp874",
-    "iso8859-1": "cp1252",
-}
-
-
-def decoded(body: bytes, content_type: str, kind: Kind) -> tuple[str, str]:
-    """The charset and the text: by its BOM, the header, the page's own word, and last by guessing."""
-    for bom, name in _BOMS:
-        if body.startswith(bom):
-            return name, body[len(bom) :].decode(name, "replace")
-    stated = _CHARSET_PARAM.search(content_type)
-    charset = _codec(stated[1]) if stated else None
-    if charset is None and kind in ("html", "xml"):
-        start = body[:META_BYTES]
-        own = (_CHARSET_META.search(start) if kind == "html" else None) or _CHARSET_XML.search(start)
-        charset = _codec(own[1].decode("ascii")) if own else None
-        if charset is not None and charset.startswith("utf-16"):
-            charset = "utf-8"  # it could not have been read if it were true
-    if charset is None:
-        try:
-            return "utf-8", body.decode("utf-8")
-        except UnicodeDecodeError:
-            charset = _codec(detect_encoding(body) or "") or "cp1252"
-    return charset, body.decode(charset, "replace")
-
-
-def _codec(label: str) -> str | None:
-    name = map_encoding_to_html5(label, fallback_utf8=False)
-    return _WIDER.get(name, name) if name else None
 
 
 # Its text

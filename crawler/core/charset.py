@@ -1,0 +1,136 @@
+"""Which characters the bytes of a body stand for, told in the order of the HTML standard.
+
+Sources: WHATWG HTML, 13.2.3 (determining the character encoding); WHATWG Encoding (labels). Python's codecs decode.
+"""
+
+import codecs
+import re
+
+from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
+
+META_BYTES = 4096  # the standard says 1024; real pages put scripts first
+
+# An XML declaration in two bytes a character says its order as well as a BOM does.
+_WIDE_XML = ((b"<\0?\0x\0", "utf-16-le"), (b"\0<\0?\0x", "utf-16-be"))
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+WIDE_STARTS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *(start for start, _ in _WIDE_XML))  # NUL bytes are text then
+
+_PARAMETER = re.compile(r"(?i)(?:^|[;,\s])charset\s*=\s*[\"']?\s*([^\s;\"',]+)")
+_CONTENT = re.compile(
+    rb"(?i)charset[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\t\n\f\r ;\"'][^\t\n\f\r ;]*))"
+)
+_XML = re.compile(rb"<\?xml\s[^>]*?\bencoding\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_MARKUP = re.compile(rb"(?i)<(?:(!--)|(meta)(?=[\t\n\f\r /])|(/?[a-z][^\t\n\f\r >]*+)|[!/?])")
+_ATTRIBUTE = re.compile(
+    rb"""[\t\n\f\r /]*+ (=?[^\t\n\f\r />=]*+)
+         (?: [\t\n\f\r ]*+ = [\t\n\f\r ]*+ (?: "([^"]*+)(?:"|\Z) | '([^']*+)(?:'|\Z) | ([^\t\n\f\r >]*+) ) )?""",
+    re.VERBOSE,
+)
+_JAPANESE_ESCAPE = re.compile(rb"\x1b(?:\$[@B]|\([IJ])")
+
+# Python's codecs of these names know less than what the web calls by them.
+_WIDER = {
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "big5": "big5hkscs",
+    "iso8859-11": "cp874",
+    "iso8859-1": "cp1252",
+    "iso2022_jp": "iso2022_jp_ext",
+}
+# Labels of the standard that the table of resiliparse lacks. What a page itself calls x-user-defined is windows-1252.
+_MORE_LABELS = {"x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrillic", "x-user-defined": "cp1252"}
+
+
+def decoded(body: bytes, content_type: str, kind: str) -> tuple[str, str]:
+    """The charset, by the name of a Python codec, and the text. Never raises; what is no character becomes U+FFFD.
+
+    By the BOM, the Content-Type header, what a page of kind "html" or "xml" says of itself, and last by its bytes.
+    """
+    for bom, name in _BOMS:
+        if body.startswith(bom):
+            return name, body[len(bom) :].decode(name, "replace")
+    stated = _PARAMETER.search(content_type)
+    charset = codec(stated[1]) if stated else None
+    if charset is None and kind in {"html", "xml"}:
+        charset = _own(body, kind)
+    if charset is not None:
+        return charset, body.decode(charset, "replace")
+    return _guessed(body)
+
+
+def codec(label: str) -> str | None:
+    """The Python codec for a label of the Encoding standard; None for others, and for those it calls unsafe."""
+    label = label.strip("\t\n\f\r ").lower()
+    name = _MORE_LABELS.get(label) or map_encoding_to_html5(label, fallback_utf8=False)
+    return _WIDER.get(name, name) if name else None
+
+
+def _own(body: bytes, kind: str) -> str | None:
+    """What a page says of itself, in its first bytes."""
+    for start, name in _WIDE_XML:
+        if body.startswith(start):
+            return name
+    beginning = body[:META_BYTES]
+    return (_by_meta(beginning) if kind == "html" else None) or _by_xml(beginning)
+
+
+def _by_meta(start: bytes) -> str | None:
+    """The first meta element that names a charset we know, outside of comments and of other elements' attributes."""
+    position = 0
+    while found := _MARKUP.search(start, position):
+        is_comment, is_meta, tag = found.groups()
+        if is_meta or tag:
+            attributes, position = _attributes(start, found.end())
+            charset = _declared(attributes) if is_meta else None
+            if charset is not None:
+                return charset
+        else:
+            end = b"-->" if is_comment else b">"
+            at = start.find(end, found.start() + 2)  # its own dashes can end a comment: <!-->
+            if at < 0:
+                return None
+            position = at + len(end)
+    return None
+
+
+def _attributes(start: bytes, position: int) -> tuple[dict[bytes, bytes], int]:
+    """The attributes of a tag from there on, the first of each name; and where the tag ends."""
+    found: dict[bytes, bytes] = {}
+    while attribute := _ATTRIBUTE.match(start, position):
+        position = attribute.end()
+        name, *values = attribute.groups()
+        if not name:
+            break
+        found.setdefault(name.lower(), next((value for value in values if value is not None), b""))
+    return found, position
+
+
+def _declared(meta: dict[bytes, bytes]) -> str | None:
+    label = meta.get(b"charset")
+    if label is None and meta.get(b"http-equiv", b"").lower() == b"content-type":
+        found = _CONTENT.search(meta.get(b"content", b""))
+        label = (found[1] or found[2] or found[3] or b"") if found else None
+    return None if label is None else _readable_by(label)
+
+
+def _by_xml(start: bytes) -> str | None:
+    found = _XML.match(start)
+    return _readable_by(found[1] or found[2] or b"") if found else None
+
+
+def _readable_by(label: bytes) -> str | None:
+    """A label that was read as ASCII: were it true that two bytes make a character, it could not have been read."""
+    name = codec(label.decode("ascii", "replace"))
+    return "utf-8" if name is not None and name.startswith("utf-16") else name
+
+
+def _guessed(body: bytes) -> tuple[str, str]:
+    """By the bytes alone: ISO-2022-JP by its escapes, for it is ASCII else; UTF-8 if it is valid; then by likeness."""
+    for name in ("iso2022_jp_ext", "utf-8") if _JAPANESE_ESCAPE.search(body) else ("utf-8",):
+        try:
+            return name, body.decode(name)
+        except UnicodeDecodeError:
+            continue
+    charset = codec(detect_encoding(body) or "") or "cp1252"
+    return charset, body.decode(charset, "replace")
