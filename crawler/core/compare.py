@@ -1,0 +1,186 @@
+"""Two versions of a page, place by place: what went, what came, and what of it is news."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from difflib import SequenceMatcher
+
+from crawler.core.frame import NO_FRAME, Frame, form_of, learn_page
+from crawler.core.outline import Outline, Part, Place
+from crawler.core.urls import PageKey
+from crawler.core.volatile import NOTHING_VOLATILE, Volatile, learn_elapsed, learn_pair
+
+MOST_COMPARED = 4_000_000  # pairs of places that are aligned; beyond, the order counts no more
+ENOUGH_PAIRS = 20  # of a domain, before pairs are rationed
+PAIRED_SHARE = 0.1  # of the comparisons after that
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """What one domain's pages have that is no news; immutable. pairs: taken so far, of `compared` looks."""
+
+    volatile: Volatile = NOTHING_VOLATILE
+    frame: Frame = NO_FRAME
+    pairs: int = 0
+    compared: int = 0
+
+
+NO_MASK = Mask()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What separates two outlines under a mask.
+
+    replaced: what stood in a place, and what stands there now.  removed, added: what has no counterpart.
+    """
+
+    replaced: tuple[tuple[Place, Place], ...] = ()
+    removed: tuple[Place, ...] = ()
+    added: tuple[Place, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.replaced or self.removed or self.added)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        return (*(place for pair in self.replaced for place in pair), *self.removed, *self.added)
+
+    @property
+    def parts(self) -> frozenset[Part]:
+        return frozenset(place.part for place in self.places)
+
+
+SAME = Difference()
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What a look teaches of the domain's mask; see `learn`.
+
+    after: the page as it is.  before: as it was `elapsed` ago.  again: as it was seconds later.
+    """
+
+    page: PageKey
+    after: Outline
+    before: Outline = ()
+    elapsed: timedelta = timedelta(0)
+    again: Outline | None = None
+
+
+def difference(before: Outline, after: Outline, volatile: Volatile) -> Difference:
+    """All that differs, but for volatile words. Their order counts; where they stand in the tree does not."""
+    one, other = _forms(before, volatile), _forms(after, volatile)
+    start, end = _common(one, other)
+    one, other = one[start : len(one) - end], other[start : len(other) - end]
+    if not one and not other:
+        return SAME
+    replaced: list[tuple[Place, Place]] = []
+    removed: list[Place] = []
+    added: list[Place] = []
+    for tag, i1, i2, j1, j2 in _opcodes(one, other):
+        if tag == "equal":
+            continue
+        went, came = before[start + i1 : start + i2], list(after[start + j1 : start + j2])
+        for place in went:
+            at = next((n for n, new in enumerate(came) if new.path == place.path), None)
+            if at is None:
+                removed.append(place)
+            else:
+                added += came[:at]
+                replaced.append((place, came[at]))
+                del came[: at + 1]
+        added += came
+    return Difference(tuple(replaced), tuple(removed), tuple(added))
+
+
+def _forms(outline: Outline, volatile: Volatile) -> list[tuple[Part, tuple[str, ...]]]:
+    return [(place.part, volatile.masked(place)) for place in outline]
+
+
+def _common(one: Sequence[object], other: Sequence[object]) -> tuple[int, int]:
+    """How many are the same at the start, and of the rest at the end."""
+    most = min(len(one), len(other))
+    start = next((n for n in range(most) if one[n] != other[n]), most)
+    end = next((n for n in range(most - start) if one[-1 - n] != other[-1 - n]), most - start)
+    return start, end
+
+
+def _opcodes(
+    one: list[tuple[Part, tuple[str, ...]]], other: list[tuple[Part, tuple[str, ...]]]
+) -> list[tuple[str, int, int, int, int]]:
+    if len(one) * len(other) > MOST_COMPARED:
+        return [("replace", 0, len(one), 0, len(other))]
+    return list(SequenceMatcher(None, one, other, autojunk=False).get_opcodes())
+
+
+def news(found: Difference, mask: Mask) -> Difference:
+    """What of a difference is the page's own: neither volatile, nor the frame's."""
+    replaced: list[tuple[Place, Place]] = []
+    removed = [place for place in found.removed if not _went_with_frame(place, mask)]
+    added = [place for place in found.added if not _came_with_frame(place, mask)]
+    for before, after in found.replaced:
+        if _is_turned(before, after, mask):
+            continue
+        went, came = _went_with_frame(before, mask), _came_with_frame(after, mask)
+        if not went and not came:
+            replaced.append((before, after))
+        elif not went:
+            removed.append(before)
+        elif not came:
+            added.append(after)
+    return Difference(tuple(replaced), tuple(removed), tuple(added))
+
+
+def _form(place: Place, mask: Mask) -> int:
+    return form_of(place, mask.volatile.masked(place))
+
+
+def _went_with_frame(place: Place, mask: Mask) -> bool:
+    return mask.volatile.is_noise(place) or mask.frame.has_lost(_form(place, mask))
+
+
+def _came_with_frame(place: Place, mask: Mask) -> bool:
+    return mask.volatile.is_noise(place) or mask.frame.holds(_form(place, mask))
+
+
+def _is_turned(before: Place, after: Place, mask: Mask) -> bool:
+    """Whether one piece of the frame took another's place, or a volatile place says it in other words."""
+    frame = mask.frame
+    if frame.held(_form(before, mask)) and (frame.held(_form(after, mask)) or frame.turns(before.path)):
+        return True
+    return mask.volatile.takes_the_place(before, after)
+
+
+def wants_pair(left: Difference, mask: Mask, *, returned: bool) -> bool:
+    """Whether a second look, seconds later, would tell more about what differs.
+
+    returned: the page is as it was in an earlier version: it goes back and forth, perhaps from look to look.
+    """
+    if not left or mask.pairs >= ENOUGH_PAIRS + PAIRED_SHARE * mask.compared:
+        return False
+    return returned or any(not mask.volatile.is_tested(place.path) for place in left.places)
+
+
+def learn(mask: Mask, lesson: Lesson) -> Mask:
+    """The mask after one more look."""
+    volatile = mask.volatile
+    if lesson.again is not None:
+        found = difference(lesson.after, lesson.again, volatile)
+        volatile = learn_pair(
+            volatile,
+            replaced=found.replaced,
+            others=(*found.removed, *found.added),
+            first=lesson.after,
+            second=lesson.again,
+        )
+    if lesson.before:
+        for before, after in difference(lesson.before, lesson.after, volatile).replaced:
+            volatile = learn_elapsed(volatile, before, after, elapsed=lesson.elapsed)
+    pieces = [(place.path, form_of(place, volatile.masked(place))) for place in lesson.after]
+    return Mask(
+        volatile=volatile,
+        frame=learn_page(mask.frame, lesson.page, pieces),
+        pairs=mask.pairs + (lesson.again is not None),
+        compared=mask.compared + bool(lesson.before),
+    )

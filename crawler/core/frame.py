@@ -1,0 +1,105 @@
+"""The frame of a domain's pages: what stands on all of them alike, and when the site itself has changed it.
+
+Learnt page by page. A piece belongs to the frame while nearly every page that has its path says the same there. So a
+menu that is edited on all pages is one change of the site and none of its pages'; while "sold out" on one page of fifty
+that say "in stock" is news of that page, however often either is said.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from xxhash import xxh3_64_intdigest
+
+from crawler.core.outline import Place
+from crawler.core.urls import PageKey
+from crawler.core.words import Words
+
+MOST_STANDS = 4096  # pieces of one domain that are counted
+ENOUGH_PAGES = 3  # distinct ones
+NEARLY_ALL = 0.8  # of the looks at pages with this path
+TURNS = 3  # texts that a path of the frame has had, one after the other: it is one for news of the day
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """How a piece was met. pages: the first few distinct ones.  first, last: by the count of looks at its path."""
+
+    path: int
+    pages: tuple[PageKey, ...]
+    first: int
+    last: int
+    looks: int
+    was_frame: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What is known of one domain's frame; immutable, and bounded.
+
+    stands: of pieces, by form_of.  looks: at pages that have a path, by path.
+    turned: how many pieces of the frame a path has had.
+    """
+
+    stands: Mapping[int, Stand] = field(default_factory=dict)
+    looks: Mapping[int, int] = field(default_factory=dict)
+    turned: Mapping[int, int] = field(default_factory=dict)
+
+    def holds(self, form: int) -> bool:
+        """Whether this piece stands on nearly all pages now."""
+        return _is_frame(self.stands.get(form), self.looks)
+
+    def held(self, form: int) -> bool:
+        """Whether it ever did."""
+        stand = self.stands.get(form)
+        return stand is not None and stand.was_frame
+
+    def has_lost(self, form: int) -> bool:
+        """Whether it did, and the last few pages that could have had it have not."""
+        stand = self.stands.get(form)
+        return stand is not None and stand.was_frame and self.looks.get(stand.path, 0) - stand.last >= ENOUGH_PAGES
+
+    def turns(self, path: int) -> bool:
+        """Whether the frame says something else here now and then."""
+        return self.turned.get(path, 0) >= TURNS
+
+
+NO_FRAME = Frame()
+
+
+def form_of(place: Place, words: Words) -> int:
+    """A number for what is said in a place, by its words under a mask."""
+    return xxh3_64_intdigest(f"{place.path} {place.part} {' '.join(words)}".encode("utf-8", "surrogatepass"))
+
+
+def _is_frame(stand: Stand | None, looks: Mapping[int, int]) -> bool:
+    if stand is None or len(stand.pages) < ENOUGH_PAGES:
+        return False
+    since = looks.get(stand.path, 0) - stand.first + 1
+    return stand.looks >= NEARLY_ALL * since and looks.get(stand.path, 0) - stand.last < ENOUGH_PAGES
+
+
+def learn_page(frame: Frame, page: PageKey, pieces: Sequence[tuple[int, int]]) -> Frame:
+    """What one look at a page teaches. pieces: the path and the form of each of its places."""
+    looks = dict(frame.looks)
+    for path in {path for path, _ in pieces}:
+        looks[path] = looks.get(path, 0) + 1
+    stands = dict(frame.stands)
+    turned = dict(frame.turned)
+    for form, path in {form: path for path, form in pieces}.items():
+        stand = stands.pop(form, None) or Stand(path, (), first=looks[path], last=looks[path], looks=0)
+        pages = stand.pages if page in stand.pages or len(stand.pages) >= ENOUGH_PAGES else (*stand.pages, page)
+        stand = replace(stand, pages=pages, last=looks[path], looks=stand.looks + 1)
+        if not stand.was_frame and _is_frame(stand, looks):
+            stand = replace(stand, was_frame=True)
+            turned[path] = turned.get(path, 0) + 1
+        stands[form] = stand
+    return Frame(_bounded(stands), looks if len(looks) <= MOST_STANDS else {}, turned)
+
+
+def _bounded(stands: dict[int, Stand]) -> dict[int, Stand]:
+    """Those that were met on one page only go first, the oldest before the others."""
+    surplus = len(stands) - MOST_STANDS
+    if surplus > 0:
+        for form in sorted(stands, key=lambda form: len(stands[form].pages) >= ENOUGH_PAGES)[:surplus]:
+            del stands[form]
+    return stands

@@ -1,0 +1,247 @@
+"""What differs from one look to the next though nothing happened: clocks, counters, tokens, advertisements.
+
+It is learnt from paired looks alone, two full looks seconds apart: what differs between these two is no news. That a
+place differs between looks of different days proves nothing: a price that moves daily stays a change. There is one
+other proof, by time itself: a number that has grown by exactly the hours, days or weeks that passed counts them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TypeVar
+
+from xxhash import xxh3_64_intdigest
+
+from crawler.core.outline import Part, Place
+from crawler.core.words import Words, words_of
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+MOST_PATTERNS = 1024  # of one domain; the oldest are forgotten first
+MOST_NOISE = 1024
+MOST_PATHS = 4096
+ENOUGH_STEADY = 3  # pairs in which a path stood still, and it needs no more of them
+FOUND_COUNTING = 3  # times that a place has counted the time exactly, before it is believed to do so
+ALIKE = 0.5  # of the words that stay: a place that shares so many with a volatile one is the same place
+UNITS_S = (1, 60, 3600, 86400, 7 * 86400, 30.44 * 86400, 365.25 * 86400)  # in which pages say how long ago it was
+
+Pattern = tuple[str | None, ...]  # the words of a place; None: any word
+
+
+@dataclass(frozen=True, slots=True)
+class Steadiness:
+    """How a path came through pairs. steady: stood still.  swung: all that stood on it differed."""
+
+    steady: int = 0
+    swung: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Volatile:
+    """What is known of the volatile places of one domain; immutable, and bounded.
+
+    patterns: by path and number of words.  anywhere: positions that are volatile at a path whatever the other words.
+    parameters: of links, by name.  noise: whole places that came or went between two looks of a pair.
+    steadiness: of paths.  counting: how often a pattern's number agreed with the time; below 0: it does not.
+    """
+
+    patterns: Mapping[tuple[int, int], tuple[Pattern, ...]] = field(default_factory=dict)
+    anywhere: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
+    parameters: frozenset[str] = frozenset()
+    noise: Mapping[int, None] = field(default_factory=dict)
+    steadiness: Mapping[int, Steadiness] = field(default_factory=dict)
+    counting: Mapping[int, int] = field(default_factory=dict)
+
+    def masked(self, place: Place) -> Words:
+        """The words of a place, with nothing in place of those that are volatile."""
+        words = words_of(place)
+        if place.part is Part.LINK and self.parameters:
+            words = tuple("" if _parameter(word) in self.parameters else word for word in words)
+        wild = self.wild(place.path, words)
+        return tuple("" if n in wild else word for n, word in enumerate(words)) if wild else words
+
+    def wild(self, path: int, words: Words) -> frozenset[int]:
+        """Which words of a place are volatile."""
+        same = (path, len(words))
+        found = set(self.anywhere.get(same, ()))
+        for pattern in self.patterns.get(same, ()):
+            if all(
+                each is None or each == word or n in found
+                for n, (each, word) in enumerate(zip(pattern, words, strict=True))
+            ):
+                found |= {n for n, each in enumerate(pattern) if each is None}
+        return frozenset(found)
+
+    def is_noise(self, place: Place) -> bool:
+        """Whether this very place came or went within seconds before, or nothing on its path ever stands still."""
+        return noise_of(place) in self.noise or self.swings(place.path)
+
+    def swings(self, path: int) -> bool:
+        known = self.steadiness.get(path)
+        return known is not None and known.swung >= 2 and known.steady == 0
+
+    def is_tested(self, path: int) -> bool:
+        """Whether pairs have shown often enough that what stands here stands still."""
+        known = self.steadiness.get(path)
+        return known is not None and known.steady >= ENOUGH_STEADY and known.swung == 0
+
+    def takes_the_place(self, before: Place, after: Place) -> bool:
+        """Whether a place stands where a volatile one stood and says much of the same, as "1 hour ago" in place of
+        "59 minutes ago".
+        """
+        for (path, _), patterns in self.patterns.items():
+            if path != before.path:
+                continue
+            for pattern in patterns:
+                if _fits(pattern, words_of(before)) and _shares(pattern, words_of(after)):
+                    return True
+        return False
+
+
+NOTHING_VOLATILE = Volatile()
+
+
+def noise_of(place: Place) -> int:
+    """A number for a place with all that it says."""
+    return xxh3_64_intdigest(f"{place.path} {place.part} {place.text}".encode("utf-8", "surrogatepass"))
+
+
+def _parameter(step: str) -> str:
+    name, equals, _ = step.partition("=")
+    return name if equals else ""
+
+
+def _fits(pattern: Pattern, words: Words) -> bool:
+    return len(pattern) == len(words) and all(
+        each is None or each == word for each, word in zip(pattern, words, strict=True)
+    )
+
+
+def _shares(pattern: Pattern, words: Words) -> bool:
+    fixed = [each for each in pattern if each is not None]
+    said = set(words)
+    return bool(fixed) and sum(each in said for each in fixed) >= ALIKE * len(fixed)
+
+
+def learn_pair(
+    volatile: Volatile,
+    *,
+    replaced: Sequence[tuple[Place, Place]],
+    others: Sequence[Place],
+    first: Sequence[Place],
+    second: Sequence[Place],
+) -> Volatile:
+    """What two looks teach that were seconds apart.
+
+    replaced: places of the first look and what stood there in the second.  others: places that only one of them had.
+    first, second: all places of both.
+    """
+    known = volatile
+    lost: list[Place] = []
+    for before, after in replaced:
+        learnt = learn_replaced(known, before, after)
+        if learnt is None:
+            lost += [before, after]
+        else:
+            known = learnt
+    lost += others
+    noise = dict(known.noise) | dict.fromkeys(noise_of(place) for place in lost)
+    differing = {place.path for place in lost}
+    return replace(
+        known,
+        noise=_newest(noise, MOST_NOISE),
+        steadiness=_newest(_stood(known, differing, lost, first, second), MOST_PATHS),
+    )
+
+
+def _stood(
+    known: Volatile, differing: set[int], lost: Sequence[Place], first: Sequence[Place], second: Sequence[Place]
+) -> dict[int, Steadiness]:
+    found = dict(known.steadiness)
+    gone = {noise_of(place) for place in lost}
+    still = {place.path for place in (*first, *second) if noise_of(place) not in gone}
+    for path in {place.path for place in first} | {place.path for place in second}:
+        stood = found.get(path, Steadiness())
+        if path not in differing or path in still:
+            found[path] = replace(stood, steady=stood.steady + 1)
+        else:
+            found[path] = replace(stood, swung=stood.swung + 1)
+    return found
+
+
+def learn_replaced(volatile: Volatile, before: Place, after: Place) -> Volatile | None:
+    """A place whose words differ here and there: these words are volatile. None if nothing of it stayed."""
+    one, other = words_of(before), words_of(after)
+    if before.path != after.path or len(one) != len(other):
+        return None
+    differing = {n for n in range(len(one)) if one[n] != other[n]}
+    names = {_parameter(one[n]) for n in differing} if before.part is Part.LINK else {""}
+    if all(names) and names == {_parameter(other[n]) for n in differing}:
+        return replace(volatile, parameters=volatile.parameters | names)
+    if len(differing) == len(one):
+        return None
+    return _with_pattern(volatile, before.path, tuple(None if n in differing else word for n, word in enumerate(one)))
+
+
+def _with_pattern(volatile: Volatile, path: int, pattern: Pattern) -> Volatile:
+    """Joined with a known one of which it is another instance; with the same gaps on another page, for all words."""
+    same = (path, len(pattern))
+    kept: list[Pattern] = []
+    anywhere = dict(volatile.anywhere)
+    for known in volatile.patterns.get(same, ()):
+        merged = tuple(a if a == b else None for a, b in zip(known, pattern, strict=True))
+        if sum(each is not None for each in merged) >= ALIKE * len(merged):
+            if _gaps(known) == _gaps(pattern) and known != pattern:
+                anywhere[same] = anywhere.get(same, frozenset()) | _gaps(pattern)
+                kept.append(known)
+            else:
+                pattern = merged
+        else:
+            if _gaps(known) == _gaps(pattern):
+                anywhere[same] = anywhere.get(same, frozenset()) | _gaps(pattern)
+            kept.append(known)
+    patterns = dict(volatile.patterns)
+    patterns.pop(same, None)
+    patterns[same] = (*dict.fromkeys(kept), pattern)[-MOST_SAME:]
+    return replace(volatile, patterns=_newest(patterns, MOST_PATTERNS), anywhere=_newest(anywhere, MOST_PATTERNS))
+
+
+MOST_SAME = 32  # patterns of one path and length
+
+
+def _gaps(pattern: Pattern) -> frozenset[int]:
+    return frozenset(n for n, each in enumerate(pattern) if each is None)
+
+
+def learn_elapsed(volatile: Volatile, before: Place, after: Place, *, elapsed: timedelta) -> Volatile:
+    """What a place teaches that differs from what it was `elapsed` ago: whether it counts the time.
+
+    One agreement is chance; FOUND_COUNTING of them without a single disagreement are not.
+    """
+    one, other = words_of(before), words_of(after)
+    if before.path != after.path or len(one) != len(other) or len(one) < 2:
+        return volatile
+    differing = [n for n in range(len(one)) if one[n] != other[n]]
+    numbers = [n for n in differing if one[n].isdecimal() and other[n].isdecimal()]
+    if len(numbers) != 1 or len(differing) > 2:  # the number, and perhaps its unit
+        return volatile
+    pattern: Pattern = tuple(None if n in differing else word for n, word in enumerate(one))
+    key = xxh3_64_intdigest(repr((before.path, len(one), numbers[0])).encode())
+    told = volatile.counting.get(key, 0)
+    counts = _counts_time(int(one[numbers[0]]), int(other[numbers[0]]), elapsed.total_seconds())
+    told = told + 1 if counts and told >= 0 else -1
+    learnt = replace(volatile, counting=_newest({**volatile.counting, key: told}, MOST_PATHS))
+    return _with_pattern(learnt, before.path, pattern) if told >= FOUND_COUNTING else learnt
+
+
+def _counts_time(before: int, after: int, elapsed_s: float) -> bool:
+    """Whether the number grew by as many of some unit as have passed."""
+    grown = after - before
+    return grown >= 1 and any(abs(grown * unit - elapsed_s) < unit for unit in UNITS_S if unit <= elapsed_s * 2)
+
+
+def _newest(known: dict[K, V], most: int) -> dict[K, V]:
+    for key in list(known)[: max(len(known) - most, 0)]:
+        del known[key]
+    return known

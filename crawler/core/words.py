@@ -1,0 +1,20 @@
+"""A place's text as words: the grain at which one version differs from another."""
+
+import re
+from functools import lru_cache
+
+from crawler.core.outline import Part, Place
+
+Words = tuple[str, ...]
+
+# A number keeps its points, a date its dashes, and a thousand its space: 19.99 is one word, and 1 000 is one as 999 is.
+_WORD = re.compile(r"\d{1,3}(?: \d{3})+(?!\w)|\w+(?:[.,:/'’\-]\w+)*|[^\w\s]")  # noqa: RUF001  the apostrophe that people type
+_STEP = re.compile(r"[^/?&;#]+")  # of a URL: its host, each step of its path, each parameter
+_REMEMBERED = 16_384
+
+
+@lru_cache(_REMEMBERED)
+def words_of(place: Place) -> Words:
+    """The words of a place in their order; of a link, the steps of its path and its parameters."""
+    pattern = _STEP if place.part is Part.LINK else _WORD
+    return tuple(pattern.findall(place.text))
