@@ -10,7 +10,7 @@ BIN := .venv/bin
 export RECRAWL_HOME ?= $(CURDIR)/.recrawl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench crawl test check format docs bench soak lock up down clean
+.PHONY: help setup setup-bench crawl test check format docs bench bench-change soak lock up down clean
 
 help: ## list what can be made
 	@echo "make TARGET, where TARGET is one of:"
@@ -42,6 +42,9 @@ docs: setup ## make the reference pages of settings and commands again
 
 bench: setup-bench ## measure speed beside other crawlers, and what a record costs
 	@$(BIN)/python -m benchmarks
+
+bench-change: setup ## how often detectors of change are right, by kind of edit and noise; ARGS="--held-out --seed 2"
+	@$(BIN)/python -m benchmarks change $(ARGS)
 
 soak: setup ## the tests that take minutes to hours
 	@$(BIN)/pytest -m soak --timeout 0

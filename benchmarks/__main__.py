@@ -3,13 +3,16 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks import claim, crawl, record, schedule
+from benchmarks import claim, crawl, duplicates, record, schedule
+from benchmarks.change import bench as change
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "crawl": crawl.main,
     "record": record.main,
     "claim": claim.main,
     "schedule": schedule.main,
+    "duplicates": duplicates.main,
+    "change": change.main,
 }
 
 

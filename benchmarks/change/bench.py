@@ -1,0 +1,138 @@
+"""How often detectors of change are right about sites of real pages with real edits and noise, by kind.
+
+Each page is looked at some times, days apart. A look is labelled "changed" if the page was edited since the look before
+and "same" if it was not, whatever else differs in it. Shown is the share of looks that each detector judged rightly.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from benchmarks.change import plan
+from benchmarks.change.detectors import DETECTORS
+from benchmarks.change.edits import DIGITS, EDITS
+from benchmarks.change.score import FIRST_LOOK, Judged, Result, measured
+from benchmarks.table import table
+
+BAR = 0.97
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one detector over some looks. precision, recall: 1 where nothing was said or nothing was to be found."""
+
+    looks: int
+    changed: int
+    precision: float
+    recall: float
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = options().parse_args(arguments)
+    named = plan.sites(given.seed, is_held_out=given.held_out, most=given.sites)
+    kinds = frozenset(given.kinds or ()) | ({given.show} if given.show else set())
+    result = measured(named, given.detectors, jobs=given.jobs, kinds=kinds, shown=given.show or "")
+    if given.json:
+        print(json.dumps(summary(result, given.detectors)))
+    elif given.show:
+        print(mistakes(result, given.detectors[-1], given.show))
+    else:
+        print(report(result, given.detectors, is_held_out=given.held_out, seed=given.seed))
+    return 0
+
+
+def options() -> argparse.ArgumentParser:
+    names = sorted({*EDITS, *plan.NOISES, *filter(None, plan.REFORMS), plan.MIXED})
+    parser = argparse.ArgumentParser(prog="python -m benchmarks change", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--held-out", action="store_true", help="the pool of words and formats to confirm with")
+    parser.add_argument("--sites", type=int, default=plan.SITES, metavar="N")
+    parser.add_argument("--kinds", nargs="+", metavar="KIND", choices=names, help="only these: " + ", ".join(names))
+    parser.add_argument("--detectors", nargs="+", choices=list(DETECTORS), default=list(DETECTORS))
+    parser.add_argument(
+        "--show", metavar="KIND", choices=names, help="list the mistakes of the last detector with KIND"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--json", action="store_true")
+    return parser
+
+
+def figures(judged: Sequence[Judged], detector: str) -> Figures:
+    changed = sum(each.changed for each in judged)
+    told = sum(bool(each.said[detector]) for each in judged)
+    found = sum(each.changed and bool(each.said[detector]) for each in judged)
+    return Figures(len(judged), changed, found / told if told else 1.0, found / changed if changed else 1.0)
+
+
+def by_kind(judged: Sequence[Judged]) -> Mapping[tuple[bool, str], Sequence[Judged]]:
+    """In two groups, edits first."""
+    found: dict[tuple[bool, str], list[Judged]] = {}
+    for each in judged:
+        found.setdefault((not each.changed, each.kind), []).append(each)
+    return dict(sorted(found.items()))
+
+
+def totals(judged: Sequence[Judged]) -> Mapping[str, Sequence[Judged]]:
+    return {
+        "all looks": judged,
+        "first judged look": [each for each in judged if each.number == FIRST_LOOK],
+        "after it": [each for each in judged if each.number > FIRST_LOOK],
+        "digits, first judged look": [each for each in judged if each.number == FIRST_LOOK and each.kind in DIGITS],
+    }
+
+
+def report(result: Result, detectors: Sequence[str], *, is_held_out: bool, seed: int) -> str:
+    rows = [
+        (kind, "same" if is_same else "changed", len(judged), *(right(judged, detector) for detector in detectors))
+        for (is_same, kind), judged in by_kind(result.judged).items()
+    ]
+    sums = [
+        (what, detector, n.looks, n.changed, f"{n.precision:.3f}", f"{n.recall:.3f}")
+        for what, judged in totals(result.judged).items()
+        for detector in detectors
+        for n in [figures(judged, detector)]
+    ]
+    again = [f"{name} {result.again.get(name, 0) / max(1, result.looks):.3f}" for name in detectors]
+    pool = "held-out" if is_held_out else "development"
+    return "\n".join(
+        [
+            f"{result.sequences:,} sequences, {result.looks:,} looks, pool {pool}, seed {seed}; judged rightly, %:",
+            "",
+            table(("kind", "label", "looks", *detectors), rows),
+            "",
+            table(("", "detector", "looks", "changed", "precision", "recall"), sums),
+            "",
+            f"Second looks per look: {', '.join(again)}",
+        ]
+    )
+
+
+def right(judged: Sequence[Judged], detector: str) -> str:
+    return f"{100 * sum(each.is_right(detector) for each in judged) / len(judged):.1f}"
+
+
+def summary(result: Result, detectors: Sequence[str]) -> Mapping[str, object]:
+    return {
+        "sequences": result.sequences,
+        "looks": result.looks,
+        "again": result.again,
+        "kinds": [
+            {"kind": kind, "changed": not is_same, "looks": len(judged)}
+            | {"right": {name: sum(each.is_right(name) for each in judged) for name in detectors}}
+            for (is_same, kind), judged in by_kind(result.judged).items()
+        ],
+        "totals": {
+            what: {name: asdict(figures(judged, name)) for name in detectors}
+            for what, judged in totals(result.judged).items()
+        },
+    }
+
+
+def mistakes(result: Result, detector: str, kind: str) -> str:
+    wrong = [each for each in result.judged if each.kind == kind and not each.is_right(detector)]
+    lines = [f"{detector} is wrong about {len(wrong)} of {len(result.judged)} looks of {kind}"]
+    for each in wrong:
+        label, said = ("changed", "same") if each.changed else ("same", "changed")
+        lines += ["", f"{each.page} look {each.number}: is {label}, said {said}", each.difference]
+    return "\n".join(lines)

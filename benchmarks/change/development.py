@@ -1,0 +1,180 @@
+"""The pool that a detector may be developed on."""
+
+from benchmarks.change.dialect import Dialect, words
+
+_ENGLISH_MONTHS = words("January February March April May June July August September October November December")
+_ENGLISH_DAYS = words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+
+NEWS = Dialect(
+    language="en",
+    months=_ENGLISH_MONTHS,
+    weekdays=_ENGLISH_DAYS,
+    thousands=",",
+    mark=".",
+    stems=words(
+        "site-header main-nav content sidebar footer clock current-date updated view-count online ad-slot "
+        "banner related login-form product price stock byline site-notice tip container accordion"
+    ),
+    styles=("{role}", "c-{role}", "{role} {role}--{code}"),
+    layouts=("landmarks", "boxes"),
+    menu=("Home", "Guides", "Reference", "Downloads", "Community", "About us", "Contact"),
+    menu_later=("Newsletter", "Events"),
+    clock=("Local time: {h}:{i}:{s}", "{month} {d}, {y} {h}:{i}:{s} UTC", "{h}:{i}:{s}"),
+    today=("Today is {weekday}, {month} {d}", "{weekday}, {d} {month} {y}", "{y}-{m}-{d}"),
+    seconds_ago=("Updated {n} seconds ago", "last refreshed {n}s ago"),
+    days_ago=("{n} days ago", "Posted {n} days ago"),
+    views=("{n} views", "Viewed {n} times", "Page views: {n}"),
+    readers=("{n} people are reading this", "{n} visitors online", "{n} people looking at this right now"),
+    render_time=("Page generated in 0.{n} seconds", "Rendered in {n} ms by web3"),
+    ads=(
+        "Sponsored: Fresh coffee at your door every Monday",
+        "Advertisement: Learn to sail in two weeks",
+        "Ad: Cheap flights to the islands, book before noon",
+        "Sponsored: Cloud hosting from 3 dollars a month",
+        "Advertisement: The running shoe that doctors wear",
+        "Ad: Insure your bicycle in five minutes",
+        "Sponsored: A mattress that remembers you",
+    ),
+    banners=(
+        "Our conference returns in spring. Save your seat!",
+        "We are hiring engineers in three cities",
+        "Read what our members say about us",
+        "New: the podcast for people who like manuals",
+    ),
+    more=("You may also like", "Related articles"),
+    notice=("We have updated our privacy policy.", "Scheduled maintenance takes place on Sunday morning."),
+    footer=("Copyright {y} Example Media Ltd. All rights reserved.", "(c) {y} The Example Project"),
+    comment=("page cached {h}:{i}:{s} by varnish", "generated {y}-{m}-{d}T{h}:{i}:{s}Z"),
+    calls=(
+        ("Start your free trial today", "Try it now, no card needed"),
+        ("Join 10,000 happy readers", "Become a member in a minute"),
+    ),
+    csrf=("csrf_token", "authenticity_token", "_token"),
+    session=("sid", "sessionid", "PHPSESSID"),
+    nonce=("nonce", "data-nonce"),
+    form=("Subscribe", "Log in"),
+    price=("${p}", "{p} USD"),
+    facts=("Product details", "At a glance"),
+    price_label=("Price", "Our price"),
+    opens_label=("Opens", "Release date"),
+    opens=("{d} {month} {y}", "{month} {d}, {y}"),
+    stock=(("In stock", "Sold out"), ("Available now", "Out of stock")),
+    rows=("Weight", "Width", "Height", "Seats", "Pages", "Chapters", "Lessons", "Rooms", "Samples", "Layers"),
+    authors=("Mary Jones", "Peter Clark", "Susan Wright", "John Miller", "Alice Brown", "Tom Baker"),
+    by=("By {a}", "Written by {a}"),
+)
+
+SHOP = Dialect(
+    language="en",
+    months=_ENGLISH_MONTHS,
+    weekdays=_ENGLISH_DAYS,
+    thousands=" ",
+    mark=".",
+    stems=words(
+        "topBar menuList mainColumn leftColumn bottomBar timeNow dateNow freshness hitCounter visitorCount "
+        "promo heroText suggestions signupForm itemFacts itemPrice availability authorLine globalAlert hint "
+        "pageWrap toggle"
+    ),
+    styles=("{role}", "{role}_{code}"),
+    layouts=("boxes", "landmarks"),
+    menu=("Start", "Catalogue", "Manuals", "Support", "Stores", "Help"),
+    menu_later=("Gift cards", "Student offers"),
+    clock=("Server time {h}:{i}:{s}", "It is {h}:{i}:{s} now"),
+    today=("{d}/{m}/{y}", "Offers for {weekday} {d} {month}"),
+    seconds_ago=("Stock checked {n} seconds ago", "live, {n} sec ago"),
+    days_ago=("Listed {n} days ago", "in our shop for {n} days"),
+    views=("Seen {n} times", "Popularity: {n} clicks"),
+    readers=("{n} shoppers have this open", "in {n} baskets right now"),
+    render_time=("Took {n} ms", "Built in 0.{n} sec"),
+    ads=(
+        "Today only: batteries, twelve for the price of ten",
+        "Partner offer: picture frames made to measure",
+        "Partner offer: garden chairs that fold flat",
+        "Today only: a free lens cloth with every order",
+        "Partner offer: tea from a single hill",
+        "Today only: half off all umbrellas",
+    ),
+    banners=(
+        "Free delivery all week",
+        "Bring back your old lamp",
+        "Our workshop is open again",
+        "Gift wrap for everyone",
+    ),
+    more=("Customers also bought", "More like this"),
+    notice=("Orders placed now arrive after the holidays.", "Our returns policy has changed."),
+    footer=("{y} Example Stores Inc.", "Example Stores, est. 1970, {y} edition"),
+    comment=("render {h}{i}{s} node-a", "cache miss at {h}:{i}:{s}"),
+    calls=(
+        ("Add to basket and save", "Buy now, pay later"),
+        ("Ask our experts a question", "Chat with the people who know"),
+    ),
+    csrf=("form_key", "xsrf"),
+    session=("s", "visit"),
+    nonce=("nonce", "data-csp"),
+    form=("Search", "Notify me"),
+    price=("EUR {p}", "{p} \u20ac"),
+    facts=("Specification", "What you get"),
+    price_label=("Now only", "You pay"),
+    opens_label=("Ships on", "On sale from"),
+    opens=("{weekday} {d} {month} {y}", "{d}.{m}.{y}"),
+    stock=(("Ready to ship", "No longer available"), ("Plenty left", "None left")),
+    rows=("Depth", "Length", "Volume", "Pieces", "Drawers", "Watts", "Lumens", "Shelves", "Cups", "Wheels"),
+    authors=("Team Lighting", "Team Garden", "Team Office", "Team Kitchen", "Team Sports"),
+    by=("Picked by {a}", "Tested by {a}"),
+)
+
+FRENCH = Dialect(
+    language="fr",
+    months=words("janvier février mars avril mai juin juillet août septembre octobre novembre décembre"),
+    weekdays=words("lundi mardi mercredi jeudi vendredi samedi dimanche"),
+    thousands="\u202f",
+    mark=",",
+    stems=words(
+        "entete menu contenu colonne pied heure jour fraicheur compteur lecteurs pub bandeau voir-aussi "
+        "formulaire fiche prix dispo auteur annonce astuce page volet"
+    ),
+    styles=("{role}", "bloc-{role}"),
+    layouts=("landmarks", "boxes"),
+    menu=("Accueil", "Dossiers", "Guides pratiques", "Boutique", "Forum", "Contactez-nous"),
+    menu_later=("Lettre d'information", "Agenda"),
+    clock=("Il est {h}:{i}:{s}", "{h} h {i} min {s} s"),
+    today=("Nous sommes le {weekday} {d} {month}", "{weekday} {d} {month} {y}."),
+    seconds_ago=("Actualis\u00e9 il y a {n} secondes", "il y a {n} s"),
+    days_ago=("Publi\u00e9 il y a {n} jours", "il y a {n} jours"),
+    views=("{n} vues", "Lu {n} fois"),
+    readers=("{n} lecteurs en ce moment", "{n} personnes consultent cette page"),
+    render_time=("Page calcul\u00e9e en {n} ms", "{n} ms de calcul"),
+    ads=(
+        "Publicit\u00e9 : des vacances \u00e0 la ferme",
+        "Publicit\u00e9 : apprenez le piano en ligne",
+        "Publicit\u00e9 : un v\u00e9lo pour la ville",
+        "Publicit\u00e9 : le th\u00e9 des montagnes",
+        "Publicit\u00e9 : vos photos sur toile",
+    ),
+    banners=(
+        "La f\u00eate du livre revient",
+        "Notre radio \u00e9met en direct",
+        "Devenez b\u00e9n\u00e9vole",
+        "Le nouveau num\u00e9ro est paru",
+    ),
+    more=("\u00c0 lire aussi", "Nos lecteurs ont aim\u00e9"),
+    notice=("Nos conditions d'utilisation ont chang\u00e9.", "Le site sera ferm\u00e9 dimanche matin."),
+    footer=("\u00a9 {y} \u00c9ditions Exemple", "Exemple S.A., {y}"),
+    comment=("produit le {d}/{m}/{y} \u00e0 {h}:{i}:{s}", "serveur 4, {h}:{i}:{s}"),
+    calls=(("Essayez gratuitement", "Premier mois offert"), ("Abonnez-vous", "Rejoignez-nous d\u00e8s aujourd'hui")),
+    csrf=("jeton", "_jeton_csrf"),
+    session=("idsession", "visite"),
+    nonce=("nonce", "data-alea"),
+    form=("S'inscrire", "Rechercher"),
+    price=("{p} EUR", "{p}\u00a0\u20ac"),
+    facts=("Fiche technique", "En bref"),
+    price_label=("Prix", "Tarif"),
+    opens_label=("Ouverture", "Parution"),
+    opens=("{d} {month} {y}", "le {d}/{m}/{y}"),
+    stock=(("En stock", "\u00c9puis\u00e9"), ("Disponible", "Indisponible")),
+    rows=("Poids", "Largeur", "Hauteur", "Places", "Volumes", "Chapitres", "Salles", "Couches", "Tiroirs", "Roues"),
+    authors=("Claire Martin", "Luc Bernard", "Anne Dubois", "Paul Moreau", "Julie Petit"),
+    by=("Par {a}", "Un article de {a}"),
+)
+
+POOL = (NEWS, SHOP, FRENCH)

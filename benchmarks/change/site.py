@@ -1,0 +1,131 @@
+"""A made-up site: real pages in a common frame, with widgets and edits. Answers are a function of page and time."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.utils import format_datetime
+
+from benchmarks.change.content import Content, Manner, facts_box, seam
+from benchmarks.change.dialect import Dialect, Layout
+from benchmarks.change.frame import Frame, page
+from benchmarks.change.serialise import REWRITES, encoded
+from benchmarks.change.widgets import Place, Scene, rendered, variant
+from crawler.core.answer import Fetched
+from crawler.core.urls import Url
+
+ELAPSED = timedelta(milliseconds=80)
+WIDGET_AFTER = 1  # paragraphs; the box of facts has a place of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Pages of one template. noise: the kind that alone differs there from look to look, or "mixed".
+
+    widgets: kinds with their places.  rewrites: kinds that change the bytes of the whole page.
+    """
+
+    key: str
+    path: str
+    noise: str
+    widgets: tuple[tuple[str, Place], ...]
+    rewrites: frozenset[str]
+    manner: Manner
+
+    @property
+    def has_variants(self) -> bool:
+        return any(kind == "a-b" for kind, _ in self.widgets)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page and its life. kind: of its edits, or empty.  contents: before the first edit and after each.
+
+    edited_at: instants, one fewer than contents.  looks: how many looks it gets.
+    """
+
+    url: Url
+    section: Section
+    kind: str
+    contents: tuple[Content, ...]
+    edited_at: tuple[datetime, ...]
+    looks: int
+
+    def version(self, at: datetime) -> int:
+        """How many edits there were."""
+        return bisect_right(self.edited_at, at)
+
+
+@dataclass(frozen=True, slots=True)
+class Reform:
+    """One edit of a whole site's template. kind: "menu-entry", "footer", "notice", "restyled", or none: empty."""
+
+    kind: str
+    at: datetime
+
+    def is_done(self, kind: str, at: datetime) -> bool:
+        return self.kind == kind and at >= self.at
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """rounds: when its pages are looked at, all of them one after the other.  build: names its style sheets."""
+
+    key: str
+    host: str
+    dialect: Dialect
+    layout: Layout
+    words: Frame  # before the reform
+    reform: Reform
+    reformed: Frame
+    pages: tuple[Page, ...]
+    rounds: tuple[datetime, ...]
+
+    def answer(self, of: Page, at: datetime) -> Fetched:
+        """What the server says. Pure: the same page and instant give the same bytes."""
+        scene = self.scene(of, at)
+        html = self._html(of, scene)
+        for number, (kind, rewrite) in enumerate(REWRITES.items()):
+            if kind in of.section.rewrites:
+                html = rewrite(html, self.scene(of, at, 100 + number))
+        body, content_type = encoded(html, scene, varies="charset" in of.section.rewrites)
+        date = format_datetime(at, usegmt=True)
+        return Fetched(200, body, len(body), ELAPSED, content_type=content_type, date=date)
+
+    def scene(self, of: Page, at: datetime, number: int = 0) -> Scene:
+        paths = [other.url.removeprefix(f"https://{self.host}") for other in self.pages]
+        return Scene(self.dialect, of.section.key, of.url, at, self.frame(at).names, number, paths)
+
+    def frame(self, at: datetime) -> Frame:
+        return self.reformed if at >= self.reform.at else self.words
+
+    def variants(self, of: Page, at: datetime) -> tuple[int, ...]:
+        """Which half of each A/B test the look shows."""
+        numbered = enumerate(of.section.widgets)
+        return tuple(variant(self.scene(of, at, number)) for number, (kind, _) in numbered if kind == "a-b")
+
+    def _html(self, of: Page, scene: Scene) -> str:
+        content, section, frame = of.contents[of.version(scene.at)], of.section, self.frame(scene.at)
+        slots: dict[Place, str] = {}
+        for number, (kind, place) in enumerate(section.widgets):
+            drawn = rendered(kind, place, self.scene(of, scene.at, number))
+            slots[place] = slots.get(place, "") + drawn
+        box = facts_box(
+            content.facts, section.manner, self.dialect, names=frame.names, beside_price=slots.get(Place.PRICE, "")
+        )
+        return page(
+            frame,
+            title=content.title,
+            description=content.description,
+            byline=section.manner.by.format(a=content.facts.author),
+            content=_filled(content.html, [(section.manner.after, box), (WIDGET_AFTER, slots.get(Place.WITHIN, ""))]),
+            slots=lambda place: slots.get(place, ""),
+        )
+
+
+def _filled(html: str, pieces: Sequence[tuple[int, str]]) -> str:
+    """The prose with pieces set in after so many paragraphs."""
+    for after, piece in sorted(pieces, reverse=True):
+        at = seam(html, after)
+        html = html[:at] + piece + html[at:]
+    return html

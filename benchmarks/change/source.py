@@ -1,0 +1,78 @@
+"""Real pages to fill made-up sites with: the HTML documentation in Debian's packages."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from benchmarks.change.elements import of_tags
+from tests.walk.corpus import fetch
+
+MOST_BYTES = 60_000
+PARAGRAPHS = 5
+PARAGRAPH_CHARS = 60
+WORDS = 150
+# Nobody sees these, or not without a script: an edit in one of them would be no edit.
+_UNSEEN = "script,style,noscript,template,svg,iframe,object,video,audio,textarea,[hidden],[style*=display i],link,meta"
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_BAD = re.compile(r"</?(?:html|head|body|title|form)\b[^>]*>", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A documentation package: where the content of its pages is, and what within is no content.
+
+    Four that look different: DocBook, Sphinx, written by hand, javadoc.
+    """
+
+    name: str
+    content: str
+    without: str
+
+
+PACKAGES = (
+    Package("postgresql-doc-15", "body", ".navheader,.navfooter,.toc"),
+    Package("python3.11-doc", "div.body", ".headerlink"),
+    Package("sqlite3-doc", "body", ".nosearch,.searchmenu,.menu,.desktoponly,.mobileonly"),
+    Package("libcommons-lang3-java-doc", "main", ".sub-nav"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A real page: the name of its file, its title, and its content as a parser writes it."""
+
+    name: str
+    title: str
+    html: str
+
+
+@cache
+def sources(package: Package) -> tuple[Source, ...]:
+    """The package's pages that are of a middling size and have something to edit, by name. CorpusError without them."""
+    root = fetch(package.name)
+    found = (source_of(file, package) for file in sorted(root.rglob("*.html")) if file.stat().st_size <= MOST_BYTES)
+    return tuple(source for source in found if source is not None)
+
+
+def source_of(file: Path, package: Package) -> Source | None:
+    tree = LexborHTMLParser(file.read_text(encoding="utf-8", errors="replace"))
+    content = tree.css_first(package.content)
+    title = tree.css_first("title")
+    if content is None or title is None or not title.text().strip():
+        return None
+    for node in content.css(f"{_UNSEEN},{package.without}"):
+        node.decompose()
+    if len(content.text().split()) < WORDS:
+        return None
+    html = inner(content)
+    enough = len(of_tags(html, "p", chars=PARAGRAPH_CHARS)) >= PARAGRAPHS
+    return Source(file.stem, " ".join(title.text().split()), html) if enough else None
+
+
+def inner(node: LexborNode) -> str:
+    """What is within an element, in a normal form: quoted attributes, every end tag, no comments."""
+    html = _COMMENT.sub("", node.html or "")
+    return _BAD.sub("", html[html.index(">") + 1 : html.rindex("<")])
