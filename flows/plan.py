@@ -11,10 +11,12 @@ from crawler.naming import domain_named
 from crawler.plan import Planned
 from crawler.plan import plan as plan_all
 from crawler.settings import settings
+from crawler.store import duplicates
 from crawler.store.database import open_database
 from flows.lease import if_heard
 from flows.shift import instant
 
+COMPARED = 20  # chunks of events of each domain in one run, so that 100,000 take half a minute; the next goes on
 SHOWN = 100  # domains in the artifact, the most important ones
 COLUMNS = ("domain", "importance", "price", "budget", "requests a day", "fresh", "age, days")
 
@@ -22,6 +24,8 @@ COLUMNS = ("domain", "importance", "price", "budget", "requests a day", "fresh",
 @flow(name="plan", flow_run_name="plan", persist_result=False)
 async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
     """Work out what a request must be worth in each domain, so that budgets are spent where they do most.
+
+    New and changed pages are made ready to be compared with others, for `recrawl duplicates`.
 
     Args:
         domain: Show only this domain, such as docs.example.com; all are planned, since they share a budget.
@@ -32,6 +36,8 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
         async with open_database(url) as db:
             only = await domain_named(db, domain) if domain else None
             planned = await plan_all(db, at=instant(at) or datetime.now(UTC), settings=settings())
+            for each in planned:
+                await duplicates.fill(db, each.domain, chunks=COMPARED)
     shown = [each for each in planned if only is None or each.domain.id == only.id]
     for each in shown:
         if each.tariff.finding:

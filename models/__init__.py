@@ -17,6 +17,7 @@ from models.domain import (
     Robots,
     Rule,
 )
+from models.duplicate import FingerprintBand, FingerprintCursor, PageFingerprint
 from models.page import Cash, Content, Frontier, Page, PageLinks, SnapshotRow
 from models.visit import VisitRow
 
@@ -33,10 +34,13 @@ __all__ = [
     "DomainState",
     "Event",
     "Feed",
+    "FingerprintBand",
+    "FingerprintCursor",
     "Frontier",
     "Inbox",
     "Ledger",
     "Page",
+    "PageFingerprint",
     "PageLinks",
     "Pool",
     "Prior",

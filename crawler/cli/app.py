@@ -231,6 +231,36 @@ def changes(
 
 
 @app.command(rich_help_panel=LOOK)
+def duplicates(
+    name: Annotated[
+        str | None, typer.Argument(metavar="DOMAIN|URL", help="One domain, or one page of it; else all domains.")
+    ] = None,
+    bits: Annotated[
+        int, typer.Option(min=0, max=3, metavar="N", help="In how many of 64 bits fingerprints may differ; 0: in none.")
+    ] = 3,
+    most: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="How many groups; with a URL, how many pages.")
+    ] = 20,
+    as_json: Json = False,
+) -> int:
+    """List pages whose main texts are nearly the same, in groups around one of them, the largest groups first.
+
+    With a URL that has a path: the pages that are nearly the same as this one. They are only reported: each page is
+    kept and looked at by itself. A page with less than 100 bytes of main text is not compared.
+
+    Examples:
+
+        recrawl duplicates docs.example.com
+        recrawl duplicates docs.example.com --bits 0 --most 5
+        recrawl duplicates https://docs.example.com/guide/install.html
+        recrawl duplicates --json
+    """
+    from crawler.cli import duplicates_report
+
+    return duplicates_report.duplicates(name, bits=bits, most=most, as_json=as_json)
+
+
+@app.command(rich_help_panel=LOOK)
 def explain(
     url: Annotated[str, typer.Argument(metavar="URL", help="Any URL, tracked or not.")],
     at: At = None,

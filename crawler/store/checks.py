@@ -152,7 +152,19 @@ ORPHANS = """
     SELECT count(*) AS rows FROM {table} t WHERE NOT EXISTS (SELECT FROM domain d WHERE d.id = t.domain_id)
 """
 COUNTED = "SELECT page, figure, count(*) OVER () AS many FROM ({statement}) broken ORDER BY page LIMIT %(shown)s"
-TABLES = ("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit")
+TABLES = (
+    *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit"),
+    *("page_fingerprint", "fingerprint_band"),
+)
+
+# A fingerprint that pages have stands in each of its bands, and no other does.
+WRONG_BANDS = """
+    SELECT to_hex(fingerprint) AS page, format('%%s bands', coalesce(b.bands, 0)) AS figure
+      FROM (SELECT DISTINCT fingerprint FROM page_fingerprint WHERE domain_id = %(domain_id)s) p
+      FULL JOIN (SELECT fingerprint, count(*) FILTER (WHERE band = fingerprint_band(fingerprint, band / 65536)) AS bands
+                   FROM fingerprint_band WHERE domain_id = %(domain_id)s GROUP BY fingerprint) b USING (fingerprint)
+     WHERE p IS NULL OR coalesce(b.bands, 0) <> 4
+"""
 
 # What is wrong with the pages that a statement names.
 PAGE_RULES = (
@@ -169,6 +181,7 @@ PAGE_RULES = (
     ("lost_content", LOST_CONTENT, "snapshots have lost their content"),
     ("stray_visits", STRAY_VISITS, "pages were visited that are not there"),
     ("stray_moves", STRAY_MOVES, "pages have moved to one that is not there"),
+    ("wrong_bands", WRONG_BANDS, "fingerprints are not in their four bands, or no page has them"),
     ("future_looks", FUTURE_LOOKS, "pages were looked at after their domain's last visit"),
 )
 

@@ -62,7 +62,10 @@ STANDING = """
      WHERE d.id = %(domain_id)s
 """
 # Tables without a foreign key: their rows go with the domain, here and nowhere else.
-OWNED = ("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit")
+OWNED = (
+    *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit"),
+    *("page_fingerprint", "fingerprint_band"),
+)
 
 
 @dataclass(frozen=True, slots=True)

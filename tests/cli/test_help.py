@@ -44,7 +44,8 @@ def test_these_are_the_commands() -> None:
     assert {" ".join(path) for path in ALL} == {
         *(f"domains {name}" for name in ("add", "list", "show", "set", "pause", "resume", "remove")),
         *("rules list", "rules add", "rules remove"),
-        *("crawl", "refresh", "plan", "pages", "report", "changes", "explain", "up", "down", "status", "demo"),
+        *("crawl", "refresh", "plan", "pages", "report", "changes", "duplicates", "explain"),
+        *("up", "down", "status", "demo"),
         *("db upgrade", "db check"),
         *("lab opic", "lab windows", "lab discovery", "lab nutch"),
         *(f"lab {name}" for name in ("run", "replay", "dai", "estimator")),

@@ -1,0 +1,90 @@
+"""Near fingerprints in memory: bands find them all, and groups do not chain."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.fingerprint import Fingerprint, distance_bits
+from crawler.core.likeness import NEAR_BITS, Bands, bands, groups
+
+fingerprints = st.integers(0, 2**64 - 1).map(Fingerprint)
+
+
+def flipped(fingerprint: int, *places: int) -> Fingerprint:
+    for place in places:
+        fingerprint ^= 1 << place
+    return Fingerprint(fingerprint)
+
+
+def index_of(*given: Fingerprint) -> Bands:
+    index = Bands()
+    for each in given:
+        index.add(each)
+    return index
+
+
+@given(one=fingerprints, places=st.sets(st.integers(0, 63), max_size=NEAR_BITS))
+def test_fingerprints_within_three_bits_share_a_band_and_are_found(one: Fingerprint, places: set[int]) -> None:
+    other = flipped(one, *places)
+
+    assert set(bands(one)) & set(bands(other))
+    assert index_of(other).near(one, tolerance_bits=NEAR_BITS) == {other: len(places)}
+
+
+@given(one=fingerprints, places=st.sets(st.integers(0, 63), min_size=1, max_size=20))
+def test_what_is_farther_than_the_tolerance_is_not_found(one: Fingerprint, places: set[int]) -> None:
+    other = flipped(one, *places)
+
+    for tolerance in range(min(len(places), NEAR_BITS + 1)):
+        assert index_of(other).near(one, tolerance_bits=tolerance) == {}
+
+
+def test_bands_are_the_four_quarters_with_their_numbers() -> None:
+    assert list(bands(Fingerprint(0x0001_8000_FFFF_0002))) == [0x00001, 0x18000, 0x2FFFF, 0x30002]
+
+
+def test_what_most_pages_have_leads_and_the_largest_group_comes_first() -> None:
+    lone, few, many = Fingerprint(0), Fingerprint(0xFFFF_0000_FFFF_0000), Fingerprint(0xFFFF_FFFF_0000_0000)
+
+    found = groups({lone: 1, few: 2, flipped(many, 1): 1, many: 5, flipped(many, 1, 2, 3): 1}, tolerance_bits=3)
+
+    assert [(group.leader, group.pages) for group in found] == [(many, 7), (few, 2)]
+    assert list(found[0].bits.items()) == [(many, 0), (flipped(many, 1), 1), (flipped(many, 1, 2, 3), 3)]
+
+
+def test_a_chain_of_near_pages_is_no_giant_group() -> None:
+    chain = [flipped(0, *range(length)) for length in range(0, 64, 2)]
+
+    found = groups(dict.fromkeys(chain, 1), tolerance_bits=3)
+
+    assert max(group.pages for group in found) <= 3
+    assert {each for group in found for each in group.bits} == set(chain)
+
+
+def test_equal_pages_are_one_group_and_nothing_else_is_at_no_bits() -> None:
+    found = groups({Fingerprint(0): 3, Fingerprint(1): 1, Fingerprint(2): 2}, tolerance_bits=0)
+
+    assert [(group.leader, dict(group.bits), group.pages) for group in found] == [(0, {0: 0}, 3), (2, {2: 0}, 2)]
+
+
+@pytest.mark.parametrize("tolerance", range(NEAR_BITS + 1))
+@pytest.mark.parametrize("seed", range(20))
+def test_exactly_the_pages_that_are_near_another_one_are_in_a_group(seed: int, tolerance: int) -> None:
+    chance = random.Random(seed)
+    centres = [chance.getrandbits(64) for _ in range(20)]
+    pages = {
+        flipped(chance.choice(centres), *chance.sample(range(64), chance.randint(0, 5))): chance.choice([1, 1, 1, 2])
+        for _ in range(150)
+    }
+
+    found = groups(pages, tolerance_bits=tolerance)
+
+    near = {
+        one for one in pages if pages[one] > 1 or any(0 < distance_bits(one, other) <= tolerance for other in pages)
+    }
+    assert {each for group in found for each in group.bits} == near
+    for group in found:
+        assert all(bits == distance_bits(group.leader, each) <= tolerance for each, bits in group.bits.items())
+        assert group.pages == sum(pages[each] for each in group.bits) >= 2
