@@ -117,17 +117,6 @@ def longest_gap(pages: Numbers, requests_per_day: Numbers, *, most: Numbers = 18
     return np.asarray(np.maximum(most, pages / np.maximum(FLOOR_SHARE * requests_per_day, 1e-12)))
 
 
-def with_floor(pages: Pages, requests_per_day: Floats) -> Pages:
-    """The pages with their longest intervals stretched to what each domain's requests a day can promise.
-
-    Without it the floor alone may cost more than the budget, and no price spends what there is.
-    """
-    domains = len(requests_per_day)
-    asking = np.bincount(pages.domain, weights=pages.stands_for * pages.requests, minlength=domains).astype(np.float64)
-    stretched = longest_gap(asking[pages.domain], requests_per_day[pages.domain], most=pages.most)
-    return replace(pages, most=stretched)
-
-
 def trim_after(trim: float, *, used: float, allowed: float, waiting: float) -> float:
     """The factor on the solved price after another hour: what looks really cost, against what was expected.
 

@@ -57,15 +57,6 @@ def shape_of(spread: Numbers, *, near: Numbers | None = None) -> Floats:
     return np.asarray(a)
 
 
-def chance_below(a: Numbers, x: Numbers) -> Floats:
-    """The chance that a Gamma of shape a and rate 1 is below x: the regularised incomplete gamma function P(a, x).
-
-    By its power series, which gains digits from all terms alike; meant for shapes up to CUBE_ROOT_FROM and for x that
-    are not far out in the tail.
-    """
-    return np.asarray(np.exp(_log_chance_below(np.asarray(a, dtype=np.float64), np.log(x))))
-
-
 def quantile(a: Numbers, chance: float) -> Floats:
     """Where a Gamma of shape a > 0 and rate 1 has `chance` (0 to 1, both excluded) below it.
 

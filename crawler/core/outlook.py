@@ -1,12 +1,11 @@
-"""What a price gives: the freshness and age to expect, what more budget would buy, and what a target would cost."""
+"""What a price gives: the freshness and age to expect of known pages, and what a target would cost."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from crawler.core.balance import CLOSE, LEAST_PRICE, MOST_PRICE, balance
-from crawler.core.budget import EVEN, MOST_RATE, Budget, Shares, Work, price_of, prices_of, spent
+from crawler.core.balance import CLOSE, LEAST_PRICE, balance
+from crawler.core.budget import EVEN, MOST_RATE, Shares, Work, prices_of, spent
 from crawler.core.cost import Price
 from crawler.core.gamma import Floats, Numbers
 from crawler.core.population import Pages, gaps
@@ -80,24 +79,6 @@ def outlook_at(pages: Pages, prices: Floats, *, per_byte: float = 0.0) -> Outloo
     )
 
 
-def outlooks(
-    work: Work,
-    budget: Budget,
-    *,
-    shares: Shares = EVEN,
-    overhead: float = 0.0,
-    factors: Sequence[float] = FACTORS,
-    near: float = 0.25,
-) -> tuple[Outlook, ...]:
-    """What one domain could expect of each of these multiples of its budget."""
-    found = []
-    for factor in factors:
-        scaled = Budget(budget.requests * factor, budget.received_bytes * factor)
-        price = price_of(work, scaled, shares=shares, overhead=overhead, near=near)
-        found.append(outlook_at(work.known, np.array([price.per_request]), per_byte=price.per_byte))
-    return tuple(found)
-
-
 def need_for_freshness(work: Work, target: float, limits: Floats, *, shares: Shares = EVEN) -> Need:
     """The budget of all domains together at which a share `target` of the weight is expected to be fresh.
 
@@ -131,9 +112,3 @@ def need_for_age(work: Work, oldest_days: float, limits: Floats) -> Need:
     slowest = float((per_round / np.maximum(limits, NOT_ZERO)).max(initial=0.0))
     reachable = max(slowest, float(known.least.max(initial=0.0)))
     return Need(float(per_round.sum()) / oldest_days, possible=reachable <= oldest_days, reachable=reachable)
-
-
-def least_outlook(pages: Pages) -> Outlook:
-    """What even the longest intervals give: the floor's cost, and the least to expect."""
-    domains = int(pages.domain.max(initial=0)) + 1
-    return outlook_at(pages, np.full(domains, MOST_PRICE))

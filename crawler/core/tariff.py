@@ -68,7 +68,8 @@ def tariffs(
     works: Sequence[Work], terms: Sequence[Terms], *, overall: Budget = UNLIMITED, shares: Shares = EVEN
 ) -> list[Tariff]:
     """What holds in each of these domains, which share the `overall` budget. works: of one domain each."""
-    cases = [case_of(work, each, shares) for work, each in zip(works, terms, strict=True)]
+    pages = sum(work.known.count for work in works)
+    cases = [case_of(*each, shares, pages=pages, overall=overall) for each in zip(works, terms, strict=True)]
     if not cases:
         return []
     prices = _within_requests(cases, overall, shares)
@@ -76,14 +77,19 @@ def tariffs(
     return _sharing([_tariff(case, price, shares) for case, price in zip(cases, prices, strict=True)], overall)
 
 
-def case_of(work: Work, terms: Terms, shares: Shares) -> Case:
-    """What the target, the budget and politeness leave the domain: its limit and its longest interval."""
+def case_of(work: Work, terms: Terms, shares: Shares, *, pages: float, overall: Budget) -> Case:
+    """What the target, the budgets and politeness leave the domain: its limit and its longest interval.
+
+    pages: known in all domains that share the `overall` budget: it, too, has to bear the longest interval.
+    """
     most = min(terms.most_days, terms.oldest_days or terms.most_days)
     asked = asked_of(_lasting(work, most), terms, shares) if terms.has_target and len(work.known.a) else Asked(math.inf)
     limit, finding = min(terms.limit, asked.requests), asked.finding
-    longest = min(asked.oldest_days or float(longest_gap(work.known.count, limit, most=most)), LONGEST_DAYS)
+    own = float(longest_gap(work.known.count, limit, most=most))
+    longest = min(asked.oldest_days or max(own, float(longest_gap(pages, overall.requests, most=most))), LONGEST_DAYS)
     if longest > most and limit > 0 and not finding:
-        finding = f"A page may wait {longest:,.0f} days, not {most:,.0f}: at {limit:,.0f} requests a day it has to"
+        bears = f"{limit:,.0f}" if longest == min(own, LONGEST_DAYS) else f"all domains' {overall.requests:,.0f}"
+        finding = f"A page may wait {longest:,.0f} days, not {most:,.0f}: at {bears} requests a day it has to"
     # What no number of requests can reach is no reason to make as many as one can.
     takes = asked.requests if math.isfinite(asked.requests) else None
     return Case(terms, _lasting(work, longest), takes, limit, longest, finding)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.gamma import chance_below, digamma, log_gamma, quantile, shape_of, trigamma
+from crawler.core.gamma import digamma, log_gamma, quantile, shape_of, trigamma
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -52,9 +52,23 @@ def test_quantiles_are_those_of_the_tables(freedom: int, chance: float, value: f
     assert 2 * float(quantile(freedom / 2, chance)) == pytest.approx(value, rel=1e-9)
 
 
-@given(a=st.floats(0.02, 999.0), chance=st.floats(1e-4, 1 - 1e-4))
-def test_the_chance_below_a_quantile_is_the_one_asked_for(a: float, chance: float) -> None:
-    assert float(chance_below(a, float(quantile(a, chance)))) == pytest.approx(chance, abs=1e-9)
+@given(a=st.integers(1, 100), chance=st.floats(1e-4, 1 - 1e-4))
+def test_the_chance_below_a_quantile_is_the_one_asked_for(a: int, chance: float) -> None:
+    """A Gamma of whole shape a is below x as often as a Poisson of mean x is at least a."""
+    x = float(quantile(a, chance))
+
+    fewer = math.fsum(math.exp(n * math.log(x) - x - math.lgamma(n + 1)) for n in range(a))
+    assert 1 - fewer == pytest.approx(chance, abs=1e-9)
+
+
+@given(a=st.floats(0.02, 0.5), chance=st.floats(1e-4, 0.5))
+def test_quantiles_of_small_shapes_keep_within_the_bounds_of_the_first_term(a: float, chance: float) -> None:
+    """x^a e^-x <= P(a, x) Gamma(a + 1) <= x^a, for every x."""
+    x = float(quantile(a, chance))
+
+    asked = math.log(chance) + math.lgamma(a + 1)
+    assert a * math.log(x) - x <= asked + 1e-9
+    assert asked <= a * math.log(x) + 1e-9
 
 
 def test_the_approximation_for_large_shapes_takes_over_without_a_step() -> None:

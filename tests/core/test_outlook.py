@@ -3,13 +3,12 @@ import pytest
 
 from crawler.core.budget import Budget, Work, price_of
 from crawler.core.outlook import (
+    FACTORS,
     age_of,
     freshness_of,
-    least_outlook,
     need_for_age,
     need_for_freshness,
     outlook_at,
-    outlooks,
 )
 from crawler.core.population import Pages, gaps, pages_of
 
@@ -59,7 +58,11 @@ def test_a_simulation_sees_what_the_outlook_says() -> None:
 
 
 def test_more_budget_is_fresher_and_younger_at_a_falling_return() -> None:
-    table = outlooks(Work(known_pages(2000)), Budget(100))
+    work = Work(known_pages(2000))
+
+    prices = [price_of(work, Budget(100 * factor)).per_request for factor in FACTORS]
+
+    table = [outlook_at(work.known, np.array([price])) for price in prices]
 
     fresh, requests = np.array([row.freshness for row in table]), np.array([row.requests for row in table])
     assert np.all(np.diff(fresh) > 0)
@@ -106,10 +109,3 @@ def test_no_page_older_than_three_days_takes_a_third_of_the_pages_each_day() -> 
     capped = need_for_age(work, 3.0, np.array([400.0, 400.0, 100.0]))
     assert not capped.possible
     assert capped.reachable == pytest.approx(10)
-
-
-def test_the_floor_alone_looks_at_each_page_once_in_the_longest_interval() -> None:
-    least = least_outlook(known_pages(1800))
-
-    assert least.requests == pytest.approx(10)
-    assert least.oldest_days == 180

@@ -68,6 +68,17 @@ def test_an_overall_budget_never_lowers_a_price_below_what_the_domains_own_budge
         assert after.price.per_request >= before.price.per_request * (1 - 1e-6)
 
 
+def test_an_overall_budget_that_cannot_bear_the_longest_interval_stretches_it_in_every_domain() -> None:
+    works = [work(4000, seed=n) for n in range(5)]
+
+    found = tariffs(works, [Terms()] * 5, overall=Budget(50))  # 20,000 pages in 180 days are 111 a day
+
+    assert [each.longest_days for each in found] == [20_000 / (0.05 * 50)] * 5
+    assert all("all domains' 50 requests" in each.finding for each in found)
+    assert sum(each.requests for each in found) == pytest.approx(50 - overhead(50), rel=0.01)
+    assert all(each.price is not None and each.price.per_request < 1e6 for each in found)
+
+
 def test_first_looks_of_all_domains_together_keep_within_the_overall_budget() -> None:
     works = [work(100, new=500, seed=n) for n in range(5)]
 
