@@ -7,7 +7,7 @@ Demand is that of pages looked at again whenever today's belief says that it is 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
