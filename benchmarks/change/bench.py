@@ -6,6 +6,7 @@ and "same" if it was not, whatever else differs in it. Shown is the share of loo
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -14,6 +15,7 @@ from benchmarks.change.detectors import DETECTORS
 from benchmarks.change.edits import DIGITS, EDITS
 from benchmarks.change.score import FIRST_LOOK, Judged, Result, measured
 from benchmarks.table import table
+from tests.walk.corpus import CorpusError
 
 BAR = 0.97
 
@@ -32,7 +34,11 @@ def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
     named = plan.sites(given.seed, is_held_out=given.held_out, most=given.sites)
     kinds = frozenset(given.kinds or ()) | ({given.show} if given.show else set())
-    result = measured(named, given.detectors, jobs=given.jobs, kinds=kinds, shown=given.show or "")
+    try:
+        result = measured(named, given.detectors, jobs=given.jobs, kinds=kinds, shown=given.show or "")
+    except CorpusError as reason:
+        print(f"The pages cannot be had: {reason}", file=sys.stderr)
+        return 1
     if given.json:
         print(json.dumps(summary(result, given.detectors)))
     elif given.show:

@@ -25,7 +25,7 @@ class Element:
     parent: int
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=256)
 def elements(html: str) -> tuple[Element, ...]:
     """All elements that are not void, in the order of their ends. Source must be balanced, as a parser writes it."""
     found: list[Element] = []

@@ -52,8 +52,8 @@ def site(seed: int, number: int, is_held_out: bool) -> Site:  # noqa: FBT001  a 
     sections = _sections(key, number, Random(f"{seed}/{is_held_out}"), dialect)
     host = f"site{number}.test"
     words = _frame(key, dialect, layout, sections, rng)
-    reform = Reform(REFORMS[number % len(REFORMS)], rounds[rng.randrange(2, LOOKS - 1)] - BEFORE_A_LOOK)
-    chosen = rng.sample(sources(PACKAGES[number % len(PACKAGES)]), SECTIONS * PAGES_PER_SECTION)
+    reform = Reform(REFORMS[number // 3 % len(REFORMS)], rounds[rng.randrange(2, LOOKS - 1)] - BEFORE_A_LOOK)
+    chosen = sources(PACKAGES[number % len(PACKAGES)], rng, count=SECTIONS * PAGES_PER_SECTION)
     pages = _pages(host, chosen, sections, dialect, rounds=rounds, rng=rng, has_long=number % LONG_EVERY == 0)
     reformed = _reformed(words, reform.kind, rng)
     return Site(key, host, dialect, layout, words, reform, reformed, pages, rounds)

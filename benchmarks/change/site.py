@@ -32,10 +32,6 @@ class Section:
     rewrites: frozenset[str]
     manner: Manner
 
-    @property
-    def has_variants(self) -> bool:
-        return any(kind == "a-b" for kind, _ in self.widgets)
-
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -63,19 +59,16 @@ class Reform:
     kind: str
     at: datetime
 
-    def is_done(self, kind: str, at: datetime) -> bool:
-        return self.kind == kind and at >= self.at
-
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """rounds: when its pages are looked at, all of them one after the other.  build: names its style sheets."""
+    """rounds: when its pages are looked at, all one after the other.  words, reformed: its template, in time."""
 
     key: str
     host: str
     dialect: Dialect
     layout: Layout
-    words: Frame  # before the reform
+    words: Frame
     reform: Reform
     reformed: Frame
     pages: tuple[Page, ...]

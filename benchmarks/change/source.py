@@ -4,11 +4,12 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from random import Random
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from benchmarks.change.elements import of_tags
-from tests.walk.corpus import fetch
+from tests.walk.corpus import CorpusError, fetch
 
 MOST_BYTES = 60_000
 PARAGRAPHS = 5
@@ -49,14 +50,25 @@ class Source:
     html: str
 
 
+def sources(package: Package, rng: Random, *, count: int) -> list[Source]:
+    """Some pages of a package that are of a middling size and have something to edit. CorpusError without them."""
+    found = []
+    for file in rng.sample(files(package), len(files(package))):
+        source = source_of(file, package)
+        if source is not None:
+            found.append(source)
+        if len(found) == count:
+            return found
+    raise CorpusError(f"{package.name} has only {len(found)} pages that would do")
+
+
 @cache
-def sources(package: Package) -> tuple[Source, ...]:
-    """The package's pages that are of a middling size and have something to edit, by name. CorpusError without them."""
+def files(package: Package) -> list[Path]:
     root = fetch(package.name)
-    found = (source_of(file, package) for file in sorted(root.rglob("*.html")) if file.stat().st_size <= MOST_BYTES)
-    return tuple(source for source in found if source is not None)
+    return sorted(file for file in root.rglob("*.html") if file.stat().st_size <= MOST_BYTES)
 
 
+@cache
 def source_of(file: Path, package: Package) -> Source | None:
     tree = LexborHTMLParser(file.read_text(encoding="utf-8", errors="replace"))
     content = tree.css_first(package.content)

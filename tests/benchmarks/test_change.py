@@ -1,0 +1,216 @@
+"""The made-up sites on which detectors of change are scored are what they say: noise is noise, and edits are edits."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import cache
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from benchmarks.change import bench, development, held_out, looks, plan
+from benchmarks.change.detectors import DETECTORS, profile
+from benchmarks.change.dialect import Dialect
+from benchmarks.change.edits import EDITS
+from benchmarks.change.looks import Look
+from benchmarks.change.score import Judged, measure
+from benchmarks.change.serialise import REWRITES
+from benchmarks.change.site import Page, Site
+from benchmarks.change.widgets import WIDGETS, class_names
+from crawler.core.page import read
+from tests.walk.corpus import corpus
+
+DAY = timedelta(days=1)
+UNSEEN = {"comment", "csrf-meta", "hidden", "inline-script", "nonce", "charset", *REWRITES}
+
+
+@cache
+def site(number: int = 0, *, is_held_out: bool = False) -> Site:
+    """One of the first two, whose packages other tests need, too."""
+    corpus("postgresql-doc-15" if number == 0 else "python3.11-doc")
+    return plan.site(1, number, is_held_out)
+
+
+def with_noise(made: Site, *kinds: str) -> Site:
+    """The same pages, with only this noise."""
+
+    def noisy(page: Page) -> Page:
+        section = replace(
+            page.section,
+            widgets=tuple((kind, WIDGETS[kind][2][0]) for kind in kinds if kind in WIDGETS),
+            rewrites=frozenset(kinds) - WIDGETS.keys(),
+        )
+        return replace(page, section=section)
+
+    return replace(made, pages=tuple(map(noisy, made.pages)), reformed=made.words)
+
+
+def text(made: Site, page: Page, look: int, *, later: timedelta = timedelta(0)) -> str:
+    answer = made.answer(page, made.rounds[look] + later)
+    return read(answer.body, url=page.url, content_type=answer.content_type).text
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("is_held_out", [False, True])
+def test_one_seed_gives_the_same_bytes_and_another_seed_others(is_held_out: bool) -> None:
+    one, again = site(is_held_out=is_held_out), plan.site(1, 0, is_held_out)
+    other = plan.site(2, 0, is_held_out)
+
+    assert one == again
+    for page in one.pages[::8]:
+        at = one.rounds[3]
+        assert one.answer(page, at) == again.answer(page, at)
+    assert one.answer(one.pages[1], one.rounds[0]).body != other.answer(other.pages[1], other.rounds[0]).body
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("number", [0, 1])
+def test_without_noise_the_bytes_differ_at_just_the_looks_that_are_labelled_changed(number: int) -> None:
+    made = site(number)
+    quiet = with_noise(made)
+    scored = 0
+    for looked in looks.rounds(made):
+        for each in looked:
+            if each.changed is not None:
+                page = next(page for page in quiet.pages if page.url == each.page.url)
+                bodies = [quiet.answer(page, made.rounds[n]).body for n in (each.number - 1, each.number)]
+                assert (bodies[0] != bodies[1]) == each.changed, (each.page.url, each.number, each.kind)
+                scored += 1
+    assert scored > 200
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("kind", [*WIDGETS, *REWRITES, "charset"])
+def test_noise_differs_from_look_to_look(kind: str) -> None:
+    noisy = with_noise(site(), kind)
+    page = next(page for page in noisy.pages if not page.kind)
+
+    assert len({noisy.answer(page, noisy.rounds[n]).body for n in range(8)}) >= 2
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("kind", sorted(UNSEEN))
+def test_noise_that_nobody_sees_leaves_the_text_as_it_is(kind: str) -> None:
+    noisy, quiet = with_noise(site(), kind), with_noise(site())
+
+    for page in range(0, 32, 3):
+        for look in (1, 6):
+            assert text(noisy, noisy.pages[page], look) == text(quiet, quiet.pages[page], look), (page, look)
+
+
+@pytest.mark.corpus
+def test_a_second_look_moves_clocks_but_neither_dates_nor_prices() -> None:
+    page = next(page for page in site().pages if page.kind == "price-daily")
+    quiet, later = with_noise(site()), timedelta(seconds=15)
+
+    for kind in ("clock", "seconds-ago", "views"):
+        noisy = with_noise(site(), kind)
+        here = next(each for each in noisy.pages if each.url == page.url)
+        assert text(noisy, here, 1) != text(noisy, here, 1, later=later), kind
+    for kind in ("today", "days-ago"):
+        noisy = with_noise(site(), kind)
+        here = next(each for each in noisy.pages if not each.kind)
+        assert text(noisy, here, 1) == text(noisy, here, 1, later=later), kind
+        assert text(noisy, here, 1) != text(noisy, here, 4), kind
+    here = next(each for each in quiet.pages if each.url == page.url)
+    prices = [text(quiet, here, look) for look in range(51)]
+    assert all(one != other for one, other in pairwise(prices))
+    assert all(text(quiet, here, look, later=later) == prices[look] for look in (1, 50))
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("kind", EDITS)
+def test_an_edit_does_what_its_name_says(kind: str) -> None:
+    contents = [page.contents[0] for page in (*site().pages, *site(1).pages)]
+    before, after = next(
+        (page, edited)
+        for page in contents
+        if (edited := EDITS[kind](page, contents[5], Random(1))) is not None and page is not contents[5]
+    )
+    one, other = repr(before), repr(after)
+
+    assert one != other
+    if kind in {"price-digit", "date-digit", "table-number", "number-in-text", "sign-in-code", "picture"}:
+        assert abs(len(one) - len(other)) <= 1  # a day of "9" and one of "10" are written apart
+        assert sum((Counter(one) - Counter(other)).values()) == 1
+    if kind in {"price-transposed", "section-moved", "rows-swapped"}:
+        assert Counter(one) == Counter(other)
+    if kind == "section-moved":
+        assert Counter(before.html) == Counter(after.html)
+    if kind in {"title", "description", "caption", "picture", "author"}:
+        assert before.html == after.html
+    if kind.startswith(("paragraph", "item", "word", "one-word", "heading", "link")):
+        assert before.facts == after.facts
+        assert before.html != after.html
+
+
+@pytest.mark.corpus
+def test_half_of_an_a_b_test_is_scored_only_when_it_was_seen_before() -> None:
+    noisy = with_noise(site(), "a-b")
+    pages = [page for page in noisy.pages if not page.kind]
+    assert pages
+    for page in pages:
+        halves: set[tuple[int, tuple[int, ...]]] = set()
+        shown: list[str] = []
+        for number in range(8):
+            each = looks.labelled(noisy, page, number, noisy.rounds[number], halves)
+            now = text(noisy, page, number)
+            assert (each.changed is None) == (now not in shown)
+            assert each.changed in {None, False}
+            shown.append(now)
+
+
+def test_the_pools_share_no_words_no_formats_and_no_class_names() -> None:
+    def names(pool: tuple[Dialect, ...]) -> set[str]:
+        return {name for dialect in pool for n in range(9) for name in class_names(dialect, f"{n}").values()}
+
+    def spoken(pool: tuple[Dialect, ...]) -> set[str]:
+        return {words for dialect in pool for words in dialect.spoken()}
+
+    assert not spoken(development.POOL) & spoken(held_out.POOL)
+    assert not names(development.POOL) & names(held_out.POOL)
+    assert {dialect.language for dialect in held_out.POOL} > {"de", "ru", "ja"}
+
+
+def test_all_of_it_has_the_kinds_and_sequences_that_were_promised() -> None:
+    assert plan.SITES * plan.SECTIONS * plan.PAGES_PER_SECTION >= 1_000
+    assert len(EDITS) + len(plan.NOISES) + len(set(plan.REFORMS)) >= 25
+    assert plan.LOOKS >= 5
+
+
+@pytest.mark.corpus
+def test_a_digest_of_the_bytes_finds_every_edit_and_a_detector_that_looks_again_is_charged() -> None:
+    class Asking:
+        def judge(self, looks: Sequence[Look]) -> Sequence[bool | None]:
+            return [look.again().body == look.again().body for look in looks]
+
+    result = measure(
+        (1, 1, False), detectors=["raw", "asking"], made={"raw": DETECTORS["raw digest"], "asking": Asking}
+    )
+
+    assert bench.figures(result.judged, "raw").recall == 1
+    assert bench.figures(result.judged, "raw").precision < 0.5
+    assert result.again == {"raw": 0, "asking": 2 * result.looks}
+    assert result.sequences == 32
+
+
+def test_precision_and_recall_are_counted_over_looks() -> None:
+    judged = [
+        Judged("p", n, "k", changed, {"d": said})
+        for n, (changed, said) in enumerate(
+            [(True, True), (True, None), (True, False), (False, True), (False, False), (False, None), (True, True)]
+        )
+    ]
+    found = bench.figures(judged, "d")
+
+    assert (found.looks, found.changed, found.precision, found.recall) == (7, 4, 2 / 3, 2 / 4)
+    assert bench.right(judged, "d") == "57.1"
+
+
+def test_a_text_profile_keeps_frequent_words_and_drops_what_comes_once() -> None:
+    assert profile("price 19.99, the price of the lamp: the the") == (("the", 4), ("price", 2))
+    assert profile("one two of it") == (("one", 1), ("two", 1))
+    assert profile("the price is 20 the price") == profile("the price is 21 the price")
+    assert profile("") == ()
