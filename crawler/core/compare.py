@@ -11,6 +11,7 @@ from crawler.core.urls import PageKey
 from crawler.core.volatile import NOTHING_VOLATILE, Volatile, learn_elapsed, learn_pair
 
 MOST_COMPARED = 4_000_000  # pairs of places that are aligned; beyond, the order counts no more
+MOST_AGAIN = 2  # looks beside the first; of a few banners in turn, two can be the same
 ENOUGH_PAIRS = 20  # of a domain, before pairs are rationed
 PAIRED_SHARE = 0.1  # of the comparisons after that
 
@@ -83,7 +84,7 @@ def difference(before: Outline, after: Outline, volatile: Volatile) -> Differenc
             continue
         went, came = before[start + i1 : start + i2], list(after[start + j1 : start + j2])
         for place in went:
-            at = next((n for n, new in enumerate(came) if new.path == place.path), None)
+            at = next((n for n, new in enumerate(came) if (new.path, new.part) == (place.path, place.part)), None)
             if at is None:
                 removed.append(place)
             else:
@@ -137,7 +138,10 @@ def _form(place: Place, mask: Mask) -> int:
 
 
 def _went_with_frame(place: Place, mask: Mask) -> bool:
-    return mask.volatile.is_noise(place) or mask.frame.has_lost(_form(place, mask))
+    form = _form(place, mask)
+    if mask.frame.held(form) and mask.frame.turns(place.path):
+        return True
+    return mask.volatile.is_noise(place) or mask.frame.has_lost(form)
 
 
 def _came_with_frame(place: Place, mask: Mask) -> bool:
@@ -152,13 +156,16 @@ def _is_turned(before: Place, after: Place, mask: Mask) -> bool:
     return mask.volatile.takes_the_place(before, after)
 
 
-def wants_pair(left: Difference, mask: Mask, *, returned: bool) -> bool:
-    """Whether a second look, seconds later, would tell more about what differs.
+def wants_pair(left: Difference, mask: Mask, *, taken: int, returned: bool) -> bool:
+    """Whether one more look, seconds later, would tell more about what differs.
 
-    returned: the page is as it was in an earlier version: it goes back and forth, perhaps from look to look.
+    taken: looks that were taken for this already.  returned: the page is as it was in an earlier version: it goes back
+    and forth, perhaps from look to look.
     """
-    if not left or mask.pairs >= ENOUGH_PAIRS + PAIRED_SHARE * mask.compared:
+    if not left or taken >= MOST_AGAIN or mask.pairs >= ENOUGH_PAIRS + PAIRED_SHARE * mask.compared:
         return False
+    if taken and not returned:
+        return any(mask.volatile.is_unknown(place.path) for place in left.places)
     return returned or any(not mask.volatile.is_tested(place.path) for place in left.places)
 
 

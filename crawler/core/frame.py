@@ -14,7 +14,7 @@ from crawler.core.outline import Place
 from crawler.core.urls import PageKey
 from crawler.core.words import Words
 
-MOST_STANDS = 4096  # pieces of one domain that are counted
+MOST_STANDS = 2048  # pieces of one domain that are counted, and as many paths
 ENOUGH_PAGES = 3  # distinct ones
 NEARLY_ALL = 0.8  # of the looks at pages with this path
 TURNS = 3  # texts that a path of the frame has had, one after the other: it is one for news of the day
@@ -72,34 +72,38 @@ def form_of(place: Place, words: Words) -> int:
 
 
 def _is_frame(stand: Stand | None, looks: Mapping[int, int]) -> bool:
-    if stand is None or len(stand.pages) < ENOUGH_PAGES:
+    if stand is None or len(stand.pages) < ENOUGH_PAGES or looks.get(stand.path, 0) < stand.last:
         return False
     since = looks.get(stand.path, 0) - stand.first + 1
-    return stand.looks >= NEARLY_ALL * since and looks.get(stand.path, 0) - stand.last < ENOUGH_PAGES
+    return stand.looks >= NEARLY_ALL * since and since - 1 + stand.first - stand.last < ENOUGH_PAGES
 
 
 def learn_page(frame: Frame, page: PageKey, pieces: Sequence[tuple[int, int]]) -> Frame:
     """What one look at a page teaches. pieces: the path and the form of each of its places."""
     looks = dict(frame.looks)
     for path in {path for path, _ in pieces}:
-        looks[path] = looks.get(path, 0) + 1
+        looks[path] = looks.pop(path, 0) + 1
+    for path in list(looks)[: max(len(looks) - MOST_STANDS, 0)]:  # not met for the longest time
+        del looks[path]
     stands = dict(frame.stands)
     turned = dict(frame.turned)
-    for form, path in {form: path for path, form in pieces}.items():
-        stand = stands.pop(form, None) or Stand(path, (), first=looks[path], last=looks[path], looks=0)
+    for form, path in {form: path for path, form in pieces if path in looks}.items():
+        stand = stands.pop(form, None)
+        if stand is None or stand.last > looks[path]:  # or its path was forgotten meanwhile
+            stand = Stand(path, (), first=looks[path], last=looks[path], looks=0)
         pages = stand.pages if page in stand.pages or len(stand.pages) >= ENOUGH_PAGES else (*stand.pages, page)
         stand = replace(stand, pages=pages, last=looks[path], looks=stand.looks + 1)
         if not stand.was_frame and _is_frame(stand, looks):
             stand = replace(stand, was_frame=True)
             turned[path] = turned.get(path, 0) + 1
         stands[form] = stand
-    return Frame(_bounded(stands), looks if len(looks) <= MOST_STANDS else {}, turned)
+    return Frame(_bounded(stands), looks, turned)
 
 
 def _bounded(stands: dict[int, Stand]) -> dict[int, Stand]:
-    """Those that were met on one page only go first, the oldest before the others."""
+    """Those that were met on the fewest pages go first, and of these the oldest."""
     surplus = len(stands) - MOST_STANDS
     if surplus > 0:
-        for form in sorted(stands, key=lambda form: len(stands[form].pages) >= ENOUGH_PAGES)[:surplus]:
+        for form in sorted(stands, key=lambda form: len(stands[form].pages))[:surplus]:
             del stands[form]
     return stands

@@ -9,8 +9,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from xxhash import xxh3_64_intdigest
 
 from crawler.core.charset import decoded
+from crawler.core.kinds import kind_of
 from crawler.core.markup import affordable
-from crawler.core.page import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, base_of, kind_of, not_shown, read
+from crawler.core.page import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, base_of, not_shown, read
 from crawler.core.urls import Url, normalise
 
 MOST_PLACES = 20_000  # of one page; what comes after them is compared as one
@@ -29,7 +30,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One piece of a page. path: a hash of the elements that it stands in, with their ids and classes but without
+    """One piece of a page. path: a hash of the elements that it stands in, with their classes but without
     numbers, so that it stays when rows come and go.
     """
 
@@ -58,7 +59,7 @@ def outline(body: bytes, *, url: Url, content_type: str) -> Outline:
     return tuple(places)
 
 
-_DIGITS = re.compile(r"\d+")
+_COUNTED = re.compile(r"[^\s_-]*\d[^\s_-]*")
 _TOLD = ('meta[name="description" i][content]', 'meta[property^="og:" i][content]', 'meta[name="keywords" i][content]')
 
 
@@ -103,10 +104,9 @@ class _Blocks:
 
 
 def _label(node: LexborNode, tag: str) -> str:
-    """An element by its name, id and classes; numbers in them count rows or name builds."""
-    attributes = node.attrs
-    named = f"{tag}#{attributes.get('id') or ''}.{attributes.get('class') or ''}"
-    return _DIGITS.sub("0", named)
+    """An element by its tag and classes, less what counts rows or names builds: ids, and parts with a digit."""
+    classes = node.attrs.get("class")
+    return f"{tag}.{_COUNTED.sub('', classes)}" if classes else tag
 
 
 def _body(tree: LexborHTMLParser, base: Url) -> Iterator[Place]:
@@ -154,12 +154,12 @@ def _pointed(node: LexborNode, block: _Block, base: Url) -> Iterator[Place]:
     attributes = node.attrs
     if node.tag == "img":
         image = (attributes.get("src") or "").partition("?")[0].rpartition("/")[2]
-        yield Place(block.path ^ _IMAGE, _collapsed(f"{attributes.get('alt') or ''} {image}"), Part.IMAGE)
+        yield Place(block.path, _collapsed(f"{attributes.get('alt') or ''} {image}"), Part.IMAGE)
         return
     href = (attributes.get("href") or "").strip()
     target = normalise(href, base=base) if href and not href.startswith("#") else None
     if target is not None:
-        yield Place(block.path ^ _LINK, target, Part.LINK)
+        yield Place(block.path, target, Part.LINK)
 
 
 def _collapsed(text: str) -> str:
@@ -176,6 +176,6 @@ def _pointing() -> frozenset[int]:
 
 
 _POINTING = _pointing()
-_LINE, _TITLE, _LINK, _IMAGE = _hash("line"), _hash("title"), _hash("link"), _hash("image")
+_LINE, _TITLE = _hash("line"), _hash("title")
 _HIDDEN = _Block(0, seen=False)
 _OUTSIDE = _Block(_hash("outside"))

@@ -5,6 +5,7 @@ place differs between looks of different days proves nothing: a price that moves
 other proof, by time itself: a number that has grown by exactly the hours, days or weeks that passed counts them.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -23,6 +24,7 @@ MOST_NOISE = 1024
 MOST_PATHS = 4096
 ENOUGH_STEADY = 3  # pairs in which a path stood still, and it needs no more of them
 FOUND_COUNTING = 3  # times that a place has counted the time exactly, before it is believed to do so
+MOSTLY = 0.5  # of the places on a path
 ALIKE = 0.5  # of the words that stay: a place that shares so many with a volatile one is the same place
 UNITS_S = (1, 60, 3600, 86400, 7 * 86400, 30.44 * 86400, 365.25 * 86400)  # in which pages say how long ago it was
 
@@ -31,10 +33,11 @@ Pattern = tuple[str | None, ...]  # the words of a place; None: any word
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """How a path came through pairs. steady: stood still.  swung: all that stood on it differed."""
+    """How a path came through pairs. steady: all on it stood still.  swung: most of it differed.  mixed: some did."""
 
     steady: int = 0
     swung: int = 0
+    mixed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,17 @@ class Volatile:
 
     def swings(self, path: int) -> bool:
         known = self.steadiness.get(path)
-        return known is not None and known.swung >= 2 and known.steady == 0
+        return known is not None and known.swung > 2 * (known.steady + known.mixed)
 
     def is_tested(self, path: int) -> bool:
         """Whether pairs have shown often enough that what stands here stands still."""
         known = self.steadiness.get(path)
         return known is not None and known.steady >= ENOUGH_STEADY and known.swung == 0
+
+    def is_unknown(self, path: int) -> bool:
+        """Whether one pair at most has told anything of a path."""
+        known = self.steadiness.get(path, Steadiness())
+        return known.steady + known.swung + known.mixed <= 1
 
     def takes_the_place(self, before: Place, after: Place) -> bool:
         """Whether a place stands where a volatile one stood and says much of the same, as "1 hour ago" in place of
@@ -94,7 +102,11 @@ class Volatile:
             if path != before.path:
                 continue
             for pattern in patterns:
-                if _fits(pattern, words_of(before)) and _shares(pattern, words_of(after)):
+                if (
+                    len(pattern) != len(words_of(after))
+                    and _fits(pattern, words_of(before))
+                    and _shares(pattern, words_of(after))
+                ):
                     return True
         return False
 
@@ -138,35 +150,30 @@ def learn_pair(
     first, second: all places of both.
     """
     known = volatile
-    lost: list[Place] = []
+    lost, named = list(others), set()
     for before, after in replaced:
         learnt = learn_replaced(known, before, after)
         if learnt is None:
             lost += [before, after]
         else:
             known = learnt
-    lost += others
+            named |= {noise_of(before), noise_of(after)}
     noise = dict(known.noise) | dict.fromkeys(noise_of(place) for place in lost)
-    differing = {place.path for place in lost}
-    return replace(
-        known,
-        noise=_newest(noise, MOST_NOISE),
-        steadiness=_newest(_stood(known, differing, lost, first, second), MOST_PATHS),
-    )
+    stood = _stood(known.steadiness, lost, [place for place in (*first, *second) if noise_of(place) not in named])
+    return replace(known, noise=_newest(noise, MOST_NOISE), steadiness=_newest(stood, MOST_PATHS))
 
 
-def _stood(
-    known: Volatile, differing: set[int], lost: Sequence[Place], first: Sequence[Place], second: Sequence[Place]
-) -> dict[int, Steadiness]:
-    found = dict(known.steadiness)
-    gone = {noise_of(place) for place in lost}
-    still = {place.path for place in (*first, *second) if noise_of(place) not in gone}
-    for path in {place.path for place in first} | {place.path for place in second}:
+def _stood(known: Mapping[int, Steadiness], lost: Sequence[Place], places: Sequence[Place]) -> dict[int, Steadiness]:
+    found = dict(known)
+    differing = Counter(place.path for place in lost)
+    for path, many in Counter(place.path for place in places).items():
         stood = found.get(path, Steadiness())
-        if path not in differing or path in still:
+        if not differing[path]:
             found[path] = replace(stood, steady=stood.steady + 1)
-        else:
+        elif differing[path] >= MOSTLY * many:
             found[path] = replace(stood, swung=stood.swung + 1)
+        else:
+            found[path] = replace(stood, mixed=stood.mixed + 1)
     return found
 
 
@@ -179,31 +186,26 @@ def learn_replaced(volatile: Volatile, before: Place, after: Place) -> Volatile 
     names = {_parameter(one[n]) for n in differing} if before.part is Part.LINK else {""}
     if all(names) and names == {_parameter(other[n]) for n in differing}:
         return replace(volatile, parameters=volatile.parameters | names)
-    if len(differing) == len(one):
+    if len(differing) > ALIKE * len(one):
         return None
     return _with_pattern(volatile, before.path, tuple(None if n in differing else word for n, word in enumerate(one)))
 
 
 def _with_pattern(volatile: Volatile, path: int, pattern: Pattern) -> Volatile:
-    """Joined with a known one of which it is another instance; with the same gaps on another page, for all words."""
+    """Its gaps join those of a known one that says the same; where only the other words differ, gaps hold anywhere."""
     same = (path, len(pattern))
     kept: list[Pattern] = []
     anywhere = dict(volatile.anywhere)
     for known in volatile.patterns.get(same, ()):
-        merged = tuple(a if a == b else None for a, b in zip(known, pattern, strict=True))
-        if sum(each is not None for each in merged) >= ALIKE * len(merged):
-            if _gaps(known) == _gaps(pattern) and known != pattern:
-                anywhere[same] = anywhere.get(same, frozenset()) | _gaps(pattern)
-                kept.append(known)
-            else:
-                pattern = merged
-        else:
-            if _gaps(known) == _gaps(pattern):
-                anywhere[same] = anywhere.get(same, frozenset()) | _gaps(pattern)
-            kept.append(known)
+        if all(a is None or b is None or a == b for a, b in zip(known, pattern, strict=True)):
+            pattern = tuple(None if a is None or b is None else a for a, b in zip(known, pattern, strict=True))
+            continue
+        kept.append(known)
+        if _gaps(known) == _gaps(pattern):
+            anywhere[same] = anywhere.get(same, frozenset()) | _gaps(pattern)
     patterns = dict(volatile.patterns)
     patterns.pop(same, None)
-    patterns[same] = (*dict.fromkeys(kept), pattern)[-MOST_SAME:]
+    patterns[same] = (*kept, pattern)[-MOST_SAME:]
     return replace(volatile, patterns=_newest(patterns, MOST_PATTERNS), anywhere=_newest(anywhere, MOST_PATTERNS))
 
 
