@@ -40,6 +40,7 @@ class Candidate:
     is_timed: bool = (
         False  # due by a clock of its own (retry, gone, moved, refused): not to be asked before, nor put off
     )
+    is_ruled: bool = False  # its longest interval is a rule's: then a look is worth its price, and no floor visit
     cash: float = 0.0  # the order of discovery
 
 
@@ -58,6 +59,7 @@ class Head:
     is_new: Flags
     is_wanted: Flags
     is_timed: Flags
+    is_ruled: Flags
     cash: Floats
 
 
@@ -105,6 +107,7 @@ def head_in(columns: Mapping[str, Sequence[float] | Floats]) -> Head:
         is_new=flags("is_new"),
         is_wanted=flags("is_wanted"),
         is_timed=flags("is_timed"),
+        is_ruled=flags("is_ruled"),
         cash=floats("cash"),
     )
 
@@ -121,6 +124,8 @@ def select(
     """
     scores = _scores(head)
     known = ~head.is_new
+    told = known & head.is_ruled & ~head.is_timed & (head.unseen >= head.most)
+    scores = np.where(told, np.maximum(scores, head.unseen / head.most), scores)
     ready = known & np.where(head.is_timed, head.due_in <= 0, scores >= WORTH)
     floor = _floor(head, known & ~ready & ~head.is_timed, left=floor_left)
     scores = np.where(

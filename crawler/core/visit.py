@@ -55,6 +55,7 @@ class Terms:
 
     price: importance x days that this look must be worth, with what it costs in it.  prior: what the page's group says.
     activity: how many times livelier than usual the domain is these days.  once: it is not to be looked at again.
+    is_ruled: a rule says how long at most: then such a look is ordinary work, and no floor under it.
     """
 
     price: float = 0.25
@@ -63,6 +64,7 @@ class Terms:
     prior: Belief = PRIOR
     activity: float = 1.0
     once: bool = False
+    is_ruled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

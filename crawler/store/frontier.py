@@ -187,6 +187,7 @@ def _head(pages: Sequence[_Weighed], *, at: datetime) -> Head:
             "is_new": [row["state"] == State.NEW for row in rows],
             "is_wanted": [row["wanted"] != Wanted.NO for row in rows],
             "is_timed": [_is_timed(page) for page in pages],
+            "is_ruled": [each.is_ruled for each in terms],
             "cash": range(0, -len(pages), -1),
         }
     )

@@ -70,7 +70,7 @@ class Standards:
     def terms(self, url: Url, *, prior: Belief, conditional: bool) -> Terms:
         """What holds for a page's next look."""
         said = self.rules.terms(url)
-        most = said.most or max(self.most, said.least or self.most)
+        most = said.most or max(self.most, said.least or self.least)
         return Terms(
             price=self.price.of(self.costs.of(Kind.CONDITIONAL if conditional else Kind.FULL)),
             least=min(said.least or self.least, most),
@@ -78,6 +78,7 @@ class Standards:
             prior=prior,
             activity=self.activity,
             once=said.once,
+            is_ruled=said.most is not None,
         )
 
 

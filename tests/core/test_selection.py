@@ -69,6 +69,16 @@ def test_the_longest_interval_asks_for_what_no_price_would() -> None:
     assert (done.later.tolist(), done.due_in.tolist()) == ([0], [pytest.approx(1.0)])
 
 
+def test_a_look_that_a_rule_asks_for_is_ordinary_work_and_no_floor_visit() -> None:
+    ruled = replace(FRANTIC, most=2.0, is_ruled=True)
+
+    done = chosen([replace(ruled, unseen=days) for days in (1.9, 2.1, 5.0)], floor_left=0)
+
+    assert done.chosen.tolist() == [2, 1]
+    assert done.floor == 0
+    assert (done.later.tolist(), done.due_in.tolist()) == ([0], [pytest.approx(0.1)])
+
+
 def test_floor_visits_beyond_the_days_share_come_back_tomorrow() -> None:
     done = chosen([replace(FRANTIC, unseen=days) for days in (181.0, 400.0, 300.0)], floor_left=1)
 
@@ -143,6 +153,7 @@ candidates = st.lists(
         is_new=st.booleans(),
         is_wanted=st.booleans(),
         is_timed=st.booleans(),
+        is_ruled=st.booleans(),
         cash=st.floats(0, 1e15),
     ),
     max_size=40,
