@@ -73,6 +73,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "publicsuffixlist": ("crawler/core/urls.py",),
     "pydantic": ("crawler/settings.py", "flows/"),
     "pydantic_settings": ("crawler/settings.py",),
+    "pypdfium2": ("crawler/core/pdf.py",),
     "resiliparse": ("crawler/core/charset.py",),
     "rich": ("crawler/cli",),
     "selectolax": ("crawler/core/page.py",),

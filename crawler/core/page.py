@@ -1,22 +1,21 @@
 """What a body says: its text, its links and what it asks of crawlers. Any bytes can be read."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.core.charset import WIDE_STARTS, decoded
+from crawler.core.charset import decoded
+from crawler.core.documents import read_document
+from crawler.core.kinds import Kind, kind_of
+from crawler.core.lines import collapsed
 from crawler.core.markup import affordable
 from crawler.core.urls import Url, normalise, normalise_all
-
-Kind = Literal["html", "text", "xml", "json", "binary"]
 
 MAIN_SHARE = 0.25  # of the whole text; with less, the extractor has lost the page rather than found its content
 MAX_TITLE_CHARS = 1024
 MAX_LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1
-SNIFFED_BYTES = 1445  # WHATWG MIME sniffing, 5.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +23,8 @@ class Reading:
     """A body, understood.
 
     text: all that a reader sees, one block per line, whitespace collapsed.  main: the same without what frames it
-    (menus, footers), or all of it where that cannot be told.  Of plain text, JSON and XML both are the source itself,
-    of anything else both are empty: then the digest of the bytes is what counts.
+    (menus, footers), or all of it where that cannot be told.  Both are empty for what has no text, or none that could
+    be read as a whole: then the digest of the bytes is what counts.
     links: distinct, in order of the page, without those that are marked nofollow.  canonical, refresh: what the page
     says of itself; refresh is also among the links.  noindex, nofollow: of the page, by its head or its HTTP header.
     Always: no NUL, no lone surrogate in any string.
@@ -52,18 +51,23 @@ def read(body: bytes, *, url: Url, content_type: str, robots_tag: str | None = N
     """
     said = _robots(robots_tag) if robots_tag else frozenset()
     kind = kind_of(body, content_type)
-    if kind == "binary":
-        return Reading(noindex="noindex" in said, nofollow="nofollow" in said)
-    charset, source = decoded(body, content_type, kind)
     if kind != "html":
-        text = _lines(source)
+        charset, document = read_document(body, kind, url=url, content_type=content_type)
         return Reading(
-            text=text, main=text, charset=charset, kind=kind, noindex="noindex" in said, nofollow="nofollow" in said
+            title=document.title[:MAX_TITLE_CHARS],
+            text=document.text,
+            main=document.text if document.main is None else document.main,
+            links=document.links,
+            noindex="noindex" in said,
+            nofollow="nofollow" in said,
+            charset=charset,
+            kind=kind,
         )
+    charset, source = decoded(body, content_type, kind)
     tree = LexborHTMLParser(source[: affordable(source)])
     head = _head(tree, url)
     blocks = list(_blocks(tree))
-    text = _collapsed(block for block, _ in blocks)
+    text = collapsed(block for block, _ in blocks)
     said |= head.robots
     return Reading(
         title=head.title,
@@ -78,51 +82,6 @@ def read(body: bytes, *, url: Url, content_type: str, robots_tag: str | None = N
         charset=charset,
         kind=kind,
     )
-
-
-# What it is
-
-_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
-_XML_TYPES = frozenset({"text/xml", "application/xml"})
-_JSON_TYPES = frozenset({"application/json", "text/json"})
-_UNSURE_TYPES = frozenset({"", "application/octet-stream", "unknown/unknown", "application/unknown", "*/*"})
-_TEXT_TYPES = frozenset({"application/javascript", "application/x-javascript", "application/ecmascript"})
-_MAGIC = (
-    b"%PDF-",
-    b"\x89PNG",
-    b"GIF8",
-    b"\xff\xd8\xff",
-    b"PK\x03\x04",
-    b"\x1f\x8b",
-    b"RIFF",
-    b"\x00\x00\x00",
-    b"\x7fELF",
-)
-_LOOKS_LIKE_HTML = re.compile(
-    rb"(?i)(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|body|title|h1|div|table|script|p|a|br)[\s>/]"
-)
-_NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # the standard's "binary data bytes"
-
-
-def kind_of(body: bytes, content_type: str) -> Kind:
-    """What a body is, by its Content-Type, corrected where the bytes plainly say otherwise (WHATWG MIME sniffing)."""
-    mime = content_type.partition(";")[0].strip().lower()
-    start = body[:SNIFFED_BYTES].lstrip()
-    binary = body.startswith(_MAGIC) or (_NOT_TEXT.search(start) and not body.startswith(WIDE_STARTS))
-    kind: Kind = "binary"
-    if mime in _HTML_TYPES:
-        kind = "binary" if body.startswith(_MAGIC) else "html"
-    elif binary:
-        kind = "binary"
-    elif mime in _XML_TYPES or mime.endswith("+xml"):
-        kind = "html" if b"<html" in start.lower() else "xml"  # XHTML in its proper dress
-    elif mime in _JSON_TYPES or mime.endswith("+json"):
-        kind = "json"
-    elif mime.startswith("text/") or mime in _TEXT_TYPES:
-        kind = "text"
-    elif mime in _UNSURE_TYPES:
-        kind = "html" if _LOOKS_LIKE_HTML.match(start) else "xml" if start.startswith(b"<?xml") else "text"
-    return kind
 
 
 # Its text
@@ -248,18 +207,8 @@ def not_shown(tree: LexborHTMLParser) -> Iterator[int]:
 
 def _main(blocks: list[tuple[str, bool]], text: str) -> str:
     """The text without what frames it; all of it where the frame is nearly everything."""
-    found = _collapsed(block for block, is_framing in blocks if not is_framing)
+    found = collapsed(block for block, is_framing in blocks if not is_framing)
     return found if len(found) >= MAIN_SHARE * len(text) else text
-
-
-def _lines(text: str) -> str:
-    return _collapsed(text.splitlines())
-
-
-def _collapsed(lines: Iterable[str]) -> str:
-    """One line for each that holds anything, whitespace collapsed."""
-    text = "\n".join([line for line in [" ".join(line.split()) for line in lines] if line])
-    return text.replace("\0", "") if "\0" in text else text
 
 
 # Its head and its links

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.page import Reading, kind_of, read
+from crawler.core.kinds import kind_of
+from crawler.core.page import Reading, read
 from crawler.core.urls import Url
 
 HERE = Url("https://example.com/docs/a.html")
@@ -196,7 +197,7 @@ def test_what_a_page_asks_of_crawlers(meta: str, header: str | None, noindex: bo
 
 def test_a_pdf_can_ask_by_its_header() -> None:
     page = read(b"%PDF-1.7", url=HERE, content_type="application/pdf", robots_tag="noindex")
-    assert (page.kind, page.noindex, page.nofollow) == ("binary", True, False)
+    assert (page.kind, page.noindex, page.nofollow) == ("pdf", True, False)
 
 
 # Charsets
@@ -245,8 +246,10 @@ def test_the_charset_is_found_as_browsers_find_it(
         (b"<p>x", "text/html", "html"),
         (b"<p>x", "application/xhtml+xml", "html"),
         (b"", "text/html", "html"),
-        (b"%PDF-1.4", "text/html", "binary"),
-        (b"%PDF-1.4", "application/pdf", "binary"),
+        (b"%PDF-1.4", "text/html", "pdf"),
+        (b"%PDF-1.4", "application/pdf", "pdf"),
+        (b"not so", "application/pdf", "binary"),
+        (b"<\0?\0x\0m\0l\0", "text/xml", "xml"),
         (b"\x89PNG\r\n", "image/png", "binary"),
         (b"hello", "text/plain", "text"),
         (b"hello\x00\x01", "text/plain", "binary"),
@@ -270,10 +273,16 @@ def test_a_body_is_what_it_says_unless_its_bytes_say_otherwise(body: bytes, cont
     assert read(body, url=HERE, content_type=content_type).kind == kind
 
 
-def test_plain_text_and_data_are_their_own_text() -> None:
-    page = read(b'{"a":  1,\r\n\r\n "b": "<p>"}', url=HERE, content_type="application/json")
-    assert page.text == page.main == '{"a": 1,\n"b": "<p>"}'
+def test_plain_text_is_its_own_text() -> None:
+    page = read(b"a  b:\t<p>\r\n\r\n c ", url=HERE, content_type="text/plain")
+    assert page.text == page.main == "a b: <p>\nc"
     assert page.links == ()
+
+
+def test_data_is_read_by_its_values() -> None:
+    assert read(b'{"b": 1, "a": "<p>"}', url=HERE, content_type="application/json").text == "a: <p>\nb: 1"
+    page = read(b"<feed><title>t</title><updated>now</updated></feed>", url=HERE, content_type="application/atom+xml")
+    assert (page.title, page.text, page.main) == ("t", "t\nnow", "t")
 
 
 def test_binary_has_no_text() -> None:
@@ -283,7 +292,15 @@ def test_binary_has_no_text() -> None:
 # Anything at all
 
 types = st.sampled_from(
-    ["text/html", "text/html; charset=utf-16", "text/plain", "application/xml", "application/json", ""]
+    [
+        "text/html",
+        "text/html; charset=utf-16",
+        "text/plain",
+        "application/xml",
+        "application/json",
+        "application/pdf",
+        "",
+    ]
 )
 MARKUP = b"<p> </p> <a~href= 'x' > < <title> <!-- --> <svg> <table> <select> <script> <template> <br> <style> <b>"
 ODD = b"&#0; &#xD800; \x00 \xff\xfe <base~href='//[' <meta~charset=utf-7> \xed\xa0\x80 \xef\xbb\xbf text~ <frameset>"

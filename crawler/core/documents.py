@@ -1,0 +1,31 @@
+"""Reading what is not HTML, each kind by what it is made of."""
+
+from typing import Literal, assert_never
+
+from crawler.core.charset import decoded
+from crawler.core.document import Document
+from crawler.core.feeds import read_xml
+from crawler.core.leaves import read_json
+from crawler.core.lines import collapsed
+from crawler.core.pdf import read_pdf
+from crawler.core.urls import Url
+
+
+def read_document(
+    body: bytes, kind: Literal["text", "xml", "json", "pdf", "binary"], *, url: Url, content_type: str
+) -> tuple[str, Document]:
+    """What a body says that is no web page, and its charset, empty where it has none. Never raises."""
+    if kind == "binary":
+        return "", Document()
+    if kind == "pdf":
+        return "", read_pdf(body, url=url)
+    charset, source = decoded(body, content_type, kind)
+    match kind:
+        case "xml":
+            return charset, read_xml(source, url=url)
+        case "json":
+            return charset, read_json(source)
+        case "text":
+            return charset, Document(text=collapsed(source.splitlines()))
+        case _:
+            assert_never(kind)

@@ -1,0 +1,154 @@
+"""XML by its text, and feeds (RSS 0.9 to 2.0, Atom) by their entries and where these lead.
+
+Sources: RSS 2.0 (rssboard.org); RFC 4287, 4.2.7 (Atom links); RFC 5005, 3 (feeds in pages); W3C XML Base.
+"""
+
+from dataclasses import dataclass, field
+from html.entities import html5
+from xml.parsers import expat
+
+from crawler.core.document import Document
+from crawler.core.lines import collapsed
+from crawler.core.urls import Url, normalise
+
+MAX_DEPTH = 200  # feeds have five, documents for print thirty
+
+_FEEDS = frozenset({"rss", "feed", "RDF"})
+_WHOLE = frozenset({"channel", "feed"})
+_ENTRIES = frozenset({"item", "entry"})
+# What the formats themselves have to tell of the file, not of what is in it: the time it was written, and by what.
+_OF_THE_FILE = frozenset({"lastBuildDate", "pubDate", "updated", "date", "generator", "ttl"})
+
+
+class _RefusedError(Exception):
+    """It declares entities, which can multiply, or is nested too deep."""
+
+
+def read_xml(source: str, *, url: Url) -> Document:
+    """One line for each piece of text between two tags, and one for each attribute. Never raises.
+
+    Comments, processing instructions, and the order of attributes are nothing. Nothing is fetched for it.
+    What is not well-formed is read up to there, and the rest is its source, line by line; a file that declares entities
+    or is nested deeper than MAX_DEPTH is its source from the start.
+    """
+    content = source.lstrip("\ufeff \t\r\n").encode("utf-8", "replace")
+    parser = expat.ParserCreate("utf-8")  # whatever it declares: it has been decoded
+    reader = _Reader(parser, url)
+    _connect(parser, reader)
+    try:
+        parser.Parse(content, True)  # noqa: FBT003  its only form
+    except _RefusedError:
+        return Document(text=collapsed(source.splitlines()))
+    except expat.ExpatError:
+        reader.lines += content[reader.at_byte :].decode("utf-8", "replace").splitlines()
+    return reader.document()
+
+
+def _connect(parser: expat.XMLParserType, reader: "_Reader") -> None:
+    parser.buffer_text = True
+    parser.UseForeignDTD(True)  # noqa: FBT003  so that &nbsp; of a feed without a DTD is skipped, not an error
+    parser.StartElementHandler = reader.start
+    parser.EndElementHandler = reader.end
+    parser.CharacterDataHandler = reader.pieces.append
+    parser.SkippedEntityHandler = reader.skip
+    parser.EntityDeclHandler = reader.refuse
+
+
+@dataclass(slots=True)
+class _Reader:
+    """What has been read so far. names, bases: of the open elements, from the root on.  at_byte: where the last tag
+    was; all before it is in the lines.
+    """
+
+    parser: expat.XMLParserType
+    base: Url
+    at_byte: int = 0
+    title: str = ""
+    lines: list[str] = field(default_factory=list)
+    of_the_file: list[int] = field(default_factory=list)  # the numbers of such lines
+    links: dict[Url, None] = field(default_factory=dict)
+    pieces: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    bases: list[Url] = field(default_factory=list)
+    leads: bool = False  # the entry that is being read has told where it leads
+    attributes: dict[str, str] = field(default_factory=dict)  # of the element that began last
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if len(self.names) == MAX_DEPTH:
+            raise _RefusedError
+        self.flush()
+        self.names.append(name.rpartition(":")[2])
+        above = self.bases[-1] if self.bases else self.base
+        stated = attributes.get("xml:base")
+        self.bases.append((normalise(stated, base=above) if stated else None) or above)
+        self.attributes = attributes
+        self.lines += [f"{key}: {value}" for key, value in sorted(attributes.items()) if not key.startswith("xmlns")]
+        if self.names[-1] in _ENTRIES:
+            self.leads = False
+        elif self.names[-1] == "link" and "href" in attributes and self._leads_on(attributes.get("rel", "")):
+            self._lead(attributes["href"])
+
+    def end(self, _name: str) -> None:
+        text = self.flush()
+        name = self.names.pop()
+        if text and self._is_in_feed():
+            if name == "title" and self.names[-1] in _WHOLE:
+                self.title = self.title or text
+            elif self.names[-1] in _ENTRIES and (name == "link" or self._is_address(name, text)):
+                self._lead(text)
+        self.bases.pop()
+
+    def skip(self, entity: str, is_parameter: bool) -> None:  # noqa: FBT001  as expat calls it
+        if not is_parameter:
+            self.pieces.append(html5.get(f"{entity};", f"&{entity};"))
+
+    def refuse(self, *_declaration: object) -> None:
+        raise _RefusedError
+
+    def flush(self) -> str:
+        """What has been read since the last tag becomes a line."""
+        self.at_byte = self.parser.CurrentByteIndex
+        text = " ".join("".join(self.pieces).split())
+        self.pieces.clear()
+        if text:
+            if (
+                len(self.names) > 1
+                and self.names[-1] in _OF_THE_FILE
+                and self.names[-2] in _WHOLE
+                and self._is_in_feed()
+            ):
+                self.of_the_file.append(len(self.lines))
+            self.lines.append(text)
+        return text
+
+    def document(self) -> Document:
+        text = collapsed(self.lines)
+        if not self.of_the_file:
+            return Document(self.title, text, None, tuple(self.links))
+        hidden = set(self.of_the_file)
+        main = collapsed(line for number, line in enumerate(self.lines) if number not in hidden)
+        return Document(self.title, text, main, tuple(self.links))
+
+    def _is_in_feed(self) -> bool:
+        return bool(self.names) and self.names[0] in _FEEDS
+
+    def _is_of_the_file(self) -> bool:
+        return self._is_in_feed() and self.names[-1] in _OF_THE_FILE and not _WHOLE.isdisjoint(self.names[-2:-1])
+
+    def _is_address(self, name: str, text: str) -> bool:
+        """Whether an entry without a link tells by its guid where it leads."""
+        is_permanent = self.attributes.get("isPermaLink") != "false"
+        return name == "guid" and not self.leads and is_permanent and text.startswith(("http://", "https://"))
+
+    def _leads_on(self, rel: str) -> bool:
+        """Whether an Atom link is an entry's own, or the feed's to its next pages."""
+        if not self._is_in_feed() or len(self.names) < 2:
+            return False
+        relations = {"", "alternate"} if self.names[-2] in _ENTRIES else {"next", "prev-archive"}
+        return rel in relations and self.names[-2] in _ENTRIES | _WHOLE
+
+    def _lead(self, href: str) -> None:
+        target = normalise(href, base=self.bases[-1])
+        if target is not None:
+            self.links[target] = None
+            self.leads = True

@@ -1,0 +1,67 @@
+"""JSON as lines: one for each value, under the names that lead to it."""
+
+import json
+from collections.abc import Iterator
+from operator import itemgetter
+
+from crawler.core.document import Document
+from crawler.core.lines import collapsed
+
+MOST_CHARS = 4_000_000  # of the source; it becomes a million values at most, in four seconds
+MOST_LINE_CHARS = 16_000_000  # of all lines; long names around many values would multiply
+MAX_DEPTH = 100  # Python's own parser ends at a thousand, or later
+
+# Objects become pairs, so that a name that comes twice hides nothing; numbers stay as they are written, to the digit.
+_PARSER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=str, strict=False)
+
+
+class _TooMuchError(Exception):
+    """It is nested too deep, or its lines would be too long."""
+
+
+def read_json(source: str) -> Document:
+    """One line for each value, "path: value", in the order of the names. Never raises.
+
+    The elements of a list have no numbers, so that one that comes first changes no other line; the first line of each
+    begins with a dash, as in YAML. What is no JSON, or exceeds the bounds above, is its source, line by line.
+    """
+    try:
+        text = _text(source)
+    except (ValueError, RecursionError, _TooMuchError):
+        text = collapsed(source.splitlines())
+    return Document(text=text)
+
+
+def _text(source: str) -> str:
+    if len(source) > MOST_CHARS:
+        raise _TooMuchError
+    lines: list[str] = []
+    chars = 0
+    for line in _leaves(_PARSER.decode(source), "", MAX_DEPTH):
+        lines.append(line)
+        chars += len(line)
+        if chars > MOST_LINE_CHARS:
+            raise _TooMuchError
+    return collapsed(lines).encode("utf-8", "replace").decode()  # an escape can name half a character
+
+
+def _leaves(value: object, path: str, depth: int) -> Iterator[str]:
+    if depth == 0:
+        raise _TooMuchError
+    if isinstance(value, tuple) and value:
+        for name, inner in sorted(value, key=itemgetter(0)):
+            yield from _leaves(inner, f"{path}.{name}" if path else name, depth - 1)
+    elif isinstance(value, list) and value:
+        for inner in value:
+            lines = _leaves(inner, f"{path}[]", depth - 1)
+            yield f"- {next(lines)}"
+            yield from lines
+    else:
+        shown = _shown(value)
+        yield f"{path}: {shown}" if path else shown
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "{}" if value == () else json.dumps(value)

@@ -1,0 +1,106 @@
+"""What a PDF says, told by PDFium: docs/decisions/0015-pdfs-are-read-by-pdfium.md.
+
+It is native code that reads what strangers wrote. A PDF that is made to break it, or to keep it busy, costs the process
+that reads it (crawler/readers) and nothing else.
+"""
+
+import ctypes
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pypdfium2
+from pypdfium2 import raw
+
+from crawler.core.document import Document
+from crawler.core.lines import collapsed
+from crawler.core.urls import Url, normalise_all
+
+MOST_PAGES = 3000  # three seconds; no manual on the web is longer
+MOST_CHARS = 4_000_000  # of 3000 pages full of print
+MOST_LINKS = 20_000
+MAX_URI_BYTES = 8192
+MAX_TITLE_BYTES = 16_384
+APART = 1.15  # of the usual distance of two lines; LaTeX sets headings, items of a list and paragraphs from 1.2 on
+
+_LINE_END = "\r\n"
+_HYPHENS = str.maketrans("", "", "\ufffe\x02\xad")  # where PDFium has put a word together that a line's end broke
+
+
+def read_pdf(body: bytes, *, url: Url) -> Document:
+    """The text of a PDF, its title and the addresses that it links to. Never raises.
+
+    One line for each block of lines, which stand closer together than blocks do.
+    No text and no links where it is damaged, asks for a password or exceeds the bounds above: a part must not pass for
+    the whole, so then the bytes decide.
+    """
+    try:
+        with pypdfium2.PdfDocument(body) as file:
+            return _read(file, url)
+    except pypdfium2.PdfiumError:
+        return Document()
+
+
+def _read(file: pypdfium2.PdfDocument, url: Url) -> Document:
+    title = _title(file)
+    if len(file) > MOST_PAGES:
+        return Document(title)
+    blocks: list[str] = []
+    hrefs: list[str] = []
+    chars = 0
+    for page in file:
+        words = page.get_textpage()
+        chars += words.count_chars()
+        if chars > MOST_CHARS:
+            return Document(title)
+        blocks += _blocks(words)
+        hrefs += _hrefs(file, page)
+        page.close()  # and its words
+    return Document(title, collapsed(blocks), links=normalise_all(hrefs[:MOST_LINKS], base=url))
+
+
+def _title(file: pypdfium2.PdfDocument) -> str:
+    size = min(raw.FPDF_GetMetaText(file, b"Title", None, 0), MAX_TITLE_BYTES)
+    title = ctypes.create_string_buffer(size)
+    if raw.FPDF_GetMetaText(file, b"Title", title, size) > size:
+        return ""
+    return collapsed([title.raw.decode("utf-16-le", "replace").partition("\0")[0]])
+
+
+def _blocks(words: pypdfium2.PdfTextPage) -> Iterator[str]:
+    """The lines of a page, those that stand close together as one."""
+    lines = words.get_text_range().split(_LINE_END)
+    feet = list(_feet(words, lines))
+    steps = sorted(above - foot for above, foot in pairwise(feet) if above > foot)
+    usual = steps[len(steps) // 4] if steps else 0.0  # the lower quartile: on a page of short blocks most are wide
+    block: list[str] = []
+    for line, above, foot in zip(lines, feet[:1] + feet, feet, strict=False):
+        if not -usual < above - foot <= APART * usual:  # further down, or up again to another column
+            yield " ".join(block)
+            block.clear()
+        block.append(line.translate(_HYPHENS))
+    yield " ".join(block)
+
+
+def _feet(words: pypdfium2.PdfTextPage, lines: list[str]) -> Iterator[float]:
+    """How high above the bottom of the page each line stands, in points; where it cannot be told, as the one before."""
+    box = raw.FS_RECTF()
+    position = 0
+    for line in lines:
+        index = raw.FPDFText_GetCharIndexFromTextIndex(words, position)
+        raw.FPDFText_GetLooseCharBox(words, index, box)
+        yield float(box.bottom)
+        position += len(line.encode("utf-16-le")) // 2 + len(_LINE_END)  # PDFium counts in UTF-16
+
+
+def _hrefs(file: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Iterator[str]:
+    """Where the links of a page lead that lead out of the file."""
+    position, link = ctypes.c_int(0), raw.FPDF_LINK()
+    for _ in range(MOST_LINKS):
+        if not raw.FPDFLink_Enumerate(page, position, link):
+            break
+        action = raw.FPDFLink_GetAction(link)
+        size = raw.FPDFAction_GetURIPath(file, action, None, 0) if action else 0
+        if 1 < size <= MAX_URI_BYTES:
+            uri = ctypes.create_string_buffer(size)
+            raw.FPDFAction_GetURIPath(file, action, uri, size)
+            yield uri.value.decode("utf-8", "replace")
