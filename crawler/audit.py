@@ -1,6 +1,6 @@
 """Auditing: random samples of pages against what is reported of them, since a report that nobody checks may be off."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -8,40 +8,77 @@ from crawler.core.calibration import Agreement, together
 from crawler.core.domain import Domain
 from crawler.core.target import AUDIT_SHARE
 from crawler.store import audits
-from crawler.store.audits import Audited
+from crawler.store.audits import Audited, Calibration
 from crawler.store.database import Database
 
 RECOUNTED = timedelta(days=2)  # finished UTC days whose looks are counted again: some were recorded after midnight
 LOOKED_BACK = timedelta(days=30)  # over which audits are judged: few a day, in a small domain
 MOST_DRAWN = 200  # pages of one domain a day: by 30 days, the share is known to half a point
+ALL = "all domains"
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit says of one domain. drawn: pages to be looked at, by chance.  agreement: of the audits so far."""
+    """What an audit says of one domain. drawn: pages to be looked at, by chance.  found: of LOOKED_BACK."""
 
     domain: Domain
     drawn: int
+    found: Calibration
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something reported that is off. name: of the domain, or ALL.  by_chance: what audits found; else all other looks,
+    for which the chances of change are off, whatever the freshness that is reported.
+    """
+
+    name: str
     agreement: Agreement
+    by_chance: bool
+
+    @property
+    def sentence(self) -> str:
+        """What is off, for a person."""
+        agreement = self.agreement
+        what = f"The freshness reported for {self.name} is" if self.by_chance else f"What is expected of {self.name} is"
+        return (
+            f"{what} off: {agreement.looks:,} {'looks by chance' if self.by_chance else 'scheduled looks'}, "
+            f"{_percent(agreement.expected_fresh)} of them expected to find a fresh copy, "
+            f"{_percent(agreement.found_fresh)} found one ({abs(agreement.deviations):.1f} standard deviations)"
+        )
 
 
 async def audit(db: Database, *, at: datetime, only: Domain | None = None) -> list[Audit]:
-    """Count what the looks of the last finished days found, judge the audits among them, and draw the next sample."""
+    """Count what the looks of the last finished days found, judge them, and draw the next sample."""
     return [await _audit(db, each, at=at) for each in await audits.domains_to_audit(db, only=only)]
 
 
-def overall(found: Sequence[Audit]) -> Agreement:
-    """The audits of all domains together."""
-    return together([each.agreement for each in found])
+def findings(found: Sequence[Audit]) -> list[Finding]:
+    """What is off: in domains, and in all of them together if there are several; that of audits first."""
+    return [
+        *_off(found, lambda each: each.found.audits, by_chance=True),
+        *_off(found, lambda each: each.found.scheduled, by_chance=False),
+    ]
+
+
+def _off(found: Sequence[Audit], part: Callable[[Audit], Agreement], *, by_chance: bool) -> list[Finding]:
+    agreements = [(str(each.domain.authority), part(each)) for each in found]
+    if len(found) > 1:
+        agreements.append((ALL, together([part(each) for each in found])))
+    return [Finding(name, agreement, by_chance) for name, agreement in agreements if agreement.is_off]
+
+
+def _percent(part: float | None) -> str:
+    return "-" if part is None else f"{100 * part:.1f} %"
 
 
 async def _audit(db: Database, each: Audited, *, at: datetime) -> Audit:
     today = at.astimezone(UTC).date()
     await audits.calibrate(db, each.domain, since=today - RECOUNTED, until=today)
-    agreement = await audits.audited(db, each.domain, since=today - LOOKED_BACK, until=today)
+    found = await audits.calibration(db, each.domain, since=today - LOOKED_BACK, until=today)
     most = await _most(db, each, at=at)
     drawn = await audits.draw(db, each.domain, most=most, at=at) if most else []
-    return Audit(each.domain, len(drawn), agreement)
+    return Audit(each.domain, len(drawn), found)
 
 
 async def _most(db: Database, each: Audited, *, at: datetime) -> int:

@@ -8,7 +8,7 @@ from prefect.artifacts import acreate_markdown_artifact
 from prefect.events import emit_event
 from prefect.runtime import flow_run
 
-from crawler.audit import Audit, overall
+from crawler.audit import Audit, findings
 from crawler.audit import audit as audit_all
 from crawler.core.calibration import Agreement
 from crawler.local.stack import crawl_database
@@ -18,8 +18,8 @@ from crawler.store.database import open_database
 from flows.lease import if_heard
 from flows.shift import instant
 
-CALIBRATION_OFF = "recrawl.calibration.off"
-ALL = "all domains"
+CALIBRATION_OFF = "recrawl.calibration.off"  # of audits: the reported freshness is not true
+CHANCES_OFF = "recrawl.chances.off"  # of all other looks: pages change more often, or less, than is believed
 SHOWN = 100  # domains in the artifact, those that are off first
 
 
@@ -41,23 +41,15 @@ async def audit(domain: str = "", at: str = "") -> dict[str, int]:
         async with open_database(url) as db:
             only = await domain_named(db, domain) if domain else None
             found = await audit_all(db, at=instant(at) or datetime.now(UTC), only=only)
-    for name, agreement in findings(found):
-        get_run_logger().warning("The freshness reported for %s is off: %s", name, sentence(agreement))
+    for off in findings(found):
+        get_run_logger().warning("%s", off.sentence)
         emit_event(
-            event=CALIBRATION_OFF,
-            resource={"prefect.resource.id": f"recrawl.calibration.{name}", "prefect.resource.name": name},
-            payload=figures(agreement),
+            event=CALIBRATION_OFF if off.by_chance else CHANCES_OFF,
+            resource={"prefect.resource.id": f"recrawl.calibration.{off.name}", "prefect.resource.name": off.name},
+            payload=figures(off.agreement),
         )
     await if_heard(acreate_markdown_artifact(markdown(found), key="audit-result", description="What was audited"))
     return {each.domain.authority: each.drawn for each in found}
-
-
-def findings(found: Sequence[Audit]) -> list[tuple[str, Agreement]]:
-    """Where the report is off: domains, and all of them together if there are several."""
-    agreements: list[tuple[str, Agreement]] = [(each.domain.authority, each.agreement) for each in found]
-    if len(found) > 1:
-        agreements.append((ALL, overall(found)))
-    return [(name, agreement) for name, agreement in agreements if agreement.is_off]
 
 
 def figures(agreement: Agreement) -> dict[str, float | None]:
@@ -70,30 +62,32 @@ def figures(agreement: Agreement) -> dict[str, float | None]:
     }
 
 
-def sentence(agreement: Agreement) -> str:
-    """The figures for a person."""
-    assert agreement.expected_fresh is not None
-    assert agreement.found_fresh is not None
-    return (
-        f"{agreement.looks:,} pages looked at by chance, {100 * agreement.expected_fresh:.1f} % of them expected to be "
-        f"fresh, {100 * agreement.found_fresh:.1f} % found so ({abs(agreement.deviations):.1f} standard deviations)"
-    )
-
-
 def markdown(found: Sequence[Audit]) -> str:
     """What was found, as a person reads it."""
-    lines = ["| domain | drawn now | audits of 30 days | expected fresh | found fresh |", "|---|---:|---:|---:|---:|"]
-    rows = sorted(found, key=lambda each: (not each.agreement.is_off, each.domain.authority))
+    lines = [
+        "| domain | drawn now | audits of 30 days | expected fresh | found fresh | other looks | expected | found |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    rows = sorted(found, key=lambda each: (not is_off(each), each.domain.authority))
     lines += [
-        f"| {each.domain.authority} | {each.drawn} | {each.agreement.looks:,} "
-        f"| {share(each.agreement.expected_fresh)} | {share(each.agreement.found_fresh)} |"
+        f"| {each.domain.authority} | {each.drawn} | {cells(each.found.audits)} | {cells(each.found.scheduled)} |"
         for each in rows[:SHOWN]
     ]
     off = findings(found)
-    lines += [f"\nThe freshness reported for {name} is off: {sentence(agreement)}." for name, agreement in off]
+    lines += [f"\n{each.sentence}." for each in off]
     if not off:
-        lines.append("\nNo report of freshness is off by more than chance explains.")
+        lines.append("\nNo report of freshness and no chance of change is off by more than chance explains.")
     return "\n".join(lines)
+
+
+def is_off(each: Audit) -> bool:
+    """Whether something that is reported of the domain is."""
+    return each.found.audits.is_off or each.found.scheduled.is_off
+
+
+def cells(agreement: Agreement) -> str:
+    """Looks, and what was expected and found of them."""
+    return f"{agreement.looks:,} | {share(agreement.expected_fresh)} | {share(agreement.found_fresh)}"
 
 
 def share(part: float | None) -> str:

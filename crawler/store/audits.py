@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2b
-from typing import Any
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.calibration import Agreement
 from crawler.core.domain import Domain
-from crawler.core.urls import PageKey
+from crawler.core.rules import Rules
+from crawler.core.urls import PageKey, Url
+from crawler.core.visit import NEVER
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
 
@@ -21,8 +22,13 @@ DOMAINS = f"""
      WHERE %(only)s::bigint IS NULL OR d.id = %(only)s
      ORDER BY d.authority
 """  # noqa: S608  only our own column list is put in
+# The last day that was counted is counted again, and all since: the audit may not have run for days.
+SINCE = """
+    SELECT least(%(since)s::date, coalesce(max(k.day), (d.registered_at AT TIME ZONE 'UTC')::date))
+      FROM domain d LEFT JOIN calibration k ON k.domain_id = d.id
+     WHERE d.id = %(domain_id)s GROUP BY d.id
+"""
 # Looks that told changed from same, by the UTC day; one that told nothing had no chance, or another outcome.
-FORGET = "DELETE FROM calibration WHERE domain_id = %(domain_id)s AND day >= %(since)s AND day < %(until)s"
 CALIBRATE = """
     INSERT INTO calibration (domain_id, day, audit, looks, expected, found, variance)
     SELECT v.domain_id, (v.at AT TIME ZONE 'UTC')::date, v.audit, count(*), sum(v.expected),
@@ -31,26 +37,38 @@ CALIBRATE = """
      WHERE v.domain_id = %(domain_id)s AND v.at >= %(since)s AND v.at < %(until)s
        AND v.expected IS NOT NULL AND v.change IN ('same', 'cosmetic', 'changed')
      GROUP BY v.domain_id, 2, v.audit
+    ON CONFLICT (domain_id, day, audit) DO UPDATE
+       SET looks = excluded.looks, expected = excluded.expected, found = excluded.found, variance = excluded.variance
 """
 REQUESTS = """
     SELECT coalesce(sum(requests), 0)::bigint FROM visit
      WHERE domain_id = %(domain_id)s AND at >= %(since)s AND at < %(until)s
 """
-# From each of some points among the keys, which are hashes, the next known page; after the last comes the first.
+# From each of some points among the keys, which are hashes, the next page that may be audited; after the last comes the
+# first. Where such pages are few, a point may find none: it reads no more than a window.
 SAMPLE = """
-    SELECT DISTINCT drawn.key
+    SELECT DISTINCT drawn.key, drawn.url
       FROM unnest(%(points)s::bytea[]) AS point
      CROSS JOIN LATERAL (
-        (SELECT f.key, 0 AS lap FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
-          WHERE f.domain_id = %(domain_id)s AND f.key >= point AND f.state = 'known' AND p.version > 0
+        (SELECT f.key, p.url, 0 AS lap
+           FROM (SELECT key, state, due_at FROM frontier
+                  WHERE domain_id = %(domain_id)s AND key >= point ORDER BY key LIMIT %(window)s) f
+           JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
+          WHERE f.state = 'known' AND p.version > 0 AND f.due_at < %(never)s
           ORDER BY f.key LIMIT 1)
         UNION ALL
-        (SELECT f.key, 1 AS lap FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
-          WHERE f.domain_id = %(domain_id)s AND f.state = 'known' AND p.version > 0
+        (SELECT f.key, p.url, 1 AS lap
+           FROM (SELECT key, state, due_at FROM frontier
+                  WHERE domain_id = %(domain_id)s ORDER BY key LIMIT %(window)s) f
+           JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
+          WHERE f.state = 'known' AND p.version > 0 AND f.due_at < %(never)s
+            AND NOT EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND key >= point
+                             ORDER BY key OFFSET %(window)s LIMIT 1)
           ORDER BY f.key LIMIT 1)
         ORDER BY lap LIMIT 1) drawn
      ORDER BY drawn.key
 """
+WINDOW = 1000  # pages read from each point on, at most
 ASK = """
     INSERT INTO inbox (domain_id, kind, payload, arrived_at)
     SELECT d.id, 'audit', %(payload)s, %(at)s FROM domain d
@@ -58,12 +76,25 @@ ASK = """
        AND NOT EXISTS (SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'audit')
  RETURNING id
 """
-AUDITED = """
-    SELECT coalesce(sum(looks), 0)::bigint AS looks, coalesce(sum(expected), 0) AS expected,
-           coalesce(sum(found), 0)::bigint AS found, coalesce(sum(variance), 0) AS variance
+AGREEMENTS = """
+    SELECT audit, sum(looks)::bigint AS looks, sum(expected) AS expected, sum(found)::bigint AS found,
+           sum(variance) AS variance
       FROM calibration
-     WHERE domain_id = %(domain_id)s AND audit AND day >= %(since)s AND day < %(until)s
+     WHERE domain_id = %(domain_id)s AND day >= %(since)s AND day < %(until)s
+     GROUP BY audit
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What looks found against what was expected of them.
+
+    audits: looks by chance, which tell whether the reported freshness is true.  scheduled: all the others, which were
+    chosen by what was believed, and tell whether that was.
+    """
+
+    audits: Agreement
+    scheduled: Agreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +115,15 @@ async def domains_to_audit(db: Database, *, only: Domain | None = None) -> list[
 async def calibrate(db: Database, domain: Domain, *, since: date, until: date) -> None:
     """Count the looks of these UTC days, `until` not among them, against the chances that they were given.
 
-    Asked again, it counts again, and what it wrote before is forgotten.
+    Days before `since` that nobody has counted are counted, too.  Asked again, it counts again: what it wrote before
+    is replaced, unless the looks themselves are gone by now.
     """
     async with db.transaction() as connection:
-        values = {"domain_id": domain.id, "since": since, "until": until}
-        await connection.execute(FORGET, values)
-        await connection.execute(CALIBRATE, values | {"since": _midnight(since), "until": _midnight(until)})
+        values = {"domain_id": domain.id, "since": since}
+        row = await (await connection.execute(SINCE, values)).fetchone()
+        if row is not None:  # it may have been removed meanwhile
+            span = {"since": _midnight(row[0]), "until": _midnight(until)}
+            await connection.execute(CALIBRATE, values | span)
 
 
 async def requests_of(db: Database, domain: Domain, *, day: date) -> int:
@@ -103,22 +137,25 @@ async def requests_of(db: Database, domain: Domain, *, day: date) -> int:
 async def draw(db: Database, domain: Domain, *, most: int, at: datetime) -> list[PageKey]:
     """At most so many known pages with a version, by chance, and leave them in the inbox to be looked at.
 
-    The same pages all through a UTC day; none if an earlier draw still waits there.
+    The same pages all through a UTC day; none if an earlier draw still waits there. Pages that a rule wants once are
+    not among them. The least interval of a rule holds no audit back: without the pages that were looked at just now it
+    would be no sample of what is reported.
     """
+    rules = Rules(domain.wishes.rules)
     points = [_point(domain, at.astimezone(UTC).date(), n) for n in range(most)]
     async with db.transaction() as connection:
-        values = {"domain_id": domain.id, "points": points}
-        keys = [PageKey(row[0]) for row in await (await connection.execute(SAMPLE, values)).fetchall()]
+        values = {"domain_id": domain.id, "points": points, "window": WINDOW, "never": NEVER}
+        drawn = await (await connection.execute(SAMPLE, values)).fetchall()
+        keys = [PageKey(key) for key, url in drawn if not rules.terms(Url(url)).once]
         return keys if keys and await _ask(connection, domain, keys, at=at) else []
 
 
-async def audited(db: Database, domain: Domain, *, since: date, until: date) -> Agreement:
-    """What the audits of these UTC days, `until` not among them, found against what was expected of them."""
+async def calibration(db: Database, domain: Domain, *, since: date, until: date) -> Calibration:
+    """What the counted looks of these UTC days, `until` not among them, found against what was expected of them."""
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(AUDITED, {"domain_id": domain.id, "since": since, "until": until})
-        row: dict[str, Any] | None = await cursor.fetchone()
-        assert row is not None
-        return Agreement(**row)
+        await cursor.execute(AGREEMENTS, {"domain_id": domain.id, "since": since, "until": until})
+        found = {row.pop("audit"): Agreement(**row) for row in await cursor.fetchall()}
+        return Calibration(audits=found.get(True, Agreement()), scheduled=found.get(False, Agreement()))
 
 
 async def _ask(connection: Connection, domain: Domain, keys: Sequence[PageKey], *, at: datetime) -> bool:

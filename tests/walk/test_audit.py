@@ -4,18 +4,21 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from crawler.audit import audit, overall
+from crawler.audit import ALL, audit, findings
 from crawler.core.calibration import Agreement, together
 from crawler.core.domain import Domain, Wishes
+from crawler.core.rules import Rule
 from crawler.core.urls import Authority
+from crawler.core.visit import NEVER
 from crawler.store import audits, domains
 from crawler.store.database import Database
-from flows.audit import findings, markdown
+from flows.audit import markdown
 from tests.store.made_up import take
 from tests.store.populated import Bulk, add, fetched, look
 
 NIGHT = datetime(2026, 3, 10, 0, 20, tzinfo=UTC)
-YESTERDAY = datetime(2026, 3, 9, 12, tzinfo=UTC)
+YESTERDAY = datetime(2026, 3, 9, 11, tzinfo=UTC)
+NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
 CALIBRATION = "SELECT day, audit, looks, expected, found, variance FROM calibration ORDER BY day, audit"
 
 
@@ -98,25 +101,86 @@ async def test_the_sample_is_bounded_by_what_the_domain_may_ask_for(db: Database
 
 
 async def test_a_freshness_report_that_is_off_is_found_out_and_told(db: Database) -> None:
-    rosy, fair, due = [await registered(db, name) for name in ("rosy.test", "fair.test", "due.test")]
+    rosy, fair, idle = [await registered(db, name) for name in ("rosy.test", "fair.test", "idle.test")]
     await look(db, rosy, ["changed"] * 60 + ["same"] * 40, at=YESTERDAY, expected=0.3, audit=True)
     await look(db, fair, ["changed"] * 32 + ["same"] * 68, at=YESTERDAY, expected=0.3, audit=True)
-    await look(db, due, ["changed"] * 90 + ["same"] * 10, at=YESTERDAY, expected=0.3)  # by value: not the report's
 
     found = await audit(db, at=NIGHT)
 
-    off = dict(findings(found))
-    assert set(off) == {"rosy.test", "all domains"}
-    assert off["rosy.test"].expected_fresh == pytest.approx(0.7)
-    assert off["rosy.test"].found_fresh == pytest.approx(0.4)
-    assert off["rosy.test"].deviations == pytest.approx(30 / 21**0.5)
-    assert overall(found).looks == 200
+    off = {finding.name: finding for finding in findings(found)}
+    assert set(off) == {"rosy.test", ALL}
+    assert all(finding.by_chance for finding in off.values())
+    assert off["rosy.test"].agreement.expected_fresh == pytest.approx(0.7)
+    assert off["rosy.test"].agreement.found_fresh == pytest.approx(0.4)
+    assert off["rosy.test"].agreement.deviations == pytest.approx(30 / 21**0.5)
+    assert off[ALL].agreement.looks == 200
     told = markdown(found)
-    assert "| rosy.test | 0 | 100 | 70.0 % | 40.0 % |" in told
+    assert "| rosy.test | 0 | 100 | 70.0 % | 40.0 % | 0 | - | - |" in told
     assert "The freshness reported for rosy.test is off" in told
     assert "reported for fair.test" not in told
-    assert "| due.test | 0 | 0 | - | - |" in told
-    assert "No report of freshness is off" in markdown([each for each in found if each.domain.id != rosy.id])
+    assert f"| {idle.authority} | 0 | 0 | - | - | 0 | - | - |" in told
+    assert "No report of freshness and no chance" in markdown([each for each in found if each.domain.id != rosy.id])
+
+
+async def test_chances_of_change_that_are_off_in_scheduled_looks_are_a_finding_of_their_own(db: Database) -> None:
+    domain = await registered(db, "a.test")
+    await look(db, domain, ["changed"] * 90 + ["same"] * 10, at=YESTERDAY, expected=0.3)
+    await look(db, domain, ["changed"] * 32 + ["same"] * 68, at=NOON, expected=0.3, audit=True)
+
+    found = await audit(db, at=NIGHT)
+
+    (off,) = findings(found)
+    assert (off.name, off.by_chance, off.agreement.looks, off.agreement.found) == ("a.test", False, 100, 90)
+    assert off.agreement.expected == pytest.approx(30)
+    assert "What is expected of a.test is off: 100 scheduled looks, 70.0 % of them" in markdown(found)
+
+
+async def test_days_on_which_no_audit_ran_are_counted_when_it_runs_again(db: Database) -> None:
+    domain = await registered(db, "a.test")
+    for day in (0, 1, 2, 3, 5, 6):
+        await look(db, domain, ["same"] * (day + 1), at=YESTERDAY + timedelta(days=day), expected=0.25)
+    await audit(db, at=NIGHT)
+    await look(db, domain, ["same"], at=YESTERDAY + timedelta(hours=1), expected=0.25)  # recorded after it was counted
+
+    await audit(db, at=NIGHT + timedelta(days=6))
+
+    first = YESTERDAY.date()
+    counted = await fetched(db, "SELECT day, looks FROM calibration ORDER BY day")
+    assert counted == [
+        (first + timedelta(days=day), looks) for day, looks in ((0, 2), (1, 2), (2, 3), (3, 4), (5, 6), (6, 7))
+    ]
+
+
+async def test_a_count_outlasts_its_looks(db: Database) -> None:
+    domain = await registered(db, "a.test")
+    await look(db, domain, ["same"] * 3, at=YESTERDAY, expected=0.25)
+    await audit(db, at=NIGHT)
+    await fetched(db, "DELETE FROM visit RETURNING at")
+
+    await audit(db, at=NIGHT + timedelta(hours=1))
+
+    assert await fetched(db, "SELECT looks FROM calibration") == [(3,)]
+
+
+async def test_pages_that_are_wanted_once_are_not_audited(db: Database) -> None:
+    domain = await registered(db, "a.test", Wishes(rules=(Rule("/1", once=True),)))
+    await add(db, domain, Bulk(20, first=100), at=YESTERDAY)  # had before there was a rule, and not put off since
+    others = set(await add(db, domain, Bulk(20, first=200), at=YESTERDAY))
+    put_off = await add(db, domain, Bulk(20, first=300), at=YESTERDAY)  # by a rule that is no more
+    await fetched(db, "UPDATE frontier SET due_at = %s WHERE key = ANY(%s) RETURNING key", NEVER, put_off)
+
+    drawn = set(await audits.draw(db, domain, most=100, at=NIGHT))
+
+    assert drawn
+    assert drawn <= others
+
+
+async def test_a_few_pages_among_many_that_are_not_known_are_drawn(db: Database) -> None:
+    domain = await registered(db, "a.test")
+    await add(db, domain, Bulk(600, state="new"), at=YESTERDAY)
+    keys = await add(db, domain, Bulk(3, first=1000), at=YESTERDAY)
+
+    assert set(await audits.draw(db, domain, most=50, at=NIGHT)) == set(keys)
 
 
 @pytest.mark.parametrize(
