@@ -4,20 +4,32 @@ It ends when its input does, and so with whoever started it, however that ended.
 """
 
 import pickle
+import resource
 import struct
 import sys
+from pathlib import Path
 from typing import BinaryIO
 
 from crawler.core.change import Understood, understand
 from crawler.core.urls import Url
 
 LENGTH = struct.Struct(">I")
+MEMORY_BYTES = 1 << 30  # for one body, beside what the process has when it begins; a page takes 0.4 GB at most
+STATM = Path("/proc/self/statm")  # in pages; the sixth number is what counts against RLIMIT_DATA
 
 
 def pack(message: object) -> bytes:
     """A message as it goes through the pipe."""
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     return LENGTH.pack(len(data)) + data
+
+
+def bound_memory() -> None:
+    """Let a body that takes more than its share cost this process, not the machine. Only Linux can."""
+    if STATM.exists():
+        own_bytes = int(STATM.read_text(encoding="ascii").split()[5]) * resource.getpagesize()
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (own_bytes + MEMORY_BYTES, hard))
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
@@ -30,4 +42,5 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
+    bound_memory()
     serve(sys.stdin.buffer, sys.stdout.buffer)

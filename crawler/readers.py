@@ -17,6 +17,7 @@ from typing import Self
 
 from crawler.core.answer import Fetched
 from crawler.core.change import Understood, understand
+from crawler.core.kinds import kind_of
 from crawler.core.urls import Url
 from crawler.reader import LENGTH, pack
 
@@ -37,6 +38,7 @@ class Readers:
     """A few processes that read bodies; a context manager.
 
     processes: how many; 0 reads everything in this process.  few: bodies read here before they are started.
+    A PDF is never read here: what reads it is native code, and strangers wrote it.
     """
 
     def __init__(self, processes: int, *, few: int = FEW) -> None:
@@ -67,12 +69,13 @@ class Readers:
 
     async def read(self, answer: Fetched, url: Url) -> Understood | None:
         """What the body says; None if it cannot be read in bounded time, or breaks its reader."""
-        if not await self._are_there(large=len(answer.body) > LARGE_BYTES):
+        is_pdf = kind_of(answer.body, answer.content_type) == "pdf"
+        if not await self._are_there(is_pdf=is_pdf, large=len(answer.body) > LARGE_BYTES):
             return _here(answer, url)
         process = await self._idle.get()
         if process is None:  # none could be started
             self._idle.put_nowait(None)
-            return _here(answer, url)
+            return None if is_pdf else _here(answer, url)
         try:
             async with asyncio.timeout(LONGEST.total_seconds()):
                 understood = await _ask(process, pack((answer.body, url, answer.content_type, answer.robots_tag)))
@@ -86,16 +89,17 @@ class Readers:
         self._idle.put_nowait(process)
         return understood
 
-    async def _are_there(self, *, large: bool) -> bool:
-        """Whether a process will read; they are started after a few bodies, or for a large one, which has to wait."""
-        if self._processes == 0:
+    async def _are_there(self, *, is_pdf: bool, large: bool) -> bool:
+        """Whether a process will read; they are started after a few bodies, or for one that has to wait for them."""
+        if self._processes == 0 and not is_pdf:
             return False
+        has_to_wait = is_pdf or large
         if self._starting is None:
             self._few -= 1
-            if self._few >= 0 and not large:
+            if self._few >= 0 and not has_to_wait:
                 return False
             self._starting = asyncio.create_task(self._start_all(), name="start-readers")
-        return large or bool(self._all)
+        return has_to_wait or bool(self._all)
 
     def _replace(self, process: Process) -> None:
         """End a process and start another; whoever waits for one may be somebody else."""
@@ -109,7 +113,7 @@ class Readers:
         await self._start()
 
     async def _start_all(self) -> None:
-        for _ in range(self._processes):
+        for _ in range(max(self._processes, 1)):
             await self._start()
 
     async def _start(self) -> None:

@@ -3,15 +3,22 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
+import zlib
 from datetime import timedelta
 
 import psutil
+import pytest
 
 from crawler.core.answer import Fetched
 from crawler.core.change import understand
 from crawler.core.urls import Url
+from crawler.reader import STATM, pack
 from crawler.readers import Readers
+from tests.core.printed import compressed, printed
 
+MEGABYTE = 1_000_000
 URL = Url("http://site.test/page")
 
 
@@ -42,6 +49,33 @@ async def test_another_process_reads_what_this_one_does() -> None:
     here = [understand(page, url=URL, content_type="text/html; charset=utf-8", robots_tag=None) for page in pages * 3]
     assert found == here
     assert children() == set()
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+async def test_a_pdf_is_read_in_another_process_however_few_there_are(processes: int) -> None:
+    async with Readers(processes) as readers:
+        read = await readers.read(answer(printed([(50, 700, "words")])), URL)
+
+        assert read is not None
+        assert read.reading.main == "words"
+        assert len(children()) == 1
+    assert children() == set()
+
+
+@pytest.mark.skipif(not STATM.exists(), reason="only Linux bounds a process's memory")
+def test_a_body_that_takes_too_much_memory_ends_its_reader() -> None:
+    zeros = zlib.compressobj(9)
+    start, more = (zeros.compress(bytes(MEGABYTE)) + zeros.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+    twice = zlib.compress(start + more * 3000, 9)
+    content = b"<</Filter[/FlateDecode/FlateDecode]/Length %d>>stream\n%s\nendstream" % (len(twice), twice)
+    bomb = printed([]).replace(compressed(b"BT /F 10 Tf  ET"), content)
+
+    request = pack((bomb, URL, "application/pdf", None))
+    ended = subprocess.run([sys.executable, "-m", "crawler.reader"], input=request, capture_output=True, check=False)
+
+    assert len(bomb) < 10_000
+    assert ended.returncode == -signal.SIGABRT
+    assert ended.stdout == b""
 
 
 async def test_few_bodies_start_no_process() -> None:
