@@ -1,13 +1,17 @@
 """Pages that say nearly the same: which fingerprints are near each other, and how they are told in groups."""
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from crawler.core.fingerprint import Fingerprint, distance_bits
 
 NEAR_BITS = 3  # of 64: Manku, Jain, Das Sarma, WWW 2007. Four quarters find no more: with three bits one is untouched.
 QUARTERS = 4
+MANY = 50  # of one band, from which on they are compared all at once; below, a loop is faster
 LEAST_TEXT_BYTES = 100  # of main text, some 16 words: what says less ("Loading") is equal by chance
 
 
@@ -36,7 +40,7 @@ class Bands:
     """Fingerprints by their bands, in memory."""
 
     def __init__(self) -> None:
-        self._by_band: defaultdict[int, list[Fingerprint]] = defaultdict(list)
+        self._by_band: defaultdict[int, array[int]] = defaultdict(lambda: array("Q"))
 
     def add(self, fingerprint: Fingerprint) -> None:
         for band in bands(fingerprint):
@@ -44,13 +48,24 @@ class Bands:
 
     def near(self, fingerprint: Fingerprint, *, tolerance_bits: int) -> dict[Fingerprint, int]:
         """Those that differ in so many bits at most, NEAR_BITS or fewer, and in how many."""
-        found = {}
+        found: dict[Fingerprint, int] = {}
         for band in bands(fingerprint):
-            for other in self._by_band.get(band, ()):
-                bits = (fingerprint ^ other).bit_count()
-                if bits <= tolerance_bits:
-                    found[other] = bits
+            others = self._by_band.get(band)
+            if others is not None:
+                found.update(_within(tolerance_bits, fingerprint, others))
         return found
+
+
+def _within(tolerance_bits: int, fingerprint: Fingerprint, others: "array[int]") -> Iterator[tuple[Fingerprint, int]]:
+    if len(others) < MANY:
+        for other in others:
+            bits = (fingerprint ^ other).bit_count()
+            if bits <= tolerance_bits:
+                yield Fingerprint(other), bits
+        return
+    distances = np.bitwise_count(np.frombuffer(others, dtype=np.uint64) ^ np.uint64(fingerprint))
+    for at in np.flatnonzero(distances <= tolerance_bits):
+        yield Fingerprint(others[at]), int(distances[at])
 
 
 def groups(pages: Mapping[Fingerprint, int], *, tolerance_bits: int) -> list[Group]:

@@ -185,7 +185,8 @@ async def alike(db: Database, domain: Domain, *, bits: int, most: int, members: 
     async with db.transaction() as connection:
         cursor = await connection.execute(COUNTS, {"domain_id": domain.id}, binary=True)
         pages = {Fingerprint(number & UNSIGNED): many for number, many in await cursor.fetchall()}
-        found = groups(pages, tolerance_bits=bits)[:most]
+    found = groups(pages, tolerance_bits=bits)[:most]  # which takes its time, while nobody waits for us
+    async with db.transaction() as connection:
         await connection.execute(BY_KEY)
         return [Alike(domain.authority, e.pages, await _members(connection, domain.id, e, members)) for e in found]
 

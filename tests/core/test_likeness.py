@@ -1,5 +1,6 @@
 """Near fingerprints in memory: bands find them all, and groups do not chain."""
 
+import itertools
 import random
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.fingerprint import Fingerprint, distance_bits
-from crawler.core.likeness import NEAR_BITS, Bands, bands, groups
+from crawler.core.likeness import MANY, NEAR_BITS, Bands, bands, groups
 
 fingerprints = st.integers(0, 2**64 - 1).map(Fingerprint)
 
@@ -39,6 +40,17 @@ def test_what_is_farther_than_the_tolerance_is_not_found(one: Fingerprint, place
 
     for tolerance in range(min(len(places), NEAR_BITS + 1)):
         assert index_of(other).near(one, tolerance_bits=tolerance) == {}
+
+
+def test_in_a_crowd_the_same_are_found_as_among_few() -> None:
+    crowd = [flipped(0, *places) for places in itertools.combinations(range(20), 3)]
+    one = flipped(0, 1, 2, 40)
+
+    found = index_of(*crowd).near(one, tolerance_bits=3)
+
+    assert len(crowd) > 10 * MANY
+    assert found == {each: bits for each in crowd if (bits := distance_bits(one, each)) <= 3}
+    assert found
 
 
 def test_bands_are_the_four_quarters_with_their_numbers() -> None:

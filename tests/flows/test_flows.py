@@ -14,13 +14,13 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 
 from crawler.core.domain import Domain, Wishes
-from crawler.core.urls import Authority
+from crawler.core.urls import Authority, key_of
 from crawler.demo.server import Remote, living_process
 from crawler.local.children import tagged
 from crawler.local.parts import stack_tag
 from crawler.local.stack import Stack, down, up
 from crawler.settings import Settings
-from crawler.store import domains
+from crawler.store import domains, duplicates
 from crawler.store.database import Database, open_database
 from tests.flows.stage import ask, cancel_run, run_state, server_words, start_run, until
 
@@ -137,6 +137,15 @@ def test_a_plan_shows_price_and_prospects_of_each_domain(stack: Stack, domain: D
     (row,) = [line.strip("| ").split(" | ") for line in shown.splitlines() if domain.authority in line]
     assert float(row[1]) > 0
     assert row[2] == "0.25"
+
+
+def test_a_plan_makes_what_was_crawled_ready_to_be_compared(stack: Stack, domain: Domain) -> None:
+    completed(stack, start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority))
+    completed(stack, start_run(stack.api_url, "plan/plan", domain=domain.authority))
+
+    root = key_of(domain.root)
+    assert in_database(stack, lambda db: duplicates.near(db, domain, root, bits=3, most=1)) is not None
+    assert in_database(stack, lambda db: duplicates.fill(db, domain)) == 0  # there is nothing left to do
 
 
 def test_an_audit_shows_what_it_drew(stack: Stack, domain: Domain) -> None:
