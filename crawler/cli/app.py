@@ -172,7 +172,9 @@ def report(
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Say how fresh the copy is, and what keeping it so costs.
+    """Say how fresh the copy is, how true that is, and what keeping it so costs.
+
+    How true: as far as `recrawl audit` has found out, which the running stack asks for every day.
 
     Examples:
 
@@ -206,6 +208,28 @@ def plan(
     if domain is None:
         return planning.plan(at=at, as_json=as_json)
     return planning.plan_one(domain, at=at, as_json=as_json)
+
+
+@app.command(rich_help_panel=LOOK)
+def audit(
+    domain: Annotated[str | None, typer.Argument(metavar="DOMAIN", help="One domain; else all.")] = None,
+    at: At = None,
+    as_json: Json = False,
+) -> int:
+    """Hold what is reported to what looks found, and draw pages by chance for the next crawl to look at.
+
+    For once a day where no stack runs that does it; all through a UTC day it draws the same pages. Exit code 1 where
+    the freshness that is reported, or what was expected of looks, is off by more than chance explains.
+
+    Examples:
+
+        recrawl audit
+        recrawl audit docs.example.com
+        recrawl audit --json
+    """
+    from crawler.cli import auditing
+
+    return auditing.audit(domain, at=at, as_json=as_json)
 
 
 @app.command(rich_help_panel=LOOK)

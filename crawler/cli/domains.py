@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import typer
 
@@ -14,7 +14,7 @@ from crawler.cli.ruling import shown_rule
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import shown_bytes, shown_instant, shown_share, shown_span
 from crawler.cli.wishes import Said, without
-from crawler.core.domain import Domain, Standing, Wishes
+from crawler.core.domain import Domain, Standing
 from crawler.core.order import Order, Ordering
 from crawler.core.urls import Url
 from crawler.errors import BadInput
@@ -100,7 +100,7 @@ def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
             ("Budget left", str(standing.budget_left) if standing.budget_left is not None else ""),
             ("Bytes per day", shown_bytes(wishes.bytes_per_day) if wishes.bytes_per_day is not None else ""),
             ("Bytes left", shown_bytes(max(standing.bytes_left, 0)) if standing.bytes_left is not None else ""),
-            ("Target", _shown_target(wishes)),
+            ("Target", shown_target(wishes.target_age, wishes.target_freshness)),
             ("Delay", f"{wishes.delay.total_seconds():g} s" if wishes.delay is not None else ""),
             ("Parallelism", str(wishes.parallelism or "")),
             ("Depth", str(wishes.max_depth) if wishes.max_depth is not None else ""),
@@ -121,10 +121,11 @@ def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
     return DONE
 
 
-def _shown_target(wishes: Wishes) -> str:
-    if wishes.target_age is not None:
-        return f"no page older than {shown_span(wishes.target_age)}"
-    return f"{shown_share(wishes.target_freshness)} fresh" if wishes.target_freshness is not None else ""
+def shown_target(oldest: timedelta | None, freshness: float | None) -> str:
+    """What a user wants instead of a budget, or an empty string."""
+    if oldest is not None:
+        return f"no page older than {shown_span(oldest)}"
+    return f"{shown_share(freshness)} fresh" if freshness is not None else ""
 
 
 def _shown_order(ordering: Ordering) -> str:

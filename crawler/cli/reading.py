@@ -3,15 +3,21 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from crawler.cli.auditing import described
+from crawler.cli.domains import shown_target
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import shown_bytes, shown_instant, shown_share, shown_span
+from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span
+from crawler.core.belief import DAY
+from crawler.core.calibration import Agreement
 from crawler.core.domain import Domain
 from crawler.core.order import Order
 from crawler.naming import domain_named, refuse_the_past
+from crawler.settings import settings
+from crawler.store import audits, domains, reports
 from crawler.store import changes as feed
-from crawler.store import domains, reports
+from crawler.store.audits import Calibration
 from crawler.store.changes import FeedItem
 from crawler.store.database import Database
 from crawler.store.reports import DomainReport, PageLine
@@ -63,7 +69,7 @@ def shown_rate(per_day: float) -> str:
 def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> int:
     window = timedelta(days=days)
 
-    async def work(db: Database, _: Interrupts) -> list[DomainReport]:
+    async def work(db: Database, _: Interrupts) -> list[tuple[DomainReport, Calibration]]:
         if text is not None:
             wanted = [await domain_named(db, text)]
         else:
@@ -71,30 +77,50 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
         if at is not None:
             await refuse_the_past(db, wanted, at)
         instant = at or datetime.now(UTC)
-        found = [await reports.report(db, domain, at=instant, window=window) for domain in wanted]
-        return [each for each in found if each is not None]
+        found = [(each, await reports.report(db, each, at=instant, window=window)) for each in wanted]
+        return [(each, await _calibration(db, domain, each)) for domain, each in found if each is not None]
 
     found = with_database(work)
     if as_json:
-        print_json({"domains": [values_of(each) | {"changes": dict(each.changes)} for each in found]})
+        print_json({"domains": [_document(*each) for each in found]})
     elif not found:
         say("No domain is registered: recrawl domains add URL")
     elif text is not None:
-        show_facts(_facts(found[0]))
+        show_facts(_facts(*found[0]))
     else:
         _show_reports(found, window)
     return DONE
 
 
-def _facts(found: DomainReport) -> list[tuple[str, str]]:
+async def _calibration(db: Database, domain: Domain, found: DomainReport) -> Calibration:
+    """What audits say of the finished UTC days within the report's window."""
+    today = found.at.astimezone(UTC).date()
+    return await audits.calibration(db, domain, since=today - max(found.window, DAY), until=today)
+
+
+def _document(found: DomainReport, calibration: Calibration) -> dict[str, object]:
+    return values_of(found) | {
+        "changes": dict(found.changes),
+        "price": _price(found),
+        "is_usual_price": found.price is None,
+        "calibration": {"audits": described(calibration.audits), "scheduled": described(calibration.scheduled)},
+    }
+
+
+def _price(found: DomainReport) -> float:
+    return settings().price if found.price is None else found.price
+
+
+def _facts(found: DomainReport, calibration: Calibration) -> list[tuple[str, str]]:
     changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(found.changes.items()))
-    budget = f" of {found.budget_per_day}" if found.budget_per_day is not None else ""
     sent = found.received_bytes + found.saved_bytes
     return [
         ("Domain", found.domain + (" (paused)" if found.paused else "")),
         ("At", shown_instant(found.at)),
         ("Fresh, by importance", shown_share(found.freshness)),
         ("Fresh, all pages alike", shown_share(found.freshness_plain)),
+        ("As audits found", _shown_agreement(calibration.audits) or "no audit in this time: recrawl audit"),
+        ("As other looks found", _shown_agreement(calibration.scheduled)),
         ("Oldest look", shown_instant(found.oldest_look_at)),
         ("Known pages", str(found.known)),
         ("New, never fetched", str(found.new)),
@@ -109,21 +135,39 @@ def _facts(found: DomainReport) -> list[tuple[str, str]]:
         ("Received", shown_bytes(found.received_bytes)),
         ("Saved", shown_bytes(found.saved_bytes) + (f" ({found.saved_bytes / sent:.0%})" if sent else "")),
         (" ", " "),
-        ("Requests today", f"{found.spent_today}{budget}"),
+        ("Requests today", f"{found.spent_today}{_shown_budget(found)}"),
+        ("Target", shown_target(found.target_age, found.target_freshness)),
+        ("Price", f"{_price(found):.3g} importance x days a request{' (the usual)' if found.price is None else ''}"),
+        ("Finding", found.finding),
         ("Left alone until", f"{shown_instant(found.hold_until)} ({found.hold_reason})" if found.hold_until else ""),
         ("Being crawled by", found.holder or ""),
         ("Next due", shown_instant(found.next_due_at) if found.next_due_at else ""),
     ]
 
 
-def _show_reports(found: Sequence[DomainReport], window: timedelta) -> None:
-    numbers = ["fresh", "known", "new", "gone", "looks", "changes", "failed", "received", "saved", "today"]
+def _shown_budget(found: DomainReport) -> str:
+    if found.budget_per_day is not None:
+        return f" of {found.budget_per_day}"
+    return f" of {found.asked_per_day} that its target takes" if found.asked_per_day is not None else ""
+
+
+def _shown_agreement(agreement: Agreement) -> str:
+    if not agreement.looks:
+        return ""
+    is_off = f", off by {abs(agreement.deviations):.1f} standard deviations" if agreement.is_off else ""
+    found, expected = shown_share(agreement.found_fresh), shown_share(agreement.expected_fresh)
+    return f"{found} of {counted(agreement.looks, 'look')} found a fresh copy, {expected} were expected to{is_off}"
+
+
+def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: timedelta) -> None:
+    numbers = ["fresh", "audited", "known", "new", "gone", "looks", "changes", "failed", "received", "saved", "today"]
     show(
         ["domain", *numbers, "oldest look", "next due"],
         [
             (
                 each.domain,
                 shown_share(each.freshness),
+                shown_share(calibration.audits.found_fresh),
                 str(each.known),
                 str(each.new),
                 str(each.gone + each.moved),
@@ -136,11 +180,19 @@ def _show_reports(found: Sequence[DomainReport], window: timedelta) -> None:
                 shown_instant(each.oldest_look_at) if each.oldest_look_at else "-",
                 shown_instant(each.next_due_at) if each.next_due_at else "-",
             )
-            for each in found
+            for each, calibration in found
         ],
         right=numbers,
     )
-    say(f"\nLooks, changes, failures and bytes of the last {shown_span(window)}; freshness is weighted by importance.")
+    say(
+        f"\nAudits, looks, changes, failures and bytes of the last {shown_span(window)}; freshness is weighted by "
+        "importance, but as audited: there each page counts alike."
+    )
+    for each, calibration in found:
+        if each.finding:
+            remark(f"{each.domain}: {each.finding}")
+        if calibration.audits.is_off or calibration.scheduled.is_off:
+            remark(f"{each.domain}: what is reported is off: recrawl report {each.domain}")
 
 
 def changes(*, since: int | timedelta, domain: str | None, top: int, at: datetime | None, as_json: bool) -> int:

@@ -69,6 +69,8 @@ WINDOW = """
 """
 STATE = """
     SELECT d.authority, d.state = 'paused' AS paused, d.budget_per_day, s.last_visit_at, s.wake_at AS next_due_at,
+           d.target_freshness, d.target_age_s * interval '1 second' AS target_age, l.budget_per_day AS asked_per_day,
+           l.price_request * l.trim AS price, coalesce(l.finding, '') AS finding,
            greatest(%(at)s::timestamptz, s.last_visit_at) AS at,
            CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_at END AS hold_until,
            CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_reason ELSE '' END
@@ -76,7 +78,9 @@ STATE = """
            CASE WHEN s.budget_day = (greatest(%(at)s::timestamptz, s.last_visit_at) AT TIME ZONE 'UTC')::date
                 THEN s.spent_requests ELSE 0 END AS spent_today,
            CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END AS holder
-      FROM domain d JOIN domain_state s ON s.domain_id = d.id
+      FROM domain d
+      JOIN domain_state s ON s.domain_id = d.id
+      LEFT JOIN domain_plan l ON l.domain_id = d.id
      WHERE d.id = %(domain_id)s
 """
 DUE = """
@@ -127,6 +131,9 @@ class DomainReport:
     freshness: expected share of the known pages that are as they were when last seen, weighted by importance;
     freshness_plain: with every page counted alike. None without known pages.
     looks, changes, failures, requests, bytes: of the window; robots.txt is not among them.
+    target_freshness, target_age: what its user wants instead of a budget.  asked_per_day: requests that this takes.
+    price: importance x days that a request must be worth now, None for the usual.  finding: what cannot be had, as
+    planned last, or an empty string.
     """
 
     domain: str
@@ -150,6 +157,11 @@ class DomainReport:
     received_bytes: int
     saved_bytes: int
     budget_per_day: int | None
+    target_freshness: float | None
+    target_age: timedelta | None
+    asked_per_day: int | None
+    price: float | None
+    finding: str
     spent_today: int
     hold_until: datetime | None
     hold_reason: str

@@ -70,10 +70,77 @@ def test_the_report_of_one_and_of_all_domains(recrawl: Recrawl, crawled: Site) -
     assert "a.test" in table
 
 
+# An audit and another look at each page, both of yesterday: of four copies two were fresh.
+LOOKS = """
+    INSERT INTO visit (domain_id, key, at, answer, change, rung, conditional, requests, received_bytes, saved_bytes,
+                       elapsed_ms, expected, audit)
+    SELECT p.domain_id, p.key, now() - interval '1 day' - audit::int * interval '1 minute', 'fetched',
+           CASE WHEN n % 2 = 0 THEN 'same' ELSE 'changed' END, 'text', false, 1, 100, 0, 5, 0.1, audit
+      FROM (SELECT domain_id, key, row_number() OVER (ORDER BY key) AS n FROM page ORDER BY key LIMIT 4) p,
+           (VALUES (false), (true)) AS v(audit)
+"""
+
+
+PLAN = """
+    INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s, budget_per_day,
+                             trim, finding)
+    SELECT id, 1, now(), 2, 0, 86400, 40, 1.5, 'not to be had' FROM domain
+"""
+
+
+def test_the_report_tells_target_price_finding_and_what_audits_found(
+    recrawl: Recrawl, crawled: Site, database_url: str
+) -> None:
+    recrawl("domains", "set", crawled.name, "--fresh", "95%")
+    execute(database_url, LOOKS, PLAN)
+
+    before = recrawl("report", crawled.name).out
+    audited = recrawl("audit")
+    told = recrawl("report", crawled.name).out
+    table = recrawl("report")
+    (found,) = recrawl("report", "--json").json["domains"]
+
+    assert "no audit in this time: recrawl audit" in before
+    assert audited.code == 0
+    assert (found["target_freshness"], found["target_age"]) == (0.95, None)
+    assert (found["price"], found["is_usual_price"], found["finding"]) == (3.0, False, "not to be had")
+    for looks in found["calibration"].values():
+        assert (looks["looks"], looks["found_fresh"], looks["is_off"]) == (4, 0.5, False)
+        assert looks["expected_fresh"] == pytest.approx(0.9)
+    assert "50.0 % of 4 looks found a fresh copy, 90.0 % were expected to" in told
+    assert "95.0 % fresh" in told
+    assert "6 of 40 that its target takes" in told
+    assert "3 importance x days a request" in told
+    assert "not to be had" in told
+    assert "50.0 %" in table.out
+    assert table.complaint == f"{crawled.name}: not to be had"
+
+
+def test_an_audit_draws_pages_once_a_day_for_the_next_crawl_and_tells_what_is_off(
+    recrawl: Recrawl, crawled: Site, database_url: str
+) -> None:
+    (first,) = recrawl("audit", crawled.name, "--json").json["domains"]
+    (again,) = recrawl("audit", "--json").json["domains"]
+    done = recrawl("crawl", crawled.name, "--json").json
+    execute(database_url, LOOKS, "UPDATE visit SET expected = 0.0001 WHERE audit")
+
+    off = recrawl("audit", crawled.name)
+    (finding,) = recrawl("audit", "--json").json["findings"]
+
+    assert (first["drawn"], again["drawn"]) == (1, 0)
+    assert first["audits"]["expected_fresh"] is None
+    assert (done["looks"], done["same"]) == (1, 1)
+    assert off.code == 1
+    assert f"The freshness reported for {crawled.name} is off: 4 looks by chance, 100.0 % of them" in off.err
+    assert (finding["name"], finding["by_chance"], finding["found_fresh"]) == (crawled.name, True, 0.5)
+
+
 def test_without_domains_there_is_nothing_to_report(recrawl: Recrawl) -> None:
     assert recrawl("report", "--json").json == {"domains": []}
     assert "No domain is registered" in recrawl("report").out
-    for command in ("pages", "report", "refresh"):
+    assert recrawl("audit", "--json").json == {"domains": [], "findings": []}
+    assert "No domain is registered" in recrawl("audit").out
+    for command in ("pages", "report", "refresh", "audit"):
         done = recrawl(command, "a.test")
         assert done.code == 2
         assert "a.test is not registered" in done.complaint
