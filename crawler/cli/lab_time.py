@@ -12,7 +12,7 @@ from crawler.cli.values import shown_share
 from crawler.errors import BadInput
 from crawler.lab.charts import Chart, Series
 from crawler.lab.comparison import Job, Made, Mean, Row, Source, compare
-from crawler.lab.policies.named import OPTIMUM, OURS, POLICIES
+from crawler.lab.policies.named import INFORMED, OPTIMUM, OURS, POLICIES
 from crawler.lab.populations import POPULATIONS
 from crawler.lab.traces import read_trace
 
@@ -119,14 +119,18 @@ def shown_mean(value: Mean, digits: int) -> str:
 
 
 def verdict(rows: Sequence[Row]) -> Iterator[str]:
-    """How much of the best rival's distance to the optimum ours closes."""
-    ours = next((row for row in rows if row.policy == OURS), None)
-    rivals = [row for row in rows if row.policy not in {OURS, OPTIMUM}]
-    if ours is not None and rivals:
-        best = max(rivals, key=lambda row: row.ratio.mean)
-        gap = 1 - best.ratio.mean
-        closed = (ours.ratio.mean - best.ratio.mean) / gap if gap > 0 else 0.0
-        yield f"\nThe best rival is {best.policy}; ours closes {closed:.0%} of its distance to the optimum."
+    """How much of the best rival's distance to the optimum ours closes, and how much could be closed with its prior."""
+    ratios = {row.policy: row.ratio.mean for row in rows}
+    rivals = [policy for policy in ratios if policy not in {OURS, OPTIMUM, INFORMED}]
+    if OURS in ratios and rivals:
+        best = max(rivals, key=lambda policy: ratios[policy])
+        gap = max(1 - ratios[best], 1e-12)
+        yield (
+            f"\nThe best rival is {best}; ours closes {(ratios[OURS] - ratios[best]) / gap:.0%} "
+            "of its distance to the optimum."
+        )
+        if INFORMED in ratios:
+            yield f"With the true prior from the first day it could be {(ratios[INFORMED] - ratios[best]) / gap:.0%}."
 
 
 def charts_of(rows: Sequence[Row]) -> Iterator[tuple[str, Chart]]:

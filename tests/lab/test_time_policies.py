@@ -9,7 +9,8 @@ from crawler.lab.comparison import Job, Made, Row, analytic, compare
 from crawler.lab.dai import Timing
 from crawler.lab.measures import Copies
 from crawler.lab.policies.adaptive import Order, nutch, stormcrawler
-from crawler.lab.policies.named import OPTIMUM, OURS, POLICIES, UNIFORM
+from crawler.lab.policies.informed import Informed
+from crawler.lab.policies.named import INFORMED, OPTIMUM, OURS, POLICIES, UNIFORM
 from crawler.lab.policies.policy import Looks, Scene, best, places
 from crawler.lab.populations import make_world
 from crawler.lab.simulation import simulate
@@ -70,7 +71,7 @@ def test_greedy_by_true_rates_reaches_the_analytic_optimum() -> None:
 
 def test_ours_begins_cold_and_is_fresher_than_every_rival() -> None:
     found = rows()
-    rivals = [row.ratio.mean for name, row in found.items() if name not in {OURS, OPTIMUM}]
+    rivals = [row.ratio.mean for name, row in found.items() if name not in {OURS, OPTIMUM, INFORMED}]
 
     assert found[OURS].ratio.mean > 0.95
     assert found[OURS].ratio.mean > max(rivals)
@@ -192,3 +193,25 @@ def test_the_laboratory_begins_with_the_products_own_prior() -> None:
 
     assert expected is not None
     assert expected[0] == pytest.approx(float(belief.chance_fresh(belief.PRIOR.a, belief.PRIOR.b, 10.0)))
+
+
+def test_who_is_given_the_true_prior_is_better_than_ours_and_no_better_than_the_optimum() -> None:
+    assert rows()[OURS].ratio.mean < rows()[INFORMED].ratio.mean < rows()[OPTIMUM].ratio.mean
+
+
+def test_the_informed_learn_from_looks_by_the_rule_of_bayes() -> None:
+    world = make_world("log-normal", pages=2, days=10.0, seed=1)
+    informed = Informed(scene_of(2), world)
+    informed.meet(np.arange(2), 0.0)
+    slow, fast = np.sort(np.quantile(world.pieces.rate, (np.array([0, 47]) + 0.5) / 48))
+    gap, rates = 3.0, np.quantile(world.pieces.rate, (np.arange(48) + 0.5) / 48)
+
+    informed.learn(looks_at(0, at=gap, gap=gap, changed=False))
+    informed.learn(looks_at(1, at=gap, gap=gap, changed=True))
+
+    expected = informed.expects(gap + 1.0)
+    assert expected is not None
+    same, changed = np.exp(-rates * gap), 1 - np.exp(-rates * gap)
+    assert expected[0] == pytest.approx((np.exp(-rates) * same).sum() / same.sum())
+    assert expected[1] == pytest.approx((np.exp(-rates) * changed).sum() / changed.sum())
+    assert np.exp(-fast) < expected[1] < expected[0] < np.exp(-slow)

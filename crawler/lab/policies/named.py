@@ -3,14 +3,16 @@
 from crawler.lab.policies import adaptive, fixed
 from crawler.lab.policies.adaptive import Order
 from crawler.lab.policies.clairvoyant import Clairvoyant
+from crawler.lab.policies.informed import Informed
 from crawler.lab.policies.ours import Ours
 from crawler.lab.simulation import Maker
 
-OURS, OPTIMUM, UNIFORM = "ours", "optimum", "uniform"
+OURS, OPTIMUM, UNIFORM, INFORMED = "ours", "optimum", "uniform", "informed"
 
 POLICIES: dict[str, Maker] = {
     OURS: lambda scene, _: Ours(scene),
     OPTIMUM: Clairvoyant,
+    INFORMED: Informed,
     UNIFORM: lambda scene, _: fixed.uniform(scene),
     "importance": lambda scene, _: fixed.by_importance(scene),
     "rate": lambda scene, world: fixed.by_rate(scene, world.rates_at(0.0)),
