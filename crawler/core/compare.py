@@ -8,12 +8,12 @@ from difflib import SequenceMatcher
 from crawler.core.frame import NO_FRAME, Frame, form_of, learn_page
 from crawler.core.outline import Outline, Part, Place
 from crawler.core.urls import PageKey
-from crawler.core.volatile import NOTHING_VOLATILE, Volatile, learn_elapsed, learn_pair
+from crawler.core.volatile import NOTHING_VOLATILE, Volatile, learn_changes, learn_elapsed, learn_pair
 
 MOST_COMPARED = 4_000_000  # pairs of places that are aligned; beyond, the order counts no more
 MOST_AGAIN = 2  # looks beside the first; of a few banners in turn, two can be the same
-ENOUGH_PAIRS = 20  # of a domain, before pairs are rationed
-PAIRED_SHARE = 0.1  # of the comparisons after that
+ENOUGH_PAIRS = 40  # of a domain, before pairs are rationed
+PAIRED_SHARE = 0.15  # of the comparisons after that
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,8 @@ def wants_pair(left: Difference, mask: Mask, *, taken: int, returned: bool) -> b
     if not left or taken >= MOST_AGAIN or mask.pairs >= ENOUGH_PAIRS + PAIRED_SHARE * mask.compared:
         return False
     if taken and not returned:
-        return any(mask.volatile.is_unknown(place.path) for place in left.places)
-    return returned or any(not mask.volatile.is_tested(place.path) for place in left.places)
+        return any(mask.volatile.is_unknown(place) for place in left.places)
+    return returned or any(not mask.volatile.is_tested(place) for place in left.places)
 
 
 def learn(mask: Mask, lesson: Lesson) -> Mask:
@@ -184,6 +184,9 @@ def learn(mask: Mask, lesson: Lesson) -> Mask:
     if lesson.before:
         for before, after in difference(lesson.before, lesson.after, volatile).replaced:
             volatile = learn_elapsed(volatile, before, after, elapsed=lesson.elapsed)
+    if lesson.before and lesson.again is None:
+        left = news(difference(lesson.before, lesson.after, volatile), Mask(volatile, mask.frame))
+        volatile = learn_changes(volatile, left.places)
     pieces = [(place.path, form_of(place, volatile.masked(place))) for place in lesson.after]
     return Mask(
         volatile=volatile,

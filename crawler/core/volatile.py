@@ -6,7 +6,7 @@ other proof, by time itself: a number that has grown by exactly the hours, days 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar
@@ -41,12 +41,21 @@ class Steadiness:
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """How places of one path and one number of words came through pairs. changes: found there since the last pair."""
+
+    steady: int = 0
+    changes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Volatile:
     """What is known of the volatile places of one domain; immutable, and bounded.
 
     patterns: by path and number of words.  anywhere: positions that are volatile at a path whatever the other words.
     parameters: of links, by name.  noise: whole places that came or went between two looks of a pair.
     steadiness: of paths.  counting: how often a pattern's number agreed with the time; below 0: it does not.
+    trials: by trial_of.
     """
 
     patterns: Mapping[tuple[int, int], tuple[Pattern, ...]] = field(default_factory=dict)
@@ -55,14 +64,20 @@ class Volatile:
     noise: Mapping[int, None] = field(default_factory=dict)
     steadiness: Mapping[int, Steadiness] = field(default_factory=dict)
     counting: Mapping[int, int] = field(default_factory=dict)
+    trials: Mapping[int, Trial] = field(default_factory=dict)
 
     def masked(self, place: Place) -> Words:
         """The words of a place, with nothing in place of those that are volatile."""
-        words = words_of(place)
-        if place.part is Part.LINK and self.parameters:
-            words = tuple("" if _parameter(word) in self.parameters else word for word in words)
+        words = self.said(place)
         wild = self.wild(place.path, words)
         return tuple("" if n in wild else word for n, word in enumerate(words)) if wild else words
+
+    def said(self, place: Place) -> Words:
+        """The words of a place without volatile parameters, which other pages' links do not even have."""
+        words = words_of(place)
+        if place.part is Part.LINK and self.parameters:
+            return tuple(word for word in words if _parameter(word) not in self.parameters)
+        return words
 
     def wild(self, path: int, words: Words) -> frozenset[int]:
         """Which words of a place are volatile."""
@@ -84,15 +99,16 @@ class Volatile:
         known = self.steadiness.get(path)
         return known is not None and known.swung > 2 * (known.steady + known.mixed)
 
-    def is_tested(self, path: int) -> bool:
-        """Whether pairs have shown often enough that what stands here stands still."""
-        known = self.steadiness.get(path)
-        return known is not None and known.steady >= ENOUGH_STEADY and known.swung == 0
+    def is_tested(self, place: Place) -> bool:
+        """Whether pairs have shown often enough that what stands here stands still; ever more seldom it is asked again,
+        since places alike in name can hold a counter on other pages.
+        """
+        known = self.trials.get(trial_of(place), Trial())
+        return known.steady >= ENOUGH_STEADY and known.changes < known.steady
 
-    def is_unknown(self, path: int) -> bool:
-        """Whether one pair at most has told anything of a path."""
-        known = self.steadiness.get(path, Steadiness())
-        return known.steady + known.swung + known.mixed <= 1
+    def is_unknown(self, place: Place) -> bool:
+        """Whether one pair at most has told anything of places like this."""
+        return self.trials.get(trial_of(place), Trial()).steady <= 1
 
     def takes_the_place(self, before: Place, after: Place) -> bool:
         """Whether a place stands where a volatile one stood and says much of the same, as "1 hour ago" in place of
@@ -112,6 +128,11 @@ class Volatile:
 
 
 NOTHING_VOLATILE = Volatile()
+
+
+def trial_of(place: Place) -> int:
+    """A number for places of the same path and length."""
+    return xxh3_64_intdigest(f"{place.path} {place.part} {len(words_of(place))}".encode())
 
 
 def noise_of(place: Place) -> int:
@@ -159,27 +180,53 @@ def learn_pair(
             known = learnt
             named |= {noise_of(before), noise_of(after)}
     noise = dict(known.noise) | dict.fromkeys(noise_of(place) for place in lost)
-    stood = _stood(known.steadiness, lost, [place for place in (*first, *second) if noise_of(place) not in named])
-    return replace(known, noise=_newest(noise, MOST_NOISE), steadiness=_newest(stood, MOST_PATHS))
+    differing = named | {noise_of(place) for place in lost}
+    return replace(
+        known,
+        noise=_newest(noise, MOST_NOISE),
+        steadiness=_newest(_stood(known.steadiness, lost, named, (*first, *second)), MOST_PATHS),
+        trials=_newest(_tried(known.trials, differing, (*first, *second)), MOST_PATHS),
+    )
 
 
-def _stood(known: Mapping[int, Steadiness], lost: Sequence[Place], places: Sequence[Place]) -> dict[int, Steadiness]:
+def _stood(
+    known: Mapping[int, Steadiness], lost: Sequence[Place], named: set[int], places: Sequence[Place]
+) -> dict[int, Steadiness]:
+    """named: places of which only some words differed."""
     found = dict(known)
     differing = Counter(place.path for place in lost)
+    partly = Counter(place.path for place in places if noise_of(place) in named)
     for path, many in Counter(place.path for place in places).items():
-        stood = found.get(path, Steadiness())
-        if not differing[path]:
+        stood = found.pop(path, Steadiness())
+        if not differing[path] and not partly[path]:
             found[path] = replace(stood, steady=stood.steady + 1)
-        elif differing[path] >= MOSTLY * many:
+        elif differing[path] and differing[path] >= MOSTLY * (many - partly[path]):
             found[path] = replace(stood, swung=stood.swung + 1)
         else:
             found[path] = replace(stood, mixed=stood.mixed + 1)
     return found
 
 
+def _tried(known: Mapping[int, Trial], differing: set[int], places: Sequence[Place]) -> dict[int, Trial]:
+    found = dict(known)
+    moved = {trial_of(place) for place in places if noise_of(place) in differing}
+    for trial in {trial_of(place) for place in places}:
+        before = found.pop(trial, Trial())
+        found[trial] = Trial() if trial in moved else Trial(before.steady + 1)
+    return found
+
+
+def learn_changes(volatile: Volatile, places: Iterable[Place]) -> Volatile:
+    """In these places there was news, and no pair was taken."""
+    found = dict(volatile.trials)
+    for trial in {trial_of(place) for place in places} & found.keys():
+        found[trial] = replace(found[trial], changes=found[trial].changes + 1)
+    return replace(volatile, trials=found)
+
+
 def learn_replaced(volatile: Volatile, before: Place, after: Place) -> Volatile | None:
     """A place whose words differ here and there: these words are volatile. None if nothing of it stayed."""
-    one, other = words_of(before), words_of(after)
+    one, other = volatile.said(before), volatile.said(after)
     if before.path != after.path or len(one) != len(other):
         return None
     differing = {n for n in range(len(one)) if one[n] != other[n]}
@@ -221,14 +268,14 @@ def learn_elapsed(volatile: Volatile, before: Place, after: Place, *, elapsed: t
 
     One agreement is chance; FOUND_COUNTING of them without a single disagreement are not.
     """
-    one, other = words_of(before), words_of(after)
+    one, other = volatile.masked(before), volatile.masked(after)
     if before.path != after.path or len(one) != len(other) or len(one) < 2:
         return volatile
     differing = [n for n in range(len(one)) if one[n] != other[n]]
     numbers = [n for n in differing if one[n].isdecimal() and other[n].isdecimal()]
     if len(numbers) != 1 or len(differing) > 2:  # the number, and perhaps its unit
         return volatile
-    pattern: Pattern = tuple(None if n in differing else word for n, word in enumerate(one))
+    pattern: Pattern = tuple(None if n in differing or not word else word for n, word in enumerate(one))
     key = xxh3_64_intdigest(repr((before.path, len(one), numbers[0])).encode())
     told = volatile.counting.get(key, 0)
     counts = _counts_time(int(one[numbers[0]]), int(other[numbers[0]]), elapsed.total_seconds())
