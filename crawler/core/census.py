@@ -4,17 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crawler.core.belief import PRIOR, Belief
 from crawler.core.budget import Work
 from crawler.core.cost import Costs, Kind
 from crawler.core.gamma import Floats
-from crawler.core.population import Groups, Pages, pages_of, subset
+from crawler.core.population import Flags, Groups, Pages, pages_of, subset
 from crawler.core.price import weights_of
 from crawler.core.prior import Moments, moments, pooled, refit, with_prior
 
-Flags = NDArray[np.bool_]
 COLUMNS = 8  # of a row: is_new, evidence_a, evidence_b, group, importance, is_conditional, least, most
 SAYS_NOTHING = float("nan")  # as least or most
 
@@ -136,6 +134,7 @@ def work_in(census: Census, priors: Sequence[Belief], *, least_days: float, most
         least=np.minimum(np.where(np.isnan(census.least), least_days, census.least), most),
         most=most,
         stands_for=1 / census.share,
+        is_ruled=~np.isnan(census.most),
     )
     return Work(known=subset(pages, ~census.is_new), new=subset(pages, census.is_new))
 
@@ -166,4 +165,5 @@ def _joined(parts: Sequence[Pages], importances: Sequence[float]) -> Pages:
         most=one([pages.most for pages in parts]),
         domain=np.concatenate(domains) if domains else np.empty(0, dtype=np.intp),
         stands_for=one([pages.stands_for for pages in parts]),
+        is_ruled=np.concatenate([pages.is_ruled for pages in parts]) if parts else np.empty(0, dtype=np.bool_),
     )

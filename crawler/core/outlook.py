@@ -106,9 +106,18 @@ def _price_for(pages: Pages, target: float, *, least: Floats) -> Floats:
 
 
 def need_for_age(work: Work, oldest_days: float, limits: Floats) -> Need:
-    """The budget of all domains together at which no known page goes unseen for longer than `oldest_days`."""
+    """The budget of all domains together at which no known page goes unseen for longer than `oldest_days`.
+
+    But those of which a rule says how long go unseen for so long, and none is looked at before its least interval;
+    reachable: by the others, as the limits have it.
+    """
     known = work.known
-    per_round = np.bincount(known.domain, weights=known.stands_for * known.requests, minlength=work.domains)
-    slowest = float((per_round / np.maximum(limits, NOT_ZERO)).max(initial=0.0))
-    reachable = max(slowest, float(known.least.max(initial=0.0)))
-    return Need(float(per_round.sum()) / oldest_days, possible=reachable <= oldest_days, reachable=reachable)
+    cost = known.stands_for * known.requests
+    by_rule = np.where(known.is_ruled, cost / known.most, 0.0)
+    others = np.where(known.is_ruled, 0.0, cost)
+    left = limits - np.bincount(known.domain, weights=by_rule, minlength=work.domains)
+    per_round = np.bincount(known.domain, weights=others, minlength=work.domains)
+    reachable = float((per_round / np.maximum(left, NOT_ZERO)).max(initial=0.0))
+    needed = float((by_rule + others / np.maximum(known.least, oldest_days)).sum())
+    possible = reachable <= oldest_days and bool((left >= 0).all())
+    return Need(needed, possible=possible, reachable=reachable)

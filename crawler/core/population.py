@@ -12,6 +12,7 @@ SAMPLE = 50_000  # pages; a price is then right to a few per cent, and freshness
 SAMPLE_PER_DOMAIN = 200  # of each domain at least, if it has them: a small domain has a price of its own
 
 Groups = NDArray[np.intp]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class Pages:
 
     a, b: of today's beliefs, b divided by the domain's activity factor.  weight: see price.weights_of; across domains
     times the domain's.  requests, received_bytes: what one look costs on average.  least, most: bounds of its gap.
-    domain: 0 to domains - 1.  stands_for: pages that this one is a sample of.
+    domain: 0 to domains - 1.  stands_for: pages that this one is a sample of.  is_ruled: `most` is what a rule says of
+    the page, not the domain's longest interval.
     """
 
     a: Floats
@@ -32,6 +34,7 @@ class Pages:
     most: Floats
     domain: Groups
     stands_for: Floats
+    is_ruled: Flags
 
     @property
     def count(self) -> float:
@@ -50,6 +53,7 @@ def pages_of(
     most: Numbers = 180.0,
     domain: Groups | int = 0,
     stands_for: Numbers = 1.0,
+    is_ruled: Flags | bool = False,
 ) -> Pages:
     """Pages, with what is the same for all given once."""
     shape = np.broadcast(a, b, weight, requests, received_bytes, least, most, domain, stands_for).shape
@@ -68,6 +72,7 @@ def pages_of(
         most=full(most),
         domain=np.broadcast_to(np.asarray(domain, dtype=np.intp), shape),
         stands_for=full(stands_for),
+        is_ruled=np.broadcast_to(np.asarray(is_ruled, dtype=np.bool_), shape),
     )
 
 

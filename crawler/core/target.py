@@ -7,11 +7,14 @@ import numpy as np
 
 from crawler.core.budget import Budget, Shares, Work
 from crawler.core.outlook import Need, need_for_age, need_for_freshness
+from crawler.core.population import Pages
 
 UNLIMITED = Budget(float("inf"))
 ROBOTS_PER_DAY = 1.0  # requests that are no looks
 AUDIT_SHARE = 0.01  # of a budget, for the random sample that tells how true the freshness report is
 MOST_OVERHEAD = 0.5  # of a budget: a single request a day is not all spent on robots.txt
+NEVER_DAYS = 1e6
+UNITS = ((1.0, "days"), (1 / 24, "hours"), (1 / 1440, "minutes"), (1 / 86_400, "seconds"))  # in days
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,8 @@ class Terms:
 
     budget: its user's, of a day.  delay_s: in force.  cap: requests a day that it leaves.  freshness: a target share,
     above 0 and below 1.  oldest_days: a target for the longest interval.  usual: the price where nothing is scarce.
-    most_days: the longest interval, unless the target is shorter.
+    most_days: the longest interval, unless the target is shorter.  part: requests a day that a budget of all domains
+    together leaves this one.  spends_all: the whole budget is spent, even if a target asks for less.
     """
 
     importance: float = 1.0
@@ -31,6 +35,8 @@ class Terms:
     oldest_days: float | None = None
     usual: float = 0.25
     most_days: float = 180.0
+    part: float = float("inf")
+    spends_all: bool = False
 
     @property
     def limit(self) -> float:
@@ -54,6 +60,20 @@ class Asked:
     finding: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What leaves so many requests a day, and no more. name: as a subject.  rate: so much a day."""
+
+    requests: float
+    name: str
+    rate: str
+
+    @property
+    def looks(self) -> float:
+        """A day's requests for looks."""
+        return self.requests - overhead(self.requests)
+
+
 def overhead(limit: float) -> float:
     """Requests a day that are no looks by value: robots.txt, audits. limit: of all requests a day."""
     return 0.0 if math.isinf(limit) else min(ROBOTS_PER_DAY + AUDIT_SHARE * limit, MOST_OVERHEAD * limit)
@@ -64,32 +84,88 @@ def budget_for(looks: float) -> float:
     return looks if math.isinf(looks) else float(math.ceil((looks + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE)))
 
 
+def part_for(looks: float) -> float:
+    """The requests a day of which so many are for looks, in fractions."""
+    return (looks + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE)
+
+
+def own_limit(pages: Pages, terms: Terms) -> Limit:
+    """The least of what its user's budget and politeness leave a domain with these known pages."""
+    budget = f"{terms.budget.requests:,.0f}"
+    cap = f"the delay of {terms.delay_s:,.5g} s allows {terms.cap:,.0f}, which"
+    limits = (
+        Limit(math.inf, "even the least price", ""),
+        Limit(terms.budget.requests, f"the budget of {budget}", f"{budget} requests a day"),
+        Limit(terms.cap, cap, f"{terms.cap:,.0f} requests a day"),
+        _of_bytes(pages, terms.budget.received_bytes, "the budget of"),
+    )
+    return min(limits, key=lambda limit: limit.requests)
+
+
+def shared_limit(pages: Pages, overall: Budget) -> Limit:
+    """What the budget of all domains leaves them together. pages: known ones of all."""
+    requests = f"all domains' {overall.requests:,.0f} requests a day"
+    return min(
+        Limit(overall.requests, requests, requests),
+        _of_bytes(pages, overall.received_bytes, "all domains'"),
+        key=lambda limit: limit.requests,
+    )
+
+
+def _of_bytes(pages: Pages, received_bytes: float, whose: str) -> Limit:
+    """So many bytes as requests at these pages, by chance."""
+    requests = float((pages.stands_for * pages.requests).sum())
+    received = float((pages.stands_for * pages.received_bytes).sum())
+    asked = received_bytes * requests / received if received else math.inf
+    rate = f"{received_bytes:,.0f} bytes a day"
+    return Limit(asked, f"{whose} {rate}", rate if whose == "the budget of" else f"{whose} {rate}")
+
+
 def asked_of(work: Work, terms: Terms, shares: Shares) -> Asked:
     """The requests a day that the domain's target takes. work: of this domain alone, with known pages."""
-    limits = np.array([terms.limit - overhead(terms.limit)])
+    limit = own_limit(work.known, terms)
+    if terms.part < limit.requests:
+        limit = Limit(terms.part, f"its part of all domains' budget, {terms.part:,.0f} a day,", "")
+    limits = np.array([limit.looks])
     if terms.freshness is not None:
         need = need_for_freshness(work, terms.freshness, limits, shares=shares)
-        target, reached = f"{100 * terms.freshness:.3g} % fresh", f"gives {100 * need.reachable:.1f} %"
-    else:
-        assert terms.oldest_days is not None
-        need = need_for_age(work, terms.oldest_days, limits * _left_by(work, shares))
-        need = Need(need.requests / _left_by(work, shares), possible=need.possible, reachable=need.reachable)
-        target = f"No page older than {terms.oldest_days:.3g} days"
-        reached = f"reaches every page once in {need.reachable:,.3g} days"
-    requests = budget_for(need.requests)
-    oldest = None if terms.oldest_days is None else max(terms.oldest_days, need.reachable)
+        target = f"{100 * terms.freshness:.3g} % fresh"
+        return Asked(
+            budget_for(need.requests), None, _finding(target, need, limit, f"gives {100 * need.reachable:.1f} %")
+        )
+    assert terms.oldest_days is not None
+    part = left_by(work, shares)
+    need = need_for_age(work, terms.oldest_days, limits * part)
+    need = Need(need.requests / part, possible=need.possible, reachable=need.reachable)
+    target = f"No page older than {span_of(terms.oldest_days)}"
+    reached = (
+        f"reaches every page once in {span_of(need.reachable)}" if need.reachable < NEVER_DAYS else "has none left"
+    )
+    finding = _finding(target, need, limit, reached)
+    known = work.known
+    kept = float(np.where(known.is_ruled, known.most, known.least).max(initial=0.0))
+    if kept > terms.oldest_days and not finding:
+        finding = f"{target} is out of reach; a least interval or a rule leaves a page for {span_of(kept)}"
+    least = float(known.least.min(initial=math.inf, where=~known.is_ruled))
+    oldest = max(terms.oldest_days, need.reachable, least if math.isfinite(least) else 0.0)
+    return Asked(budget_for(need.requests), oldest, finding)
+
+
+def _finding(target: str, need: Need, limit: Limit, reached: str) -> str:
     if need.possible:
-        return Asked(requests, oldest)
+        return ""
+    requests = budget_for(need.requests)
     takes = "is out of reach" if math.isinf(requests) else f"needs {requests:,.0f} requests a day"
-    return Asked(requests, oldest, f"{target} {takes}; {_what_limits(terms)} {reached}")
+    return f"{target} {takes}; {limit.name} {reached}"
 
 
-def _left_by(work: Work, shares: Shares) -> float:
+def left_by(work: Work, shares: Shares) -> float:
     """The part of all requests that discovery leaves to known pages, while it has work."""
     return 1 - shares.discovery if len(work.new.a) else 1.0
 
 
-def _what_limits(terms: Terms) -> str:
-    if terms.cap < terms.budget.requests:
-        return f"the delay of {terms.delay_s:,.5g} s allows {terms.cap:,.0f}, which"
-    return f"the budget of {terms.budget.requests:,.0f}" if math.isfinite(terms.limit) else "even the least price"
+def span_of(days: float) -> str:
+    """So many days, in the unit that a person would say it in."""
+    size, unit = next(((size, unit) for size, unit in UNITS if days >= size), UNITS[-1])
+    number = days / size
+    return f"{number:,.3g} {unit if number != 1 else unit[:-1]}" if number < 1e3 else f"{number:,.0f} {unit}"

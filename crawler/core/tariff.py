@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crawler.core.balance import LEAST_PRICE, TINY
-from crawler.core.budget import EVEN, Budget, Shares, Work, longest_gap, price_of, prices_of
+from crawler.core.budget import EVEN, Budget, Shares, Work, price_of, prices_of
+from crawler.core.case import Case, asked_in, case_of
 from crawler.core.census import joined
 from crawler.core.cost import Price
 from crawler.core.gamma import Floats
 from crawler.core.outlook import Outlook, outlook_at
 from crawler.core.population import Pages, first_looks
-from crawler.core.target import UNLIMITED, Asked, Terms, asked_of, overhead
+from crawler.core.target import UNLIMITED, Terms, overhead, part_for
 
 MOVED_BY = 1.25  # times: so much dearer or cheaper, and pages that wait by the old price are scored again
-LONGEST_DAYS = 1e6  # an interval that a calendar can still add to a date
-LEAST_IMPORTANCE = 1e-6  # of a domain beside others; less would make its price a division by nothing
+NEARLY = 0.999  # of a limit: it is used to the full
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,65 +43,46 @@ class Tariff:
     finding: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A domain on its way to a price. work: within its longest interval.  limit: requests a day, asked: see Tariff."""
-
-    terms: Terms
-    work: Work
-    asked: float | None
-    limit: float
-    longest_days: float
-    finding: str
-
-    @property
-    def looks(self) -> float:
-        """Requests a day that the limit leaves for looks."""
-        return self.limit - overhead(self.limit)
-
-    @property
-    def importance(self) -> float:
-        return max(self.terms.importance, LEAST_IMPORTANCE)
-
-
 def tariffs(
     works: Sequence[Work], terms: Sequence[Terms], *, overall: Budget = UNLIMITED, shares: Shares = EVEN
 ) -> list[Tariff]:
     """What holds in each of these domains, which share the `overall` budget. works: of one domain each."""
-    pages = sum(work.known.count for work in works)
-    cases = [case_of(*each, shares, pages=pages, overall=overall) for each in zip(works, terms, strict=True)]
-    if not cases:
+    if not works:
         return []
+    if any(each.has_target for each in terms) and min(overall.requests, overall.received_bytes) < math.inf:
+        terms = _parted(works, terms, overall, shares)
+    return _solved(works, terms, overall, shares)
+
+
+def _solved(works: Sequence[Work], terms: Sequence[Terms], overall: Budget, shares: Shares) -> list[Tariff]:
+    everything = joined(works, [1.0] * len(works))
+    cases = [case_of(*each, shares, everything=everything, overall=overall) for each in zip(works, terms, strict=True)]
     prices = _within_requests(cases, overall, shares)
     prices = _within_bytes(cases, prices, overall, shares)
     return _sharing([_tariff(case, price, shares) for case, price in zip(cases, prices, strict=True)], overall)
 
 
-def case_of(work: Work, terms: Terms, shares: Shares, *, pages: float, overall: Budget) -> Case:
-    """What the target, the budgets and politeness leave the domain: its limit and its longest interval.
+def _parted(works: Sequence[Work], terms: Sequence[Terms], overall: Budget, shares: Shares) -> list[Terms]:
+    """The same terms, each with the part of the overall budget that its prices leave it where it binds.
 
-    pages: known in all domains that share the `overall` budget: it, too, has to bear the longest interval.
+    Targets of age are not among what decides about that: they would take all of it, at any price.
     """
-    most = min(terms.most_days, terms.oldest_days or terms.most_days)
-    asked = asked_of(_lasting(work, most), terms, shares) if terms.has_target and len(work.known.a) else Asked(math.inf)
-    limit, finding = min(terms.limit, asked.requests), asked.finding
-    own = float(longest_gap(work.known.count, limit, most=most))
-    longest = min(asked.oldest_days or max(own, float(longest_gap(pages, overall.requests, most=most))), LONGEST_DAYS)
-    if longest > most and limit > 0 and not finding:
-        bears = f"{limit:,.0f}" if longest == min(own, LONGEST_DAYS) else f"all domains' {overall.requests:,.0f}"
-        finding = f"A page may wait {longest:,.0f} days, not {most:,.0f}: at {bears} requests a day it has to"
-    # What no number of requests can reach is no reason to make as many as one can.
-    takes = asked.requests if math.isfinite(asked.requests) else None
-    return Case(terms, _lasting(work, longest), takes, limit, longest, finding)
-
-
-def _lasting(work: Work, most_days: float) -> Work:
-    """The same work, with this longest interval."""
-
-    def within(pages: Pages) -> Pages:
-        return replace(pages, most=np.full(pages.most.shape, most_days), least=np.minimum(pages.least, most_days))
-
-    return replace(work, known=within(work.known), new=within(work.new))
+    asked = [asked_in(*each, shares).requests for each in zip(works, terms, strict=True)]
+    ageless = [
+        replace(each, oldest_days=None, budget=replace(each.budget, requests=min(each.budget.requests, requests)))
+        for each, requests in zip(terms, asked, strict=True)
+    ]
+    found = _solved(works, ageless, overall, shares)
+    looks, received = sum(each.requests for each in found), sum(each.outlook.received_bytes for each in found)
+    is_free = looks < NEARLY * (overall.requests - overhead(overall.requests))
+    if is_free and received < NEARLY * overall.received_bytes:
+        return list(terms)
+    return [
+        replace(each, part=part_for(one.requests))
+        if one.requests < NEARLY * (one.limit - overhead(one.limit))
+        else each
+        for each, one in zip(terms, found, strict=True)
+    ]
 
 
 def _within_requests(cases: Sequence[Case], overall: Budget, shares: Shares) -> list[Price]:

@@ -7,11 +7,12 @@ import pytest
 
 from crawler.core.belief import PRIOR
 from crawler.core.budget import Budget, Work
+from crawler.core.case import LONGEST_DAYS
 from crawler.core.census import SAYS_NOTHING as NAN
 from crawler.core.census import Census, census_of, refitted, work_in
 from crawler.core.cost import Costs, Price
 from crawler.core.target import Terms, budget_for, overhead
-from crawler.core.tariff import LONGEST_DAYS, has_moved, tariffs
+from crawler.core.tariff import has_moved, tariffs
 
 
 def census(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Census:
@@ -21,6 +22,18 @@ def census(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Ce
     ]
     rows += [(1, 0, 0, 0, 1, 0, NAN, NAN)] * new
     return census_of(rows, share=share, priors=[PRIOR], costs=Costs(), activity=1.0)
+
+
+def ruled(known: int, *, least: float = NAN, most: float = NAN) -> Work:
+    """Pages of which a rule says an interval, and as many of which none says any."""
+    chance = np.random.default_rng(1)
+    rows = [
+        (0, chance.exponential(2), chance.exponential(20), 0, chance.pareto(1.5), 1, *bounds)
+        for bounds in ((least, most), (NAN, NAN))
+        for _ in range(known)
+    ]
+    found = census_of(rows, share=1.0, priors=[PRIOR], costs=Costs(), activity=1.0)
+    return work_in(found, [PRIOR], least_days=1 / 144, most_days=180.0)
 
 
 def work(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Work:
@@ -77,6 +90,94 @@ def test_an_overall_budget_that_cannot_bear_the_longest_interval_stretches_it_in
     assert all("all domains' 50 requests" in each.finding for each in found)
     assert sum(each.requests for each in found) == pytest.approx(50 - overhead(50), rel=0.01)
     assert all(each.price is not None and each.price.per_request < 1e6 for each in found)
+
+
+def test_what_a_rule_says_of_an_interval_costs_requests_and_is_no_floor() -> None:
+    (plain,) = tariffs([work(1000)], [Terms(budget=Budget(1000))])
+    (often,) = tariffs([ruled(500, most=1.0)], [Terms(budget=Budget(1000))])
+    (seldom,) = tariffs([ruled(500, least=300.0)], [Terms(budget=Budget(1000))])
+
+    assert plain.price is not None
+    assert often.price is not None
+    assert often.price.per_request > 1.2 * plain.price.per_request  # 500 of 1,000 looks are for what the rule asks
+    assert often.requests == pytest.approx(plain.requests, rel=0.01)
+    assert (often.finding, seldom.finding) == ("", "")
+    assert (seldom.longest_days, seldom.outlook.oldest_days) == (180.0, 300.0)
+
+
+def test_a_rule_that_the_budget_cannot_hold_is_told_with_how_late_its_pages_are() -> None:
+    (found,) = tariffs([ruled(500, most=0.25)], [Terms(budget=Budget(200))])
+    shared = tariffs([ruled(500, most=0.25), work(500)], [Terms()] * 2, overall=Budget(200))
+
+    assert found.finding == "Pages wait 10.7 times as long as rules say: 200 requests a day are too few for them"
+    assert shared[0].finding == found.finding.replace("200", "all domains' 200")
+    assert shared[1].finding == ""
+    for each in (found, shared[0]):
+        assert each.requests <= 197
+        assert each.price is not None
+        assert each.price.per_request < 1e6  # the rest keeps its floor
+
+
+def test_a_target_is_held_to_what_bytes_and_the_overall_budget_leave() -> None:
+    (fresh,) = tariffs([work(1000)], [Terms(freshness=0.95)], overall=Budget(50))
+    (young,) = tariffs([work(1000)], [Terms(oldest_days=3)], overall=Budget(50))
+    few = Terms(oldest_days=3, budget=Budget(float("inf"), 10_000))
+    (thin,) = tariffs([work(1000)], [few])
+    (both,) = tariffs([work(1000)], [Terms(oldest_days=3)], overall=Budget(float("inf"), 10_000))
+
+    part = "its part of all domains' budget, 50 a day,"
+    assert fresh.finding.startswith(f"95 % fresh needs {fresh.asked:,.0f} requests a day; {part} gives 7")
+    assert young.finding.startswith(f"No page older than 3 days needs {young.asked:,.0f} requests a day; {part} reach")
+    assert "the budget of 10,000 bytes a day reaches every page once in" in thin.finding
+    assert "its part of all domains' budget" in both.finding
+    for each, most in ((young, 50), (thin, 20), (both, 21)):
+        assert each.outlook.requests <= most
+        assert each.longest_days == pytest.approx(1000 / each.outlook.requests, rel=0.2)
+        assert each.price is not None
+        assert each.price.per_request < 1e6
+    assert thin.outlook.received_bytes == pytest.approx(10_000, rel=0.01)
+
+
+def test_domains_beside_a_target_age_keep_their_part_of_an_overall_budget() -> None:
+    works = [work(500), work(500, seed=2)]
+
+    young, other = tariffs(works, [Terms(oldest_days=1), Terms()], overall=Budget(100))
+    _, alike = tariffs(works, [Terms(), Terms()], overall=Budget(100))
+
+    assert young.requests + other.requests == pytest.approx(100 - overhead(100), rel=0.01)
+    assert other.requests == pytest.approx(alike.requests, rel=0.05)
+    assert young.longest_days == pytest.approx(500 / young.requests, rel=0.05)
+
+
+def test_a_budget_in_bytes_that_cannot_bear_the_longest_interval_stretches_it() -> None:
+    (found,) = tariffs([work(1000)], [Terms(budget=Budget(float("inf"), 10_000))])
+
+    assert found.longest_days == pytest.approx(1000)
+    assert found.finding == "A page may wait 1,000 days, not 180: at 10,000 bytes a day it has to"
+    assert found.outlook.received_bytes == pytest.approx(10_000, rel=0.01)
+
+
+def test_a_target_age_of_seconds_is_held_to_the_least_interval_and_told() -> None:
+    (found,) = tariffs([work(100)], [Terms(oldest_days=1 / 86_400)])
+
+    assert found.asked == budget_for(100 * 144)  # each page every ten minutes
+    assert found.longest_days == pytest.approx(1 / 144)
+    expected = "No page older than 1 second is out of reach; a least interval or a rule leaves a page for 10 minutes"
+    assert found.finding == expected
+
+
+def test_a_target_age_beyond_the_longest_interval_is_nothing_to_complain_of() -> None:
+    (found,) = tariffs([work(1000)], [Terms(oldest_days=365)])
+
+    assert (found.longest_days, found.finding) == (365, "")
+
+
+def test_a_target_age_leaves_alone_what_rules_keep_for_longer() -> None:
+    (found,) = tariffs([ruled(500, most=30.0, least=30.0)], [Terms(oldest_days=5)])
+
+    assert found.asked == budget_for(500 / 5 + 500 / 30)
+    assert (found.longest_days, found.outlook.oldest_days) == (5, 30)
+    assert found.finding.endswith("a least interval or a rule leaves a page for 30 days")
 
 
 def test_first_looks_of_all_domains_together_keep_within_the_overall_budget() -> None:

@@ -7,6 +7,7 @@ import pytest
 from crawler.core.belief import PRIOR
 from crawler.core.budget import TRIM_DOWN, TRIM_UP
 from crawler.core.domain import Domain, Wishes
+from crawler.core.rules import Rule
 from crawler.core.urls import Authority, Url
 from crawler.plan import Planned, plan
 from crawler.settings import Settings
@@ -184,6 +185,24 @@ async def test_a_target_age_holds_when_pages_are_handed_out_whatever_they_are_wo
     known = [[target for target in handed if target.version is not None] for handed in (before, after)]
     assert len(known[0]) < 200
     assert len(known[1]) > 250  # all but what discovery is guaranteed; a floor would be a fifth of 204
+
+
+async def test_what_a_rule_asks_for_is_planned_and_handed_out_whatever_it_is_worth(db: Database) -> None:
+    news = Wishes(rules=(Rule("re:/1[0-9]{3}$", most=timedelta(days=1)),), budget_per_day=150, allow_private=True)
+    domain = await populated(db, "news.test", news)
+
+    planned = await planned_for(db, domain)
+    early, late = AT + timedelta(hours=12), AT + timedelta(hours=25)
+    lease = await take(db, early, term=timedelta(hours=30))
+    handed = [await targets(db, lease, at, most=150) for at in (early, late)]
+
+    of_rule = [sum(target.terms.is_ruled for target in each) for each in handed]
+    assert planned.tariff.finding == ""
+    assert planned.tariff.requests == pytest.approx(148, abs=1)
+    assert planned.price.per_request > 2 * SETTINGS.price
+    assert of_rule[0] < 50
+    assert of_rule[1] == 100
+    assert await fetched(db, "SELECT spent_floor FROM domain_state") == [(0,)]
 
 
 async def test_a_target_out_of_reach_is_told_with_its_figures(db: Database) -> None:
