@@ -45,6 +45,8 @@ def usual_of(settings: Settings) -> Usual:
         most=settings.most_interval,
         discovery_share=settings.discovery_share,
         refresh_share=settings.refresh_share,
+        budget_per_day=settings.budget_per_day,
+        bytes_per_day=settings.bytes_per_day,
     )
 
 

@@ -111,6 +111,15 @@ def settled(ledger: Ledger, *, day: date, granted: int, made: int, received_byte
     return replace(ledger, requests=requests, received_bytes=ledger.received_bytes + received_bytes)
 
 
-def floor_left(ledger: Ledger, budget: int, *, share: float) -> int:
-    """How many visits below the price the day may still hold."""
-    return max(math.floor(share * budget) - ledger.floor, 0)
+def floor_left(spent: int, budget: float, *, share: float, turn: int) -> int:
+    """How many visits below the price the day may still hold.
+
+    spent: of them, today.  budget: requests a day.  turn: the number of the day, by which a fraction of a visit is a
+    whole one every so many days.
+    """
+    a_day = share * budget
+    return max(_whole(a_day * (turn + 1)) - _whole(a_day * turn) - spent, 0)
+
+
+def _whole(number: float) -> int:
+    return math.floor(number + 1e-6)  # what was multiplied may be a little less than it is

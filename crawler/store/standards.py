@@ -1,16 +1,19 @@
 """By what a domain's pages are measured today: clock and window of importance, price, costs, activity, rules."""
 
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from psycopg.rows import dict_row
 
 from crawler.core.activity import decayed, factors
 from crawler.core.belief import DAY, Belief
+from crawler.core.budget import FLOOR_SHARE as LONGEST_SHARE
+from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
 from crawler.core.cash import window_of
 from crawler.core.cost import Cost, Costs, Kind, Price
 from crawler.core.domain import Domain, Wishes
+from crawler.core.ledger import floor_left
 from crawler.core.rules import Rules
 from crawler.core.urls import Url
 from crawler.core.visit import Terms
@@ -18,7 +21,8 @@ from crawler.store.database import Connection
 
 STANDARDS = """
     SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.activity_seen, s.activity_expected, s.activity_at,
-           s.modified_told, s.modified_lied, l.price_request, coalesce(l.price_byte, 0) AS price_byte,
+           s.modified_told, s.modified_lied, s.tracked, d.bytes_per_day, l.price_request,
+           coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.trim, 1) AS trim, l.longest_s, coalesce(d.budget_per_day, l.budget_per_day) AS budget,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_floor ELSE 0 END AS spent_floor,
            (SELECT sum(pages) FROM pool WHERE domain_id = %(domain_id)s)::bigint AS pages
@@ -27,7 +31,6 @@ STANDARDS = """
       LEFT JOIN domain_plan l ON l.domain_id = s.domain_id
      WHERE s.domain_id = %(domain_id)s AND (%(token)s::uuid IS NULL OR s.lease_token = %(token)s)
 """
-FLOOR_SHARE = 0.2  # of a day's budget, at most, for looks below the price
 LEAST_TOLD = 5  # Last-Modified is trusted after so many comparisons,
 MOST_LIES = 0.2  # of which at most this part was wrong
 
@@ -36,7 +39,7 @@ MOST_LIES = 0.2  # of which at most this part was wrong
 class Usual:
     """What holds where neither plan nor rules say otherwise, and what each kind of work is guaranteed of the requests.
 
-    price: importance x days that a request must be worth.
+    price: importance x days that a request must be worth.  budget_per_day, bytes_per_day: of all domains together.
     """
 
     price: float
@@ -44,6 +47,8 @@ class Usual:
     most: timedelta
     discovery_share: float
     refresh_share: float
+    budget_per_day: int | None = None
+    bytes_per_day: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,6 @@ def _standards(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetim
     price = row["price_request"] or usual.price
     longest = usual.most if row["longest_s"] is None else timedelta(seconds=row["longest_s"])
     since = (at - row["activity_at"]) / DAY if row["activity_at"] else 0.0
-    budget = row["budget"]
     return Standards(
         clock=row["clock"],
         window=window_of(row["circulating"]),
@@ -107,13 +111,25 @@ def _standards(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetim
         activity=float(factors(decayed(row["activity_seen"], since), decayed(row["activity_expected"], since))),
         least=usual.least,
         most=longest,
-        # A target age is a wish that its budget was made for; it is no floor under pages that nobody asked about.
-        floor_left=None
-        if budget is None or domain.wishes.target_age is not None
-        else max(int(FLOOR_SHARE * budget) - row["spent_floor"], 0),
+        floor_left=_floor_left(row, domain, usual, at=at),
         rules=Rules(domain.wishes.rules),
         trusts_modified=row["modified_told"] >= LEAST_TOLD and row["modified_lied"] <= MOST_LIES * row["modified_told"],
     )
+
+
+def _floor_left(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetime) -> int | None:
+    """Looks below the price that the day still holds; None where nothing says how many requests there are.
+
+    Of bytes, and of what all domains share, a domain has the part that its longest interval was made for.
+    """
+    if domain.wishes.target_age is not None:  # its budget was made for it; it is no floor that nobody asked about
+        return None
+    budgets = [row["budget"], usual.budget_per_day]
+    if (usual.budget_per_day, usual.bytes_per_day, row["bytes_per_day"]) != (None, None, None) and row["longest_s"]:
+        budgets.append(row["tracked"] * DAY.total_seconds() / (LONGEST_SHARE * row["longest_s"]))
+    least = min((budget for budget in budgets if budget is not None), default=None)
+    turn = at.astimezone(UTC).toordinal() + domain.id
+    return None if least is None else floor_left(row["spent_floor"], least, share=FLOOR_SHARE, turn=turn)
 
 
 def costs_from(stored: dict[str, Any]) -> Costs:

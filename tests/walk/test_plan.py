@@ -11,8 +11,9 @@ from crawler.core.rules import Rule
 from crawler.core.urls import Authority, Url
 from crawler.plan import Planned, plan
 from crawler.settings import Settings
-from crawler.store import domains, leases, visits
+from crawler.store import domains, frontier, leases, visits
 from crawler.store.database import Database
+from crawler.walker import usual_of
 from tests.store.made_up import look, status, take, targets, url
 from tests.store.populated import Bulk, add, fetched
 
@@ -203,6 +204,29 @@ async def test_what_a_rule_asks_for_is_planned_and_handed_out_whatever_it_is_wor
     assert of_rule[0] < 50
     assert of_rule[1] == 100
     assert await fetched(db, "SELECT spent_floor FROM domain_state") == [(0,)]
+
+
+async def test_an_overall_budget_is_spent_by_worth_and_its_floor_takes_a_fifth_of_each_domains_part(
+    db: Database,
+) -> None:
+    settings = SETTINGS.model_copy(update={"budget_per_day": 40, "most_interval": timedelta(days=1)})
+    for name in ("one.test", "two.test"):
+        await populated(db, name, Wishes(allow_private=True))
+
+    planned = await plan(db, at=AT, settings=settings)
+    at = AT + timedelta(days=3)
+    lease = await take(db, at)
+    await frontier.hand_out(db, lease, most=40, at=at, without=(), usual=usual_of(settings))
+
+    assert [each.tariff.longest_days for each in planned] == [800 / (0.05 * 40)] * 2
+    assert all(each.tariff.finding.startswith("A page may wait 400 days, not 1: at all") for each in planned)
+    assert all(each.price.per_request < 1e6 for each in planned)
+    ages = "UPDATE page SET last_good_at = %s WHERE domain_id = %s RETURNING key"
+    await fetched(db, ages, at - timedelta(days=500), lease.domain.id)
+    await fetched(db, "UPDATE domain_plan SET price_request = 1e9 RETURNING domain_id")
+    handed = await frontier.hand_out(db, lease, most=40, at=at, without=(), usual=usual_of(settings))
+    assert len([target for target in handed.targets if target.version is not None]) == 4
+    assert await fetched(db, "SELECT spent_floor FROM domain_state ORDER BY spent_floor") == [(0,), (4,)]
 
 
 async def test_a_target_out_of_reach_is_told_with_its_figures(db: Database) -> None:
