@@ -1,8 +1,5 @@
 """Registering a domain: its root is asked once, so that one authority and one scheme stand for it from then on."""
 
-import asyncio
-import time
-from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -23,7 +20,8 @@ from crawler.core.urls import (
 )
 from crawler.core.visit import PERMANENT, TEMPORARY
 from crawler.errors import BadInput
-from crawler.store import domains
+from crawler.roots import Roots, Trail
+from crawler.store import budgets, domains
 from crawler.store.database import Database
 from crawler.web import guard
 from crawler.web.http import Http
@@ -38,6 +36,7 @@ class Found:
 
     aliases: the other names, through which the root's redirects led.  addresses: of the authority, none when offline.
     seeds: beside the root.  warning: what went wrong with the root, or an empty string; the crawl will record it.
+    requests, received_bytes: what asking took, for the domain's ledger.
     """
 
     authority: Authority
@@ -46,36 +45,12 @@ class Found:
     addresses: tuple[str, ...] = ()
     seeds: tuple[Url, ...] = ()
     warning: str = ""
+    requests: int = field(default=0, compare=False)
+    received_bytes: int = field(default=0, compare=False)
 
     @property
     def root(self) -> Url:
         return Url(f"{self.scheme}://{self.authority}/")
-
-
-class Roots:
-    """Asks roots, one authority's never sooner than `delay` after its last answer."""
-
-    def __init__(self, web: Http, *, delay: timedelta) -> None:
-        self.web, self.delay = web, delay
-        self._turns: defaultdict[Authority, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._free_at: dict[Authority, float] = {}
-
-    async def ask(self, url: Url, *, deadline: timedelta) -> Answer:
-        authority = authority_of(url)
-        async with self._turns[authority]:
-            await asyncio.sleep(max(self._free_at.get(authority, 0.0) - time.monotonic(), 0.0))
-            try:
-                return await self.web.fetch(url, deadline=deadline)
-            finally:
-                self._free_at[authority] = time.monotonic() + self.delay.total_seconds()
-
-
-@dataclass(slots=True)
-class _Trail:
-    """The names that the root's redirects led through."""
-
-    at: Url
-    names: list[Authority] = field(default_factory=list)
 
 
 def url_of(text: str) -> Url:
@@ -93,21 +68,24 @@ def unasked(text: str) -> Found:
     return replace(found, seeds=_extra_seed(url, found))
 
 
-async def look_up(roots: Roots, text: str, *, deadline: timedelta = DEADLINE) -> Found:
+async def look_up(roots: Roots, text: str, *, deadline: timedelta = DEADLINE, most: int | None = None) -> Found:
     """Ask the root of what a person typed, a URL or a name, and follow it within the registrable domain.
 
-    A URL with a path registers the domain with that path as one more seed.
+    A URL with a path registers the domain with that path as one more seed.  most: requests that its budget allows; with
+    none it is registered as it was typed, and where they end on the way, as the last redirect says.
     Raises BadInput for a name without an address, an address that may not be asked, and a root that leads to somebody
     else's domain. A server that refuses, is silent or fails is registered with a warning.
     """
     url = url_of(text)
-    trail = _Trail(at=_root(url))
+    trail = Trail(roots, _root(url), deadline, most)
+    if not trail.may_ask():
+        return replace(unasked(text), warning=f"{authority_of(url)} was not asked: no budget allows a request today")
     addresses = await _addresses(roots.web, authority_of(url))
-    answer = await roots.ask(trail.at, deadline=deadline)
-    if _has_no_scheme(text) and _nobody_listens(answer):
+    answer = await trail.ask(trail.at)
+    if _has_no_scheme(text) and _nobody_listens(answer) and trail.may_ask():
         # Without a scheme http was our guess.
         secure = Url(f"https://{authority_of(url)}/")
-        on_https = await roots.ask(secure, deadline=deadline)
+        on_https = await trail.ask(secure)
         if not _nobody_listens(on_https):
             trail.at, answer = secure, on_https
     for _ in range(MOST_HOPS):
@@ -118,7 +96,9 @@ async def look_up(roots: Roots, text: str, *, deadline: timedelta = DEADLINE) ->
             trail.names.append(authority_of(trail.at))
             addresses = await _addresses(roots.web, authority_of(onward))
         trail.at = onward
-        answer = await roots.ask(onward, deadline=deadline)
+        if not trail.may_ask():
+            break
+        answer = await trail.ask(onward)
     _refuse_forbidden(answer, authority_of(trail.at))
     authority = authority_of(trail.at)
     found = Found(
@@ -127,6 +107,8 @@ async def look_up(roots: Roots, text: str, *, deadline: timedelta = DEADLINE) ->
         aliases=tuple(name for name in dict.fromkeys(trail.names) if name != authority),
         addresses=addresses,
         warning=_warning(answer, trail),
+        requests=trail.requests,
+        received_bytes=trail.received_bytes,
     )
     return replace(found, seeds=_extra_seed(url, found))
 
@@ -134,11 +116,12 @@ async def look_up(roots: Roots, text: str, *, deadline: timedelta = DEADLINE) ->
 async def register(db: Database, found: Found, wishes: Wishes, *, delay: timedelta, at: datetime) -> Domain:
     """Register what was found, with the user's wishes. Raises BadInput for a seed or a pattern that cannot be.
 
-    delay: the first lease asks nobody before it has passed; nothing where the root was not asked just now.
+    delay: the first lease asks nobody before it has passed; nothing where the root was not asked just now. What asking
+    took is on the account of the domain's day.
     """
     seeds = tuple(dict.fromkeys([*found.seeds, *wishes.seeds]))
     wishes = replace(wishes, seeds=home_seeds(scope_of(found, wishes), seeds))
-    return await domains.register(
+    domain = await domains.register(
         db,
         found.authority,
         scheme=found.scheme,
@@ -148,6 +131,14 @@ async def register(db: Database, found: Found, wishes: Wishes, *, delay: timedel
         delay=delay,
         at=at,
     )
+    await charge(db, domain, found, at=at)
+    return domain
+
+
+async def charge(db: Database, domain: Domain, found: Found, *, at: datetime) -> None:
+    """Put what asking a domain's root took on its account."""
+    if found.requests:
+        await budgets.charge(db, domain, requests=found.requests, received_bytes=found.received_bytes, at=at)
 
 
 def scope_of(place: Found | Domain, wishes: Wishes) -> Scope:
@@ -199,7 +190,7 @@ def _may_be_allowed(address: str) -> bool:
     return guard.refusal(address, allow_private=True) is None
 
 
-def _onward(answer: Answer, trail: _Trail) -> Url | None:
+def _onward(answer: Answer, trail: Trail) -> Url | None:
     """The root to which a root's redirect leads, if it is another one of the same registrable domain."""
     if not isinstance(answer, Fetched) or answer.status not in PERMANENT | TEMPORARY or answer.location is None:
         return None
@@ -210,7 +201,7 @@ def _onward(answer: Answer, trail: _Trail) -> Url | None:
     return None if onward == trail.at else onward
 
 
-def _warning(answer: Answer, trail: _Trail) -> str:
+def _warning(answer: Answer, trail: Trail) -> str:
     authority = authority_of(trail.at)
     match answer:
         case Unreached(reason=reason, detail=detail):

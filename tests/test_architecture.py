@@ -26,6 +26,7 @@ CORRIDOR = tuple(
         "readers",
         "registration",
         "robots_txt",
+        "roots",
         "shift",
         "tally",
         "walker",

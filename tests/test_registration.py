@@ -10,8 +10,10 @@ import pytest
 from crawler.core.domain import Wishes
 from crawler.core.urls import Authority, Url
 from crawler.errors import BadInput
-from crawler.registration import Found, Roots, look_up, register, unasked
-from crawler.store import domains, leases
+from crawler.registration import Found, look_up, register, unasked
+from crawler.roots import Roots
+from crawler.store import budgets, domains, leases
+from crawler.store.budgets import Together
 from crawler.store.database import Database, open_database
 from crawler.web.http import Http
 from tests.web.server import Request, Send, Server, answer, serving
@@ -308,3 +310,48 @@ async def test_a_question_outside_any_lease_puts_the_next_request_off(db: Databa
     assert before.next_request_at is None
     assert after.next_request_at is not None
     assert after.next_request_at > datetime.now(UTC) + DELAY / 2
+
+
+async def test_no_more_is_asked_than_a_budget_allows(server: Server) -> None:
+    port = server.port
+    leads(server, {f"example.test:{port}": f"http://www.example.test:{port}/"})
+    typed = f"http://example.test:{port}/deep"
+
+    async with http() as web:
+        none = await look_up(Roots(web, delay=timedelta(0)), typed, deadline=SOON, most=0)
+        one = await look_up(Roots(web, delay=timedelta(0)), typed, deadline=SOON, most=1)
+        enough = await look_up(Roots(web, delay=timedelta(0)), typed, deadline=SOON, most=2)
+        together = Roots(web, delay=timedelta(0), left=3)
+        shared = [await look_up(together, typed, deadline=SOON) for _ in range(3)]
+
+    assert (none.requests, none.authority, none.seeds) == (0, f"example.test:{port}", (Url(typed),))
+    assert "was not asked: no budget allows a request today" in none.warning
+    assert (one.requests, one.authority) == (1, f"www.example.test:{port}")  # where the redirect leads, unasked
+    assert (enough.requests, enough.received_bytes) == (2, len(b"hello"))
+    assert one == enough
+    assert [found.requests for found in shared] == [2, 1, 0]
+    assert len(server.heard) == 0 + 1 + 2 + 3
+
+
+async def test_what_asking_the_root_took_is_on_the_domains_account(db: Database) -> None:
+    found = Found(Authority("a.test"), "http", requests=2, received_bytes=500)
+    domain = await register(db, found, Wishes(budget_per_day=3), delay=timedelta(0), at=START)
+    lease = await leases.claim(db, at=START, term=timedelta(minutes=10), holder="tests")
+    assert lease is not None
+
+    granted = await budgets.debit(db, lease, most=10, at=START, paced=False)
+    await budgets.charge(db, domain, requests=1, received_bytes=0, at=START + timedelta(days=1))
+    tomorrow = await budgets.debit(db, lease, most=10, at=START + timedelta(days=1), paced=False)
+
+    assert (granted.requests, tomorrow.requests) == (1, 2)
+
+
+async def test_what_asking_roots_took_is_on_the_account_of_all_domains_together(db: Database) -> None:
+    together = Together(requests=5)
+
+    await budgets.charge_together(db, requests=3, received_bytes=500, at=START)
+
+    assert await budgets.left_together(db, together, at=START) == 2
+    assert await budgets.left_together(db, Together(requests=5, received_bytes=500), at=START) == 0
+    assert await budgets.left_together(db, together, at=START + timedelta(days=1)) == 5
+    assert await budgets.left_together(db, Together(), at=START) is None

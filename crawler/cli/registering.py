@@ -2,7 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,10 +15,12 @@ from crawler.cli.wishes import Said
 from crawler.core.domain import Domain, Wishes
 from crawler.core.rules import Rule
 from crawler.errors import BadInput
-from crawler.registration import Found, Roots, look_up, register, unasked, url_of
+from crawler.registration import Found, charge, look_up, register, unasked, url_of
+from crawler.roots import Roots
 from crawler.settings import settings
-from crawler.store import domains
+from crawler.store import budgets, domains
 from crawler.store.database import Database
+from crawler.walker import together_of
 from crawler.web.http import Http
 
 AT_ONCE = 16  # roots asked at a time: each is another server
@@ -44,13 +47,12 @@ def add(
     async def work(db: Database, _: Interrupts) -> list[Added]:
         instant = at or datetime.now(UTC)
         wishes = wishes_of(said)
-        delay = timedelta(0) if offline else settings().delay_of(wishes)
-        async with _web(allow_private=wishes.allow_private) as web:
-            found = await _found(Roots(web, delay=delay), wanted, offline=offline)
+        async with _roots(db, wishes, at=instant) as roots:
+            found = await _found(roots, wanted, offline=offline, most=_most(wishes))
         added = []
         for text, what in zip(wanted, found, strict=True):
             try:
-                domain = await register(db, _or_raise(what), wishes, delay=delay, at=instant)
+                domain = await _register(db, _or_raise(what), wishes, at=instant)
                 added.append(Added(text, domain, warning=_or_raise(what).warning))
             except BadInput as error:
                 if not many and len(wanted) == 1:
@@ -73,7 +75,7 @@ def _lines(source: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
 
 
-async def _found(roots: Roots, texts: Sequence[str], *, offline: bool) -> list[Found | BadInput]:
+async def _found(roots: Roots, texts: Sequence[str], *, offline: bool, most: int | None) -> list[Found | BadInput]:
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def one(text: str) -> Found | BadInput:
@@ -81,7 +83,7 @@ async def _found(roots: Roots, texts: Sequence[str], *, offline: bool) -> list[F
             if offline:
                 return unasked(text)
             async with turn:
-                return await look_up(roots, text, deadline=settings().deadline)
+                return await look_up(roots, text, deadline=settings().deadline, most=most)
         except BadInput as error:
             return error
 
@@ -96,8 +98,31 @@ def _or_raise(found: Found | BadInput) -> Found:
     return found
 
 
-def _web(*, allow_private: bool) -> Http:
-    return Http(user_agent=settings().user_agent, allow_private=allow_private, max_body_bytes=settings().max_body_bytes)
+@asynccontextmanager
+async def _roots(db: Database, wishes: Wishes, *, at: datetime) -> AsyncIterator[Roots]:
+    """What asks the roots of domains with these wishes; in the end it is on the account of all domains together."""
+    left = await budgets.left_together(db, together_of(settings()), at=at)
+    async with Http(
+        user_agent=settings().user_agent,
+        allow_private=wishes.allow_private,
+        max_body_bytes=settings().max_body_bytes,
+    ) as web:
+        roots = Roots(web, delay=settings().delay_of(wishes), left=left)
+        try:
+            yield roots
+        finally:
+            if left is not None and roots.requests:
+                await budgets.charge_together(db, requests=roots.requests, received_bytes=roots.received_bytes, at=at)
+
+
+async def _register(db: Database, found: Found, wishes: Wishes, *, at: datetime) -> Domain:
+    delay = settings().delay_of(wishes) if found.requests else timedelta(0)
+    return await register(db, found, wishes, delay=delay, at=at)
+
+
+def _most(wishes: Wishes) -> int | None:
+    """Requests that a new domain's budget allows today; None: no limit."""
+    return 0 if wishes.bytes_per_day == 0 else wishes.budget_per_day
 
 
 def wishes_of(said: Said) -> Wishes:
@@ -108,16 +133,15 @@ def wishes_of(said: Said) -> Wishes:
 async def ask_and_register(db: Database, text: str, said: Said, *, offline: bool, at: datetime) -> Domain:
     """Register one domain, with a remark on what its root said. Raises BadInput."""
     wishes = wishes_of(said)
-    delay = timedelta(0) if offline else settings().delay_of(wishes)
-    async with _web(allow_private=wishes.allow_private) as web:
-        roots = Roots(web, delay=delay)
-        found = unasked(text) if offline else await look_up(roots, text, deadline=settings().deadline)
+    async with _roots(db, wishes, at=at) as roots:
+        (found,) = map(_or_raise, await _found(roots, [text], offline=offline, most=_most(wishes)))
     existing = await domains.find(db, found.authority)  # typed by a name that was not known as an alias
     if existing is not None:
-        if not offline:
+        if found.requests:
             await domains.asked(db, existing, delay=settings().delay_of(existing.wishes))
+            await charge(db, existing, found, at=at)
         return existing
-    domain = await register(db, found, wishes, delay=delay, at=at)
+    domain = await _register(db, found, wishes, at=at)
     remark(f"Registered {domain.root}{_also(domain)}")
     if found.warning:
         remark(found.warning)

@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 
 from crawler.core.belief import DAY
 from crawler.core.cost import Kind
-from crawler.core.domain import Lease
+from crawler.core.domain import Domain, Lease
 from crawler.core.ledger import Ledger, debited, grantable, receivable, today
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
@@ -35,7 +35,8 @@ WRITE_OWN = """
      WHERE domain_id = %(domain_id)s
 """
 # Locked last, and for as short as can be: everybody's.
-ALL = "SELECT day AS budget_day, spent_requests, spent_bytes, 0 AS spent_floor FROM ledger WHERE no = 1 FOR UPDATE"
+READ_ALL = "SELECT day AS budget_day, spent_requests, spent_bytes, 0 AS spent_floor FROM ledger WHERE no = 1"
+ALL = f"{READ_ALL} FOR UPDATE"
 WRITE_ALL = "UPDATE ledger SET day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(bytes)s WHERE no = 1"
 SETTLE_ALL = """
     UPDATE ledger
@@ -43,6 +44,22 @@ SETTLE_ALL = """
                spent_requests - CASE WHEN day = %(refund_day)s::date THEN %(refund)s ELSE 0 END, 0),
            spent_bytes = greatest(
                spent_bytes + %(bytes)s - CASE WHEN day = %(refund_day)s::date THEN %(debited_bytes)s ELSE 0 END, 0)
+     WHERE no = 1
+"""
+# Requests outside any lease. A day that lies ahead stays: the ledger may count too many, never too few.
+CHARGE_OWN = """
+    UPDATE domain_state
+       SET spent_requests = CASE WHEN budget_day >= %(day)s THEN spent_requests ELSE 0 END + %(requests)s,
+           spent_bytes = CASE WHEN budget_day >= %(day)s THEN spent_bytes ELSE 0 END + %(bytes)s,
+           spent_floor = CASE WHEN budget_day >= %(day)s THEN spent_floor ELSE 0 END,
+           budget_day = greatest(budget_day, %(day)s)
+     WHERE domain_id = %(domain_id)s
+"""
+CHARGE_ALL = """
+    UPDATE ledger
+       SET spent_requests = CASE WHEN day >= %(day)s THEN spent_requests ELSE 0 END + %(requests)s,
+           spent_bytes = CASE WHEN day >= %(day)s THEN spent_bytes ELSE 0 END + %(bytes)s,
+           day = greatest(day, %(day)s)
      WHERE no = 1
 """
 
@@ -145,6 +162,33 @@ async def debit(
             await connection.execute(WRITE_ALL, _values(ledger))
         budget = min(book.requests for book in books)
         return Granted(granted, own.day, received_bytes, None if granted else _next_grant(budget, at=at, paced=paced))
+
+
+async def left_together(db: Database, together: Together, *, at: datetime) -> int | None:
+    """Requests that all domains together may still make today; None: no limit."""
+    if not together.is_limited:
+        return None
+    async with db.transaction() as connection:
+        row = await _one(connection, READ_ALL, ()) or {}
+    return _book(row, together.requests, together.received_bytes, NO_SPARE, at=at).grantable(at=at, paced=False)
+
+
+async def charge(db: Database, domain: Domain, *, requests: int, received_bytes: int, at: datetime) -> None:
+    """Count requests for a domain that were made outside any lease, such as at its registration."""
+    async with db.transaction() as connection:
+        values = {"domain_id": domain.id, "requests": requests, "bytes": received_bytes, "day": _day(at)}
+        await connection.execute(CHARGE_OWN, values)
+
+
+async def charge_together(db: Database, *, requests: int, received_bytes: int, at: datetime) -> None:
+    """The same for all domains together."""
+    async with db.transaction() as connection:
+        values = {"requests": requests, "bytes": received_bytes, "day": _day(at)}
+        await connection.execute(CHARGE_ALL, values)
+
+
+def _day(at: datetime) -> date:
+    return at.astimezone(UTC).date()
 
 
 def _book(

@@ -158,12 +158,31 @@ def test_a_dry_run_tells_and_touches_nothing(recrawl: Recrawl, site: Site) -> No
 
 
 def test_the_plan_of_a_dry_run_keeps_to_the_budget(recrawl: Recrawl, site: Site) -> None:
-    recrawl("crawl", site.url, "--allow-private", "--pages", "1", "--budget", "3")
+    recrawl("crawl", site.url, "--allow-private", "--pages", "1", "--budget", "4")
 
     plan = recrawl("crawl", site.name, "--dry-run", "--json").json["plans"][0]
 
     assert plan["load"]["new"] == 2
-    assert plan["requests"] == 1  # robots.txt and the root have taken two
+    assert plan["requests"] == 1  # registering, robots.txt and the root have taken three
+
+
+def test_registering_counts_as_part_of_the_days_budget(recrawl: Recrawl, site: Site) -> None:
+    recrawl("domains", "add", site.url, "--allow-private", "--budget", "3")
+    recrawl("crawl", site.name)
+
+    assert site.asked == ["/", "/robots.txt", "/"]
+
+
+def test_a_budget_of_nothing_sends_nothing_at_registration_either(
+    recrawl: Recrawl, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = recrawl("domains", "add", site.url, "--allow-private", "--budget", "0")
+    recrawl("domains", "remove", site.name, "--yes")
+    monkeypatch.setenv("RECRAWL_BUDGET_PER_DAY", "0")
+    together = recrawl("domains", "add", site.url, "--allow-private")
+
+    assert (own.code, together.code, site.asked) == (0, 0, [])
+    assert f"{site.name} was not asked: no budget allows a request today" in own.complaint
 
 
 def test_a_spent_budget_is_no_problem_but_is_said(recrawl: Recrawl, site: Site) -> None:
