@@ -4,14 +4,16 @@ The store's claim and the lab call the same function. Due times are only a place
 at today's belief and today's price. So a stored due time may be out of date, and costs nothing but a second reading.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crawler.core.belief import DAY
 from crawler.core.gamma import Floats
-from crawler.core.price import due_gap, first_values, values
+from crawler.core.price import due_gap, first_values, values, weights_of
+from crawler.core.visit import Terms
 
 WORTH = 0.98  # of its price: a look so near to it is not put off, since a new due time is a write
 LEAST_DELAY_DAYS = 1 / 1440  # a page that is put off is not read again in the same minute
@@ -24,29 +26,18 @@ Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A page at the head of one of the two orders, as a claim reads it. Times in days."""
-
-    a: float  # of today's belief
-    b: float  # the same, divided by the domain's activity factor
-    weight: float
-    price: float  # importance x days that this look must be worth: the domain's price times what the look costs
-    least: float  # no sooner after the last good look than this,
-    most: float  # and no later: the floor
-    unseen: float = 0.0  # since the last good look; of no meaning for a new page
-    due_in: float = 0.0  # until the stored due time; below 0 when overdue
-    is_new: bool = False  # never asked for
-    is_wanted: bool = False  # asked for by a user, or never had yet: worth any price
-    is_timed: bool = (
-        False  # due by a clock of its own (retry, gone, moved, refused): not to be asked before, nor put off
-    )
-    is_ruled: bool = False  # its longest interval is a rule's: then a look is worth its price, and no floor visit
-    cash: float = 0.0  # the order of discovery
-
-
-@dataclass(frozen=True, slots=True)
 class Head:
-    """Candidates as arrays of equal length; fields as in Candidate."""
+    """Pages at the head of one of the two orders, as a claim reads them: arrays of equal length. Times in days.
+
+    a, b: of today's belief, b divided by the domain's activity factor.
+    price: importance x days that this look must be worth: the domain's price times what the look costs.
+    least, most: no sooner after the last good look, and no later: the floor.  unseen: since it; of no meaning for a new
+    page.  due_in: until the stored due time; below 0 when overdue.
+    is_new: never asked for.  is_wanted: asked for by a user, or never had yet: worth any price.
+    is_timed: due by a clock of its own (retry, gone, moved, refused): not to be asked before, nor put off.
+    is_ruled: its longest interval is a rule's: then a look is worth its price, and no floor visit.
+    cash: the order of discovery, the greatest first.
+    """
 
     a: Floats
     b: Floats
@@ -79,37 +70,52 @@ class Selection:
     further: bool
 
 
-def head_of(candidates: Sequence[Candidate]) -> Head:
-    """The same candidates as arrays."""
-    return head_in(
-        {each.name: [getattr(candidate, each.name) for candidate in candidates] for each in fields(Candidate)}
-    )
+def head_of(
+    terms: Sequence[Terms],
+    *,
+    a: Sequence[float],
+    b: Sequence[float],
+    importance: Sequence[float],
+    unseen: Sequence[float],
+    due_in: Sequence[float],
+    is_new: Sequence[bool],
+    is_wanted: Sequence[bool],
+    is_timed: Sequence[bool],
+) -> Head:
+    """Pages as the selection weighs them, the new ones in the order of discovery.
 
-
-def head_in(columns: Mapping[str, Sequence[float] | Floats]) -> Head:
-    """A head, given by columns of equal length that are named as a Candidate's fields."""
-
-    def floats(name: str) -> Floats:
-        return np.asarray(columns[name], dtype=np.float64)
-
-    def flags(name: str) -> Flags:
-        return np.asarray(columns[name], dtype=np.bool_)
-
+    terms: of each page, one object for many of them.  a, b: of today's belief, activity not counted.
+    """
+    alike = {id(each): each for each in terms}
+    place = {same: n for n, same in enumerate(alike)}
+    figures = np.array([_figures(each) for each in alike.values()]).reshape(-1, 6)
+    price, least, most, activity, once, is_ruled = figures[[place[id(each)] for each in terms]].T
+    new = np.array(is_new, dtype=np.bool_)
     return Head(
-        a=floats("a"),
-        b=floats("b"),
-        weight=floats("weight"),
-        price=floats("price"),
-        least=floats("least"),
-        most=floats("most"),
-        unseen=floats("unseen"),
-        due_in=floats("due_in"),
-        is_new=flags("is_new"),
-        is_wanted=flags("is_wanted"),
-        is_timed=flags("is_timed"),
-        is_ruled=flags("is_ruled"),
-        cash=floats("cash"),
+        a=np.array(a),
+        b=np.array(b) / activity,
+        weight=weights_of(np.array(importance)),
+        price=price,
+        least=least,
+        most=most,
+        unseen=np.array(unseen),
+        due_in=np.array(due_in),
+        is_new=new,
+        is_wanted=np.array(is_wanted, dtype=np.bool_),
+        is_timed=~new & (np.array(is_timed, dtype=np.bool_) | (once > 0)),
+        is_ruled=is_ruled > 0,
+        cash=-np.arange(float(len(terms))),
     )
+
+
+def _figures(terms: Terms) -> tuple[float, ...]:
+    return terms.price, terms.least / DAY, terms.most / DAY, terms.activity, terms.once, terms.is_ruled
+
+
+def joined(one: Head, other: Head) -> Head:
+    """Both, one after the other."""
+    columns = ((getattr(one, each.name), getattr(other, each.name)) for each in fields(Head))
+    return Head(*map(np.concatenate, columns))
 
 
 def select(

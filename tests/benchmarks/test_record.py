@@ -9,7 +9,8 @@ import pytest
 from benchmarks.filled import Filled, filled, looked_at, touched
 from crawler.store import checks, visits
 from crawler.store.database import Database, open_database
-from crawler.store.frontier import BY_KEY, NEW_HEADS
+from crawler.store.frontier import BY_KEY
+from crawler.store.heads import FRONTIER
 from tests.store.conftest import START
 
 SIZES = (1_000, 10_000)
@@ -60,9 +61,9 @@ async def test_new_pages_are_found_by_an_index_and_nothing_is_sorted_in_a_domain
 
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
-        cursor = await connection.execute(
-            f"EXPLAIN (COSTS off) {NEW_HEADS}".encode(), {"domain_id": site.domain.id, "without": keys, "most": 300}
-        )
+        values = {"domain_id": site.domain.id, "without": keys, "after_at": START, "after_key": b""}
+        limits = {"most": 300, "most_new": 300, "share_new": 90}
+        cursor = await connection.execute(f"EXPLAIN (COSTS off) {FRONTIER}".encode(), values | limits)
         plan = "\n".join(row[0] for row in await cursor.fetchall())
 
     assert "Seq Scan" not in plan

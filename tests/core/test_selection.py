@@ -1,4 +1,5 @@
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -6,9 +7,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.price import gap_worth, values
-from crawler.core.selection import FLOOR_AGAIN_DAYS, WORTH, Candidate, Selection, head_of, select
+from crawler.core.selection import FLOOR_AGAIN_DAYS, WORTH, Head, Selection, head_of, joined, select
+from crawler.core.visit import Terms
 
 pytestmark = pytest.mark.filterwarnings("error")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One page of a Head."""
+
+    a: float
+    b: float
+    weight: float
+    price: float
+    least: float
+    most: float
+    unseen: float = 0.0
+    due_in: float = 0.0
+    is_new: bool = False
+    is_wanted: bool = False
+    is_timed: bool = False
+    is_ruled: bool = False
+    cash: float = 0.0
+
 
 PAGE = Candidate(a=0.7, b=20.0, weight=1.0, price=2.0, least=0.01, most=180.0, unseen=30.0, due_in=-1.0)
 NEW = replace(PAGE, is_new=True, unseen=0.0, due_in=0.0)
@@ -16,8 +38,16 @@ FRANTIC = replace(PAGE, a=300.0, b=0.1)  # changes thousands of times a day: nev
 EARLY = replace(PAGE, unseen=1.0, due_in=-0.1)  # due by its stored time, and not yet worth its price
 
 
+def head_in(candidates: list[Candidate]) -> Head:
+    columns = (
+        np.array([getattr(candidate, each.name) for candidate in candidates], bool if each.name[:3] == "is_" else float)
+        for each in fields(Head)
+    )
+    return Head(*columns)
+
+
 def chosen(candidates: list[Candidate], *, slots: int = 10, floor_left: int | None = None) -> Selection:
-    return select(head_of(candidates), slots=slots, discovery_share=0.3, refresh_share=0.3, floor_left=floor_left)
+    return select(head_in(candidates), slots=slots, discovery_share=0.3, refresh_share=0.3, floor_left=floor_left)
 
 
 def test_the_best_value_for_its_price_goes_first() -> None:
@@ -139,6 +169,44 @@ def test_another_window_is_read_only_while_this_one_yields() -> None:
     assert not chosen([]).further
 
 
+def test_a_page_is_weighed_by_its_own_terms_and_by_how_lively_its_domain_is_these_days() -> None:
+    usual = Terms(price=2.0, least=timedelta(hours=12), most=timedelta(days=90), activity=4.0)
+    dear = replace(usual, price=8.0, once=True, is_ruled=True)
+
+    head = head_of(
+        [usual, dear, usual],
+        a=[0.5, 1.5, 2.5],
+        b=[8.0, 8.0, 40.0],
+        importance=[1.0, 0.0, 3.0],
+        unseen=[1.0, 2.0, 3.0],
+        due_in=[0.0, -1.0, 1.0],
+        is_new=[True, False, False],
+        is_wanted=[False, False, True],
+        is_timed=[False, False, True],
+    )
+
+    assert head.b.tolist() == [2.0, 2.0, 10.0]
+    assert head.price.tolist() == [2.0, 8.0, 2.0]
+    assert head.weight.tolist() == [1.0, 0.05, 3.0]  # nothing is worth nothing
+    assert (head.least.tolist(), head.most.tolist()) == ([0.5] * 3, [90.0] * 3)
+    assert (head.is_timed.tolist(), head.is_ruled.tolist()) == ([False, True, True], [False, True, False])
+    assert np.all(np.diff(head.cash) < 0)
+
+
+def test_two_heads_are_weighed_as_one() -> None:
+    worse, better = [replace(PAGE, weight=weight) for weight in (1.0, 2.0)], [replace(PAGE, weight=9.0)]
+
+    both = joined(head_in(worse), head_in(better))
+
+    assert select(both, slots=2, discovery_share=0.3, refresh_share=0.3).chosen.tolist() == [2, 1]
+
+
+def test_a_head_without_pages_gives_none() -> None:
+    head = head_of([], a=[], b=[], importance=[], unseen=[], due_in=[], is_new=[], is_wanted=[], is_timed=[])
+
+    assert select(head, slots=5, discovery_share=0.3, refresh_share=0.3).chosen.tolist() == []
+
+
 candidates = st.lists(
     st.builds(
         Candidate,
@@ -166,7 +234,7 @@ candidates = st.lists(
 def test_whatever_the_head_each_page_is_handed_out_or_put_off_or_waits(
     candidates: list[Candidate], slots: int, floor_left: int | None, share: float
 ) -> None:
-    done = select(head_of(candidates), slots=slots, discovery_share=share, refresh_share=share, floor_left=floor_left)
+    done = select(head_in(candidates), slots=slots, discovery_share=share, refresh_share=share, floor_left=floor_left)
 
     out = done.chosen.tolist()
     assert len(set(out)) == len(out) <= slots

@@ -1,0 +1,189 @@
+"""The heads of a domain's two orders, read in one go and weighed by the standards of the day."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from crawler.core.belief import Belief
+from crawler.core.cash import WINDOW_PASSES
+from crawler.core.order import Order, Ordering
+from crawler.core.selection import Head, head_of, joined
+from crawler.core.urls import PageKey, Url
+from crawler.core.visit import State, Terms, Wanted
+from crawler.store.database import Connection
+from crawler.store.standards import Standards
+
+
+class Row(NamedTuple):
+    """What is known of a page at the head of an order, but for its links. Times in days.
+
+    a, b: of today's belief.  importance: the domain's mean is 1; rules say more.  is_timed: of a page that is not new,
+    due by a clock of its own, so that what it would be worth does not count.
+    """
+
+    key: PageKey
+    url: Url
+    state: str
+    depth: int
+    due_at: datetime | None
+    wanted: int
+    url_score: float
+    a: float
+    b: float
+    prior_a: float
+    prior_b: float
+    cash: int
+    importance: float
+    unseen: float
+    due_in: float
+    is_timed: bool
+    etag: str | None
+    last_modified: str | None
+    received_bytes: int
+    version: int
+    body_digest: bytes
+    text_digest: bytes
+    main_digest: bytes
+    shape_digest: bytes
+    fingerprint: int | None
+    status: int | None
+    failures: int
+    last_look_at: datetime | None
+    last_good_at: datetime | None
+
+
+# Known pages whether due or not: stored due times are only a place in this order, what decides is today's price.
+# Favoured pages are in a pool of their own, so that their ranks compare with each other only.
+# Of the known ones fewer, where new ones will have their share.
+FRONTIER = """
+    WITH new AS MATERIALIZED (
+        (SELECT * FROM frontier
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND NOT favoured AND key <> ALL(%(without)b)
+          ORDER BY rank DESC, key LIMIT %(most_new)s)
+        UNION ALL
+        (SELECT * FROM frontier
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND favoured AND key <> ALL(%(without)b)
+          ORDER BY rank DESC, key LIMIT %(most_new)s))
+    SELECT * FROM new
+    UNION ALL
+    (SELECT * FROM frontier
+      WHERE domain_id = %(domain_id)s AND state <> 'new' AND (due_at, key) > (%(after_at)s, %(after_key)s)
+        AND key <> ALL(%(without)b)
+      ORDER BY due_at, key LIMIT %(most)s - least((SELECT count(*) FROM new), %(share_new)s))
+"""
+# The fields of Row, found by key.
+KNOWN = f"""
+    SELECT p.key, p.url, f.state, f.depth, f.due_at, f.wanted, f.url_score, g.a + p.evidence_a AS a,
+           g.b + p.evidence_b AS b, g.a AS prior_a, g.b AS prior_b, coalesce(c.net + q.dividend, 0) AS cash,
+           coalesce((1 - %(url_share)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
+                                                                  c.clock, %(clock)s, %(pages)s)
+                    + %(url_share)s::float8 * f.url_score, 1) AS importance,
+           coalesce(date_part('epoch', %(at)s - p.last_good_at) / 86400, 0) AS unseen,
+           coalesce(date_part('epoch', f.due_at - %(at)s) / 86400, 0) AS due_in,
+           f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL AS is_timed,
+           p.etag, p.last_modified, p.received_bytes, p.version, p.body_digest, p.text_digest, p.main_digest,
+           p.shape_digest, p.fingerprint, p.status, p.failures, p.last_look_at, p.last_good_at
+      FROM ({FRONTIER}) f
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
+      JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
+      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key
+      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+"""  # noqa: S608  only our own columns are put in
+# One row of arrays: a thousand rows cost both sides more to pass on than to find.
+HEADS = f"SELECT {', '.join(f'array_agg(x.{name})' for name in Row._fields)} FROM ({KNOWN}) x"  # noqa: S608  as above
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Pages at the heads, by what terms they are measured today, and as the selection weighs them.
+
+    end: the last place read of the due order, None where there is nothing behind it.
+    """
+
+    rows: list[Row]
+    terms: list[Terms]
+    importance: list[float]
+    head: Head
+    end: tuple[datetime, PageKey] | None = None
+
+    def __add__(self, more: "Weighed") -> "Weighed":
+        return Weighed(
+            self.rows + more.rows,
+            self.terms + more.terms,
+            self.importance + more.importance,
+            joined(self.head, more.head),
+            more.end,
+        )
+
+
+async def weigh(connection: Connection, values: dict[str, Any], standards: Standards) -> Weighed:
+    """What stands at the heads now: the new pages in the domain's order of discovery, then the known ones.
+
+    values: domain_id, at; without: keys in flight; most_new: of each pool; most: known ones after (after_at, after_key)
+    of the due order, less the new ones that were found, of those share_new at most.
+    """
+    ordering = standards.wishes.ordering
+    measures = {
+        "circulating": standards.window / WINDOW_PASSES,
+        "clock": standards.clock,
+        "pages": standards.pages,
+        "url_share": ordering.url_share if ordering.order is Order.MIXED else 0.0,
+    }
+    async with connection.cursor(binary=True) as cursor:
+        await cursor.execute(HEADS.encode(), values | measures)
+        columns = await cursor.fetchone()
+    assert columns is not None  # an aggregate always has a row; of NULLs where there is no page
+    rows = list(map(Row._make, zip(*columns, strict=True))) if columns[0] else []
+    new = [row for row in rows if row.state == State.NEW]
+    known = [row for row in rows if row.state != State.NEW]
+    weighed = _weighed(_in_order(new, ordering) + known, standards)
+    if len(known) < values["most"] - min(len(new), values["share_new"]):
+        return weighed
+    return replace(weighed, end=max((row.due_at, row.key) for row in known if row.due_at is not None))
+
+
+def _in_order(new: list[Row], ordering: Ordering) -> list[Row]:
+    """New pages in the domain's order of discovery; of one rank the richest first."""
+
+    def place(row: Row) -> tuple[int, int]:
+        favour = ordering.favour_by if ordering.favour and ordering.favours(row.url) else 1.0
+        score = ordering.score(row.url) if ordering.order is Order.MIXED else 1.0  # no other order looks at it
+        return -ordering.rank(row.cash, depth=row.depth, url_score=score, favour=favour), -row.cash
+
+    return sorted(new, key=place)
+
+
+def _weighed(rows: list[Row], standards: Standards) -> Weighed:
+    terms = _terms(rows, standards)
+    importance = [row.importance for row in rows]
+    if standards.rules.rules:
+        importance = [row.importance * standards.rules.terms(row.url).weight for row in rows]
+    head = head_of(
+        terms,
+        a=[row.a for row in rows],
+        b=[row.b for row in rows],
+        importance=importance,
+        unseen=[row.unseen for row in rows],
+        due_in=[row.due_in for row in rows],
+        is_new=[row.state == State.NEW for row in rows],
+        is_wanted=[row.wanted != Wanted.NO for row in rows],
+        is_timed=[
+            row.is_timed or (each.once and row.state != State.NEW) for row, each in zip(rows, terms, strict=True)
+        ],
+    )
+    return Weighed(rows, terms, importance, head)
+
+
+def _terms(rows: list[Row], standards: Standards) -> list[Terms]:
+    """What holds for each page's next look: one object for all those that are alike."""
+    known: dict[tuple[object, ...], Terms] = {}  # by all that they depend on
+    has_rules = bool(standards.rules.rules)  # without any they are the same for almost all
+    found = []
+    for row in rows:
+        is_conditional = row.version > 0 and bool(row.etag or row.last_modified)
+        same = (row.prior_a, row.prior_b, is_conditional, has_rules and row.url)
+        if same not in known:
+            prior = Belief(row.prior_a, row.prior_b)
+            known[same] = standards.terms(row.url, prior=prior, conditional=is_conditional)
+        found.append(known[same])
+    return found
