@@ -14,7 +14,7 @@ from crawler.core.domain import Domain, Lease
 from crawler.crawl import Walked
 from crawler.errors import BadInput
 from crawler.settings import Settings
-from crawler.shift import Shift, holder_name, open_webs, run_shift
+from crawler.shift import Shift, holder_name, keep_what_is_loaded, open_webs, run_shift
 from crawler.store import reports
 from crawler.store.database import Database
 from crawler.tally import Tally
@@ -60,6 +60,7 @@ async def run(
 
     with told_to_end() as told:
         async with open_webs(settings) as webs:
+            keep_what_is_loaded()
             shift = await run_shift(
                 db,
                 webs,

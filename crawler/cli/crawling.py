@@ -21,7 +21,7 @@ from crawler.errors import BadInput
 from crawler.naming import refuse_the_past
 from crawler.registration import home_seeds, scope_of, url_of
 from crawler.settings import Settings, settings
-from crawler.shift import Shift, holder_name, open_webs, run_shift
+from crawler.shift import Shift, holder_name, keep_what_is_loaded, open_webs, run_shift
 from crawler.store import domains, reports
 from crawler.store.database import Database
 
@@ -152,6 +152,7 @@ async def _walk(
         pending += load.new + load.due
     with Looks(pending=pending, most=order.pages) as progress:
         async with open_webs(used) as webs:
+            keep_what_is_loaded()
             return await run_shift(
                 db,
                 webs,
