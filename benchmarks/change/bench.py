@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from benchmarks.change import plan
+from benchmarks.change import pairs, plan
 from benchmarks.change.detectors import DETECTORS
 from benchmarks.change.edits import DIGITS, EDITS
 from benchmarks.change.score import FIRST_LOOK, Judged, Result, measured
@@ -32,6 +32,10 @@ class Figures:
 
 def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
+    return of_pairs(given.detectors) if given.pairs else of_sites(given)
+
+
+def of_sites(given: argparse.Namespace) -> int:
     named = plan.sites(given.seed, is_held_out=given.held_out, most=given.sites)
     kinds = frozenset(given.kinds or ()) | ({given.show} if given.show else set())
     try:
@@ -60,8 +64,23 @@ def options() -> argparse.ArgumentParser:
         "--show", metavar="KIND", choices=names, help="list the mistakes of the last detector with KIND"
     )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument(
+        "--pairs", action="store_true", help="instead: two real versions each of pages, labelled by hand"
+    )
     parser.add_argument("--json", action="store_true")
     return parser
+
+
+def of_pairs(detectors: Sequence[str]) -> int:
+    """Figures of the real pairs, and what the last detector got wrong."""
+    result, missing = pairs.measured(detectors)
+    print(f"{len(result.judged)} pairs of versions with a label; judged rightly, %:\n")
+    print(f"{kinds_table(result, detectors)}\n\n{totals_table({'pairs': result.judged}, detectors)}")
+    for kind in sorted({each.kind for each in result.judged}):
+        print(f"\n{mistakes(result, detectors[-1], kind)}")
+    for reason in missing:
+        print(f"Cannot be had: {reason}", file=sys.stderr)
+    return 0 if result.judged else 1
 
 
 def figures(judged: Sequence[Judged], detector: str) -> Figures:
@@ -89,29 +108,37 @@ def totals(judged: Sequence[Judged]) -> Mapping[str, Sequence[Judged]]:
 
 
 def report(result: Result, detectors: Sequence[str], *, is_held_out: bool, seed: int) -> str:
-    rows = [
-        (kind, "same" if is_same else "changed", len(judged), *(right(judged, detector) for detector in detectors))
-        for (is_same, kind), judged in by_kind(result.judged).items()
-    ]
-    sums = [
-        (what, detector, n.looks, n.changed, f"{n.precision:.3f}", f"{n.recall:.3f}")
-        for what, judged in totals(result.judged).items()
-        for detector in detectors
-        for n in [figures(judged, detector)]
-    ]
     again = [f"{name} {result.again.get(name, 0) / max(1, result.looks):.3f}" for name in detectors]
     pool = "held-out" if is_held_out else "development"
     return "\n".join(
         [
             f"{result.sequences:,} sequences, {result.looks:,} looks, pool {pool}, seed {seed}; judged rightly, %:",
             "",
-            table(("kind", "label", "looks", *detectors), rows),
+            kinds_table(result, detectors),
             "",
-            table(("", "detector", "looks", "changed", "precision", "recall"), sums),
+            totals_table(totals(result.judged), detectors),
             "",
             f"Second looks per look: {', '.join(again)}",
         ]
     )
+
+
+def kinds_table(result: Result, detectors: Sequence[str]) -> str:
+    rows = [
+        (kind, "same" if is_same else "changed", len(judged), *(right(judged, detector) for detector in detectors))
+        for (is_same, kind), judged in by_kind(result.judged).items()
+    ]
+    return table(("kind", "label", "looks", *detectors), rows)
+
+
+def totals_table(parts: Mapping[str, Sequence[Judged]], detectors: Sequence[str]) -> str:
+    rows = [
+        (what, detector, n.looks, n.changed, f"{n.precision:.3f}", f"{n.recall:.3f}")
+        for what, judged in parts.items()
+        for detector in detectors
+        for n in [figures(judged, detector)]
+    ]
+    return table(("", "detector", "looks", "changed", "precision", "recall"), rows)
 
 
 def right(judged: Sequence[Judged], detector: str) -> str:
@@ -136,8 +163,9 @@ def summary(result: Result, detectors: Sequence[str]) -> Mapping[str, object]:
 
 
 def mistakes(result: Result, detector: str, kind: str) -> str:
-    wrong = [each for each in result.judged if each.kind == kind and not each.is_right(detector)]
-    lines = [f"{detector} is wrong about {len(wrong)} of {len(result.judged)} looks of {kind}"]
+    of_kind = [each for each in result.judged if each.kind == kind]
+    wrong = [each for each in of_kind if not each.is_right(detector)]
+    lines = [f"{detector} is wrong about {len(wrong)} of {len(of_kind)} looks of {kind}"]
     for each in wrong:
         label, said = ("changed", "same") if each.changed else ("same", "changed")
         lines += ["", f"{each.page} look {each.number}: is {label}, said {said}", each.difference]

@@ -1,0 +1,44 @@
+"""Real pairs of versions are labelled once each, and scored only as they were when they were labelled."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from benchmarks.change.pairs import check, pairs, round_of
+from crawler.core.fingerprint import digest
+from tests.walk.corpus import CorpusError
+
+
+def test_at_least_a_hundred_pairs_have_a_label_and_a_reason() -> None:
+    labelled = pairs()
+    labels = Counter(pair.label for pair in labelled)
+
+    assert labels.keys() == {"changed", "same", "open"}
+    assert labels["changed"] + labels["same"] >= 100
+    assert len({pair.url for pair in labelled}) == len(labelled)
+    assert all(pair.why and pair.kind and pair.digest_old != pair.digest_new for pair in labelled)
+    assert all(len(bytes.fromhex(pair.digest_old)) == 16 for pair in labelled)
+
+
+def test_a_page_that_is_not_as_it_was_labelled_is_refused(tmp_path: Path) -> None:
+    at = datetime(2026, 3, 2, tzinfo=UTC)
+    sides = []
+    for n, text in enumerate(("old", "new")):
+        root = tmp_path / text
+        root.mkdir()
+        (root / "a b.html").write_text(text, encoding="utf-8")
+        sides.append(list(round_of("package", ["a b.html"], root, at + n * timedelta(days=1))))
+    pair = replace(
+        pairs()[0],
+        package="package",
+        page="a b.html",
+        digest_old=digest(b"old").hex(),
+        digest_new=digest(b"new").hex(),
+    )
+
+    check([pair], sides)
+    with pytest.raises(CorpusError, match="not as it was"):
+        check([replace(pair, digest_new=digest(b"newer").hex())], sides)
