@@ -1,22 +1,22 @@
 """recrawl explain: everything about one URL, in words with the figures behind them."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, say, show, show_facts, values_of
 from crawler.cli.reading import shown_rate
+from crawler.cli.reasons import due_today, scope_now, why_belief, why_due, why_refused, why_untracked, worth_now
+from crawler.cli.registering import described_rule
+from crawler.cli.ruling import shown_rule
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share
-from crawler.core.belief import Belief, credible_interval, fresh_now
+from crawler.core.belief import credible_interval, fresh_now
 from crawler.core.domain import Domain
 from crawler.core.order import Order
-from crawler.core.price import value
 from crawler.core.prior import ELSEWHERE
-from crawler.core.robots import parse
 from crawler.core.rules import Rules
-from crawler.core.urls import Refusal, Scope, Url, authority_of
-from crawler.core.visit import NEVER, State, Wanted
+from crawler.core.urls import Url, authority_of
+from crawler.core.visit import State
 from crawler.naming import refuse_the_past
 from crawler.registration import url_of
 from crawler.settings import settings
@@ -57,92 +57,6 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
     return DONE
 
 
-def scope_now(domain: Domain) -> Scope:
-    """Which URLs are pages of the domain, with the depth that holds where its user set none."""
-    return domain.scope(max_depth=settings().max_depth)
-
-
-def why_untracked(url: Url, domain: Domain, known: Explanation) -> str:
-    """Why a URL of a registered domain is not one of its pages."""
-    refused = why_refused(url, domain, known.robots)
-    if refused:
-        return refused
-    if known.links == 0:
-        return "no page that was read links to it: recrawl crawl with this URL looks at it"
-    deepest = scope_now(domain).max_depth
-    if deepest is not None and known.nearest is not None and known.nearest + 1 > deepest:
-        return f"it is {known.nearest + 1} links away from the nearest seed, and the domain ends at {deepest}"
-    most = domain.wishes.max_pages or settings().max_pages
-    if known.tracked >= most:
-        return f"the domain is full: it has {known.tracked} pages of at most {most}"
-    return f"{known.linkers[0].url} links to it, and was read when it was refused; it is admitted at its next reading"
-
-
-def why_refused(url: Url, domain: Domain, robots: bytes | None) -> str:
-    """Why the URL may not be fetched now, whoever links to it; empty if it may."""
-    scope = replace(scope_now(domain), max_depth=None)
-    refusal = scope.refusal(url)
-    if refusal is Refusal.EXCLUDED:
-        pattern = next(p for p in scope.exclude if replace(scope, exclude=(p,)).refusal(url) is Refusal.EXCLUDED)
-        return f"the domain excludes {pattern}"
-    if refusal is Refusal.NOT_INCLUDED:
-        return f"the domain includes only {', '.join(scope.include)}"
-    if refusal is not None:
-        return f"it is out of scope ({refusal.value.replace('_', ' ')})"
-    if robots is not None and not parse(robots).allows(url, settings().agent):
-        return f"robots.txt refuses it to {settings().agent}"
-    return ""
-
-
-def why_due(page: PageFacts, *, at: datetime) -> str:
-    """When it is looked at next, and for what reason."""
-    when = shown_instant(page.due_at)
-    since = "it has been due since" if page.due_at is not None and page.due_at <= at else "it is due at"
-    match page.state:
-        case State.NEW:
-            return f"it was never fetched; in the order of discovery it is number {(page.ahead or 0) + 1}"
-        case State.GONE:
-            return f"it is gone ({page.reason}); in case it comes back, {since} {when}"
-        case State.MOVED:
-            return f"it moved{f' to {page.moved_to}' if page.moved_to else ' away'}; {since} {when}"
-        case State.REFUSED:
-            return f"it may not be fetched ({page.reason}); in case that changes, {since} {when}"
-        case State.KNOWN:
-            return _why_known(page, f"{since} {when}")
-
-
-def _why_known(page: PageFacts, due: str) -> str:
-    if page.wanted is Wanted.BY_USER:
-        return f"{due}, since somebody asked for it"
-    if page.wanted is Wanted.BY_AUDIT:
-        return f"{due}, as one of a random sample that holds our report to the truth"
-    if page.failures:
-        return f"{counted(page.failures, 'look')} in a row failed ({page.reason}), so {due}"
-    if page.version == 0 or page.reason:
-        return f"it has no text of its own ({page.reason or 'never read'}); {due}"
-    if page.due_at is not None and page.due_at >= NEVER:
-        return "it was had once, and a rule wants no more of it"
-    return f"{due}, when a look is worth its price"
-
-
-def why_belief(page: PageFacts) -> str:
-    """What is believed about the page's changes, as a sentence."""
-    rate = shown_rate(page.belief.rate_per_day)
-    if page.visits < 2:
-        return f"it changes {rate}, as pages do of which nothing is known"
-    return f"it changes {rate}: {counted(page.visits, 'look')} found {counted(page.changes, 'change')}"
-
-
-def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | None:
-    """What a look now is worth, in importance x days; None for a page that has no version to lose."""
-    if page.last_good_at is None or page.version == 0 or known.terms is None:
-        return None
-    importance = page.importance if page.importance is not None else 1.0
-    weight = Rules(domain.wishes.rules).terms(page.url).weight
-    lively = Belief(page.belief.a, page.belief.b / known.terms.activity)
-    return value(lively, importance=importance * weight, unseen=known.at - page.last_good_at)
-
-
 def _show(domain: Domain, known: Explanation, page: PageFacts) -> None:
     refused = why_refused(page.url, domain, known.robots)
     show_facts(
@@ -150,7 +64,7 @@ def _show(domain: Domain, known: Explanation, page: PageFacts) -> None:
             ("URL", page.url),
             ("Title", page.title or ""),
             ("State", page.state.value + (f", but now {refused}" if refused else "")),
-            ("Next", why_due(page, at=known.at)),
+            ("Next", why_due(domain, known, page)),
             ("Belief", _shown_belief(page)),
             ("Fresh", _shown_freshness(page, at=known.at)),
             ("Worth", _shown_worth(domain, known, page)),
@@ -209,7 +123,7 @@ def _shown_worth(domain: Domain, known: Explanation, page: PageFacts) -> str:
 
 
 def _shown_rules(domain: Domain, page: PageFacts) -> str:
-    return ", ".join(rule.pattern for rule in domain.wishes.rules if rule.matches(page.url))
+    return "\n".join(shown_rule(rule) for rule in domain.wishes.rules if rule.matches(page.url))
 
 
 def _shown_freshness(page: PageFacts, *, at: datetime) -> str:
@@ -227,7 +141,9 @@ def _shown_importance(domain: Domain, page: PageFacts) -> str:
     if ordering.order is Order.MIXED:
         parts = f": {1 - ordering.url_share:.0%} links ({page.popularity:.3g})"
         parts += f" and {ordering.url_share:.0%} URL ({page.url_score:.3g})"
-    return f"{page.importance:.3g} times the domain's mean page{parts}"
+    weight = Rules(domain.wishes.rules).terms(page.url).weight
+    weighed = f"; with a rule's weight of {weight:g}, {page.importance * weight:.3g}" if weight != 1 else ""
+    return f"{page.importance:.3g} times the domain's mean page{parts}{weighed}"
 
 
 def _shown_cash(page: PageFacts) -> str:
@@ -280,12 +196,14 @@ def _document(domain: Domain, known: Explanation, page: PageFacts) -> dict[str, 
         "tracked": True,
         "domain": domain.authority,
         "at": known.at,
-        "next": why_due(page, at=known.at),
+        "next": why_due(domain, known, page),
         "refused_now": why_refused(page.url, domain, known.robots),
         "belief": why_belief(page),
         "worth": worth_now(domain, known, page),
         "price": known.terms.price if known.terms else None,
         "terms": known.terms,
+        "due_today": due_today(domain, known, page),
+        "rules": [described_rule(rule) for rule in domain.wishes.rules if rule.matches(page.url)],
         "page": values_of(page)
         | {
             "rate_per_day": page.belief.rate_per_day,

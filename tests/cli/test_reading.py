@@ -197,6 +197,58 @@ def test_a_page_is_explained(recrawl: Recrawl, crawled: Site) -> None:
     assert datetime.fromisoformat(found["page"]["due_at"]) > datetime.fromisoformat(found["at"])
 
 
+# A page that was looked at often, last a day ago, and is due tomorrow.
+SEEN_OFTEN = """
+    UPDATE page SET visits = 9, evidence_a = 1, evidence_b = 40, last_good_at = now() - interval '1 day'
+     WHERE url LIKE '%/two'
+"""
+DUE_TOMORROW = "UPDATE frontier SET due_at = now() + interval '1 day' WHERE state = 'known'"
+
+
+@pytest.mark.parametrize(
+    ("rule", "due"),
+    [
+        ((), ("price", "which was stored at another price or under other rules; today a look is worth its price")),
+        (("--least", "200d"), ("least", "worth its price sooner, but a rule says 200 days after the last one")),
+        (("--most", "2d"), ("most", ", since a look is not worth its price by then, but a rule says 48 hours after")),
+        (("--once",), ("once", "it was had once, and a rule wants no more of it")),
+    ],
+)
+def test_a_page_says_which_bound_makes_it_due(
+    recrawl: Recrawl, crawled: Site, database_url: str, rule: tuple[str, ...], due: tuple[str, str]
+) -> None:
+    if rule:
+        recrawl("rules", "add", crawled.name, "/two", *rule, "--weight", "2.5")
+    execute(database_url, SEEN_OFTEN, DUE_TOMORROW)
+
+    found = recrawl("explain", f"{crawled.url}two", "--json").json
+    told = recrawl("explain", f"{crawled.url}two").out
+
+    assert (found["due_today"]["bound"], found["due_today"]["by_rule"]) == (due[0], bool(rule))
+    assert due[1] in found["next"]
+    assert len(found["rules"]) == (1 if rule else 0)
+    assert ("2.5 times as important" in told) == bool(rule)
+    assert ("with a rule's weight of 2.5" in told) == bool(rule)
+
+
+def test_a_page_that_is_due_at_todays_price_says_so_and_a_first_interval_is_spread(
+    recrawl: Recrawl, crawled: Site, database_url: str
+) -> None:
+    execute(database_url, "UPDATE frontier SET due_at = now() + interval '1 hour' WHERE state = 'known'")
+    first = recrawl("explain", f"{crawled.url}two", "--json").json
+    execute(database_url, SEEN_OFTEN)
+    at = recrawl("explain", f"{crawled.url}two", "--json").json["due_today"]["at"]
+    execute(database_url, f"UPDATE frontier SET due_at = '{at}' WHERE state = 'known'")
+    later = recrawl("explain", f"{crawled.url}two", "--json").json
+    execute(database_url, "UPDATE page SET evidence_a = 1e6, evidence_b = 1e6", DUE_TOMORROW)
+    never = recrawl("explain", f"{crawled.url}two", "--json").json
+
+    assert "pages that came in together are spread over their first interval; after it a look is worth" in first["next"]
+    assert ", since a look is worth its price" in later["next"]
+    assert (never["due_today"]["bound"], never["due_today"]["gap"]) == ("most", timedelta(days=180).total_seconds())
+    assert "the longest interval says 180 days after the last one" in never["next"]
+
+
 @pytest.mark.parametrize(
     ("path", "next_"),
     [
