@@ -240,7 +240,7 @@ def test_a_page_that_is_due_at_todays_price_says_so_and_a_first_interval_is_spre
     at = recrawl("explain", f"{crawled.url}two", "--json").json["due_today"]["at"]
     execute(database_url, f"UPDATE frontier SET due_at = '{at}' WHERE state = 'known'")
     later = recrawl("explain", f"{crawled.url}two", "--json").json
-    execute(database_url, "UPDATE page SET evidence_a = 1e6, evidence_b = 1e6", DUE_TOMORROW)
+    execute(database_url, "UPDATE page SET evidence_a = 1e6, evidence_b = 1e4", DUE_TOMORROW)
     never = recrawl("explain", f"{crawled.url}two", "--json").json
 
     assert "pages that came in together are spread over their first interval; after it a look is worth" in first["next"]
