@@ -32,7 +32,7 @@ class Figures:
 
 def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
-    return of_pairs(given.detectors) if given.pairs else of_sites(given)
+    return of_pairs(given.detectors, as_json=given.json) if given.pairs else of_sites(given)
 
 
 def of_sites(given: argparse.Namespace) -> int:
@@ -71,13 +71,16 @@ def options() -> argparse.ArgumentParser:
     return parser
 
 
-def of_pairs(detectors: Sequence[str]) -> int:
+def of_pairs(detectors: Sequence[str], *, as_json: bool) -> int:
     """Figures of the real pairs, and what the last detector got wrong."""
     result, missing = pairs.measured(detectors)
-    print(f"{len(result.judged)} pairs of versions with a label; judged rightly, %:\n")
-    print(f"{kinds_table(result, detectors)}\n\n{totals_table({'pairs': result.judged}, detectors)}")
-    for kind in sorted({each.kind for each in result.judged}):
-        print(f"\n{mistakes(result, detectors[-1], kind)}")
+    if as_json:
+        print(json.dumps(summary(result, detectors)))
+    else:
+        print(f"{len(result.judged)} pairs of versions with a label; judged rightly, %:\n")
+        print(f"{kinds_table(result, detectors)}\n\n{totals_table({'pairs': result.judged}, detectors)}")
+        for kind in sorted({each.kind for each in result.judged}):
+            print(f"\n{mistakes(result, detectors[-1], kind)}")
     for reason in missing:
         print(f"Cannot be had: {reason}", file=sys.stderr)
     return 0 if result.judged else 1

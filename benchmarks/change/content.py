@@ -111,8 +111,10 @@ def _class(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def seams(html: str) -> tuple[int, ...]:
-    """Places between paragraphs, where a page's template puts things."""
-    return tuple(each.end for each in of_tags(html, "p", chars=PARAGRAPH_CHARS)) or (len(html),)
+    """Places between paragraphs, where a page's template puts things: not within footnotes and remarks."""
+    asides = of_tags(html, "aside")
+    ends = (each.end for each in of_tags(html, "p", chars=PARAGRAPH_CHARS))
+    return tuple(end for end in ends if not any(each.start < end < each.end for each in asides)) or (len(html),)
 
 
 def seam(html: str, number: int) -> int:

@@ -15,8 +15,10 @@ MOST_BYTES = 60_000
 PARAGRAPHS = 5
 PARAGRAPH_CHARS = 60
 WORDS = 150
-# Nobody sees these, or not without a script: an edit in one of them would be no edit.
-_UNSEEN = "script,style,noscript,template,svg,iframe,object,video,audio,textarea,[hidden],[style*=display i],link,meta"
+# No content, or not seen without a script: an edit in one of them would be no edit.
+_UNSEEN = (
+    "nav,script,style,noscript,template,svg,iframe,object,video,audio,textarea,[hidden],[style*=display i],link,meta"
+)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _BAD = re.compile(r"</?(?:html|head|body|title|form)\b[^>]*>", re.IGNORECASE)
 

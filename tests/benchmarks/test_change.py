@@ -147,6 +147,26 @@ def test_an_edit_does_what_its_name_says(kind: str) -> None:
 
 
 @pytest.mark.corpus
+def test_an_edit_of_the_template_shows_on_all_pages_at_one_look_and_is_labelled_the_same() -> None:
+    made = site()
+    quiet = replace(with_noise(made), reformed=made.reformed)
+    number = next(n for n, at in enumerate(made.rounds) if at >= made.reform.at)
+    labelled = list(looks.rounds(made))[number]
+
+    for each, page in zip(made.pages, quiet.pages, strict=True):
+        if made.rounds[number] not in (at + plan.BEFORE_A_LOOK for at in each.edited_at):
+            assert text(quiet, page, number) != text(quiet, page, number - 1)
+    assert made.reform.kind == "menu-entry"
+    assert {each.kind for each in labelled if each.changed is False} == {"menu-entry"}
+
+
+def test_each_kind_of_noise_stands_alone_in_two_sections() -> None:
+    singles = 2 * sum(number % 3 != 2 for number in range(plan.SITES))
+
+    assert singles >= 2 * len(plan.NOISES)
+
+
+@pytest.mark.corpus
 def test_half_of_an_a_b_test_is_scored_only_when_it_was_seen_before() -> None:
     noisy = with_noise(site(), "a-b")
     pages = [page for page in noisy.pages if not page.kind]
