@@ -70,7 +70,7 @@ def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | N
         return target.belief, None
     gap = now - target.last_good_at
     expected = beliefs.change_expected(target.belief, gap=gap)
-    before = beliefs.fade(target.belief, prior=target.terms.prior, gap=gap)
+    before = beliefs.fade(target.belief, prior=target.terms.prior, gap=gap, is_changed=change is Change.CHANGED)
     match change:
         case Change.SAME | Change.COSMETIC:
             return beliefs.same(before, gap=gap), expected
