@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from crawler.core.belief import DAY
 from crawler.core.gamma import Floats
 from crawler.core.price import due_gap, first_values, values, weights_of
-from crawler.core.visit import Terms
+from crawler.core.visit import Terms, Wanted
 
 WORTH = 0.98  # of its price: a look so near to it is not put off, since a new due time is a write
 LEAST_DELAY_DAYS = 1 / 1440  # a page that is put off is not read again in the same minute
 SAME_DUE = 0.02  # a due time that would move by less than this part of its gap is left as it is
 FLOOR_AGAIN_DAYS = 1.0  # when a floor visit is asked for again that today's share of the budget could not pay
+FOREVER_DAYS = 1e6  # who has to wait so long waits for ever
 EQUAL = 1e-3  # scores within a thousandth are equal, and the longest overdue goes first
 
 Flags = NDArray[np.bool_]
@@ -35,6 +36,7 @@ class Head:
     page.  due_in: until the stored due time; below 0 when overdue.
     is_new: never asked for.  is_wanted: asked for by a user, or never had yet: worth any price.
     is_timed: due by a clock of its own (retry, gone, moved, refused): not to be asked before, nor put off.
+    A page that was had, and that nobody wants again, has no interval: least and most are FOREVER_DAYS.
     is_ruled: its longest interval is a rule's: then a look is worth its price, and no floor visit.
     cash: the order of discovery, the greatest first.
     """
@@ -59,7 +61,8 @@ class Selection:
     """What becomes of a head; indices into it.
 
     chosen: to hand out, in this order.  later, due_in: whose due times are to be rewritten, and in how many days they
-    are due.  floor: how many of the chosen are below their price, and only due because of the longest interval.
+    are due, inf for never.  floor: how many of the chosen are below their price, and only due because of the longest
+    interval.
     further: whether another window of the due index should be read: this one yielded, and there is room left.
     """
 
@@ -79,30 +82,34 @@ def head_of(
     unseen: Sequence[float],
     due_in: Sequence[float],
     is_new: Sequence[bool],
-    is_wanted: Sequence[bool],
+    is_had: Sequence[bool],
+    wanted: Sequence[int],
     is_timed: Sequence[bool],
 ) -> Head:
     """Pages as the selection weighs them, the new ones in the order of discovery.
 
-    terms: of each page, one object for many of them.  a, b: of today's belief, activity not counted.
+    terms: of each page, one object for many of them.  a, b: of today's belief, activity not counted.  is_had: it has a
+    version.  wanted: a Wanted each; a page that its terms want once is looked at again for a user only.
     """
     alike = {id(each): each for each in terms}
     place = {same: n for n, same in enumerate(alike)}
     figures = np.array([_figures(each) for each in alike.values()]).reshape(-1, 6)
     price, least, most, activity, once, is_ruled = figures[[place[id(each)] for each in terms]].T
-    new = np.array(is_new, dtype=np.bool_)
+    new, had = np.array(is_new, dtype=np.bool_), np.array(is_had, dtype=np.bool_)
+    asked = np.array(wanted, dtype=np.intp)
+    done = ~new & had & (once > 0) & (asked != Wanted.BY_USER)
     return Head(
         a=np.array(a),
         b=np.array(b) / activity,
         weight=weights_of(np.array(importance)),
         price=price,
-        least=least,
-        most=most,
+        least=np.where(done, FOREVER_DAYS, least),
+        most=np.where(done, FOREVER_DAYS, most),
         unseen=np.array(unseen),
         due_in=np.array(due_in),
         is_new=new,
-        is_wanted=np.array(is_wanted, dtype=np.bool_),
-        is_timed=~new & (np.array(is_timed, dtype=np.bool_) | (once > 0)),
+        is_wanted=~done & (asked != Wanted.NO),
+        is_timed=~new & ~done & (np.array(is_timed, dtype=np.bool_) | (once > 0)),
         is_ruled=is_ruled > 0,
         cash=-np.arange(float(len(terms))),
     )
@@ -154,7 +161,7 @@ def select(
         later=later,
         due_in=due_in,
         floor=int(floor[chosen].sum()),
-        further=len(chosen) < slots and bool((ready | floor).any()),
+        further=len(chosen) < slots and bool((ready | floor).any() or np.isinf(due_in).any()),
     )
 
 
@@ -211,4 +218,6 @@ def _put_off(head: Head, pages: Flags) -> tuple[Indices, Floats]:
     again = np.where(left > 0, np.maximum(left, LEAST_DELAY_DAYS), FLOOR_AGAIN_DAYS)
     moved = np.abs(again - head.due_in[at]) > SAME_DUE * gap
     moved |= head.due_in[at] <= 0
+    for_ever = gap >= FOREVER_DAYS
+    again, moved = np.where(for_ever, np.inf, again), np.where(for_ever, head.due_in[at] < FOREVER_DAYS, moved)
     return at[moved], again[moved]

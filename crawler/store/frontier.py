@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import isinf
 from typing import Any, NamedTuple
 
 from crawler.core.answer import NO_VALIDATORS, Validators
@@ -12,7 +13,7 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.fingerprint import Fingerprint
 from crawler.core.selection import Selection, select
 from crawler.core.urls import Authority, PageKey
-from crawler.core.visit import State, Target, Terms, Wanted
+from crawler.core.visit import NEVER, State, Target, Terms, Wanted
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
 from crawler.store.heads import Row, Weighed, weigh
@@ -33,9 +34,9 @@ BY_KEY = """
            set_config('enable_mergejoin', 'off', true)
 """
 PUT_OFF = """
-    UPDATE frontier f SET due_at = x.due_at
+    UPDATE frontier f SET due_at = x.due_at, wanted = 0
       FROM unnest(%(keys)b::bytea[], %(due_at)b::timestamptz[]) AS x(key, due_at)
-     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'new' AND f.wanted = 0
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'new' AND f.wanted <> 1
 """
 SPEND_FLOOR = "UPDATE domain_state SET spent_floor = spent_floor + %(floor)s WHERE domain_id = %(domain_id)s"
 MOST_WINDOWS = 16  # of the due order, read for one hand-out
@@ -75,7 +76,7 @@ async def hand_out(
         await connection.execute(BY_KEY)
         weighed, selection = await _best(connection, values | {"most": most}, standards=standards, usual=usual)
         if len(selection.later):
-            due = [at + timedelta(days=float(days)) for days in selection.due_in]
+            due = [due_in(float(days), at=at) for days in selection.due_in]
             keys = [weighed.rows[n].key for n in selection.later]
             await connection.execute(PUT_OFF, values | {"keys": keys, "due_at": due})
         if selection.floor:
@@ -170,6 +171,11 @@ def _version(row: Row) -> Version | None:
         shape_digest=row.shape_digest,
         fingerprint=from_signed(row.fingerprint),
     )
+
+
+def due_in(days: float, *, at: datetime) -> datetime:
+    """The instant so many days from now; inf is never."""
+    return NEVER if isinf(days) else at + timedelta(days=days)
 
 
 def keys_in(packed: bytes | None) -> tuple[PageKey, ...]:

@@ -9,7 +9,7 @@ from crawler.core.cash import WINDOW_PASSES
 from crawler.core.order import Order, Ordering
 from crawler.core.selection import Head, head_of, joined
 from crawler.core.urls import PageKey, Url
-from crawler.core.visit import State, Terms, Wanted
+from crawler.core.visit import State, Terms
 from crawler.store.database import Connection
 from crawler.store.standards import Standards
 
@@ -166,10 +166,9 @@ def _weighed(rows: list[Row], standards: Standards) -> Weighed:
         unseen=[row.unseen for row in rows],
         due_in=[row.due_in for row in rows],
         is_new=[row.state == State.NEW for row in rows],
-        is_wanted=[row.wanted != Wanted.NO for row in rows],
-        is_timed=[
-            row.is_timed or (each.once and row.state != State.NEW) for row, each in zip(rows, terms, strict=True)
-        ],
+        is_had=[row.version > 0 for row in rows],
+        wanted=[row.wanted for row in rows],
+        is_timed=[row.is_timed for row in rows],
     )
     return Weighed(rows, terms, importance, head)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crawler.core.price import gap_worth, values
 from crawler.core.selection import FLOOR_AGAIN_DAYS, WORTH, Head, Selection, head_of, joined, select
-from crawler.core.visit import Terms
+from crawler.core.visit import Terms, Wanted
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -181,7 +181,8 @@ def test_a_page_is_weighed_by_its_own_terms_and_by_how_lively_its_domain_is_thes
         unseen=[1.0, 2.0, 3.0],
         due_in=[0.0, -1.0, 1.0],
         is_new=[True, False, False],
-        is_wanted=[False, False, True],
+        is_had=[False, False, True],
+        wanted=[Wanted.NO, Wanted.NO, Wanted.BY_AUDIT],
         is_timed=[False, False, True],
     )
 
@@ -193,6 +194,30 @@ def test_a_page_is_weighed_by_its_own_terms_and_by_how_lively_its_domain_is_thes
     assert np.all(np.diff(head.cash) < 0)
 
 
+def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and_due_never() -> None:
+    wanted = [Wanted.NO, Wanted.BY_AUDIT, Wanted.BY_USER, Wanted.NO, Wanted.NO]
+    count = len(wanted)
+    head = head_of(
+        [Terms(price=1e-6, least=timedelta(minutes=1), most=timedelta(days=1), once=True, is_ruled=True)] * count,
+        a=[1.0] * count,
+        b=[1.0] * count,
+        importance=[100.0] * count,
+        unseen=[50.0] * count,
+        due_in=[-1.0, -1.0, -1.0, 2.9e6, -1.0],
+        is_new=[False] * count,
+        is_had=[True, True, True, True, False],
+        wanted=wanted,
+        is_timed=[False, False, False, False, True],  # the last one has yet to be had
+    )
+
+    done = select(head, slots=10, discovery_share=0.3, refresh_share=0.3)
+
+    assert sorted(done.chosen.tolist()) == [2, 4]
+    assert done.later.tolist() == [0, 1]  # the fourth is put off for ever already
+    assert np.isinf(done.due_in).all()
+    assert done.further
+
+
 def test_two_heads_are_weighed_as_one() -> None:
     worse, better = [replace(PAGE, weight=weight) for weight in (1.0, 2.0)], [replace(PAGE, weight=9.0)]
 
@@ -202,7 +227,7 @@ def test_two_heads_are_weighed_as_one() -> None:
 
 
 def test_a_head_without_pages_gives_none() -> None:
-    head = head_of([], a=[], b=[], importance=[], unseen=[], due_in=[], is_new=[], is_wanted=[], is_timed=[])
+    head = head_of([], a=[], b=[], importance=[], unseen=[], due_in=[], is_new=[], is_had=[], wanted=[], is_timed=[])
 
     assert select(head, slots=5, discovery_share=0.3, refresh_share=0.3).chosen.tolist() == []
 

@@ -9,7 +9,7 @@ from crawler.core.cash import ENDOWMENT
 from crawler.core.domain import Domain, Hold, Lease, Wishes
 from crawler.core.rules import Rule
 from crawler.core.urls import Authority, Url
-from crawler.core.visit import State, Target, Visit
+from crawler.core.visit import NEVER, State, Target, Visit, Wanted
 from crawler.errors import LeaseLost
 from crawler.store import changes, domains, inbox, leases, visits
 from crawler.store.database import Database
@@ -310,3 +310,29 @@ async def test_a_page_that_is_wanted_once_is_never_due_again(db: Database) -> No
     later = await targets(db, lease, START + timedelta(days=5000))
 
     assert {target.url for target in later} == {url(domain, 0), url(domain, 2)}
+
+
+async def test_a_rule_that_wants_pages_once_asks_for_no_look_at_those_that_are_had(db: Database) -> None:
+    domain = await domains.register(db, Authority("ruled.test"), scheme="http", wishes=Wishes(), at=START)
+    lease = await take(db, START)
+    await made_up.crawl(db, lease, {0: [1, 2], 1: [], 2: []}, START)
+    later = START + timedelta(days=5000)
+    await leases.release(db, lease, at=later, refund=0, wait=timedelta(0))
+    domain = await domains.change(db, domain, Wishes(rules=(Rule("/1", once=True),)), at=later)
+    async with db.transaction() as connection:
+        await connection.execute("UPDATE frontier SET wanted = 2, due_at = %s WHERE key = %s", (START, key(domain, 1)))
+
+    lease = await take(db, later)
+    handed = await targets(db, lease, later)
+    async with db.transaction() as connection:
+        never = await (
+            await connection.execute("SELECT key, wanted FROM frontier WHERE due_at = %s", (NEVER,))
+        ).fetchall()
+    await domains.refresh(db, domain, prefix=url(domain, 1), at=later)
+    while await inbox.drain(db, lease, at=later):
+        pass
+    asked = await targets(db, lease, later, without=[target.key for target in handed])
+
+    assert {target.url for target in handed} == {url(domain, 0), url(domain, 2)}
+    assert never == [(key(domain, 1), Wanted.NO)]
+    assert [target.url for target in asked] == [url(domain, 1)]
