@@ -1,7 +1,7 @@
 """Planning: what all domains together say about each, computed apart from the crawl and written for it to read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from crawler.core.belief import DAY, Belief
@@ -23,6 +23,7 @@ MOST_REQUESTS = 2**31 - 1  # a day, as the tables have it
 MOST_SAMPLES = 10  # times SAMPLE, however many domains there are
 TRIM_EVERY = timedelta(minutes=50)  # plans that a user asks for in between leave the trim alone
 HOUR = timedelta(hours=1)
+WHOLE = 2  # requests: grants are whole ones, so that one or two of a budget that is used to the full are still to come
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +43,75 @@ class Planned:
         return self.tariff.price or Price(self.usual)
 
 
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What is read and found of one domain, before anything is written. rests: it sends nothing for an hour and more.
+
+    tariff: for one that rests, what would hold if it did not.
+    """
+
+    standing: Standing
+    importance: float
+    census: Census
+    priors: tuple[Belief, ...]
+    work: Work
+    rests: bool
+    tariff: Tariff
+
+
 async def plan(db: Database, *, at: datetime, settings: Settings, only: Domain | None = None) -> list[Planned]:
     """Plan for all domains, by name: their importance beside each other, priors, prices, and what cannot be had.
 
     only: plan for this one as if there were no other; for one that lives in a time of its own.
     """
+    planned = []
+    for each in await prospects(db, at=at, settings=settings, only=only):
+        found = _planned(each, settings, at=at)
+        wake = has_moved(each.standing.price or Price(settings.price), found.price, each.work.known)
+        await plans.write(db, found.domain, _written(found, each.census, each.priors), wake=wake, at=at)
+        planned.append(found)
+    return planned
+
+
+async def prospects(db: Database, *, at: datetime, settings: Settings, only: Domain | None = None) -> list[Prospect]:
+    """What would be planned for all domains, by name, or for one as if there were no other. Changes nothing."""
     standings = await plans.standings(db, at=at, only=only)
     importances = await _importances(db, standings)
     censuses = [await plans.census(db, each, most=_share(each, standings), at=at) for each in standings]
     priors = refitted(censuses)
     works = [work_of(*pair, settings) for pair in zip(censuses, priors, strict=True)]
     terms = [terms_of(each, settings, importance=importances[each.domain.id]) for each in standings]
-    solved = tariffs(works, terms, overall=_overall(settings), shares=shares_of(settings))
-    planned = []
-    for standing, census, belief, work, tariff in zip(standings, censuses, priors, works, solved, strict=True):
-        found = Planned(
-            standing.domain,
-            importances[standing.domain.id],
-            census.known,
-            _trim(standing, tariff, at=at),
-            settings.price,
-            tariff,
+    resting = [each.rests(at=at, over=HOUR) for each in standings]
+    solved = _tariffs(works, terms, resting, settings)
+    return [
+        Prospect(standing, importances[standing.domain.id], census, belief, work, rests, tariff)
+        for standing, census, belief, work, rests, tariff in zip(
+            standings, censuses, priors, works, resting, solved, strict=True
         )
-        wake = has_moved(standing.price or Price(settings.price), found.price, work.known)
-        await plans.write(db, standing.domain, _written(found, census, belief), wake=wake, at=at)
-        planned.append(found)
-    return planned
+    ]
+
+
+def _tariffs(works: list[Work], terms: list[Terms], resting: list[bool], settings: Settings) -> list[Tariff]:
+    """Prices of all domains; those that rest leave what they would use of the overall budget to the others."""
+    overall, shares = overall_of(settings), shares_of(settings)
+    everybody = tariffs(works, terms, overall=overall, shares=shares)
+    if not any(resting):
+        return everybody
+    awake = [pair for pair, rests in zip(zip(works, terms, strict=True), resting, strict=True) if not rests]
+    solved = iter(tariffs([work for work, _ in awake], [each for _, each in awake], overall=overall, shares=shares))
+    return [tariff if rests else next(solved) for tariff, rests in zip(everybody, resting, strict=True)]
+
+
+def _planned(found: Prospect, settings: Settings, *, at: datetime) -> Planned:
+    standing, tariff = found.standing, found.tariff
+    return Planned(
+        standing.domain,
+        found.importance,
+        found.census.known,
+        standing.trim if found.rests else _trim(standing, tariff, at=at),
+        settings.price,
+        replace(tariff, requests=0.0) if found.rests else tariff,
+    )
 
 
 async def _importances(db: Database, standings: Sequence[Standing]) -> Mapping[int, float]:
@@ -108,7 +152,7 @@ def _or_no_limit(number: int | None) -> float:
     return NO_LIMIT if number is None else float(number)
 
 
-def _overall(settings: Settings) -> Budget:
+def overall_of(settings: Settings) -> Budget:
     return Budget(_or_no_limit(settings.budget_per_day), _or_no_limit(settings.bytes_per_day))
 
 
@@ -125,7 +169,7 @@ def _trim(standing: Standing, tariff: Tariff, *, at: datetime) -> float:
     is_too_soon = standing.planned_at is None or at - standing.planned_at < TRIM_EVERY or hours < 1
     if is_too_soon or not standing.spent_today:  # a crawl that did not run says nothing about the price
         return standing.trim
-    used, allowed = standing.spent_today / hours, min(budget_for(tariff.requests), tariff.limit) / 24
+    used, allowed = (standing.spent_today + WHOLE) / hours, min(budget_for(tariff.requests), tariff.limit) / 24
     return trim_after(standing.trim, used=used, allowed=allowed, waiting=standing.waiting)
 
 

@@ -55,7 +55,8 @@ def tariffs(
 
 
 def _solved(works: Sequence[Work], terms: Sequence[Terms], overall: Budget, shares: Shares) -> list[Tariff]:
-    everything = joined(works, [1.0] * len(works))
+    open_works = [work for work, each in zip(works, terms, strict=True) if each.limit > 0]
+    everything = joined(open_works, [1.0] * len(open_works))
     cases = [case_of(*each, shares, everything=everything, overall=overall) for each in zip(works, terms, strict=True)]
     prices = _within_requests(cases, overall, shares)
     prices = _within_bytes(cases, prices, overall, shares)

@@ -6,7 +6,7 @@ hashes, so that any slice is pages by chance, and an index has them together.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from math import ceil
 from typing import Any
@@ -45,7 +45,8 @@ FLOWS = """
 """
 STANDING = f"""
     SELECT {COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.activity_seen, s.activity_expected,
-           s.activity_at, l.price_request, coalesce(l.price_byte, 0) AS price_byte, coalesce(l.trim, 1) AS trim,
+           s.activity_at, s.resume_at, l.price_request, coalesce(l.price_byte, 0) AS price_byte,
+           coalesce(l.trim, 1) AS trim,
            coalesce(l.importance, d.weight) AS importance, l.planned_at,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
            (SELECT count(*) FROM (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state <> 'new'
@@ -101,7 +102,8 @@ class Standing:
     """A domain as plan finds it. tracked: pages that are known at all.  announced_s: the delay of its last lease.
 
     importance, price, trim: as planned last, price None for the usual one.  planned_at: when that was, if ever.
-    spent_today: requests of the UTC day.  waiting: pages that are due since before the last plan, MOST_WAITING at most.
+    held_until: no request is sent before.  spent_today: requests of the UTC day.  waiting: pages that are due since
+    before the last plan, MOST_WAITING at most.
     """
 
     domain: Domain
@@ -113,8 +115,13 @@ class Standing:
     price: Price | None
     trim: float
     planned_at: datetime | None
+    held_until: datetime | None
     spent_today: int
     waiting: int
+
+    def rests(self, *, at: datetime, over: timedelta) -> bool:
+        """Whether it sends nothing from `at` on for longer than that."""
+        return self.domain.paused or (self.held_until is not None and self.held_until - at > over)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,7 @@ async def standings(db: Database, *, at: datetime, only: Domain | None = None) -
 
 
 def _standing(row: dict[str, Any], *, at: datetime) -> Standing:
-    days = (at - row["activity_at"]) / DAY if row["activity_at"] else 0.0
+    days = max((at - row["activity_at"]) / DAY, 0.0) if row["activity_at"] else 0.0
     return Standing(
         domain=domain_from(row),
         tracked=row["tracked"],
@@ -150,6 +157,7 @@ def _standing(row: dict[str, Any], *, at: datetime) -> Standing:
         price=None if row["price_request"] is None else Price(row["price_request"], row["price_byte"]),
         trim=row["trim"],
         planned_at=row["planned_at"],
+        held_until=row["resume_at"],
         spent_today=row["spent_today"],
         waiting=row["waiting"],
     )

@@ -144,6 +144,31 @@ async def test_domains_that_share_a_budget_have_one_price_by_their_importance(db
     assert a.tariff.requests > 1.5 * b.tariff.requests
 
 
+async def test_a_domain_that_is_paused_or_held_leaves_its_part_of_the_overall_budget_to_the_others(
+    db: Database,
+) -> None:
+    shut = await populated(db, "shut.test")
+    await populated(db, "fair.test")
+    settings = SETTINGS.model_copy(update={"budget_per_day": 60})
+    both, _ = await plan(db, at=AT, settings=settings)
+
+    await domains.set_paused(db, shut, paused=True)
+    paused = await plan(db, at=AT, settings=settings)
+    await domains.set_paused(db, shut, paused=False)
+    hold = "UPDATE domain_state SET resume_at = %s WHERE domain_id = %s RETURNING domain_id"
+    await fetched(db, hold, AT + timedelta(days=1), shut.id)
+    held = await plan(db, at=AT, settings=settings)
+    await fetched(db, hold, AT + timedelta(minutes=5), shut.id)
+    soon = await plan(db, at=AT, settings=settings)
+
+    assert both.tariff.requests < 40
+    for other, closed in (paused, held):
+        assert other.tariff.requests == pytest.approx(58.4, abs=0.5)
+        assert closed.tariff.requests == 0
+        assert closed.price.per_request == pytest.approx(both.price.per_request, rel=0.1)  # for when it comes back
+    assert soon[0].tariff.requests == pytest.approx(both.tariff.requests, rel=0.01)
+
+
 async def test_a_budget_in_bytes_has_a_price_for_a_byte_and_so_has_one_of_all_together(db: Database) -> None:
     await populated(db, "dear.test", Wishes(weight=4.0, bytes_per_day=10_000))
     await populated(db, "fair.test")
@@ -256,6 +281,19 @@ async def test_a_budget_too_small_for_the_longest_interval_is_told_and_one_of_no
     assert thin.tariff.finding.startswith("A page may wait 800 days, not 180")
     assert shut.tariff.requests == 0
     assert shut.tariff.finding == ""
+
+
+async def test_the_trim_stays_where_a_budget_is_used_but_for_a_request_or_two(db: Database) -> None:
+    domain = await populated(db, "tiny.test", Wishes(budget_per_day=24))
+    noon = AT + timedelta(hours=12)
+    spend = "UPDATE domain_state SET budget_day = %s, spent_requests = %s RETURNING domain_id"
+    trims = []
+    for hour, spent in ((0, 12), (1, 11), (2, 12), (3, 11)):  # of 12, 13, 14 and 15
+        at = noon + timedelta(hours=hour)
+        await fetched(db, spend, noon.date(), spent)
+        trims.append((await planned_for(db, domain, at=at)).trim)
+
+    assert trims == [1.0, 1.0, 1.0, 1 / TRIM_DOWN]
 
 
 async def test_pages_without_looks_learn_from_their_group_and_a_new_domain_from_all(db: Database) -> None:
