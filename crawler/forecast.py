@@ -1,29 +1,44 @@
 """What a domain may expect of the requests it makes, and of a tenth to ten times as many."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 
-from crawler.core.budget import Budget
+from crawler.core.budget import Budget, Work
 from crawler.core.cost import Price
 from crawler.core.domain import Domain
 from crawler.core.outlook import FACTORS
-from crawler.core.target import Terms, budget_for
+from crawler.core.target import UNLIMITED, Terms, budget_for, part_for
 from crawler.core.tariff import Tariff, requests_at, tariffs
 from crawler.errors import BadInput
-from crawler.plan import shares_of, terms_of, work_of
+from crawler.plan import overall_of, prospects, shares_of, terms_of, work_of
 from crawler.settings import Settings
 from crawler.store import plans
 from crawler.store.database import Database
 
 PAGES = 10_000  # read of the domain; freshness is then right to half a point
+NEARLY = 0.98  # of a budget: it is the domain's own that limits it
+
+
+class Source(StrEnum):
+    """What a domain's requests a day come from."""
+
+    BUDGET = "budget"
+    TARGET = "target"
+    OVERALL = "overall budget"
+    PRICE = "price"  # nothing limits them: what is worth it costs so many
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to expect of a budget. factor: times today's.  is_allowed: politeness leaves so many requests a day."""
+    """What to expect of a budget. factor: times today's, None where that is nothing.
 
-    factor: float
+    is_allowed: politeness and the overall budget leave so many requests a day.
+    """
+
+    factor: float | None
     budget: float
     is_allowed: bool
     tariff: Tariff
@@ -33,8 +48,8 @@ class Step:
 class Forecast:
     """One domain's prospects. known, new: pages, by a sample.  price: in force, with its trim.
 
-    budget: requests a day that it may make by its user's wish, or what the price costs now if there is no wish.
-    cap: requests a day that politeness leaves.  finding: what is out of reach today.
+    budget: requests a day that it may make, by `source`.  cap: requests a day that politeness leaves.
+    overall: what all domains together may make.  finding: what is out of reach today.
     """
 
     domain: Domain
@@ -42,16 +57,17 @@ class Forecast:
     new: float
     price: Price
     budget: float
-    has_budget: bool
+    source: Source
     cap: float
+    overall: float
     finding: str
     steps: Sequence[Step]
 
     @property
-    def points_for_tenth(self) -> float:
-        """By how many points of freshness a budget larger by a tenth is better."""
+    def points_for_tenth(self) -> float | None:
+        """By how many points of freshness a budget larger by a tenth is better; None if there is none."""
         fresh = {step.factor: step.tariff.outlook.freshness for step in self.steps}
-        return 100 * (fresh[1.1] - fresh[1.0])
+        return 100 * (fresh[1.1] - fresh[1.0]) if 1.0 in fresh else None
 
 
 async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Settings) -> Forecast | None:
@@ -65,24 +81,47 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
         return None
     work = work_of(census, census.priors, settings)
     terms = terms_of(standing, settings, importance=1.0)
-    (now,) = tariffs([work], [terms], shares=shares_of(settings))
+    now = await _now(db, domain, work, terms, at=at, settings=settings)
     price = standing.price or Price(settings.price)
     price = Price(price.per_request * standing.trim, price.per_byte * standing.trim)
-    wished = min(terms.budget.requests, now.asked or terms.budget.requests)
-    has_budget = wished < float("inf")
-    budget = wished if has_budget else budget_for(requests_at(work, price, limit=terms.cap))
-    steps = [
-        _step(factor, budget, terms, tariffs([work], [_scaled(terms, budget, factor)], shares=shares_of(settings))[0])
+    cost = budget_for(requests_at(work, price, limit=terms.cap))
+    budget, source = _budget(terms, now, cost, overall_of(settings))
+    overall = overall_of(settings).requests
+    steps = _steps(work, terms, budget, min(terms.cap, overall), settings)
+    return Forecast(domain, census.known, census.new, price, budget, source, terms.cap, overall, now.finding, steps)
+
+
+async def _now(db: Database, domain: Domain, work: Work, terms: Terms, *, at: datetime, settings: Settings) -> Tariff:
+    """What would be planned for the domain now. Where all share a budget, that takes a look at all of them."""
+    if overall_of(settings) == UNLIMITED:
+        return tariffs([work], [terms], shares=shares_of(settings))[0]
+    for each in await prospects(db, at=at, settings=settings):
+        if each.standing.domain.id == domain.id:
+            return each.tariff
+    raise BadInput(f"{domain.authority} is not registered any more")
+
+
+def _budget(terms: Terms, now: Tariff, cost: float, overall: Budget) -> tuple[float, Source]:
+    """How many requests a day the domain may make, and by what."""
+    own, asked = terms.budget.requests, math.inf if now.asked is None else now.asked
+    wished, source = (asked, Source.TARGET) if asked < own else (own, Source.BUDGET)
+    part = part_for(now.requests) if now.requests else 0.0
+    if overall != UNLIMITED and part < NEARLY * min(wished, terms.cap):
+        return min(part, overall.requests), Source.OVERALL
+    return (wished, source) if math.isfinite(wished) else (cost, Source.PRICE)
+
+
+def _steps(work: Work, terms: Terms, budget: float, most: float, settings: Settings) -> list[Step]:
+    """What to expect of a tenth to ten times the budget, or where that is nothing, of what the usual price costs."""
+    base = budget or budget_for(requests_at(work, Price(settings.price), limit=terms.cap))
+    return [
+        Step(factor if budget else None, base * factor, base * factor <= most, _at(work, terms, base, factor, settings))
         for factor in FACTORS
     ]
-    return Forecast(domain, census.known, census.new, price, budget, has_budget, terms.cap, now.finding, steps)
 
 
-def _scaled(terms: Terms, budget: float, factor: float) -> Terms:
-    """So many times the budget, and no target that would ask for another."""
-    scaled = Budget(budget * factor, terms.budget.received_bytes * factor)
-    return replace(terms, budget=scaled, freshness=None, oldest_days=None)
-
-
-def _step(factor: float, budget: float, terms: Terms, tariff: Tariff) -> Step:
-    return Step(factor, budget * factor, is_allowed=budget * factor <= terms.cap, tariff=tariff)
+def _at(work: Work, terms: Terms, base: float, factor: float, settings: Settings) -> Tariff:
+    """What to expect of so many requests; a target of freshness would ask for others, one of age may stretch."""
+    budget = Budget(base * factor, terms.budget.received_bytes * factor)
+    scaled = replace(terms, budget=budget, freshness=None, spends_all=True)
+    return tariffs([work], [scaled], shares=shares_of(settings))[0]

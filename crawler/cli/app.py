@@ -190,6 +190,12 @@ def report(
 @app.command(rich_help_panel=LOOK)
 def plan(
     domain: Annotated[str | None, typer.Argument(metavar="DOMAIN", help="What this one may expect; else plan.")] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DOMAIN", help="Plan for one domain as if there were no other, such as one of another time."
+        ),
+    ] = None,
     at: At = None,
     as_json: Json = False,
 ) -> int:
@@ -202,11 +208,14 @@ def plan(
         recrawl plan
         recrawl plan docs.example.com
         recrawl plan docs.example.com --json
+        recrawl plan --only docs.example.com --at 2027-01-31
     """
     from crawler.cli import planning
 
+    if domain is not None and only is not None:
+        raise typer.BadParameter("give a domain to look at or --only to plan for one, not both")
     if domain is None:
-        return planning.plan(at=at, as_json=as_json)
+        return planning.plan(only=only, at=at, as_json=as_json)
     return planning.plan_one(domain, at=at, as_json=as_json)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import assert_never
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.lab_shown import show_plots
@@ -9,7 +10,7 @@ from crawler.cli.output import print_json, remark, say, show, show_facts, values
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_share, shown_span
 from crawler.core.outlook import Outlook
-from crawler.forecast import Forecast, Step, forecast
+from crawler.forecast import Forecast, Source, Step, forecast
 from crawler.lab.charts import Chart, Series
 from crawler.naming import domain_named, refuse_the_past
 from crawler.plan import Planned
@@ -22,11 +23,13 @@ COLUMNS = ("importance", "pages", "price", "budget", "requests a day", "fresh", 
 STEPS = ("", "requests a day", "price", "fresh", "age", "longest wait")
 
 
-def plan(*, at: datetime | None, as_json: bool) -> int:
+def plan(*, only: str | None, at: datetime | None, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> list[Planned]:
+        domain = await domain_named(db, only) if only else None
         if at is not None:
-            await refuse_the_past(db, [listed.domain for listed in await domains.every(db)], at)
-        return await plan_all(db, at=at or datetime.now(UTC), settings=settings())
+            wanted = [domain] if domain else [listed.domain for listed in await domains.every(db)]
+            await refuse_the_past(db, wanted, at)
+        return await plan_all(db, at=at or datetime.now(UTC), settings=settings(), only=domain)
 
     planned = with_database(work)
     if as_json:
@@ -110,10 +113,16 @@ def _forecast_document(found: Forecast) -> dict[str, object]:
         "domain": found.domain.authority,
         "known": round(found.known),
         "new": round(found.new),
-        "cap": None if found.cap == float("inf") else found.cap,
+        "has_budget": found.source is not Source.PRICE,
+        "cap": _or_none(found.cap),
+        "overall": _or_none(found.overall),
         "points_for_tenth": found.points_for_tenth,
         "steps": [_step_document(step) for step in found.steps],
     }
+
+
+def _or_none(limit: float) -> float | None:
+    return None if limit == float("inf") else limit
 
 
 def _step_document(step: Step) -> dict[str, object]:
@@ -131,34 +140,55 @@ def _step_document(step: Step) -> dict[str, object]:
 
 
 def _show(found: Forecast) -> None:
-    what = "by its budget" if found.has_budget else "that the price costs now; it has no budget"
     new = f", and {counted(round(found.new), 'page')} never fetched" if found.new else ""
     show_facts(
         [
             ("Domain", found.domain.authority),
             ("Pages", f"{found.known:,.0f} known{new}"),
-            ("Price", f"{found.price.per_request:.3g} importance x days a request{_per_byte(found)}"),
-            ("Requests a day", f"{found.budget:,.0f} {what}"),
+            ("Price", _shown_price(found)),
+            ("Requests a day", f"{found.budget:,.0f} {_shown_source(found)}"),
             ("Finding", found.finding),
         ]
     )
     say("")
     show(STEPS, [_step_row(step) for step in found.steps], right=STEPS[1:])
     say("")
-    say(f"10 % more requests buys {found.points_for_tenth:.1f} points")
-    if not all(step.is_allowed for step in found.steps):
+    if found.points_for_tenth is not None:
+        say(f"10 % more requests buys {found.points_for_tenth:.1f} points")
+    if any(step.budget > found.cap for step in found.steps):
         say(f"* more than politeness allows ({found.cap:,.0f} a day), which is what to expect then")
+    elif not all(step.is_allowed for step in found.steps):
+        say(f"* more than all domains together may make ({found.overall:,.0f} a day)")
     show_plots([("plan", _chart(found))])
 
 
-def _per_byte(found: Forecast) -> str:
-    return f", {found.price.per_byte:.3g} a byte" if found.price.per_byte else ""
+def _shown_price(found: Forecast) -> str:
+    """Nothing where no request is made: none would be worth it at any price."""
+    if not found.budget:
+        return ""
+    per_byte = f", {found.price.per_byte:.3g} a byte" if found.price.per_byte else ""
+    return f"{found.price.per_request:.3g} importance x days a request{per_byte}"
+
+
+def _shown_source(found: Forecast) -> str:
+    nothing = "" if found.budget else ": nothing is sent"
+    match found.source:
+        case Source.BUDGET:
+            return f"by its budget{nothing}"
+        case Source.TARGET:
+            return "by its target"
+        case Source.OVERALL:
+            return f"of what all domains together may make{nothing}"
+        case Source.PRICE:
+            return "that the price costs now; it has no budget"
+        case _:
+            assert_never(found.source)
 
 
 def _step_row(step: Step) -> tuple[str, ...]:
     outlook = step.tariff.outlook
     return (
-        "today" if step.factor == 1.0 else f"x {step.factor:g}",
+        "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}",
         f"{step.budget:,.1f}{'' if step.is_allowed else ' *'}",
         f"{outlook.price.per_request:.3g}",
         shown_share(outlook.freshness),
@@ -174,6 +204,7 @@ def _chart(found: Forecast) -> Chart:
         return tuple((step.budget, 100 * step.tariff.outlook.freshness) for step in steps)
 
     today = [step for step in found.steps if step.factor == 1.0]
-    series = (Series("today", points(today)), Series("a tenth to ten times as many", points(found.steps)))
+    label = "a tenth to ten times as many" if today else "what some would buy"
+    series = (*([Series("today", points(today))] if today else []), Series(label, points(found.steps)))
     title = f"What requests buy: {found.domain.authority}"
     return Chart(title, "requests a day", "fresh, per cent", series, log_x=True)

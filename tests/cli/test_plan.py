@@ -75,6 +75,66 @@ def test_without_a_budget_today_is_what_the_price_costs_and_politeness_is_told(r
     assert "* more than politeness allows (32 a day)" in told
 
 
+def test_of_an_overall_budget_a_domain_is_told_its_part(
+    recrawl: Recrawl, crawled: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECRAWL_BUDGET_PER_DAY", "20")
+    recrawl("plan")
+
+    told = recrawl("plan", crawled.name).out
+    found = recrawl("plan", crawled.name, "--json").json
+
+    assert (found["source"], found["overall"]) == ("overall budget", 20)
+    assert found["budget"] == pytest.approx(20, abs=0.1)
+    assert [step["is_allowed"] for step in found["steps"]] == [step["factor"] <= 1 for step in found["steps"]]
+    assert "20 of what all domains together may make" in told
+    assert "* more than all domains together may make (20 a day)" in told
+
+
+def test_a_budget_of_nothing_is_said_and_what_some_would_buy_is_shown(recrawl: Recrawl, crawled: Site) -> None:
+    recrawl("domains", "set", crawled.name, "--budget", "0")
+    recrawl("plan")
+
+    told = recrawl("plan", crawled.name).out
+    found = recrawl("plan", crawled.name, "--json").json
+
+    fresh = [step["freshness"] for step in found["steps"]]
+    assert "0 by its budget: nothing is sent" in told
+    assert "Price" not in told.partition("\n\n")[0]
+    assert "today" not in told
+    assert found["points_for_tenth"] is None
+    assert {step["factor"] for step in found["steps"]} == {None}
+    assert fresh == sorted(fresh)
+    assert fresh[0] < fresh[-1]
+    assert max(step["longest_days"] for step in found["steps"][-3:]) == 180
+
+
+def test_a_target_age_is_told_as_what_it_is_and_holds_for_more_requests(recrawl: Recrawl, crawled: Site) -> None:
+    recrawl("domains", "set", crawled.name, "--no-older-than", "3d")
+    recrawl("plan")
+
+    told = recrawl("plan", crawled.name).out
+    found = recrawl("plan", crawled.name, "--json").json
+
+    waits = {step["factor"]: step["longest_days"] for step in found["steps"]}
+    assert f"{found['budget']:,.0f} by its target" in told
+    assert found["source"] == "target"
+    assert (waits[1.0], waits[10.0]) == (3, 3)
+    assert waits[0.5] > 5
+
+
+def test_one_domain_of_another_time_can_be_planned_alone(recrawl: Recrawl, crawled: Site, database_url: str) -> None:
+    recrawl("domains", "add", "old.test", "--offline", "--at", "2020-01-01")
+
+    refused = recrawl("plan", "--at", "2020-02-01")
+    alone = recrawl("plan", "--only", "old.test", "--at", "2020-02-01", "--json")
+    both = recrawl("plan", crawled.name, "--only", "old.test")
+
+    assert refused.code == 2
+    assert [each["domain"] for each in alone.json["domains"]] == ["old.test"]
+    assert both.code == 2
+
+
 def test_a_domain_without_pages_and_an_unknown_one_are_told_in_a_sentence(recrawl: Recrawl) -> None:
     assert "No domain is registered" in recrawl("plan").out
     recrawl("domains", "add", "a.test", "--offline")
