@@ -16,9 +16,9 @@ SHINGLE_WORDS = 3  # unrelated pages of one vocabulary are then 24 bits and more
 MAX_WORDS = 100_000  # 40 ms; what comes after so many shows in the digest, not in the magnitude of a change
 
 # Chinese, Japanese and Korean do not put spaces between words: there each character counts as one.
-_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_IDEOGRAPH = re.compile(f"[{_IDEOGRAPHS}]")
-_WORD_OR_IDEOGRAPH = re.compile(rf"[^\W{_IDEOGRAPHS}]+|[{_IDEOGRAPHS}]")
+IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
+_WORD_OR_IDEOGRAPH = re.compile(rf"[^\W{IDEOGRAPHS}]+|[{IDEOGRAPHS}]")
 _WORD = re.compile(r"\w+")
 
 

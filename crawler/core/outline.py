@@ -59,7 +59,7 @@ def outline(body: bytes, *, url: Url, content_type: str) -> Outline:
     return tuple(places)
 
 
-_COUNTED = re.compile(r"[^\s_-]*\d[^\s_-]*")
+_CODE = re.compile(r"(?<![^\s_-])(?:\d+|(?=[^\s_-]*\d)[^\s_-]{5,})(?![^\s_-])")
 _TOLD = ('meta[name="description" i][content]', 'meta[property^="og:" i][content]', 'meta[name="keywords" i][content]')
 
 
@@ -104,9 +104,9 @@ class _Blocks:
 
 
 def _label(node: LexborNode, tag: str) -> str:
-    """An element by its tag and classes, less what counts rows or names builds: ids, and parts with a digit."""
+    """An element by its tag and classes, less what counts rows or names builds: ids, numbers, and codes."""
     classes = node.attrs.get("class")
-    return f"{tag}.{_COUNTED.sub('', classes)}" if classes else tag
+    return f"{tag}.{' '.join(sorted(_CODE.sub('', classes).split()))}" if classes else tag
 
 
 def _body(tree: LexborHTMLParser, base: Url) -> Iterator[Place]:

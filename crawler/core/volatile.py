@@ -5,6 +5,7 @@ place differs between looks of different days proves nothing: a price that moves
 other proof, by time itself: a number that has grown by exactly the hours, days or weeks that passed counts them.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from typing import TypeVar
 from xxhash import xxh3_64_intdigest
 
 from crawler.core.outline import Part, Place
-from crawler.core.words import Words, words_of
+from crawler.core.words import NUMBER, Words, numberless, words_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -28,7 +29,8 @@ MOSTLY = 0.5  # of the places on a path
 ALIKE = 0.5  # of the words that stay: a place that shares so many with a volatile one is the same place
 UNITS_S = (1, 60, 3600, 86400, 7 * 86400, 30.44 * 86400, 365.25 * 86400)  # in which pages say how long ago it was
 
-Pattern = tuple[str | None, ...]  # the words of a place; None: any word
+Pattern = tuple[str, ...]  # the words of a place, with ANY or, of words with another number, what is numberless
+ANY = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +54,14 @@ class Trial:
 class Volatile:
     """What is known of the volatile places of one domain; immutable, and bounded.
 
-    patterns: by path and number of words.  anywhere: positions that are volatile at a path whatever the other words.
+    patterns: by path and number of words.  anywhere: gaps at a path whatever its other words.
     parameters: of links, by name.  noise: whole places that came or went between two looks of a pair.
     steadiness: of paths.  counting: how often a pattern's number agreed with the time; below 0: it does not.
     trials: by trial_of.
     """
 
     patterns: Mapping[tuple[int, int], tuple[Pattern, ...]] = field(default_factory=dict)
-    anywhere: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
+    anywhere: Mapping[tuple[int, int], Mapping[int, str]] = field(default_factory=dict)
     parameters: frozenset[str] = frozenset()
     noise: Mapping[int, None] = field(default_factory=dict)
     steadiness: Mapping[int, Steadiness] = field(default_factory=dict)
@@ -69,8 +71,8 @@ class Volatile:
     def masked(self, place: Place) -> Words:
         """The words of a place, with nothing in place of those that are volatile."""
         words = self.said(place)
-        wild = self.wild(place.path, words)
-        return tuple("" if n in wild else word for n, word in enumerate(words)) if wild else words
+        gaps = self.gaps(place.path, words)
+        return tuple(gaps.get(n, word) for n, word in enumerate(words)) if gaps else words
 
     def said(self, place: Place) -> Words:
         """The words of a place without volatile parameters, which other pages' links do not even have."""
@@ -79,17 +81,16 @@ class Volatile:
             return tuple(word for word in words if _parameter(word) not in self.parameters)
         return words
 
-    def wild(self, path: int, words: Words) -> frozenset[int]:
-        """Which words of a place are volatile."""
+    def gaps(self, path: int, words: Words) -> dict[int, str]:
+        """Which words of a place are volatile, with what stands for them."""
         same = (path, len(words))
-        found = set(self.anywhere.get(same, ()))
+        found = {n: gap for n, gap in self.anywhere.get(same, {}).items() if _agrees(gap, words[n])}
         for pattern in self.patterns.get(same, ()):
             if all(
-                each is None or each == word or n in found
-                for n, (each, word) in enumerate(zip(pattern, words, strict=True))
+                n in found or _agrees(each, word) for n, (each, word) in enumerate(zip(pattern, words, strict=True))
             ):
-                found |= {n for n, each in enumerate(pattern) if each is None}
-        return frozenset(found)
+                found |= _gaps(pattern)
+        return found
 
     def is_noise(self, place: Place) -> bool:
         """Whether this very place came or went within seconds before, or nothing on its path ever stands still."""
@@ -145,14 +146,21 @@ def _parameter(step: str) -> str:
     return name if equals else ""
 
 
+def _agrees(each: str, word: str) -> bool:
+    """Whether a word of a pattern stands for this one."""
+    return each in (ANY, word) or (NUMBER in each and each == numberless(word))
+
+
+def _gaps(pattern: Pattern) -> dict[int, str]:
+    return {n: each for n, each in enumerate(pattern) if each == ANY or NUMBER in each}
+
+
 def _fits(pattern: Pattern, words: Words) -> bool:
-    return len(pattern) == len(words) and all(
-        each is None or each == word for each, word in zip(pattern, words, strict=True)
-    )
+    return len(pattern) == len(words) and all(map(_agrees, pattern, words))
 
 
 def _shares(pattern: Pattern, words: Words) -> bool:
-    fixed = [each for each in pattern if each is not None]
+    fixed = [each for n, each in enumerate(pattern) if n not in _gaps(pattern)]
     said = set(words)
     return bool(fixed) and sum(each in said for each in fixed) >= ALIKE * len(fixed)
 
@@ -233,9 +241,16 @@ def learn_replaced(volatile: Volatile, before: Place, after: Place) -> Volatile 
     names = {_parameter(one[n]) for n in differing} if before.part is Part.LINK else {""}
     if all(names) and names == {_parameter(other[n]) for n in differing}:
         return replace(volatile, parameters=volatile.parameters | names)
-    if len(differing) > ALIKE * len(one):
+    pattern = tuple(_gap(word, other[n]) if n in differing else word for n, word in enumerate(one))
+    if pattern.count(ANY) > ALIKE * len(pattern):
         return None
-    return _with_pattern(volatile, before.path, tuple(None if n in differing else word for n, word in enumerate(one)))
+    return _with_pattern(volatile, before.path, pattern)
+
+
+def _gap(one: str, other: str) -> str:
+    """What stands for two words: where they differ in numbers only, what is about them."""
+    alike = numberless(one)
+    return alike if alike == numberless(other) else ANY
 
 
 def _with_pattern(volatile: Volatile, path: int, pattern: Pattern) -> Volatile:
@@ -244,23 +259,28 @@ def _with_pattern(volatile: Volatile, path: int, pattern: Pattern) -> Volatile:
     kept: list[Pattern] = []
     anywhere = dict(volatile.anywhere)
     for known in volatile.patterns.get(same, ()):
-        if all(a is None or b is None or a == b for a, b in zip(known, pattern, strict=True)):
-            pattern = tuple(None if a is None or b is None else a for a, b in zip(known, pattern, strict=True))
+        joined = _joined(known, pattern)
+        if joined is not None:
+            pattern = joined
             continue
         kept.append(known)
         if _gaps(known) == _gaps(pattern):
-            anywhere[same] = anywhere.get(same, frozenset()) | _gaps(pattern)
+            anywhere[same] = {**anywhere.get(same, {}), **_gaps(pattern)}
     patterns = dict(volatile.patterns)
     patterns.pop(same, None)
     patterns[same] = (*kept, pattern)[-MOST_SAME:]
     return replace(volatile, patterns=_newest(patterns, MOST_PATTERNS), anywhere=_newest(anywhere, MOST_PATTERNS))
 
 
+def _joined(one: Pattern, other: Pattern) -> Pattern | None:
+    """One pattern for both, if all their other words are the same."""
+    gaps = _gaps(one) | _gaps(other)
+    if any(a != b and n not in gaps for n, (a, b) in enumerate(zip(one, other, strict=True))):
+        return None
+    return tuple(a if a == b else _gap(a, b) for a, b in zip(one, other, strict=True))
+
+
 MOST_SAME = 32  # patterns of one path and length
-
-
-def _gaps(pattern: Pattern) -> frozenset[int]:
-    return frozenset(n for n, each in enumerate(pattern) if each is None)
 
 
 def learn_elapsed(volatile: Volatile, before: Place, after: Place, *, elapsed: timedelta) -> Volatile:
@@ -269,19 +289,35 @@ def learn_elapsed(volatile: Volatile, before: Place, after: Place, *, elapsed: t
     One agreement is chance; FOUND_COUNTING of them without a single disagreement are not.
     """
     one, other = volatile.masked(before), volatile.masked(after)
-    if before.path != after.path or len(one) != len(other) or len(one) < 2:
+    if before.path != after.path or len(one) != len(other):
         return volatile
     differing = [n for n in range(len(one)) if one[n] != other[n]]
-    numbers = [n for n in differing if one[n].isdecimal() and other[n].isdecimal()]
+    numbers = [(n, *grown) for n in differing if (grown := _numbers(one[n], other[n])) is not None]
     if len(numbers) != 1 or len(differing) > 2:  # the number, and perhaps its unit
         return volatile
-    pattern: Pattern = tuple(None if n in differing or not word else word for n, word in enumerate(one))
-    key = xxh3_64_intdigest(repr((before.path, len(one), numbers[0])).encode())
+    ((at, was, now),) = numbers
+    pattern = tuple(_gap(word, other[n]) if n in differing else word for n, word in enumerate(one))
+    key = xxh3_64_intdigest(repr((before.path, len(one), at)).encode())
     told = volatile.counting.get(key, 0)
-    counts = _counts_time(int(one[numbers[0]]), int(other[numbers[0]]), elapsed.total_seconds())
+    counts = _counts_time(was, now, elapsed.total_seconds())
     told = told + 1 if counts and told >= 0 else -1
     learnt = replace(volatile, counting=_newest({**volatile.counting, key: told}, MOST_PATHS))
     return _with_pattern(learnt, before.path, pattern) if told >= FOUND_COUNTING else learnt
+
+
+_NUMBER = re.compile(r"(\D*)(\d{1,9}|\d{1,3}(?:[., ']\d{3}){1,2})(\D*)")
+
+
+def _numbers(one: str, other: str) -> tuple[int, int] | None:
+    """The numbers in two words that are alike but for them: 394 and 397 in "394d" and "397d"."""
+    before, after = _NUMBER.fullmatch(one), _NUMBER.fullmatch(other)
+    if before is None or after is None or (before[1], before[3]) != (after[1], after[3]):
+        return None
+    return _integer(before[2]), _integer(after[2])
+
+
+def _integer(written: str) -> int:
+    return int("".join(filter(str.isdecimal, written)))
 
 
 def _counts_time(before: int, after: int, elapsed_s: float) -> bool:

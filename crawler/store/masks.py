@@ -1,0 +1,90 @@
+"""What is known of each domain's volatile places and of its frame, kept from lease to lease.
+
+It can be learnt again, so it is written when it has grown, and a crash loses at most the last batch's part of it.
+"""
+
+import json
+from typing import Any
+
+import zstandard
+
+from crawler.core.compare import NO_MASK, Mask
+from crawler.core.frame import Frame, Stand
+from crawler.core.urls import PageKey
+from crawler.core.volatile import Steadiness, Trial, Volatile
+from crawler.store.database import Connection, Database
+
+FORM = 1  # of what is stored; another one is learnt anew
+MOST_BYTES = 16 << 20  # unpacked
+LEVEL = 3
+
+GET = "SELECT mask FROM domain_mask WHERE domain_id = %s"
+PUT = """
+    INSERT INTO domain_mask (domain_id, mask) VALUES (%s, %s)
+    ON CONFLICT (domain_id) DO UPDATE SET mask = excluded.mask
+"""
+
+
+async def mask_of(db: Database, domain_id: int) -> Mask:
+    """What is known of a domain; nothing at first."""
+    async with db.transaction() as connection:
+        row = await (await connection.execute(GET, (domain_id,))).fetchone()
+    return NO_MASK if row is None else unpack(row[0])
+
+
+async def put(connection: Connection, domain_id: int, mask: Mask) -> None:
+    """Keep it, within a transaction of the caller's."""
+    await connection.execute(PUT, (domain_id, pack(mask)))
+
+
+def pack(mask: Mask) -> bytes:
+    """A mask as it is stored."""
+    volatile, frame = mask.volatile, mask.frame
+    plain = {
+        "form": FORM,
+        "patterns": [[path, list(pattern)] for (path, _), same in volatile.patterns.items() for pattern in same],
+        "anywhere": [[path, length, list(gaps.items())] for (path, length), gaps in volatile.anywhere.items()],
+        "parameters": sorted(volatile.parameters),
+        "noise": list(volatile.noise),
+        "steadiness": [[path, stood.steady, stood.swung, stood.mixed] for path, stood in volatile.steadiness.items()],
+        "counting": list(volatile.counting.items()),
+        "trials": [[key, trial.steady, trial.changes] for key, trial in volatile.trials.items()],
+        "stands": [
+            [form, s.path, [page.hex() for page in s.pages], s.first, s.last, s.looks, s.was_frame]
+            for form, s in frame.stands.items()
+        ],
+        "looks": list(frame.looks.items()),
+        "turned": list(frame.turned.items()),
+        "pairs": mask.pairs,
+        "compared": mask.compared,
+    }
+    return zstandard.ZstdCompressor(level=LEVEL).compress(json.dumps(plain, separators=(",", ":")).encode())
+
+
+def unpack(data: bytes) -> Mask:
+    """The same the other way round; nothing is known where it was stored in another form."""
+    plain: dict[str, Any] = json.loads(zstandard.ZstdDecompressor().decompress(data, max_output_size=MOST_BYTES))
+    if plain.get("form") != FORM:
+        return NO_MASK
+    patterns: dict[tuple[int, int], tuple[tuple[str, ...], ...]] = {}
+    for path, pattern in plain["patterns"]:
+        same = (path, len(pattern))
+        patterns[same] = (*patterns.get(same, ()), tuple(pattern))
+    volatile = Volatile(
+        patterns=patterns,
+        anywhere={(path, length): dict(gaps) for path, length, gaps in plain["anywhere"]},
+        parameters=frozenset(plain["parameters"]),
+        noise=dict.fromkeys(plain["noise"]),
+        steadiness={path: Steadiness(*stood) for path, *stood in plain["steadiness"]},
+        counting=dict(plain["counting"]),
+        trials={key: Trial(*trial) for key, *trial in plain["trials"]},
+    )
+    frame = Frame(
+        stands={
+            form: Stand(path, tuple(PageKey(bytes.fromhex(page)) for page in pages), first, last, looks, was)
+            for form, path, pages, first, last, looks, was in plain["stands"]
+        },
+        looks=dict(plain["looks"]),
+        turned=dict(plain["turned"]),
+    )
+    return Mask(volatile, frame, plain["pairs"], plain["compared"])
