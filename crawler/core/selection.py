@@ -20,6 +20,7 @@ LEAST_DELAY_DAYS = 1 / 1440  # a page that is put off is not read again in the s
 SAME_DUE = 0.02  # a due time that would move by less than this part of its gap is left as it is
 FLOOR_AGAIN_DAYS = 1.0  # when a floor visit is asked for again that today's share of the budget could not pay
 FOREVER_DAYS = 1e6  # who has to wait so long waits for ever
+ROUND = 0.5 + 1e-6  # shares of all turns are rounded; what was multiplied may be a little less than it is
 EQUAL = 1e-3  # scores within a thousandth are equal, and the longest overdue goes first
 
 Flags = NDArray[np.bool_]
@@ -126,13 +127,20 @@ def joined(one: Head, other: Head) -> Head:
 
 
 def select(
-    head: Head, *, slots: int, discovery_share: float, refresh_share: float, floor_left: int | None = None
+    head: Head,
+    *,
+    slots: int,
+    discovery_share: float,
+    refresh_share: float,
+    turn: int = 0,
+    floor_left: int | None = None,
 ) -> Selection:
     """Hand out what is worth its price, by value over price; put the rest off until it will be.
 
     slots: how many may be handed out.  discovery_share, refresh_share: of them, guaranteed to new pages (at any price)
-    and to looking again (at the price) while there are any; the rest goes to the better score.  floor_left: visits
-    below the price that the day's budget for them still holds; None: no bound.
+    and to looking again (at the price) while there are any; the rest goes to the better score.  turn: slots so far,
+    from any beginning: what is no whole slot of a small hand-out is one after some turns.  floor_left: visits below the
+    price that the day's budget for them still holds; None: no bound.
     New pages go by cash among themselves: that order is what makes the cash economy converge.
     """
     scores = _scores(head)
@@ -151,8 +159,7 @@ def select(
         np.sort(scores[discovery])[::-1],
         scores[refresh],
         slots=slots,
-        discovery_share=discovery_share,
-        refresh_share=refresh_share,
+        least=_guaranteed(slots, turn, discovery_share=discovery_share, refresh_share=refresh_share),
     )
     chosen = _in_turns(discovery[:firsts], refresh[:again])
     later, due_in = _put_off(head, known & ~ready & ~floor & ~head.is_timed)
@@ -189,12 +196,22 @@ def _best_first(pages: Indices, scores: Floats, *, overdue: Floats) -> Indices:
     return pages[np.lexsort((-overdue[pages], -steps))]
 
 
-def _split(
-    first: Floats, again: Floats, *, slots: int, discovery_share: float, refresh_share: float
-) -> tuple[int, int]:
-    """How many new and how many known pages are handed out; both score arrays best first."""
-    firsts = min(len(first), round(slots * discovery_share))
-    again_least = min(len(again), round(slots * refresh_share), slots - firsts)
+def _guaranteed(slots: int, turn: int, *, discovery_share: float, refresh_share: float) -> tuple[int, int]:
+    """How many of these slots are new pages', and how many those that are looked at again, if there are so many.
+
+    Over any turns each gets its share but for less than two slots. Both together never get more than there are.
+    """
+    firsts, both = (
+        int(share * (turn + slots) + ROUND) - int(share * turn + ROUND)
+        for share in (discovery_share, discovery_share + refresh_share)
+    )
+    return firsts, max(both - firsts, 0)
+
+
+def _split(first: Floats, again: Floats, *, slots: int, least: tuple[int, int]) -> tuple[int, int]:
+    """How many new and how many known pages are handed out; both score arrays best first. least: guaranteed."""
+    firsts = min(len(first), least[0], slots)
+    again_least = min(len(again), least[1], slots - firsts)
     room = slots - firsts - again_least
     rest = np.concatenate([first[firsts:], again[again_least:]])
     is_first = np.arange(len(rest)) < len(first) - firsts

@@ -116,6 +116,7 @@ async def _best(
             slots=slots,
             discovery_share=usual.discovery_share,
             refresh_share=usual.refresh_share,
+            turn=max(standards.turn - slots, 0),  # these slots have been granted before
             floor_left=standards.floor_left,
         )
         if not left or weighed.end is None or not selection.further:

@@ -25,6 +25,7 @@ STANDARDS = """
            coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.trim, 1) AS trim, l.longest_s, coalesce(d.budget_per_day, l.budget_per_day) AS budget,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_floor ELSE 0 END AS spent_floor,
+           CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
            (SELECT sum(pages) FROM pool WHERE domain_id = %(domain_id)s)::bigint AS pages
       FROM domain_state s
       JOIN domain d ON d.id = s.domain_id
@@ -57,6 +58,7 @@ class Standards:
 
     clock, window: of importance, in coins.  pages: how many take part.  floor_left: looks below the price that the day
     still holds; None without a budget.  trusts_modified: Last-Modified has been honest so far.
+    turn: requests granted today, and one more for each day: which of many small hand-outs the next one is.
     """
 
     clock: float
@@ -71,6 +73,7 @@ class Standards:
     floor_left: int | None
     rules: Rules
     trusts_modified: bool
+    turn: int
 
     def terms(self, url: Url, *, prior: Belief, conditional: bool) -> Terms:
         """What holds for a page's next look."""
@@ -114,7 +117,12 @@ def _standards(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetim
         floor_left=_floor_left(row, domain, usual, at=at),
         rules=Rules(domain.wishes.rules),
         trusts_modified=row["modified_told"] >= LEAST_TOLD and row["modified_lied"] <= MOST_LIES * row["modified_told"],
+        turn=_days(at) + domain.id + row["spent_today"],
     )
+
+
+def _days(at: datetime) -> int:
+    return at.astimezone(UTC).toordinal()
 
 
 def _floor_left(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetime) -> int | None:
@@ -128,7 +136,7 @@ def _floor_left(row: dict[str, Any], domain: Domain, usual: Usual, *, at: dateti
     if (usual.budget_per_day, usual.bytes_per_day, row["bytes_per_day"]) != (None, None, None) and row["longest_s"]:
         budgets.append(row["tracked"] * DAY.total_seconds() / (LONGEST_SHARE * row["longest_s"]))
     least = min((budget for budget in budgets if budget is not None), default=None)
-    turn = at.astimezone(UTC).toordinal() + domain.id
+    turn = _days(at) + domain.id
     return None if least is None else floor_left(row["spent_floor"], least, share=FLOOR_SHARE, turn=turn)
 
 

@@ -131,6 +131,29 @@ def test_discovery_and_refresh_each_have_their_share() -> None:
     assert len(chosen(worth_most).chosen) == len(chosen([PAGE] * 50).chosen) == 10  # and neither waits for the other
 
 
+@pytest.mark.parametrize("slots", [1, 2, 3, 7])
+@pytest.mark.parametrize(("discovery", "refresh"), [(0.3, 0.3), (0.5, 0.5), (0.1, 0.6), (0.0, 0.25)])
+def test_shares_hold_over_many_hand_outs_of_a_few(slots: int, discovery: float, refresh: float) -> None:
+    dear, cheap = replace(PAGE, weight=1000.0), replace(NEW, weight=0.05)
+    flood, known = replace(NEW, weight=1000.0), replace(PAGE, weight=1.7)
+
+    def counted(head: Head) -> list[int]:
+        """Of all slots of two hundred hand-outs, those of new and those of known pages."""
+        turns = range(5, 5 + 200 * slots, slots)
+        chosen = [
+            select(head, slots=slots, discovery_share=discovery, refresh_share=refresh, turn=turn).chosen
+            for turn in turns
+        ]
+        new = sum(int(head.is_new[each].sum()) for each in chosen)
+        return [new, sum(len(each) for each in chosen) - new]
+
+    scarce_new, _ = counted(head_in([dear] * 10 + [cheap] * 10))
+    _, scarce_known = counted(head_in([flood] * 10 + [known] * 10))
+
+    assert scarce_new == pytest.approx(200 * slots * discovery, abs=2)
+    assert scarce_known >= 200 * slots * refresh - 2
+
+
 def test_a_flood_of_unimportant_pages_leaves_the_rest_to_refresh() -> None:
     flood = [replace(NEW, weight=0.05, price=1e3)] * 1000
 

@@ -5,11 +5,14 @@ import pytest
 from psycopg import sql
 
 from crawler.core.domain import Domain, Hold, Lease, Wishes
-from crawler.core.urls import Authority
+from crawler.core.urls import Authority, PageKey
+from crawler.core.visit import State
 from crawler.errors import LeaseLost
 from crawler.store import budgets, domains, leases
 from crawler.store.database import Database
 from tests.store.conftest import START
+from tests.store.made_up import take, targets
+from tests.store.populated import Bulk, add
 
 TERM = timedelta(seconds=30)
 HOUR = timedelta(hours=1)
@@ -412,3 +415,22 @@ async def test_an_instant_before_the_last_visit_is_no_time_to_claim(db: Database
 
     assert await claim(db) is None
     assert await claim(db, days=1) is not None
+
+
+async def test_grants_of_one_leave_discovery_and_refresh_their_shares(db: Database) -> None:
+    domain = await domains.register(db, Authority("few.test"), scheme="http", wishes=Wishes(), at=START)
+    await add(db, domain, Bulk(60), at=START)
+    await add(db, domain, Bulk(60, state="new", first=100), at=START)
+    later = START + timedelta(days=170)  # each look again is worth more than most of 100 days of a new page
+    lease = await take(db, later)
+    counts = {State.NEW: 0, State.KNOWN: 0}
+    handed: list[PageKey] = []
+    for day in range(3):
+        at = later + timedelta(days=day)
+        for _ in range(7):
+            await budgets.debit(db, lease, most=1, at=at, paced=False)
+            (target,) = await targets(db, lease, at, most=1, without=handed)
+            counts[target.state] += 1
+            handed.append(target.key)
+
+    assert all(count >= 5 for count in counts.values())  # 0.3 of 21 is 6.3
