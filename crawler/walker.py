@@ -23,7 +23,7 @@ from crawler.gate import Fence, Gate
 from crawler.readers import Readers
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
-from crawler.store import budgets, frontier, inbox, leases, visits
+from crawler.store import budgets, frontier, inbox, leases, repricing, visits
 from crawler.store.budgets import NO_SPARE, Spare, Together
 from crawler.store.database import Database
 from crawler.store.standards import Usual
@@ -169,6 +169,8 @@ class Walker:
     async def prepare(self) -> bool:
         """Read what others left for the domain, and its robots.txt; whether its pages may be asked for at all."""
         await self.drain()
+        usual = usual_of(self.settings)
+        await self.patiently(lambda _again: repricing.reprice(self.db, self.lease, at=self.clock.now(), usual=usual))
         found = await robots_of(self.lease, self.ask, clock=self.clock)
         self.tally.requests += found.requests
         if found.copy is not None:

@@ -238,3 +238,18 @@ def _put_off(head: Head, pages: Flags) -> tuple[Indices, Floats]:
     for_ever = gap >= FOREVER_DAYS
     again, moved = np.where(for_ever, np.inf, again), np.where(for_ever, head.due_in[at] < FOREVER_DAYS, moved)
     return at[moved], again[moved]
+
+
+def due_again(head: Head) -> tuple[Indices, Floats]:
+    """Which known pages' stored due times are not those of today's price and terms, and in how many days they are due.
+
+    At or below 0: its look is worth its price already, or its longest interval is over.  inf: never.  A page that is
+    overdue by both stays where it is.
+    """
+    at = np.flatnonzero(~head.is_new & ~head.is_timed & ~head.is_wanted)
+    gap = due_gap(head.a[at], head.b[at], head.weight[at], head.price[at], least=head.least[at], most=head.most[at])
+    left, stored = gap - head.unseen[at], head.due_in[at]
+    moved = (np.abs(left - stored) > SAME_DUE * gap) & ((left > 0) | (stored > 0))
+    for_ever = gap >= FOREVER_DAYS
+    left, moved = np.where(for_ever, np.inf, left), np.where(for_ever, stored < FOREVER_DAYS, moved)
+    return at[moved], left[moved]

@@ -71,8 +71,12 @@ FRONTIER = """
         AND key <> ALL(%(without)b)
       ORDER BY due_at, key LIMIT %(most)s - least((SELECT count(*) FROM new), %(share_new)s))
 """
-# The fields of Row, found by key.
-KNOWN = f"""
+# A part of all pages, in the order of their keys.
+SLICE = """
+    SELECT * FROM frontier WHERE domain_id = %(domain_id)s AND key > %(after_key)s ORDER BY key LIMIT %(most)s
+"""
+# The fields of Row for such rows of the frontier, found by key.
+KNOWN = """
     SELECT p.key, p.url, f.state, f.depth, f.due_at, f.wanted, f.url_score, g.a + p.evidence_a AS a,
            g.b + p.evidence_b AS b, g.a AS prior_a, g.b AS prior_b, coalesce(c.net + q.dividend, 0) AS cash,
            coalesce((1 - %(url_share)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
@@ -83,14 +87,21 @@ KNOWN = f"""
            f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL AS is_timed,
            p.etag, p.last_modified, p.received_bytes, p.version, p.body_digest, p.text_digest, p.main_digest,
            p.shape_digest, p.fingerprint, p.status, p.failures, p.last_look_at, p.last_good_at
-      FROM ({FRONTIER}) f
+      FROM ({}) f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-"""  # noqa: S608  only our own columns are put in
-# One row of arrays: a thousand rows cost both sides more to pass on than to find.
-HEADS = f"SELECT {', '.join(f'array_agg(x.{name})' for name in Row._fields)} FROM ({KNOWN}) x"  # noqa: S608  as above
+"""
+
+
+def _rows_of(pages: str) -> str:
+    """One row of arrays: a thousand rows cost both sides more to pass on than to find."""
+    columns = ", ".join(f"array_agg(x.{name})" for name in Row._fields)
+    return f"SELECT {columns} FROM ({KNOWN.format(pages)}) x"  # noqa: S608  only our own columns are put in
+
+
+HEADS, SLICES = _rows_of(FRONTIER), _rows_of(SLICE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +134,25 @@ async def weigh(connection: Connection, values: dict[str, Any], standards: Stand
     of the due order, less the new ones that were found, of those share_new at most.
     """
     ordering = standards.wishes.ordering
+    rows = await _read(connection, HEADS, values, standards)
+    new = [row for row in rows if row.state == State.NEW]
+    known = [row for row in rows if row.state != State.NEW]
+    weighed = _weighed(_in_order(new, ordering) + known, standards)
+    if len(known) < values["most"] - min(len(new), values["share_new"]):
+        return weighed
+    return replace(weighed, end=max((row.due_at, row.key) for row in known if row.due_at is not None))
+
+
+async def weigh_slice(
+    connection: Connection, *, domain_id: int, after: bytes, most: int, at: datetime, standards: Standards
+) -> Weighed:
+    """Pages whose keys come next after this one, whatever their state, in the order of their keys."""
+    values = {"domain_id": domain_id, "after_key": after, "most": most, "at": at}
+    return _weighed(sorted(await _read(connection, SLICES, values, standards)), standards)
+
+
+async def _read(connection: Connection, pages: str, values: dict[str, Any], standards: Standards) -> list[Row]:
+    ordering = standards.wishes.ordering
     measures = {
         "circulating": standards.window / WINDOW_PASSES,
         "clock": standards.clock,
@@ -130,16 +160,10 @@ async def weigh(connection: Connection, values: dict[str, Any], standards: Stand
         "url_share": ordering.url_share if ordering.order is Order.MIXED else 0.0,
     }
     async with connection.cursor(binary=True) as cursor:
-        await cursor.execute(HEADS.encode(), values | measures)
+        await cursor.execute(pages.encode(), values | measures)
         columns = await cursor.fetchone()
     assert columns is not None  # an aggregate always has a row; of NULLs where there is no page
-    rows = list(map(Row._make, zip(*columns, strict=True))) if columns[0] else []
-    new = [row for row in rows if row.state == State.NEW]
-    known = [row for row in rows if row.state != State.NEW]
-    weighed = _weighed(_in_order(new, ordering) + known, standards)
-    if len(known) < values["most"] - min(len(new), values["share_new"]):
-        return weighed
-    return replace(weighed, end=max((row.due_at, row.key) for row in known if row.due_at is not None))
+    return list(map(Row._make, zip(*columns, strict=True))) if columns[0] else []
 
 
 def _in_order(new: list[Row], ordering: Ordering) -> list[Row]:

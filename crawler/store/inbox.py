@@ -20,9 +20,10 @@ from crawler.store.priors import groups_of
 INBOX_CHUNK = 20  # rows
 PAGES_CHUNK = 20_000  # pages changed in one transaction, so that the lease is renewed in between
 
-# Orders of discovery come last: one that has to wait keeps nobody from being heard.
+# Orders of discovery come last: one that has to wait keeps nobody from being heard. New prices are read by `reprice`.
 CHUNK = """
-    SELECT id, kind, payload, arrived_at FROM inbox WHERE domain_id = %s ORDER BY kind = 'reorder', id LIMIT %s
+    SELECT id, kind, payload, arrived_at FROM inbox WHERE domain_id = %s AND kind <> 'reprice'
+     ORDER BY kind = 'reorder', id LIMIT %s
 """
 ADMIT_SEEDS = """
     WITH fresh AS (
@@ -117,8 +118,6 @@ async def drain(db: Database, lease: Lease, *, at: datetime) -> bool:
                 values = {"domain_id": lease.domain.id, "keys": keys, "at": at, "wanted": Wanted.BY_AUDIT}
                 await connection.execute(LOOK_AGAIN, values)
                 is_done = True
-            elif row["kind"] == "reprice":
-                is_done = True  # that it was there has woken the domain; its pages are weighed when they are claimed
             else:
                 is_done = await _make_due(connection, lease, row, at=at)
             if not is_done:

@@ -87,10 +87,13 @@ WRITE = """
            trim = excluded.trim, finding = excluded.finding
  RETURNING domain_id
 """
+# One that has not begun serves for this price, too; behind one that is under way another full pass is needed.
 REPRICE = """
+    WITH waiting AS (
+        UPDATE inbox SET payload = %(payload)s, arrived_at = %(at)s
+         WHERE domain_id = %(domain_id)s AND kind = 'reprice' AND NOT payload ? 'after' RETURNING id)
     INSERT INTO inbox (domain_id, kind, payload, arrived_at)
-    SELECT %(domain_id)s, 'reprice', %(payload)s, %(at)s
-     WHERE NOT EXISTS (SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'reprice')
+    SELECT %(domain_id)s, 'reprice', %(payload)s, %(at)s WHERE NOT EXISTS (SELECT FROM waiting)
 """
 MOST_WAITING = 10_000  # counted; an hour's requests of one domain are seldom more
 KEYS = 1 << 128

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.conftest import Recrawl
+from tests.cli.conftest import Recrawl, Site
 
 
 @pytest.fixture
@@ -111,3 +111,16 @@ def test_a_rule_that_cannot_be_is_one_line_and_changes_nothing(ruled: Recrawl) -
     assert {arguments: each.code for arguments, each in done.items()} == dict.fromkeys(IMPOSSIBLE, 2)
     assert [each.complaint for arguments, each in done.items() if IMPOSSIBLE[arguments] not in each.complaint] == []
     assert patterns(ruled) == ["/kept"]
+
+
+def test_a_rule_holds_for_pages_that_are_known_at_the_next_crawl(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", site.url, "--allow-private")
+    recrawl("rules", "add", site.name, "/one", "--once")
+    asked = len(site.asked)
+
+    recrawl("crawl", site.name)
+
+    due = {path: recrawl("explain", f"{site.url}{path}", "--json").json["page"]["due_at"] for path in ("one", "two")}
+    assert due["one"].startswith("9999-12-31")
+    assert not due["two"].startswith("9999-12-31")
+    assert len(site.asked) == asked

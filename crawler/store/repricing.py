@@ -1,0 +1,79 @@
+"""After the price or the rules have changed: a domain's known pages are scored again, slice by slice.
+
+A claim reads no further in the due order than its windows yield. Where the price has fallen, or a rule asks for more,
+pages that are worth a look now stand behind others that are not, in the order of the old price. No claim would reach
+them before their old due times.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from crawler.core.domain import Lease
+from crawler.core.selection import due_again
+from crawler.store.database import Connection, Database
+from crawler.store.domains import COLUMNS, domain_from
+from crawler.store.frontier import BY_KEY, PUT_OFF, due_in
+from crawler.store.heads import Weighed, weigh_slice
+from crawler.store.leases import fence
+from crawler.store.standards import Usual, standards_of
+
+SLICE = 10_000  # pages scored under one lease: about half a second, in which others wait for the domain's row
+
+# Locked before the price is read: who writes another price then waits, and finds that this pass has begun.
+WAITING = """
+    SELECT id, payload FROM inbox WHERE domain_id = %s AND kind = 'reprice' ORDER BY id LIMIT 1 FOR UPDATE
+"""
+GO_ON_AFTER = "UPDATE inbox SET payload = payload || jsonb_build_object('after', %s::text) WHERE id = %s"
+# This pass serves for all that was asked for before it begins.
+BEGIN = "DELETE FROM inbox WHERE domain_id = %s AND kind = 'reprice' AND id <> %s AND NOT payload ? 'after'"
+DONE = "DELETE FROM inbox WHERE id = %s"
+
+
+async def reprice(db: Database, lease: Lease, *, at: datetime, usual: Usual, most: int = SLICE) -> bool:
+    """Give a slice of the domain's pages the due times of today's price, if that has moved; whether there was any.
+
+    How far it came stands in the inbox, which keeps the domain awake until all pages are at the new price. New rules
+    wait for a lease that was claimed with them.  Raises LeaseLost.
+    """
+    async with db.transaction() as connection:
+        await fence(connection, lease)
+        row = await _one(connection, WAITING, (lease.domain.id,))
+        if row is None:
+            return False
+        after = bytes.fromhex(row["payload"].get("after", ""))
+        if not after:
+            await connection.execute(BEGIN, (lease.domain.id, row["id"]))
+        wished = await _one(connection, f"SELECT {COLUMNS} FROM domain d WHERE d.id = %s", (lease.domain.id,))  # noqa: S608
+        standards = await standards_of(connection, lease.domain, at=at, usual=usual, token=lease.token)
+        if wished is None or standards is None or domain_from(wished).wishes.rules != lease.domain.wishes.rules:
+            return False
+        await connection.execute(BY_KEY)
+        pages = await weigh_slice(
+            connection, domain_id=lease.domain.id, after=after, most=most, at=at, standards=standards
+        )
+        await _write(connection, lease, pages, at=at)
+        if len(pages.rows) < most:
+            await connection.execute(DONE, (row["id"],))
+        else:
+            await connection.execute(GO_ON_AFTER, (pages.rows[-1].key.hex(), row["id"]))
+        return True
+
+
+async def _write(connection: Connection, lease: Lease, pages: Weighed, *, at: datetime) -> None:
+    moved, days = due_again(pages.head)
+    if not len(moved):
+        return
+    values = {
+        "domain_id": lease.domain.id,
+        "keys": [pages.rows[n].key for n in moved],
+        "due_at": [due_in(float(each), at=at) for each in days],
+    }
+    await connection.execute(PUT_OFF, values)
+
+
+async def _one(connection: Connection, statement: str, values: tuple[object, ...]) -> dict[str, Any] | None:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement.encode(), values)
+        return await cursor.fetchone()

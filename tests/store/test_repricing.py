@@ -1,0 +1,119 @@
+"""What becomes of stored due times when the price or the rules of a domain have changed."""
+
+from datetime import timedelta
+
+from crawler.core.domain import Domain, Lease, Wishes
+from crawler.core.rules import Rule
+from crawler.core.urls import Authority, PageKey
+from crawler.core.visit import NEVER
+from crawler.store import domains, leases, plans
+from crawler.store.database import Database
+from crawler.store.repricing import reprice
+from tests.store.conftest import START
+from tests.store.made_up import USUAL, take, targets
+from tests.store.populated import Bulk, add, fetched
+
+DAY = timedelta(days=1)
+NOW = START + 6 * DAY
+QUICK = Bulk(600, a=40.0, b=20.0)  # two changes a day
+SLOW = Bulk(40, a=2.0, b=200.0, first=1000)  # one in a hundred days
+REPRICES = "SELECT count(*) FROM inbox WHERE kind = 'reprice'"
+
+
+async def priced(db: Database, domain: Domain, price: float) -> None:
+    """Another price, as plan writes it."""
+    async with db.transaction() as connection:
+        await connection.execute(
+            """INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s, trim,
+                                        finding) VALUES (%s, 1, %s, 1, 0, 2e7, 1, '') ON CONFLICT DO NOTHING""",
+            (domain.id, START),
+        )
+        await connection.execute("UPDATE domain_plan SET price_request = %s", (price,))
+        await connection.execute(plans.REPRICE, {"domain_id": domain.id, "payload": "{}", "at": START})
+
+
+async def all_slices(db: Database, lease: Lease, *, most: int = 10_000) -> int:
+    count = 0
+    while await reprice(db, lease, at=NOW, usual=USUAL, most=most):
+        count += 1
+    return count
+
+
+async def aged(db: Database) -> tuple[Domain, Lease, set[PageKey]]:
+    """Many pages looked at a few hours ago, and a few that were not seen for days; all due by a high price."""
+    domain = await domains.register(db, Authority("a.test"), scheme="http", wishes=Wishes(), at=START)
+    await add(db, domain, QUICK, at=NOW - 0.3 * DAY)
+    slow = await add(db, domain, SLOW, at=START)
+    await priced(db, domain, 0.4)
+    lease = await take(db, NOW)
+    await fetched(db, "DELETE FROM frontier WHERE state = 'new' RETURNING key")  # the root, which nobody has asked for
+    await all_slices(db, lease)
+    assert await targets(db, lease, NOW) == []
+    return domain, lease, set(slow)
+
+
+async def test_a_lower_price_reaches_pages_that_no_claims_windows_would(db: Database) -> None:
+    domain, lease, slow = await aged(db)
+    await priced(db, domain, 0.1)
+
+    before = await targets(db, lease, NOW, most=20)
+    await all_slices(db, lease)
+    after = {target.key for _ in range(2) for target in await targets(db, lease, NOW, most=40)}
+
+    assert before == []  # six hundred others, none of them worth it, stand before those that are
+    assert after == slow
+
+
+async def test_pages_are_scored_again_slice_by_slice_and_the_domain_stays_awake_meanwhile(db: Database) -> None:
+    domain, lease, _ = await aged(db)
+    await priced(db, domain, 0.1)
+    before = await fetched(db, "SELECT key, due_at FROM frontier ORDER BY key")
+
+    assert await reprice(db, lease, at=NOW, usual=USUAL, most=100)
+    await leases.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
+    after = await fetched(db, "SELECT key, due_at FROM frontier ORDER BY key")
+    lease = await take(db, NOW)  # nothing is due
+    rest = await all_slices(db, lease, most=100)
+
+    assert before[100:] == after[100:]
+    assert all(old != new for old, new in zip(before[:100], after[:100], strict=True))
+    assert rest == 6
+    assert await fetched(db, REPRICES) == [(0,)]
+
+
+async def test_a_price_that_moves_while_pages_are_scored_is_reached_by_all_of_them(db: Database) -> None:
+    domain, lease, _ = await aged(db)
+    await priced(db, domain, 0.1)
+    await priced(db, domain, 0.15)
+    asked = await fetched(db, REPRICES)
+    await reprice(db, lease, at=NOW, usual=USUAL, most=400)
+    await priced(db, domain, 0.2)
+    await priced(db, domain, 0.25)
+    asked_meanwhile = await fetched(db, REPRICES)
+
+    await all_slices(db, lease, most=400)
+    moved = await fetched(db, "SELECT key, due_at FROM frontier ORDER BY key")
+    await priced(db, domain, 0.25)
+    await all_slices(db, lease)
+
+    assert (asked, asked_meanwhile) == ([(1,)], [(2,)])
+    assert moved == await fetched(db, "SELECT key, due_at FROM frontier ORDER BY key")
+
+
+async def test_new_rules_wait_for_a_lease_that_knows_them_and_hold_for_all_pages(db: Database) -> None:
+    domain, lease, slow = await aged(db)
+    by_rule = "SELECT count(*) FROM frontier WHERE due_at = %s"
+    once = await domains.change(db, domain, Wishes(rules=(Rule("/1", once=True),)), at=NOW)
+
+    waits = await all_slices(db, lease)
+    await leases.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
+    lease = await take(db, NOW)
+    await all_slices(db, lease)
+    had = await fetched(db, by_rule, NEVER)
+    await domains.change(db, once, Wishes(), at=NOW)
+    await leases.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
+    await all_slices(db, await take(db, NOW))
+
+    assert waits == 0
+    assert had == [(111 + len(slow),)]  # 1, 10 to 19, 100 to 199, and 1000 on
+    assert await fetched(db, by_rule, NEVER) == [(0,)]
