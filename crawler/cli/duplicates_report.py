@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.explaining import scope_now
 from crawler.cli.output import print_json, say, show
+from crawler.cli.reasons import scope_now
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
 from crawler.core.likeness import LEAST_TEXT_BYTES
