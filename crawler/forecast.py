@@ -105,7 +105,7 @@ def _budget(terms: Terms, now: Tariff, cost: float, overall: Budget) -> tuple[fl
     """How many requests a day the domain may make, and by what."""
     own, asked = terms.budget.requests, math.inf if now.asked is None else now.asked
     wished, source = (asked, Source.TARGET) if asked < own else (own, Source.BUDGET)
-    part = part_for(now.requests) if now.requests else 0.0
+    part = part_for(now.requests)
     if overall != UNLIMITED and part < NEARLY * min(wished, terms.cap):
         return min(part, overall.requests), Source.OVERALL
     return (wished, source) if math.isfinite(wished) else (cost, Source.PRICE)

@@ -86,7 +86,7 @@ def budget_for(looks: float) -> float:
 
 def part_for(looks: float) -> float:
     """The requests a day of which so many are for looks, in fractions."""
-    return (looks + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE)
+    return min((looks + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE), looks / (1 - MOST_OVERHEAD))
 
 
 def own_limit(pages: Pages, terms: Terms) -> Limit:

@@ -138,6 +138,13 @@ def test_a_target_is_held_to_what_bytes_and_the_overall_budget_leave() -> None:
     assert thin.outlook.received_bytes == pytest.approx(10_000, rel=0.01)
 
 
+def test_of_an_overall_budget_of_nothing_a_target_has_nothing() -> None:
+    (found,) = tariffs([work(100)], [Terms(oldest_days=3)], overall=Budget(0))
+
+    assert found.requests < 0.001
+    assert "its part of all domains' budget, 0 a day, " in found.finding
+
+
 def test_domains_beside_a_target_age_keep_their_part_of_an_overall_budget() -> None:
     works = [work(500), work(500, seed=2)]
 
