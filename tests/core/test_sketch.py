@@ -1,0 +1,89 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.compare import NO_MASK
+from crawler.core.outline import Part, Place
+from crawler.core.sketch import NOTHING, alike, is_cut, own, sketch, sketch_of_target, sketch_of_url, turn_of
+from crawler.core.urls import Url, key_of
+
+WORDS = st.lists(st.text("abcdefgh", min_size=3, max_size=6), min_size=1, max_size=400)
+
+
+def places(*texts: str) -> tuple[Place, ...]:
+    return tuple(Place(n, text) for n, text in enumerate(texts))
+
+
+@given(WORDS)
+def test_a_text_is_like_itself_whatever_is_left_out(words: list[str]) -> None:
+    one = sketch(places(" ".join(words)))
+    assert alike(one, one)
+    assert not alike(one, one, beside=one)
+
+
+@given(WORDS, WORDS)
+def test_likeness_has_no_direction(one: list[str], other: list[str]) -> None:
+    first, second = sketch(places(" ".join(one))), sketch(places(" ".join(other)))
+    assert alike(first, second) == alike(second, first)
+
+
+def test_what_says_nothing_is_like_nothing() -> None:
+    assert not alike(NOTHING, NOTHING)
+    assert not alike(NOTHING, sketch(places("something")))
+
+
+def test_numbers_instants_and_the_address_that_was_asked_for_do_not_count() -> None:
+    one = sketch(places("We could not find /guide/install here", "Incident 8c1f2 at 2026-03-01 12:00"))
+    other = sketch(places("We could not find /0a93bf12 here", "Incident 77ab0 at 2026-04-02 13:30"))
+    assert alike(one, other, beside=sketch_of_url(Url("https://site.test/guide/install")))
+
+
+def test_two_short_texts_are_not_alike_for_a_word_that_they_share() -> None:
+    assert not alike(sketch(places("Log in")), sketch(places("Log out")))
+    assert not alike(sketch(places("Sold out")), sketch(places("Prices on request")))
+
+
+def test_long_texts_are_compared_by_a_part_of_their_words() -> None:
+    long = [f"{a}{b}{c}" for a in "bcdfghjkl" for b in "aeiou" for c in "mnpqrstvwxz"]
+    one, other = sketch(places(" ".join(long))), sketch(places(" ".join([*long[:-10], "something", "else"])))
+    assert len(one) < len(long)
+    assert alike(one, other)
+    assert not alike(one, sketch(places(" ".join(long[: len(long) // 2]))))
+
+
+def test_redirects_are_alike_when_they_lead_to_one_place() -> None:
+    one, other = (sketch_of_target(key_of(Url(f"https://site.test/{path}"))) for path in ("login", "home"))
+    assert alike(one, one)
+    assert not alike(one, other)
+
+
+def test_a_text_of_which_all_went_keeps_next_to_nothing() -> None:
+    before = places("The first paragraph tells of one thing", "and the second one of another thing")
+
+    assert turn_of(before, before).kept == 1
+    assert turn_of(before, places("Sign in to go on")).is_whole
+    assert not turn_of(before, before[:1]).is_whole
+    assert not turn_of((), before).is_whole  # nothing was there that could be missed
+
+
+def test_a_text_without_its_end_says_nothing_new() -> None:
+    before = places("one two three four five six", "seven eight nine ten eleven twelve")
+    turn = turn_of(before, places("one two three four five six", "seven eight"))
+
+    assert turn.added == 0
+    assert 0.6 < turn.kept < 0.7
+    assert (turn.before, turn.after) == (12, 8)
+
+
+def test_a_body_that_ends_within_a_tag_is_cut() -> None:
+    whole = b"<html><body><p>one</p><p class=x>two</p></body></html>\n<!-- cached -->\n"
+    turn = turn_of(places("one", "two"), places("one"))
+
+    assert not is_cut(whole, turn)
+    assert is_cut(whole[:30], None)
+    assert not is_cut(whole[:22], None)
+    assert is_cut(whole[:22], turn)
+
+
+def test_what_no_reader_sees_is_no_text_of_the_page() -> None:
+    outline = (Place(1, "A title", Part.TITLE), Place(2, "text"), Place(2, "https://site.test/", Part.LINK))
+    assert own(outline, NO_MASK) == outline[1:2]
