@@ -31,7 +31,7 @@ STORY = "The harbour was quiet when the boats came home, and nobody on the pier 
 ANOTHER = (
     "Bread needs flour, water, salt and time; of these four only the last one cannot be bought in any of our shops."
 )
-MAINTENANCE = "We work on it, please come later"
+MAINTENANCE = "We work on it, come later"
 
 
 def said(*texts: str) -> Sketch:
