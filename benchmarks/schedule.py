@@ -66,7 +66,7 @@ def learning(count: int, *, times: int) -> Timed:
 
 def learn_and_appraise(pages: Pages, gap: Floats, found: np.typing.NDArray[np.bool_]) -> Floats:
     """What a look at each page taught, and in how many days each is due again."""
-    a, b = faded(pages.a, pages.b, PRIOR.a, PRIOR.b, gap=gap, changed=found)
+    a, b = faded(pages.a, pages.b, PRIOR.a, PRIOR.b, gap)
     changed, same = learn_changed(a, b, gap), learn_same(a, b, gap)
     after = pages_of(np.where(found, changed[0], same[0]), np.where(found, changed[1], same[1]), pages.weight)
     return gaps(after, USUAL_PRICE)

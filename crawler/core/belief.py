@@ -18,7 +18,10 @@ DAY = timedelta(days=1)
 SHORTEST_GAP_DAYS = 1e-6  # under a tenth of a second a gap teaches nothing, and divisions stay finite
 SHORTEST_AGE_DAYS = 1 / 1440  # of a Last-Modified
 LARGEST_SHAPE = 1e6  # beyond it a belief is a point, and differences of moments drown in rounding
-REDRAWN_DAYS = 730.0  # a page's rate is taken to be drawn anew, from its group's prior, once in so long, by chance
+FADING_DAYS = 365.0  # evidence of a year ago counts 1/e of today's
+MOST_FADED = (
+    1 / 15
+)  # but one look, however late, takes at most so much (in the exponent): pages seldom seen keep theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +85,13 @@ def is_believable(age: Numbers, gap: Numbers) -> Flags:
     return np.greater(age, SHORTEST_AGE_DAYS) & np.less_equal(age, gap)
 
 
-def faded(
-    a: Numbers, b: Numbers, a0: Numbers, b0: Numbers, *, gap: Numbers, changed: Flags | bool
-) -> tuple[Floats, Floats]:
-    """(a, b) less the evidence that may be of rates which pages no longer have; see chance_kept.
+def faded(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers, gap: Numbers) -> tuple[Floats, Floats]:
+    """(a, b) with evidence aged by `gap` days: drawn toward the group's prior (a0, b0), never toward nothing.
 
-    To be applied before what looks after `gap` days found is learnt. Evidence shrinks, a and b alike, toward the
-    group's prior (a0, b0), never past it, until the mean rate is the geometric one of both, by their chances.
-    So a page that does what was expected of it keeps nearly all, and one that was slow for years and has changed twice
-    has lost most of it. Evidence faded by time alone cost 0.5 % of the freshness where rates change yearly.
+    To be applied before what a look found is learnt.
     """
-    kept = chance_kept(a, b, a0, b0, gap=gap, changed=changed)
-    log_ratio = np.log(a / b) - np.log(a0 / b0)
-    is_even = np.abs(log_ratio) < 1e-9
-    share = np.where(is_even, kept, np.expm1(kept * log_ratio) / np.expm1(np.where(is_even, 1.0, log_ratio)))
-    left = share * b0 / (share * b0 + (1 - share) * b)
-    return np.asarray(a0 + (a - a0) * left), np.asarray(b0 + (b - b0) * left)
-
-
-def chance_kept(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers, *, gap: Numbers, changed: Flags | bool) -> Floats:
-    """The chance that pages still have the rates that evidence is of, by what looks after `gap` days found: Bayes."""
-    anew = -np.expm1(-np.maximum(gap, 0.0) / REDRAWN_DAYS)
-    if_anew = anew * np.where(changed, chance_changed(a0, b0, gap), chance_fresh(a0, b0, gap))
-    if_kept = (1 - anew) * np.where(changed, chance_changed(a, b, gap), chance_fresh(a, b, gap))
-    return np.asarray(1 - if_anew / np.maximum(if_kept + if_anew, 1e-300))
+    kept = np.exp(-np.minimum(np.maximum(gap, 0.0) / FADING_DAYS, MOST_FADED))
+    return np.asarray(a0 + (a - a0) * kept), np.asarray(b0 + (b - b0) * kept)
 
 
 def chance_fresh(a: Numbers, b: Numbers, unseen: Numbers) -> Floats:
@@ -138,9 +124,9 @@ def changed_at(belief: Belief, *, age: timedelta) -> Belief:
     return _belief(*learn_changed_at(belief.a, belief.b, age / DAY))
 
 
-def fade(belief: Belief, *, prior: Belief, gap: timedelta, is_changed: bool) -> Belief:
-    """The belief less the evidence that may be of a rate the page no longer has; see faded."""
-    return _belief(*faded(belief.a, belief.b, prior.a, prior.b, gap=gap / DAY, changed=is_changed))
+def fade(belief: Belief, *, prior: Belief, gap: timedelta) -> Belief:
+    """The belief with its evidence aged by `gap`, toward the prior of the page's group."""
+    return _belief(*faded(belief.a, belief.b, prior.a, prior.b, gap / DAY))
 
 
 def fresh_now(belief: Belief, *, unseen: timedelta) -> float:

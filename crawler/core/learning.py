@@ -36,7 +36,10 @@ def looked(target: Target, verdict: Verdict, *, now: datetime, age: timedelta | 
     """A good look: it teaches, and the next one is due when it will be worth its price.
 
     age: how long ago an honest Last-Modified says that the page changed.
+    What was gone or had moved is back, also where a 304 is all that tells.
     """
+    if target.state in {State.GONE, State.MOVED} and verdict.change is Change.SAME:
+        verdict = replace(verdict, change=Change.BACK)
     belief, expected = _learnt(target, verdict.change, now=now, age=age)
     return replace(
         kept(target, now=now),
@@ -70,7 +73,7 @@ def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | N
         return target.belief, None
     gap = now - target.last_good_at
     expected = beliefs.change_expected(target.belief, gap=gap)
-    before = beliefs.fade(target.belief, prior=target.terms.prior, gap=gap, is_changed=change is Change.CHANGED)
+    before = beliefs.fade(target.belief, prior=target.terms.prior, gap=gap)
     match change:
         case Change.SAME | Change.COSMETIC:
             return beliefs.same(before, gap=gap), expected

@@ -8,16 +8,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crawler.core.belief import (
-    DAY,
     PRIOR,
     Belief,
-    chance_kept,
     change_expected,
     changed,
     changed_at,
     credible_interval,
     credible_rates,
     fade,
+    faded,
     fresh_now,
     is_believable,
     learn_changed,
@@ -137,55 +136,24 @@ def exact_means(a: float, b: float, days: Numbers, found: NDArray[np.bool_]) -> 
     return np.array(means)
 
 
-@given(belief=beliefs, prior=beliefs, gap=gaps, is_changed=st.booleans())
-def test_fading_goes_toward_the_prior_and_never_past_it(
-    belief: Belief, prior: Belief, gap: timedelta, is_changed: bool
+@given(belief=beliefs, prior=beliefs, gap=gaps)
+def test_fading_goes_toward_the_prior_and_never_past_a_fifteenth_at_once(
+    belief: Belief, prior: Belief, gap: timedelta
 ) -> None:
-    after = fade(belief, prior=prior, gap=gap, is_changed=is_changed)
+    after = fade(belief, prior=prior, gap=gap)
 
     for now, then, at in ((after.a, belief.a, prior.a), (after.b, belief.b, prior.b)):
         assert min(then, at) * (1 - 1e-9) <= now <= max(then, at) * (1 + 1e-9)
+        assert abs(now - at) >= abs(then - at) * math.exp(-1 / 15) * (1 - 1e-9) - 1e-9 * max(then, at)
 
 
-@given(belief=beliefs, prior=beliefs, gap=gaps, is_changed=st.booleans())
-def test_faded_rates_are_the_geometric_means_of_both_by_the_chance_that_the_old_one_is_kept(
-    belief: Belief, prior: Belief, gap: timedelta, is_changed: bool
-) -> None:
-    chance = float(chance_kept(belief.a, belief.b, prior.a, prior.b, gap=gap / DAY, changed=is_changed))
-    after = fade(belief, prior=prior, gap=gap, is_changed=is_changed)
+def test_a_year_of_weekly_looks_leaves_a_third_of_old_evidence() -> None:
+    a, b = np.asarray(10.5), np.asarray(1010.0)
+    for _ in range(52):
+        a, b = faded(a, b, PRIOR.a, PRIOR.b, 7.0)
 
-    mean = chance * math.log(belief.rate_per_day) + (1 - chance) * math.log(prior.rate_per_day)
-    assert math.log(after.rate_per_day) == pytest.approx(mean, abs=1e-6)
-
-
-def test_a_page_that_does_what_was_expected_keeps_nearly_all_that_was_learnt_of_it() -> None:
-    slow = Belief(0.6, 500.0)
-
-    assert chance_kept(slow.a, slow.b, PRIOR.a, PRIOR.b, gap=30.0, changed=False) > 0.97
-    assert fade(slow, prior=PRIOR, gap=timedelta(days=30), is_changed=False).b > 400
-
-
-def test_a_slow_page_that_changes_twice_in_a_row_loses_most_of_what_made_it_slow() -> None:
-    page = faithful = Belief(0.6, 500.0)
-    month = timedelta(days=30)
-
-    for _ in range(2):
-        page = changed(fade(page, prior=PRIOR, gap=month, is_changed=True), gap=month)
-        faithful = changed(faithful, gap=month)
-
-    assert page.b < 100
-    assert page.rate_per_day > 3 * faithful.rate_per_day
-
-
-def test_a_fast_page_that_does_not_change_for_a_year_is_as_good_as_unknown() -> None:
-    page = fade(Belief(20.5, 30.0), prior=PRIOR, gap=timedelta(days=365), is_changed=False)
-
-    assert page.rate_per_day == pytest.approx(PRIOR.rate_per_day, rel=1e-3)
-
-
-def test_what_a_look_at_once_finds_fades_nothing() -> None:
-    for is_changed in (False, True):
-        assert fade(Belief(3.0, 40.0), prior=PRIOR, gap=timedelta(0), is_changed=is_changed) == Belief(3.0, 40.0)
+    assert float(a - PRIOR.a) == pytest.approx(10 * math.exp(-52 * 7 / 365))
+    assert float(b - PRIOR.b) == pytest.approx(1000 * math.exp(-52 * 7 / 365))
 
 
 def test_the_credible_interval_holds_its_mass() -> None:

@@ -129,7 +129,7 @@ class Ours:
         group = self._scene.group[page]
         a0, b0 = self._a0[group], self._b0[group]
         a, b = self._beliefs(page)
-        a, b = belief.faded(a, b, a0, b0, gap=looks.gap, changed=looks.changed)
+        a, b = belief.faded(a, b, a0, b0, looks.gap)
         learnt = _learnt(a, b, looks)
         a, b = np.where(again, learnt[0], a), np.where(again, learnt[1], b)
         self._evidence_a[page], self._evidence_b[page] = prior.without_prior(a, b, a0, b0)
