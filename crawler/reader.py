@@ -35,8 +35,11 @@ def bound_memory() -> None:
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Read one body after the other until the input ends."""
     while header := requests.read(LENGTH.size):
-        body, url, content_type, robots_tag = pickle.loads(requests.read(*LENGTH.unpack(header)))  # noqa: S301  ours
-        understood: Understood = understand(body, url=Url(url), content_type=content_type, robots_tag=robots_tag)
+        request = pickle.loads(requests.read(*LENGTH.unpack(header)))  # noqa: S301  ours
+        body, url, content_type, robots_tag, outlined = request
+        understood: Understood = understand(
+            body, url=Url(url), content_type=content_type, robots_tag=robots_tag, outlined=outlined
+        )
         answers.write(pack(understood))
         answers.flush()
 

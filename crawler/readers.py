@@ -67,18 +67,22 @@ class Readers:
         """The processes that are ready."""
         return frozenset(process.pid for process in self._all)
 
-    async def read(self, answer: Fetched, url: Url) -> Understood | None:
-        """What the body says; None if it cannot be read in bounded time, or breaks its reader."""
+    async def read(self, answer: Fetched, url: Url, *, outlined: bool = True) -> Understood | None:
+        """What the body says; None if it cannot be read in bounded time, or breaks its reader.
+
+        outlined: with its pieces.
+        """
         is_pdf = kind_of(answer.body, answer.content_type) == "pdf"
         if not await self._are_there(is_pdf=is_pdf, large=len(answer.body) > LARGE_BYTES):
-            return _here(answer, url)
+            return _here(answer, url, outlined=outlined)
         process = await self._idle.get()
         if process is None:  # none could be started
             self._idle.put_nowait(None)
-            return None if is_pdf else _here(answer, url)
+            return None if is_pdf else _here(answer, url, outlined=outlined)
         try:
             async with asyncio.timeout(LONGEST.total_seconds()):
-                understood = await _ask(process, pack((answer.body, url, answer.content_type, answer.robots_tag)))
+                request = (answer.body, url, answer.content_type, answer.robots_tag, outlined)
+                understood = await _ask(process, pack(request))
         except (TimeoutError, EOFError, OSError, asyncio.IncompleteReadError) as error:
             log.warning("reader.lost", extra={"url": url, "error": repr(error)})
             self._replace(process)
@@ -145,8 +149,10 @@ class Readers:
         await process.wait()
 
 
-def _here(answer: Fetched, url: Url) -> Understood:
-    return understand(answer.body, url=url, content_type=answer.content_type, robots_tag=answer.robots_tag)
+def _here(answer: Fetched, url: Url, *, outlined: bool) -> Understood:
+    return understand(
+        answer.body, url=url, content_type=answer.content_type, robots_tag=answer.robots_tag, outlined=outlined
+    )
 
 
 async def _ask(process: Process, request: bytes) -> Understood:

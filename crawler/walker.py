@@ -12,18 +12,20 @@ from typing import Protocol, TypeVar
 
 from crawler.clock import Clock
 from crawler.core.answer import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
-from crawler.core.decide import decide, needs_reading
+from crawler.core.change import Understood
+from crawler.core.compare import NO_MASK, Mask
+from crawler.core.decide import decide, needs_earlier, needs_reading, reconsider, wants_again, wants_outline
 from crawler.core.domain import Hold, Lease
 from crawler.core.lifecycle import refuse, unreadable
 from crawler.core.politeness import backoff
 from crawler.core.urls import PageKey, Url
-from crawler.core.visit import FIRST_RETRY, SILENCE, Known, Target, Visit, refusal_of
+from crawler.core.visit import FIRST_RETRY, SILENCE, Earlier, Known, Target, Visit, refusal_of
 from crawler.errors import StoreUnavailable
 from crawler.gate import Fence, Gate
 from crawler.readers import Readers
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
-from crawler.store import budgets, frontier, inbox, leases, repricing, visits
+from crawler.store import budgets, content, frontier, inbox, leases, masks, repricing, visits
 from crawler.store.budgets import NO_SPARE, Spare, Together
 from crawler.store.database import Database
 from crawler.store.standards import Usual
@@ -88,6 +90,7 @@ class Walker:
         self.pages_left = pages
         self.not_before: datetime | None = None  # the budget has nothing for this domain until then
         self.known: Known | None = None
+        self.mask_kept: Mask = NO_MASK  # as the store has it
         self.fence = Fence(lease, since=claimed)
         self.gate = Gate(delay=settings.delay_of(lease.domain.wishes), wait=lease.wait)
         self.tally = Tally(leases=1)
@@ -195,7 +198,9 @@ class Walker:
             scope=self.lease.domain.scope(max_depth=self.settings.max_depth),
             rules=found.rules,
             agent=self.settings.agent,
+            mask=await self.patiently(lambda _again: masks.mask_of(self.db, self.lease.domain.id)),
         )
+        self.mask_kept = self.known.mask
         return True
 
     async def ask(self, url: Url) -> Answer | None:
@@ -331,6 +336,11 @@ class Walker:
 
     async def record(self) -> None:
         batch, self.done = self.done, []
+        mask = None
+        if self.known is not None:
+            known = self.known
+            batch = [reconsider(visit, known) for visit in batch]
+            mask = None if known.mask is self.mask_kept else known.mask
         refund, self.credit, day = self.credit, 0, self.debit_day
         received = sum(visit.received_bytes for visit in batch)
         debited = min(self.bytes_credit, received)  # below nothing where robots.txt took more than was guessed
@@ -348,8 +358,10 @@ class Walker:
                 hold=hold,
                 again=again,
                 together=together_of(self.settings).is_limited,
+                mask=mask,
             )
         )
+        self.mask_kept = mask or self.mask_kept
         self.fence.renewed(since=sent)
         self.handed_out.difference_update(visit.target.key for visit in batch)
         self.is_dry = False
@@ -423,12 +435,48 @@ class Walker:
         self.gate.answered()
         self.bytes_taken += received_of(answer)
         now = self.clock.now()
-        understood = None
+        understood = earlier = None
         if isinstance(answer, Fetched) and needs_reading(target, answer):
-            understood = await self.readers.read(answer, target.url)
+            understood = await self.readers.read(answer, target.url, outlined=wants_outline(target, self.known))
             if understood is None:
                 return unreadable(target, answer, now=now)
-        return decide(target, answer, now=now, known=self.known, understood=understood)
+            if needs_earlier(target, understood):
+                earlier = await self.earlier_of(target, answer, understood, now=now)
+        visit = decide(target, answer, now=now, known=self.known, understood=understood, earlier=earlier)
+        if visit.mask is not None:
+            self.known = replace(self.known, mask=visit.mask)
+        return visit
+
+    async def earlier_of(
+        self, target: Target, answer: Fetched, understood: Understood, *, now: datetime
+    ) -> Earlier | None:
+        """What a page is compared with: its last Snapshot and, where that would tell more, itself seconds later."""
+        assert self.known is not None
+        assert target.version is not None
+        key, number, digest = target.key, target.version.number, understood.version.text_digest
+        kept = await self.patiently(
+            lambda _again: content.kept(self.db, self.lease.domain.id, key, number, text_digest=digest)
+        )
+        if kept is None:
+            return None
+        before = await self.readers.read(replace(answer, body=kept.body, content_type=kept.content_type), target.url)
+        if before is None or not before.outline:
+            return None
+        earlier = Earlier(before.outline, kept.at, kept.has_returned)
+        while not self.is_stopping and wants_again(target, understood, earlier, now=now, known=self.known):
+            again = await self.look_again(target)
+            if again is None:
+                break
+            earlier = replace(earlier, again=(*earlier.again, again.outline))
+        return earlier
+
+    async def look_again(self, target: Target) -> Understood | None:
+        """The page as it is a moment later; None where that cannot be had."""
+        answer = await self.ask(target.url)
+        self.tally.requests += answer is not None
+        if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
+            return None
+        return await self.readers.read(answer, target.url)
 
     async def room(self) -> None:
         """Wait until the lease lasts longer than a request may take."""

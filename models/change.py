@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, UniqueConstraint
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
 from models.columns import big, count, domain_key, instant, octets, small, text
@@ -26,6 +27,9 @@ class Event(SQLModel, table=True):
     change: str = Field(sa_column=text())
     version: int = Field(sa_column=count())
     distance_bits: int | None = Field(sa_column=small(nullable=True))
+    # What changed: text, link, image, title, meta; and its first pieces, as [part, before, after].
+    parts: str = Field(sa_column=text(default=""))
+    pieces: list[list[str | None]] | None = Field(sa_column=Column(JSONB, nullable=True))
 
 
 class Feed(SQLModel, table=True):

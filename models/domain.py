@@ -95,6 +95,14 @@ class Prior(SQLModel, table=True):
     pages: int = Field(sa_column=big(default="0"))
 
 
+class DomainMask(SQLModel, table=True):
+    """What of a domain's pages is no news, learnt from looks; packed (crawler/store/masks.py)."""
+
+    __tablename__ = "domain_mask"
+    domain_id: int = Field(sa_column=domain_reference())
+    mask: bytes = Field(sa_column=octets())
+
+
 class DomainPlan(SQLModel, table=True):
     """What the plan says about a domain, written by whoever plans."""
 

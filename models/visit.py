@@ -40,3 +40,4 @@ class VisitRow(SQLModel, table=True):
     due_at: datetime | None = Field(sa_column=instant(nullable=True))
     price: float | None = Field(sa_column=real(nullable=True))
     audit: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    parts: str = Field(sa_column=text(default=""))

@@ -1,41 +1,71 @@
-"""This crawler's own judgement, as a lease comes to it: one page after the other, by decide."""
+"""This crawler's own judgement, as a lease comes to it: page after page by decide, and once more before the record."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from benchmarks.change.looks import Look
+from crawler.core.answer import Fetched
 from crawler.core.belief import PRIOR
-from crawler.core.change import Change
-from crawler.core.decide import decide
+from crawler.core.change import Change, Understood, understand
+from crawler.core.decide import decide, needs_earlier, needs_reading, reconsider, wants_again
 from crawler.core.robots import ALLOW_ALL
 from crawler.core.urls import Scope, Url, authority_of, key_of
-from crawler.core.visit import Known, State, Target
+from crawler.core.visit import Earlier, Known, State, Target, Visit
 
 
 class Ours:
-    """Keeps of each page what the store keeps of it between two looks."""
+    """Keeps of each page what the store keeps of it between two looks, and of the site what it keeps of the domain."""
 
     def __init__(self) -> None:
+        self._known: Known | None = None
         self._targets: dict[Url, Target] = {}
+        self._snapshots: dict[Url, Earlier] = {}
+        self._texts: dict[Url, set[bytes]] = {}
 
     def judge(self, looks: Sequence[Look]) -> Sequence[bool | None]:
-        return [self._judge(look) for look in looks]
+        visits = [self._look(look) for look in looks]
+        return [self._record(visit) for visit in visits]
 
-    def _judge(self, look: Look) -> bool | None:
+    def _look(self, look: Look) -> Visit:
+        known = self._known or known_of(look.page)
         target = self._targets.get(look.page) or new_target(look.page)
-        visit = decide(target, look.answer, now=look.at, known=known_of(look.page))
-        snapshot = visit.snapshot
-        self._targets[look.page] = replace(
+        understood = _read(look.answer, look.page) if needs_reading(target, look.answer) else None
+        earlier = None
+        if understood is not None and needs_earlier(target, understood):
+            returned = understood.version.text_digest in self._texts[look.page]
+            earlier = replace(self._snapshots[look.page], has_returned=returned)
+            while wants_again(target, understood, earlier, now=look.at, known=known):
+                earlier = replace(earlier, again=(*earlier.again, _read(look.again(), look.page).outline))
+        visit = decide(target, look.answer, now=look.at, known=known, understood=understood, earlier=earlier)
+        self._known = replace(known, mask=visit.mask) if visit.mask is not None else known
+        if visit.change is Change.FIRST and understood is not None:
+            self._snapshots[look.page] = Earlier(understood.outline, look.at)
+        return visit
+
+    def _record(self, first: Visit) -> bool | None:
+        assert self._known is not None
+        visit = reconsider(first, self._known)
+        target, page = visit.target, visit.target.url
+        version = visit.snapshot.version if visit.snapshot else target.version
+        self._targets[page] = replace(
             target,
             state=visit.state,
             belief=visit.belief,
-            version=snapshot.version if snapshot else target.version,
+            version=version,
             received_bytes=visit.received_bytes,
             status=visit.status,
-            last_look_at=look.at,
-            last_good_at=look.at,
+            last_look_at=visit.at,
+            last_good_at=visit.at,
         )
+        if visit.snapshot is not None:
+            self._texts.setdefault(page, set()).add(visit.snapshot.version.text_digest)
+        if visit.evidence is not None:
+            self._snapshots[page] = Earlier(visit.evidence.understood.outline, visit.at)
         return None if visit.change is Change.FIRST else visit.change is Change.CHANGED
+
+
+def _read(answer: Fetched, page: Url) -> Understood:
+    return understand(answer.body, url=page, content_type=answer.content_type, robots_tag=answer.robots_tag)
 
 
 def new_target(page: Url) -> Target:

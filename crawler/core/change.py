@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from crawler.core.compare import SAME, Difference
 from crawler.core.fingerprint import Fingerprint, digest, distance_bits, fingerprint
+from crawler.core.outline import Outline, outline
 from crawler.core.page import Reading, read
 from crawler.core.urls import Url
 
@@ -26,7 +28,11 @@ class Rung(StrEnum):
 
     NOT_MODIFIED = "not_modified"  # a 304
     BYTES = "bytes"
-    TEXT = "text"  # all visible text, title included
+    TEXT = "text"  # all that a reader or a link can tell
+    VOLATILE = "volatile"  # what differs was proven to differ from look to look
+    FRAME = "frame"  # what differs is the site's, on nearly all its pages
+    PIECES = "pieces"  # piece by piece
+    # Where the last Snapshot's body cannot be had any more:
     MAIN = "main"  # the main text
     SHAPE = "shape"  # lines came or went, though not in what was taken for the main text
     STATUS = "status"  # the answer's status, or that there was none
@@ -62,40 +68,51 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A Change, the rung that decided it, and its size in bits of SimHash distance where both sides have text."""
+    """A Change, the rung that decided it, and its size in bits of SimHash distance where both sides have text.
+
+    left: what is news, piece by piece, where the pieces decided.
+    """
 
     change: Change
     rung: Rung
     distance_bits: int | None = None
+    left: Difference = field(default=SAME, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """A body that was read, with what a judgement needs of it. The version has no number yet: 0."""
+    """A body that was read, with what a judgement needs of it. The version has no number yet: 0.
+
+    outline: its pieces, if they were wanted.
+    """
 
     reading: Reading
     version: Version
+    outline: Outline = field(default=(), repr=False)
 
 
-def understand(body: bytes, *, url: Url, content_type: str, robots_tag: str | None) -> Understood:
+def understand(
+    body: bytes, *, url: Url, content_type: str, robots_tag: str | None, outlined: bool = True
+) -> Understood:
     """Read a body and take its digests and its fingerprint: all of a look that costs time."""
     reading = read(body, url=url, content_type=content_type, robots_tag=robots_tag)
     version = Version(
         number=0,
         body_digest=digest(body),
-        text_digest=digest(f"{reading.title}\n{reading.text}".encode()),
+        text_digest=digest("\n".join((reading.title, reading.text, reading.beside, *reading.links)).encode()),
         main_digest=digest(f"{reading.title}\n{reading.main}".encode()),
         shape_digest=digest(" ".join(str(len(line.split())) for line in reading.text.split("\n")).encode()),
         fingerprint=fingerprint(reading.main),
     )
-    return Understood(replace(reading, text=""), version)  # of the whole text only the digests are kept
+    places = outline(body, reading, url=url, content_type=content_type) if outlined else ()
+    return Understood(replace(reading, text="", beside=""), version, places)  # of these only the digests are kept
 
 
-def judge(before: Version | None, after: Version) -> Verdict:
+def judge(before: Version | None, after: Version, compared: tuple[Difference, Difference] | None = None) -> Verdict:
     """Compare what was just read with the last Snapshot, never with the last look: small edits cannot drift through.
 
-    Outside the main text a clock or a counter is no change, but it takes little for an extractor to mistake a list for
-    a menu; so there only what keeps the shape of the page is cosmetic.
+    compared: all that differs piece by piece but for volatile words, and what of it is news; None where that cannot be
+    told any more. Then what differs outside the main text is no change as long as the shape of the page stays.
     Where neither side has any text (an image, an empty page) the bytes decide.
     """
     if before is None:
@@ -109,6 +126,11 @@ def judge(before: Version | None, after: Version) -> Verdict:
     bits = distance_bits(before.fingerprint, after.fingerprint)
     if after.text_digest == before.text_digest:
         return Verdict(Change.SAME, Rung.TEXT, bits)
+    if compared is not None:
+        found, left = compared
+        if left:
+            return Verdict(Change.CHANGED, Rung.PIECES, bits, left)
+        return Verdict(Change.COSMETIC, Rung.FRAME if found else Rung.VOLATILE, bits)
     if after.main_digest == before.main_digest:
         if after.shape_digest == before.shape_digest:
             return Verdict(Change.COSMETIC, Rung.MAIN, bits)

@@ -18,12 +18,16 @@ PAIRED_SHARE = 0.15  # of the comparisons after that
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """What one domain's pages have that is no news; immutable. pairs: taken so far, of `compared` looks."""
+    """What one domain's pages have that is no news; immutable.
+
+    pairs: taken so far, of `compared` looks.  looks: that it was learnt from.
+    """
 
     volatile: Volatile = NOTHING_VOLATILE
     frame: Frame = NO_FRAME
     pairs: int = 0
     compared: int = 0
+    looks: int = 0
 
 
 NO_MASK = Mask()
@@ -59,14 +63,14 @@ SAME = Difference()
 class Lesson:
     """What a look teaches of the domain's mask; see `learn`.
 
-    after: the page as it is.  before: as it was `elapsed` ago.  again: as it was seconds later.
+    after: the page as it is.  before: as it was `elapsed` ago.  again: as it was seconds later, each time.
     """
 
     page: PageKey
     after: Outline
     before: Outline = ()
     elapsed: timedelta = timedelta(0)
-    again: Outline | None = None
+    again: tuple[Outline, ...] = ()
 
 
 def difference(before: Outline, after: Outline, volatile: Volatile) -> Difference:
@@ -172,25 +176,26 @@ def wants_pair(left: Difference, mask: Mask, *, taken: int, returned: bool) -> b
 def learn(mask: Mask, lesson: Lesson) -> Mask:
     """The mask after one more look."""
     volatile = mask.volatile
-    if lesson.again is not None:
-        found = difference(lesson.after, lesson.again, volatile)
+    for again in lesson.again:
+        found = difference(lesson.after, again, volatile)
         volatile = learn_pair(
             volatile,
             replaced=found.replaced,
             others=(*found.removed, *found.added),
             first=lesson.after,
-            second=lesson.again,
+            second=again,
         )
     if lesson.before:
         for before, after in difference(lesson.before, lesson.after, volatile).replaced:
             volatile = learn_elapsed(volatile, before, after, elapsed=lesson.elapsed)
-    if lesson.before and lesson.again is None:
+    if lesson.before and not lesson.again:
         left = news(difference(lesson.before, lesson.after, volatile), Mask(volatile, mask.frame))
         volatile = learn_changes(volatile, left.places)
     pieces = [(place.path, form_of(place, volatile.masked(place))) for place in lesson.after]
     return Mask(
         volatile=volatile,
         frame=learn_page(mask.frame, lesson.page, pieces),
-        pairs=mask.pairs + (lesson.again is not None),
+        pairs=mask.pairs + len(lesson.again),
         compared=mask.compared + bool(lesson.before),
+        looks=mask.looks + 1,
     )

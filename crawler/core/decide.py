@@ -7,21 +7,34 @@ from typing import assert_never
 
 from crawler.core.answer import Answer, Fetched, NotModified, Unreached
 from crawler.core.change import Change, Rung, Snapshot, Understood, Verdict, Version, judge, understand
+from crawler.core.compare import Difference, Lesson, Mask, difference, learn, news, wants_pair
 from crawler.core.fingerprint import digest
 from crawler.core.learning import CLOCK_SLACK, is_honest, looked, modified_of
 from crawler.core.lifecycle import failed, missing, redirected, unreached
 from crawler.core.outlinks import canonical_of, links_of
 from crawler.core.page import Reading
-from crawler.core.visit import PERMANENT, TEMPORARY, Known, State, Target, Visit, fetched
+from crawler.core.visit import PERMANENT, TEMPORARY, Earlier, Evidence, Known, State, Target, Visit, fetched
+
+ENOUGH_LOOKS = 100  # of a domain, before only a sample of its pages teaches what its frame is
+SAMPLED_PART = 16  # one page in so many
 
 
 def decide(
-    target: Target, answer: Answer, *, now: datetime, known: Known, understood: Understood | None = None
+    target: Target,
+    answer: Answer,
+    *,
+    now: datetime,
+    known: Known,
+    understood: Understood | None = None,
+    earlier: Earlier | None = None,
+    settled: bool = False,
 ) -> Visit:
     """What a look means: the same arguments always give the same Visit.
 
     now: the knowledge time at which the answer was complete.  understood: the answer's body, if it was read elsewhere
     already; it makes no difference to the result.
+    earlier: what it is compared with, piece by piece, if needs_earlier.  settled: the domain's mask is taken as it
+    stands, and this look teaches it nothing more.
     """
     match answer:
         case NotModified():
@@ -29,7 +42,7 @@ def decide(
         case Unreached():
             return unreached(target, answer, now=now)
         case Fetched(status=status) if 200 <= status < 300:
-            return _good(target, answer, now=now, known=known, understood=understood)
+            return _good(target, answer, now=now, known=known, understood=understood, earlier=earlier, settled=settled)
         case Fetched(status=status, location=location) if status in PERMANENT | TEMPORARY and location is not None:
             return redirected(target, answer, now=now, known=known)
         case Fetched(status=404 | 410):
@@ -64,7 +77,52 @@ def needs_reading(target: Target, answer: Answer) -> bool:
     return version is None or target.state is not State.KNOWN or version.body_digest != digest(answer.body)
 
 
-def _good(target: Target, answer: Fetched, *, now: datetime, known: Known, understood: Understood | None) -> Visit:
+def wants_outline(target: Target, known: Known) -> bool:
+    """Whether a body's pieces are wanted: to compare it, or as one of the sample that tells the site's frame."""
+    in_sample = known.mask.looks < ENOUGH_LOOKS or target.key[0] % SAMPLED_PART == 0
+    return target.version is not None or in_sample
+
+
+def needs_earlier(target: Target, understood: Understood) -> bool:
+    """Whether only the last Snapshot's pieces can tell what changed."""
+    version = target.version
+    return version is not None and bool(understood.outline) and version.text_digest != understood.version.text_digest
+
+
+def wants_again(target: Target, understood: Understood, earlier: Earlier, *, now: datetime, known: Known) -> bool:
+    """Whether one more look at the page, at once, would tell more about what differs."""
+    mask = learn(known.mask, _lesson(target, understood, earlier, now=now))
+    found = difference(earlier.outline, understood.outline, mask.volatile)
+    return wants_pair(news(found, mask), mask, taken=len(earlier.again), returned=earlier.has_returned)
+
+
+def reconsider(visit: Visit, known: Known) -> Visit:
+    """A change, judged once more by what has been learnt of the domain since: it may have been the whole site's."""
+    evidence = visit.evidence
+    if evidence is None or visit.mask is known.mask:
+        return visit
+    again = decide(
+        visit.target,
+        evidence.answer,
+        now=visit.at,
+        known=known,
+        understood=evidence.understood,
+        earlier=evidence.earlier,
+        settled=True,
+    )
+    return again if again.change is Change.COSMETIC else visit
+
+
+def _good(
+    target: Target,
+    answer: Fetched,
+    *,
+    now: datetime,
+    known: Known,
+    understood: Understood | None,
+    earlier: Earlier | None,
+    settled: bool,
+) -> Visit:
     if not answer.body and target.version is not None and target.received_bytes > 0:
         return failed(target, answer, now=now, reason="empty_body")  # a page with content does not end like this
     before = target.version
@@ -75,15 +133,18 @@ def _good(target: Target, answer: Fetched, *, now: datetime, known: Known, under
         lies = touched is not None and target.last_good_at is not None and touched > target.last_good_at + CLOCK_SLACK
         same = visit(looked(target, verdict, now=now))
         return replace(same, gives=target.outlinks, modified_honest=False if lies else None)
-    reading, after = _understood(target, answer, understood)
+    understood = understood or _understood(target, answer, known)
+    reading, after = understood.reading, replace(understood.version, number=before.number + 1 if before else 1)
     links, elsewhere = links_of(reading, target=target, known=known)
     alias = canonical_of(reading, links, known=known)
-    verdict = judge(before, after)
+    mask = None if settled else _mask_after(target, understood, earlier, now=now, known=known)
+    verdict = judge(before, after, _compared(understood, earlier, mask or known.mask))
     modified = modified_of(answer, now=now)
     if target.state in {State.GONE, State.MOVED} and before is not None:
         verdict = replace(verdict, change=Change.BACK)
     honest = is_honest(target, modified, verdict.change, now=now)
     age = now - modified if modified is not None and honest and known.trusts_modified else None
+    changed = verdict.change is Change.CHANGED and earlier is not None
     return replace(
         visit(looked(target, verdict, now=now, age=age)),
         links=links,
@@ -91,16 +152,42 @@ def _good(target: Target, answer: Fetched, *, now: datetime, known: Known, under
         elsewhere=() if alias else elsewhere,
         modified_honest=honest,
         snapshot=_snapshot(reading, answer, after, verdict) if _is_new_version(verdict, before, after) else None,
+        again=len(earlier.again) if earlier else 0,
+        mask=mask,
+        evidence=Evidence(answer, understood, earlier) if changed and earlier else None,
     )
 
 
-def _understood(target: Target, answer: Fetched, understood: Understood | None) -> tuple[Reading, Version]:
-    if understood is None:
-        understood = understand(
-            answer.body, url=target.url, content_type=answer.content_type, robots_tag=answer.robots_tag
-        )
-    number = target.version.number + 1 if target.version else 1
-    return understood.reading, replace(understood.version, number=number)
+def _understood(target: Target, answer: Fetched, known: Known) -> Understood:
+    return understand(
+        answer.body,
+        url=target.url,
+        content_type=answer.content_type,
+        robots_tag=answer.robots_tag,
+        outlined=wants_outline(target, known),
+    )
+
+
+def _lesson(target: Target, understood: Understood, earlier: Earlier, *, now: datetime) -> Lesson:
+    return Lesson(target.key, understood.outline, earlier.outline, now - earlier.at, earlier.again)
+
+
+def _mask_after(
+    target: Target, understood: Understood, earlier: Earlier | None, *, now: datetime, known: Known
+) -> Mask | None:
+    """The domain's mask after a look; None if the look teaches nothing."""
+    if not understood.outline or not wants_outline(target, known):
+        return None
+    if earlier is not None:
+        return learn(known.mask, _lesson(target, understood, earlier, now=now))
+    return learn(known.mask, Lesson(target.key, understood.outline)) if target.version is None else None
+
+
+def _compared(understood: Understood, earlier: Earlier | None, mask: Mask) -> tuple[Difference, Difference] | None:
+    if earlier is None or not understood.outline:
+        return None
+    found = difference(earlier.outline, understood.outline, mask.volatile)
+    return found, news(found, mask)
 
 
 def _is_new_version(verdict: Verdict, before: Version | None, after: Version) -> bool:

@@ -58,7 +58,12 @@ _REMEMBERED_WORDS = 65_536  # 10 MB; most words of a page are on the page before
 
 @lru_cache(_REMEMBERED_WORDS)
 def _word_hash(word: str) -> int:
-    return xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"))
+    return number_of(word)
+
+
+def number_of(text: str) -> int:
+    """64 bits that are nearly always another number for another text; of no use against an adversary."""
+    return xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"))
 
 
 def distance_bits(one: Fingerprint, other: Fingerprint) -> int:

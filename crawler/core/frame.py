@@ -8,8 +8,7 @@ that say "in stock" is news of that page, however often either is said.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from xxhash import xxh3_64_intdigest
-
+from crawler.core.fingerprint import number_of
 from crawler.core.outline import Place
 from crawler.core.urls import PageKey
 from crawler.core.words import Words
@@ -68,7 +67,7 @@ NO_FRAME = Frame()
 
 def form_of(place: Place, words: Words) -> int:
     """A number for what is said in a place, by its words under a mask."""
-    return xxh3_64_intdigest(f"{place.path} {place.part} {' '.join(words)}".encode("utf-8", "surrogatepass"))
+    return number_of(f"{place.path} {place.part} {' '.join(words)}")
 
 
 def _is_frame(stand: Stand | None, looks: Mapping[int, int]) -> bool:

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
-from xxhash import xxh3_64_intdigest
 
 from crawler.core.charset import decoded
-from crawler.core.kinds import kind_of
+from crawler.core.fingerprint import number_of
 from crawler.core.markup import affordable
-from crawler.core.page import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, base_of, not_shown, read
+from crawler.core.page import BLOCK_TAGS, BREAK_ID, TEXT_ID, TOLD, UNSEEN_TAGS, Reading, base_of, not_shown
 from crawler.core.urls import Url, normalise
 
 MOST_PLACES = 20_000  # of one page; what comes after them is compared as one
@@ -42,14 +41,13 @@ class Place:
 Outline = tuple[Place, ...]
 
 
-def outline(body: bytes, *, url: Url, content_type: str) -> Outline:
-    """A body as places, in their order. Empty for what has no text. Never raises, whatever the bytes.
+def outline(body: bytes, reading: Reading, *, url: Url, content_type: str) -> Outline:
+    """A body that was read as places, in their order. Empty for what has no text. Never raises, whatever the bytes.
 
-    What is not HTML has a place for each line of its text.
+    What is not HTML has a place for each line of its main text.
     """
-    if kind_of(body, content_type) != "html":
-        text = read(body, url=url, content_type=content_type).text
-        return tuple(Place(_LINE, line) for line in text.split("\n")[:MOST_PLACES] if line)
+    if reading.kind != "html":
+        return tuple(Place(_LINE, line) for line in reading.main.split("\n")[:MOST_PLACES] if line)
     _, source = decoded(body, content_type, "html")
     tree = LexborHTMLParser(source[: affordable(source)])
     places = [*_head(tree), *_body(tree, base_of(tree, url))]
@@ -60,16 +58,15 @@ def outline(body: bytes, *, url: Url, content_type: str) -> Outline:
 
 
 _CODE = re.compile(r"(?<![^\s_-])(?:\d+|(?=[^\s_-]*\d)[^\s_-]{5,})(?![^\s_-])")
-_TOLD = ('meta[name="description" i][content]', 'meta[property^="og:" i][content]', 'meta[name="keywords" i][content]')
 
 
 def _head(tree: LexborHTMLParser) -> Iterator[Place]:
     title = tree.css_first("title")
     if title is not None:
         yield Place(_TITLE, _collapsed(title.text()), Part.TITLE)
-    for node in tree.css(",".join(_TOLD)):
+    for node in tree.css(TOLD):
         name = (node.attrs.get("name") or node.attrs.get("property") or "").lower()
-        yield Place(_hash(f"meta {name}"), _collapsed(node.attrs.get("content") or ""), Part.META)
+        yield Place(number_of(f"meta {name}"), _collapsed(node.attrs.get("content") or ""), Part.META)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +93,7 @@ class _Blocks:
         if not outer.seen or tag in UNSEEN_TAGS:
             block = _HIDDEN
         elif tag in BLOCK_TAGS:
-            block = _Block(_hash(f"{outer.path} {_label(node, tag)}"))
+            block = _Block(number_of(f"{outer.path} {_label(node, tag)}"))
         else:
             block = outer
         self.known[node.mem_id] = block
@@ -166,16 +163,12 @@ def _collapsed(text: str) -> str:
     return " ".join(text.replace("\0", "").split())
 
 
-def _hash(name: str) -> int:
-    return xxh3_64_intdigest(name.encode("utf-8", "surrogatepass"))
-
-
 def _pointing() -> frozenset[int]:
     tree = LexborHTMLParser("<a href=x></a><img>")
     return frozenset(node.tag_id for node in tree.css("a,img"))
 
 
 _POINTING = _pointing()
-_LINE, _TITLE = _hash("line"), _hash("title")
+_LINE, _TITLE = number_of("line"), number_of("title")
 _HIDDEN = _Block(0, seen=False)
-_OUTSIDE = _Block(_hash("outside"))
+_OUTSIDE = _Block(number_of("outside"))

@@ -25,6 +25,7 @@ class Reading:
     text: all that a reader sees, one block per line, whitespace collapsed.  main: the same without what frames it
     (menus, footers), or all of it where that cannot be told.  Both are empty for what has no text, or none that could
     be read as a whole: then the digest of the bytes is what counts.
+    beside: what the page shows and says of itself beside its text: its images, and what its head tells.
     links: distinct, in order of the page, without those that are marked nofollow.  canonical, refresh: what the page
     says of itself; refresh is also among the links.  noindex, nofollow: of the page, by its head or its HTTP header.
     Always: no NUL, no lone surrogate in any string.
@@ -33,6 +34,7 @@ class Reading:
     title: str = ""
     text: str = ""
     main: str = ""
+    beside: str = ""
     links: tuple[Url, ...] = ()
     canonical: Url | None = None
     refresh: Url | None = None
@@ -73,6 +75,7 @@ def read(body: bytes, *, url: Url, content_type: str, robots_tag: str | None = N
         title=head.title,
         text=text,
         main=_main(blocks, text),
+        beside=_beside(tree),
         links=_links(tree, head),
         canonical=head.canonical,
         refresh=head.refresh,
@@ -213,6 +216,9 @@ def _main(blocks: list[tuple[str, bool]], text: str) -> str:
 
 # Its head and its links
 
+# What it says of itself to others.
+TOLD = 'meta[name="description" i][content],meta[name="keywords" i][content],meta[property^="og:" i][content]'
+
 _REFRESH = re.compile(r"(?is)\s*\d*(?:\.\d*)?\s*(?:[;,]\s*|\s+)(?:url\s*=\s*)?+(?:\"([^\"]*)|'([^']*)|(.*))")
 _LINKS = (
     "a[href]:not([rel~=nofollow i]),area[href]:not([rel~=nofollow i]),iframe[src],frame[src],"
@@ -253,6 +259,11 @@ def _head(tree: LexborHTMLParser, url: Url) -> _Head:
             if target and not _is_within(node, "noscript"):
                 refresh = normalise((target[1] or target[2] or target[3] or "").strip(), base=base)
     return _Head(base, title or "", canonical, None if refresh == url else refresh, robots)
+
+
+def _beside(tree: LexborHTMLParser) -> str:
+    told = (node.attrs for node in tree.css(f"img,{TOLD}"))
+    return "\n".join(" ".join(each.get(name) or "" for name in ("content", "alt", "src")) for each in told)
 
 
 def base_of(tree: LexborHTMLParser, url: Url) -> Url:

@@ -6,7 +6,9 @@ from enum import IntEnum, StrEnum
 
 from crawler.core.answer import NO_VALIDATORS, Fetched, Reason, Validators
 from crawler.core.belief import PRIOR, Belief
-from crawler.core.change import Change, Rung, Snapshot, Verdict, Version
+from crawler.core.change import Change, Rung, Snapshot, Understood, Verdict, Version
+from crawler.core.compare import NO_MASK, Mask
+from crawler.core.outline import Outline
 from crawler.core.robots import Rules
 from crawler.core.urls import Authority, PageKey, Scope, Url
 
@@ -99,6 +101,29 @@ class Known:
     rules: Rules
     agent: str
     trusts_modified: bool = False  # its Last-Modified has been honest: it tells when a page changed
+    mask: Mask = field(default=NO_MASK, repr=False)  # what of its pages is no news
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What a look is compared with: the last Snapshot, and more looks that were taken seconds after it.
+
+    at: when the Snapshot was taken.  has_returned: the page is as it was in an even earlier version.
+    """
+
+    outline: Outline
+    at: datetime
+    has_returned: bool = False
+    again: tuple[Outline, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a look was judged by, to judge it once more when more is known of its domain."""
+
+    answer: Fetched
+    understood: Understood
+    earlier: Earlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +146,7 @@ class Visit:
     reason: str
     failures: int
     requests: int
+    again: int = 0  # requests for more looks at the page, seconds later
     received_bytes: int = 0
     saved_bytes: int = 0
     elapsed: timedelta = timedelta(0)
@@ -136,6 +162,8 @@ class Visit:
     moved_to: Link | None = None
     busy: bool = False  # 429 or 503: it is the domain that wants to be left alone
     retry_after: timedelta | None = None
+    mask: Mask | None = field(default=None, repr=False)  # of the domain, after this look; None: it taught nothing
+    evidence: Evidence | None = field(default=None, repr=False)  # of a change
     silent: bool = False  # no answer at all: this page's fault or, with others, the domain's
 
     @property

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar
 
-from xxhash import xxh3_64_intdigest
-
+from crawler.core.fingerprint import number_of
 from crawler.core.outline import Part, Place
 from crawler.core.words import NUMBER, Words, numberless, words_of
 
@@ -133,12 +132,12 @@ NOTHING_VOLATILE = Volatile()
 
 def trial_of(place: Place) -> int:
     """A number for places of the same path and length."""
-    return xxh3_64_intdigest(f"{place.path} {place.part} {len(words_of(place))}".encode())
+    return number_of(f"{place.path} {place.part} {len(words_of(place))}")
 
 
 def noise_of(place: Place) -> int:
     """A number for a place with all that it says."""
-    return xxh3_64_intdigest(f"{place.path} {place.part} {place.text}".encode("utf-8", "surrogatepass"))
+    return number_of(f"{place.path} {place.part} {place.text}")
 
 
 def _parameter(step: str) -> str:
@@ -242,7 +241,8 @@ def learn_replaced(volatile: Volatile, before: Place, after: Place) -> Volatile 
     if all(names) and names == {_parameter(other[n]) for n in differing}:
         return replace(volatile, parameters=volatile.parameters | names)
     pattern = tuple(_gap(word, other[n]) if n in differing else word for n, word in enumerate(one))
-    if pattern.count(ANY) > ALIKE * len(pattern):
+    own = pattern[ORIGIN_WORDS:] if before.part is Part.LINK else pattern
+    if own.count(ANY) > ALIKE * len(own):
         return None
     return _with_pattern(volatile, before.path, pattern)
 
@@ -280,6 +280,7 @@ def _joined(one: Pattern, other: Pattern) -> Pattern | None:
     return tuple(a if a == b else _gap(a, b) for a, b in zip(one, other, strict=True))
 
 
+ORIGIN_WORDS = 2  # of a link: all of a site's begin with the same
 MOST_SAME = 32  # patterns of one path and length
 
 
@@ -297,7 +298,7 @@ def learn_elapsed(volatile: Volatile, before: Place, after: Place, *, elapsed: t
         return volatile
     ((at, was, now),) = numbers
     pattern = tuple(_gap(word, other[n]) if n in differing else word for n, word in enumerate(one))
-    key = xxh3_64_intdigest(repr((before.path, len(one), at)).encode())
+    key = number_of(f"{before.path} {len(one)} {at}")
     told = volatile.counting.get(key, 0)
     counts = _counts_time(was, now, elapsed.total_seconds())
     told = told + 1 if counts and told >= 0 else -1

@@ -1,10 +1,12 @@
 """Bodies, addressed by their digest, once per domain. Two functions, so that an object store can take their place."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 
 import zstandard
 
-from crawler.store.database import Connection
+from crawler.store.database import Connection, Database
 
 SMALLEST_COMPRESSED = 256  # bytes; below, the frame outweighs the gain
 LEVEL = 3
@@ -14,6 +16,15 @@ PUT = """
     SELECT %(domain_id)s, *
       FROM unnest(%(digests)s::bytea[], %(encodings)s::text[], %(sizes)s::int[], %(data)s::bytea[])
     ON CONFLICT DO NOTHING
+"""
+
+VERSION = """
+    SELECT s.body_digest, s.content_type, s.at,
+           EXISTS (SELECT FROM snapshot e
+                    WHERE e.domain_id = %(domain_id)s AND e.key = %(key)s AND e.number < %(number)s
+                      AND e.text_digest = %(text_digest)s)
+      FROM snapshot s
+     WHERE s.domain_id = %(domain_id)s AND s.key = %(key)s AND s.number = %(number)s
 """
 
 
@@ -37,6 +48,27 @@ async def put(connection: Connection, domain_id: int, bodies: Mapping[bytes, byt
         },
         binary=True,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A Snapshot's body. has_returned: a version before this one said what was asked about."""
+
+    body: bytes
+    content_type: str
+    at: datetime
+    has_returned: bool
+
+
+async def kept(db: Database, domain_id: int, key: bytes, number: int, *, text_digest: bytes) -> Kept | None:
+    """The body of a page's version, or None if it is not kept (any more), and whether an earlier one had this text."""
+    async with db.transaction() as connection:
+        values = {"domain_id": domain_id, "key": key, "number": number, "text_digest": text_digest}
+        row = await (await connection.execute(VERSION, values)).fetchone()
+        if row is None:
+            return None
+        body = await get(connection, domain_id, row[0])
+        return None if body is None else Kept(body, row[1], row[2], row[3])
 
 
 async def get(connection: Connection, domain_id: int, digest: bytes) -> bytes | None:

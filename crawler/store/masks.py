@@ -57,6 +57,7 @@ def pack(mask: Mask) -> bytes:
         "turned": list(frame.turned.items()),
         "pairs": mask.pairs,
         "compared": mask.compared,
+        "all_looks": mask.looks,
     }
     return zstandard.ZstdCompressor(level=LEVEL).compress(json.dumps(plain, separators=(",", ":")).encode())
 
@@ -87,4 +88,4 @@ def unpack(data: bytes) -> Mask:
         looks=dict(plain["looks"]),
         turned=dict(plain["turned"]),
     )
-    return Mask(volatile, frame, plain["pairs"], plain["compared"])
+    return Mask(volatile, frame, plain["pairs"], plain["compared"], plain["all_looks"])

@@ -10,12 +10,14 @@ from crawler.core import activity, cost
 from crawler.core.activity import Activity
 from crawler.core.belief import DAY
 from crawler.core.change import Change
+from crawler.core.compare import Mask
 from crawler.core.cost import Costs, Kind
 from crawler.core.domain import Hold, Lease
+from crawler.core.outline import Part
 from crawler.core.prior import without_prior
 from crawler.core.visit import Link, State, Visit, Wanted
 from crawler.errors import LeaseLost
-from crawler.store import content
+from crawler.store import content, masks
 from crawler.store.budgets import settle_together
 from crawler.store.database import Connection, Database
 from crawler.store.economy import Books, Stand, load_books, write_books
@@ -49,7 +51,8 @@ NEW_FRONTIER = """
 """
 VISITS = """
     COPY visit (domain_id, key, at, answer, status, reason, change, rung, distance_bits, conditional, requests,
-                received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit)
+                received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit,
+                parts)
     FROM STDIN (FORMAT BINARY)
 """
 SNAPSHOTS = """
@@ -57,14 +60,15 @@ SNAPSHOTS = """
                    main_digest, fingerprint, distance_bits) FROM STDIN (FORMAT BINARY)
 """
 EVENTS = """
-    COPY event (domain_id, number, at, key, url, change, version, distance_bits) FROM STDIN (FORMAT BINARY)
+    COPY event (domain_id, number, at, key, url, change, version, distance_bits,
+                parts, pieces) FROM STDIN (FORMAT BINARY)
 """
 # What a look may leave as it was comes as null.
 PAGES = """
     UPDATE page p
        SET status = x.status, reason = x.reason, failures = x.failures, last_look_at = x.at, visits = p.visits + 1,
            evidence_a = x.evidence_a, evidence_b = x.evidence_b,
-           moved_to = CASE WHEN x.good THEN x.moved_to ELSE p.moved_to END,
+           moved_to = CASE WHEN x.good THEN x.moved_to ELSE coalesce(x.moved_to, p.moved_to) END,
            last_good_at = CASE WHEN x.good THEN x.at ELSE p.last_good_at END,
            last_change_at = CASE WHEN x.changed THEN x.at ELSE p.last_change_at END,
            changes = p.changes + x.changed::int,
@@ -110,6 +114,8 @@ LINKS = """
     ON CONFLICT (domain_id, key) DO UPDATE
        SET targets = excluded.targets, elsewhere = excluded.elsewhere, elsewhere_links = excluded.elsewhere_links
 """
+MOST_PIECES = 50  # of one change, kept with its event
+MOST_PIECE_CHARS = 500
 FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (store/frontier.py, MAKE_DUE)
 REFUSED_LATER = {"robots"}  # what robots.txt refuses is remembered, since it may allow it one day
 
@@ -126,6 +132,7 @@ async def record(
     hold: Hold | None = None,
     again: bool = False,
     together: bool = False,
+    mask: Mask | None = None,
 ) -> int:
     """Write everything that the visits (at least one) changed, or nothing. Gives how many new pages were admitted.
 
@@ -134,7 +141,7 @@ async def record(
     from the budget of refund_day but not sent.  debited_bytes: of those that the visits received, how many were taken
     from it before.  hold: leave the domain alone, because of one of these visits.
     again: the same was tried before, and nobody knows whether its commit arrived; it is not applied twice.
-    together: what it cost counts for all domains too.
+    together: what it cost counts for all domains too.  mask: of the domain, if the visits taught anything of it.
     Raises LeaseLost where another worker holds the domain: then nothing was written.
     """
     domain_id = lease.domain.id
@@ -157,6 +164,8 @@ async def record(
         next_event, *learnt = row
         events = await _write_events(connection, domain_id, visits, first=next_event)
         await _write_visits(connection, domain_id, visits)
+        if mask is not None:
+            await masks.put(connection, domain_id, mask)
         received = sum(visit.received_bytes for visit in visits)
         unused = refund + sum(1 - visit.requests for visit in visits)
         await connection.execute(
@@ -317,7 +326,7 @@ def _page_row(visit: Visit, books: Books) -> dict[str, Any]:
         "moved_to": heir if heir in books.stands else None,  # out of scope or beyond the limits: it moved away
         "good": visit.is_good,
         "changed": visit.change is Change.CHANGED,
-        "rereads": visit.links is not None and not version and _is_forgotten(visit),
+        "rereads": visit.is_good and visit.links is not None and not version and _is_forgotten(visit),
         "renews": visit.validators is not None,
         "etag": clean(visit.validators.etag) if visit.validators else None,
         "last_modified": clean(visit.validators.last_modified) if visit.validators else None,
@@ -397,7 +406,7 @@ async def _write_events(connection: Connection, domain_id: int, visits: Sequence
     await _copy(
         connection,
         EVENTS,
-        ["int8", "int8", "timestamptz", "bytea", "text", "text", "int4", "int2"],
+        ["int8", "int8", "timestamptz", "bytea", "text", "text", "int4", "int2", "text", "jsonb"],
         (
             (
                 domain_id,
@@ -408,11 +417,34 @@ async def _write_events(connection: Connection, domain_id: int, visits: Sequence
                 visit.change.value,
                 _version_number(visit),
                 visit.verdict.distance_bits,
+                _parts(visit),
+                _pieces(visit),
             )
             for n, visit in enumerate(events)
         ),
     )
     return len(events)
+
+
+def _parts(visit: Visit) -> str:
+    """What changed, by name: text, link, image, title, meta."""
+    return " ".join(sorted(visit.verdict.left.parts))
+
+
+def _pieces(visit: Visit) -> Jsonb | None:
+    """The first pieces that changed, so that nobody has to work out the difference again."""
+    left = visit.verdict.left
+    if not left:
+        return None
+    pieces: list[tuple[Part, str | None, str | None]]
+    pieces = [(before.part, before.text, after.text) for before, after in left.replaced]
+    pieces += [(place.part, place.text, None) for place in left.removed]
+    pieces += [(place.part, None, place.text) for place in left.added]
+    return Jsonb([[part.value, _cut(before), _cut(after)] for part, before, after in pieces[:MOST_PIECES]])
+
+
+def _cut(piece: str | None) -> Any:
+    return clean(piece and piece[:MOST_PIECE_CHARS])
 
 
 def _is_event(visit: Visit) -> bool:
@@ -433,7 +465,7 @@ def _version_number(visit: Visit) -> int:
 
 async def _write_visits(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
     types = ["int8", "bytea", "timestamptz", "text", "int2", "text", "text", "text", "int2", "bool", "int2"]
-    types += ["int4", "int4", "int4", "int8", "float8", "timestamptz", "float8", "bool"]
+    types += ["int4", "int4", "int4", "int8", "float8", "timestamptz", "float8", "bool", "text"]
     await _copy(connection, VISITS, types, (_visit_row(domain_id, visit) for visit in visits))
 
 
@@ -449,7 +481,7 @@ def _visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
         visit.verdict.rung.value,
         visit.verdict.distance_bits,
         visit.conditional,
-        visit.requests,
+        visit.requests + visit.again,
         visit.received_bytes,
         visit.saved_bytes,
         round(visit.elapsed.total_seconds() * 1000),
@@ -458,6 +490,7 @@ def _visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
         visit.due_at,
         visit.target.terms.price,
         visit.target.wanted is Wanted.BY_AUDIT,
+        _parts(visit),
     )
 
 

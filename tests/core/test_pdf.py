@@ -84,11 +84,11 @@ def test_a_pdf_that_is_written_anew_is_the_same_and_a_digit_in_it_is_a_change() 
 )
 def test_what_cannot_be_read_says_nothing_so_that_its_bytes_decide(body: bytes) -> None:
     assert read_pdf(body, url=HERE) == Document()
-    versions = [
+    before, after = (
         understand(each, url=HERE, content_type="application/pdf", robots_tag=None).version
         for each in (body, body + b" ")
-    ]
-    assert judge(*versions).change is Change.CHANGED
+    )
+    assert judge(before, after).change is Change.CHANGED
 
 
 def test_a_part_does_not_pass_for_the_whole() -> None:

@@ -70,7 +70,7 @@ def test_a_body_that_takes_too_much_memory_ends_its_reader() -> None:
     content = b"<</Filter[/FlateDecode/FlateDecode]/Length %d>>stream\n%s\nendstream" % (len(twice), twice)
     bomb = printed([]).replace(compressed(b"BT /F 10 Tf  ET"), content)
 
-    request = pack((bomb, URL, "application/pdf", None))
+    request = pack((bomb, URL, "application/pdf", None, True))
     ended = subprocess.run([sys.executable, "-m", "crawler.reader"], input=request, capture_output=True, check=False)
 
     assert len(bomb) < 10_000
