@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 
+from crawler.core.dates import tells_the_day
 from crawler.core.frame import NO_FRAME, Frame, form_of, learn_page
 from crawler.core.outline import Outline, Part, Place
 from crawler.core.urls import PageKey
@@ -63,14 +64,19 @@ SAME = Difference()
 class Lesson:
     """What a look teaches of the domain's mask; see `learn`.
 
-    after: the page as it is.  before: as it was `elapsed` ago.  again: as it was seconds later, each time.
+    after: the page as it is `at` this look.  before: as it was `then`.  again: as it was seconds later, each time.
     """
 
     page: PageKey
     after: Outline
+    at: datetime
     before: Outline = ()
-    elapsed: timedelta = timedelta(0)
+    then: datetime | None = None
     again: tuple[Outline, ...] = ()
+
+    @property
+    def elapsed(self) -> timedelta:
+        return self.at - self.then if self.then is not None else timedelta(0)
 
 
 def difference(before: Outline, after: Outline, volatile: Volatile) -> Difference:
@@ -119,13 +125,13 @@ def _opcodes(
     return list(SequenceMatcher(None, one, other, autojunk=False).get_opcodes())
 
 
-def news(found: Difference, mask: Mask) -> Difference:
-    """What of a difference is the page's own: neither volatile, nor the frame's."""
+def news(found: Difference, mask: Mask, *, then: datetime, now: datetime) -> Difference:
+    """What of a difference is the page's own: neither volatile, nor the frame's, nor the days of the two looks."""
     replaced: list[tuple[Place, Place]] = []
     removed = [place for place in found.removed if not _went_with_frame(place, mask)]
     added = [place for place in found.added if not _came_with_frame(place, mask)]
     for before, after in found.replaced:
-        if _is_turned(before, after, mask):
+        if _is_turned(before, after, mask) or _tells_the_day(before, after, mask, then=then, now=now):
             continue
         went, came = _went_with_frame(before, mask), _came_with_frame(after, mask)
         if not went and not came:
@@ -157,7 +163,16 @@ def _is_turned(before: Place, after: Place, mask: Mask) -> bool:
     frame = mask.frame
     if frame.held(_form(before, mask)) and (frame.held(_form(after, mask)) or frame.turns(before.path)):
         return True
+    if mask.volatile.has_gaps(after) and frame.has_switched(_form(before, mask), _form(after, mask)):
+        return True
     return mask.volatile.takes_the_place(before, after)
+
+
+def _tells_the_day(before: Place, after: Place, mask: Mask, *, then: datetime, now: datetime) -> bool:
+    if before.part is not after.part or after.part is Part.LINK:
+        return False
+    one, other = mask.volatile.both(before, after)
+    return one == other or tells_the_day(one, other, then=then, now=now)
 
 
 def wants_pair(left: Difference, mask: Mask, *, taken: int, returned: bool) -> bool:
@@ -188,8 +203,9 @@ def learn(mask: Mask, lesson: Lesson) -> Mask:
     if lesson.before:
         for before, after in difference(lesson.before, lesson.after, volatile).replaced:
             volatile = learn_elapsed(volatile, before, after, elapsed=lesson.elapsed)
-    if lesson.before and not lesson.again:
-        left = news(difference(lesson.before, lesson.after, volatile), Mask(volatile, mask.frame))
+    if lesson.then is not None and not lesson.again:
+        found = difference(lesson.before, lesson.after, volatile)
+        left = news(found, Mask(volatile, mask.frame), then=lesson.then, now=lesson.at)
         volatile = learn_changes(volatile, left.places)
     pieces = [(place.path, form_of(place, volatile.masked(place))) for place in lesson.after]
     return Mask(

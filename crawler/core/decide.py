@@ -13,7 +13,10 @@ from crawler.core.learning import CLOCK_SLACK, is_honest, looked, modified_of
 from crawler.core.lifecycle import failed, missing, redirected, unreached
 from crawler.core.outlinks import canonical_of, links_of
 from crawler.core.page import Reading
+from crawler.core.urls import Url
 from crawler.core.visit import PERMANENT, TEMPORARY, Earlier, Evidence, Known, State, Target, Visit, fetched
+from crawler.core.walls import Wall
+from crawler.core.withheld import face_of, redirect_face, wall_of, withheld
 
 ENOUGH_LOOKS = 100  # of a domain, before only a sample of its pages teaches what its frame is
 SAMPLED_PART = 16  # one page in so many
@@ -44,7 +47,7 @@ def decide(
         case Fetched(status=status) if 200 <= status < 300:
             return _good(target, answer, now=now, known=known, understood=understood, earlier=earlier, settled=settled)
         case Fetched(status=status, location=location) if status in PERMANENT | TEMPORARY and location is not None:
-            return redirected(target, answer, now=now, known=known)
+            return _elsewhere(target, answer, location, now=now, known=known)
         case Fetched(status=404 | 410):
             return missing(target, answer, now=now)
         case Fetched():
@@ -71,8 +74,6 @@ def needs_reading(target: Target, answer: Answer) -> bool:
     """Whether there is a body that must be read: a good one, other than the one that is known."""
     if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
         return False
-    if not answer.body and target.version is not None and target.received_bytes > 0:
-        return False
     version = target.version
     return version is None or target.state is not State.KNOWN or version.body_digest != digest(answer.body)
 
@@ -90,16 +91,23 @@ def needs_earlier(target: Target, understood: Understood) -> bool:
 
 
 def wants_again(target: Target, understood: Understood, earlier: Earlier, *, now: datetime, known: Known) -> bool:
-    """Whether one more look at the page, at once, would tell more about what differs."""
+    """Whether one more look at the page, at once, would tell more about what differs; not of a wall."""
+    face = face_of(target, understood, earlier, known=known)
+    if wall_of(target, face, now=now, known=known) not in {None, Wall.SHRUNK, Wall.REPLACED}:
+        return False
     mask = learn(known.mask, _lesson(target, understood, earlier, now=now))
     found = difference(earlier.outline, understood.outline, mask.volatile)
-    return wants_pair(news(found, mask), mask, taken=len(earlier.again), returned=earlier.has_returned)
+    left = news(found, mask, then=earlier.at, now=now)
+    return wants_pair(left, mask, taken=len(earlier.again), returned=earlier.has_returned)
 
 
 def reconsider(visit: Visit, known: Known) -> Visit:
-    """A change, judged once more by what has been learnt of the domain since: it may have been the whole site's."""
+    """A change, judged once more by what has been learnt of the domain since: it may have been the whole site's.
+
+    Or a wall, of which it was the first page.
+    """
     evidence = visit.evidence
-    if evidence is None or visit.mask is known.mask:
+    if evidence is None or (visit.mask is known.mask and visit.face is None):
         return visit
     again = decide(
         visit.target,
@@ -110,7 +118,15 @@ def reconsider(visit: Visit, known: Known) -> Visit:
         earlier=evidence.earlier,
         settled=True,
     )
-    return again if again.change is Change.COSMETIC else visit
+    return again if again.change in {Change.COSMETIC, Change.UNKNOWN} else visit
+
+
+def _elsewhere(target: Target, answer: Fetched, location: Url, *, now: datetime, known: Known) -> Visit:
+    face = redirect_face(target, location) if answer.status in TEMPORARY else None
+    wall = wall_of(target, face, now=now, known=known)
+    if face is not None and wall is not None:
+        return withheld(target, answer, face, wall, now=now, known=known)
+    return replace(redirected(target, answer, now=now, known=known), face=face)
 
 
 def _good(
@@ -123,8 +139,6 @@ def _good(
     earlier: Earlier | None,
     settled: bool,
 ) -> Visit:
-    if not answer.body and target.version is not None and target.received_bytes > 0:
-        return failed(target, answer, now=now, reason="empty_body")  # a page with content does not end like this
     before = target.version
     visit = partial(fetched, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes)
     if not needs_reading(target, answer):
@@ -138,7 +152,14 @@ def _good(
     links, elsewhere = links_of(reading, target=target, known=known)
     alias = canonical_of(reading, links, known=known)
     mask = None if settled else _mask_after(target, understood, earlier, now=now, known=known)
-    verdict = judge(before, after, _compared(understood, earlier, mask or known.mask))
+    verdict = judge(before, after, _compared(understood, earlier, mask or known.mask, now=now))
+    face = None
+    if verdict.change in {Change.FIRST, Change.CHANGED}:
+        face = face_of(target, understood, earlier, known=known)
+        wall = wall_of(target, face, now=now, known=known)
+        if face is not None and wall is not None:
+            shut = withheld(target, answer, face, wall, now=now, known=known)
+            return replace(shut, again=len(earlier.again) if earlier else 0)
     modified = modified_of(answer, now=now)
     if target.state in {State.GONE, State.MOVED} and before is not None:
         verdict = replace(verdict, change=Change.BACK)
@@ -155,6 +176,7 @@ def _good(
         again=len(earlier.again) if earlier else 0,
         mask=mask,
         evidence=Evidence(answer, understood, earlier) if changed and earlier else None,
+        face=face,
     )
 
 
@@ -169,7 +191,7 @@ def _understood(target: Target, answer: Fetched, known: Known) -> Understood:
 
 
 def _lesson(target: Target, understood: Understood, earlier: Earlier, *, now: datetime) -> Lesson:
-    return Lesson(target.key, understood.outline, earlier.outline, now - earlier.at, earlier.again)
+    return Lesson(target.key, understood.outline, now, earlier.outline, earlier.at, earlier.again)
 
 
 def _mask_after(
@@ -180,14 +202,16 @@ def _mask_after(
         return None
     if earlier is not None:
         return learn(known.mask, _lesson(target, understood, earlier, now=now))
-    return learn(known.mask, Lesson(target.key, understood.outline)) if target.version is None else None
+    return learn(known.mask, Lesson(target.key, understood.outline, now)) if target.version is None else None
 
 
-def _compared(understood: Understood, earlier: Earlier | None, mask: Mask) -> tuple[Difference, Difference] | None:
+def _compared(
+    understood: Understood, earlier: Earlier | None, mask: Mask, *, now: datetime
+) -> tuple[Difference, Difference] | None:
     if earlier is None or not understood.outline:
         return None
     found = difference(earlier.outline, understood.outline, mask.volatile)
-    return found, news(found, mask)
+    return found, news(found, mask, then=earlier.at, now=now)
 
 
 def _is_new_version(verdict: Verdict, before: Version | None, after: Version) -> bool:

@@ -73,6 +73,16 @@ class Volatile:
         gaps = self.gaps(place.path, words)
         return tuple(gaps.get(n, word) for n, word in enumerate(words)) if gaps else words
 
+    def both(self, before: Place, after: Place) -> tuple[Words, Words]:
+        """The masked words of a place then and now: what is volatile in the one is so in the other."""
+        one, other = self.said(before), self.said(after)
+        if before.path != after.path or len(one) != len(other):
+            return self.masked(before), self.masked(after)
+        gaps = self.gaps(before.path, one) | self.gaps(after.path, other)
+        if any(not _agrees(gap, one[n]) or not _agrees(gap, other[n]) for n, gap in gaps.items()):
+            return self.masked(before), self.masked(after)
+        return tuple(gaps.get(n, w) for n, w in enumerate(one)), tuple(gaps.get(n, w) for n, w in enumerate(other))
+
     def said(self, place: Place) -> Words:
         """The words of a place without volatile parameters, which other pages' links do not even have."""
         words = words_of(place)
@@ -109,6 +119,10 @@ class Volatile:
     def is_unknown(self, place: Place) -> bool:
         """Whether one pair at most has told anything of places like this."""
         return self.trials.get(trial_of(place), Trial()).steady <= 1
+
+    def has_gaps(self, place: Place) -> bool:
+        """Whether some words of a place are volatile: a machine writes it."""
+        return bool(self.gaps(place.path, self.said(place)))
 
     def takes_the_place(self, before: Place, after: Place) -> bool:
         """Whether a place stands where a volatile one stood and says much of the same, as "1 hour ago" in place of
@@ -289,7 +303,7 @@ def learn_elapsed(volatile: Volatile, before: Place, after: Place, *, elapsed: t
 
     One agreement is chance; FOUND_COUNTING of them without a single disagreement are not.
     """
-    one, other = volatile.masked(before), volatile.masked(after)
+    one, other = volatile.both(before, after)
     if before.path != after.path or len(one) != len(other):
         return volatile
     differing = [n for n in range(len(one)) if one[n] != other[n]]
