@@ -20,12 +20,15 @@ from crawler.core.lifecycle import refuse, unreadable
 from crawler.core.politeness import backoff
 from crawler.core.urls import PageKey, Url
 from crawler.core.visit import FIRST_RETRY, SILENCE, Earlier, Known, Target, Visit, refusal_of
+from crawler.core.walls import NO_WALLS, asked, is_due, told
+from crawler.core.withheld import Firsts, is_suspect, walls_after
 from crawler.errors import StoreUnavailable
 from crawler.gate import Fence, Gate
+from crawler.probe import ask_nowhere
 from crawler.readers import Readers
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
-from crawler.store import budgets, content, frontier, inbox, leases, masks, repricing, visits
+from crawler.store import budgets, content, frontier, inbox, leases, masks, repricing, visits, walls
 from crawler.store.budgets import NO_SPARE, Spare, Together
 from crawler.store.database import Database
 from crawler.store.standards import Usual
@@ -91,6 +94,8 @@ class Walker:
         self.not_before: datetime | None = None  # the budget has nothing for this domain until then
         self.known: Known | None = None
         self.mask_kept: Mask = NO_MASK  # as the store has it
+        self.walls_kept = NO_WALLS  # as well
+        self.firsts = Firsts()
         self.fence = Fence(lease, since=claimed)
         self.gate = Gate(delay=settings.delay_of(lease.domain.wishes), wait=lease.wait)
         self.tally = Tally(leases=1)
@@ -199,7 +204,9 @@ class Walker:
             rules=found.rules,
             agent=self.settings.agent,
             mask=await self.patiently(lambda _again: masks.mask_of(self.db, self.lease.domain.id)),
+            walls=await self.patiently(lambda _again: walls.walls_of(self.db, self.lease.domain.id)),
         )
+        self.walls_kept = self.known.walls
         self.mask_kept = self.known.mask
         return True
 
@@ -362,6 +369,7 @@ class Walker:
             )
         )
         self.mask_kept = mask or self.mask_kept
+        await self.keep_walls()
         self.fence.renewed(since=sent)
         self.handed_out.difference_update(visit.target.key for visit in batch)
         self.is_dry = False
@@ -369,6 +377,13 @@ class Walker:
             self.tally.add(visit)
         self.tally.new += new
         self.progress(self.tally)
+
+    async def keep_walls(self) -> None:
+        """Write down what the domain shows in place of its pages, where that has changed."""
+        now_known = self.known.walls if self.known is not None else NO_WALLS
+        if now_known != self.walls_kept:
+            await self.patiently(lambda _again: walls.put(self.db, self.lease, now_known))
+            self.walls_kept = now_known
 
     async def patiently(self, ask: Callable[[bool], Awaitable[T]]) -> T:
         """Ask the store until it answers: while it restarts, the lease pauses. `ask` is told if it asked before."""
@@ -443,9 +458,30 @@ class Walker:
             if needs_earlier(target, understood):
                 earlier = await self.earlier_of(target, answer, understood, now=now)
         visit = decide(target, answer, now=now, known=self.known, understood=understood, earlier=earlier)
-        if visit.mask is not None:
-            self.known = replace(self.known, mask=visit.mask)
+        if self.is_doubtful(visit):
+            await self.probe(target)
+            visit = decide(target, answer, now=now, known=self.known, understood=understood, earlier=earlier)
+        self.known = replace(self.known, mask=visit.mask or self.known.mask, walls=walls_after(self.known.walls, visit))
         return visit
+
+    def is_doubtful(self, visit: Visit) -> bool:
+        """Whether what the domain says where nothing can be would tell more of this look."""
+        assert self.known is not None
+        return is_due(self.known.walls, now=visit.at) and (is_suspect(visit) or self.firsts.are_like(visit))
+
+    async def probe(self, target: Target) -> None:
+        """Ask the domain for what cannot exist, to know that again."""
+        assert self.known is not None
+        self.known = replace(self.known, walls=asked(self.known.walls, now=self.clock.now()))
+        absent = await ask_nowhere(target, self.ask_beside, self.readers, known=self.known)
+        if absent is not None:
+            self.known = replace(self.known, walls=told(self.known.walls, absent))
+
+    async def ask_beside(self, url: Url) -> Answer | None:
+        """One request more for the sake of a look; None where the budget has none left."""
+        answer = await self.ask(url)
+        self.tally.requests += answer is not None
+        return answer
 
     async def earlier_of(
         self, target: Target, answer: Fetched, understood: Understood, *, now: datetime

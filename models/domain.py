@@ -103,6 +103,14 @@ class DomainMask(SQLModel, table=True):
     mask: bytes = Field(sa_column=octets())
 
 
+class DomainWalls(SQLModel, table=True):
+    """What a domain shows in place of its pages; packed (crawler/store/walls.py)."""
+
+    __tablename__ = "domain_walls"
+    domain_id: int = Field(sa_column=domain_reference())
+    walls: bytes = Field(sa_column=octets())
+
+
 class DomainPlan(SQLModel, table=True):
     """What the plan says about a domain, written by whoever plans."""
 

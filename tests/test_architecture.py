@@ -22,6 +22,7 @@ CORRIDOR = tuple(
         "gate",
         "naming",
         "plan",
+        "probe",
         "reader",
         "readers",
         "registration",

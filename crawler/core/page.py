@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -15,7 +16,16 @@ from crawler.core.urls import Url, normalise, normalise_all
 
 MAIN_SHARE = 0.25  # of the whole text; with less, the extractor has lost the page rather than found its content
 MAX_TITLE_CHARS = 1024
+TAIL_CHARS = 1024
 MAX_LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1
+
+
+class Ending(StrEnum):
+    """How the body of a web page ends."""
+
+    CLOSED = "closed"
+    OPEN = "open"  # which the standard allows
+    TORN = "torn"  # within a tag, which it does not
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +38,7 @@ class Reading:
     beside: what the page shows and says of itself beside its text: its images, and what its head tells.
     links: distinct, in order of the page, without those that are marked nofollow.  canonical, refresh: what the page
     says of itself; refresh is also among the links.  noindex, nofollow: of the page, by its head or its HTTP header.
+    ending, asks_password: of a web page; what else is read is closed, and asks nothing.
     Always: no NUL, no lone surrogate in any string.
     """
 
@@ -43,6 +54,8 @@ class Reading:
     language: str = ""
     charset: str = ""
     kind: Kind = "binary"
+    ending: Ending = Ending.CLOSED
+    asks_password: bool = False
 
 
 def read(body: bytes, *, url: Url, content_type: str, robots_tag: str | None = None) -> Reading:
@@ -84,7 +97,20 @@ def read(body: bytes, *, url: Url, content_type: str, robots_tag: str | None = N
         language=_language(tree),
         charset=charset,
         kind=kind,
+        ending=ending_of(source),
+        asks_password=tree.css_first("input[type=password i]") is not None,
     )
+
+
+_CLOSED = re.compile(r"(?i)</(?:html|body)\s*>")
+
+
+def ending_of(source: str) -> Ending:
+    """Whether a web page ends as it should. Comments of caches and proxies may come after its end."""
+    tail = source[-TAIL_CHARS:].rstrip()
+    if tail.rfind("<") > tail.rfind(">"):
+        return Ending.TORN
+    return Ending.CLOSED if _CLOSED.search(tail) else Ending.OPEN
 
 
 # Its text

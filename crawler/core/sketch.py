@@ -16,8 +16,6 @@ MOST_WORDS = 256  # of one text, to know it again: the smallest of its hashes (B
 FEW_WORDS = 4  # in which two sayings of one text may differ: a name, a code, the address that was asked for
 SAME_SHARE = 0.9  # of the words of both, otherwise
 MOST_KEPT = 0.25  # of a page's own text, when all of it went
-CUT_KEPT = 0.8  # of its text, at most, where only the closing tags are missing
-TAIL_BYTES = 1024  # of a body, in which it is closed; comments of caches and proxies come after it
 
 _LAST_HASH = (1 << 32) - 1
 
@@ -117,14 +115,3 @@ def _hash(word: str) -> int:
 
 def _smallest(hashes: set[int]) -> Sketch:
     return frozenset(sorted(hashes)[:MOST_WORDS])
-
-
-_CLOSED = re.compile(rb"(?i)</(?:html|body)\s*>")
-
-
-def is_cut(body: bytes, turn: Turn | None) -> bool:
-    """Whether the body of a web page ends before its end: within a tag, or unclosed with much of its text missing."""
-    tail = body[-TAIL_BYTES:].rstrip()
-    if tail.rfind(b"<") > tail.rfind(b">"):
-        return True
-    return turn is not None and turn.kept < CUT_KEPT and _CLOSED.search(tail) is None

@@ -11,6 +11,7 @@ from crawler.core.compare import NO_MASK, Mask
 from crawler.core.outline import Outline
 from crawler.core.robots import Rules
 from crawler.core.urls import Authority, PageKey, Scope, Url
+from crawler.core.walls import NO_WALLS, Face, Walls
 
 FIRST_RETRY = timedelta(hours=1)  # after a look without a good answer
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)  # due time of a page that its user wants once only
@@ -102,6 +103,7 @@ class Known:
     agent: str
     trusts_modified: bool = False  # its Last-Modified has been honest: it tells when a page changed
     mask: Mask = field(default=NO_MASK, repr=False)  # what of its pages is no news
+    walls: Walls = field(default=NO_WALLS, repr=False)  # what it shows in place of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,7 @@ class Visit:
     retry_after: timedelta | None = None
     mask: Mask | None = field(default=None, repr=False)  # of the domain, after this look; None: it taught nothing
     evidence: Evidence | None = field(default=None, repr=False)  # of a change
+    face: Face | None = field(default=None, repr=False)  # what may be a wall, and was looked at as one
     silent: bool = False  # no answer at all: this page's fault or, with others, the domain's
 
     @property

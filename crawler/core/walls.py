@@ -27,22 +27,23 @@ class Wall(StrEnum):
     LOGIN = "login"  # a form for a password, in place of what the page said
     MANY_ALIKE = "many_alike"  # one text, or one redirect, on many pages: maintenance, consent, block, captcha, login
     CUT = "cut_off"
-    EMPTY = "empty_body"
+    EMPTY = "empty_body"  # not a byte
+    BLANK = "no_text"
     SHRUNK = "shrunk"  # little is left, and that is new; it may be a wall that nothing else has told of yet
     REPLACED = "replaced"  # the same at its full length, on a page that does not change like that
 
 
-# After so many looks in a row it is what the page says now. The pauses double from an hour on: 5 looks take 15 hours,
-# 12 take five weeks, and no wall for an hour or a few days lasts so long.
+# After so many looks in a row it is what the page says now; what is not named here never is. The pauses double from an
+# hour on: 5 looks take 15 hours, 12 take five weeks, and no wall for an hour or a few days lasts so long.
 LOOKS_UNTIL_REAL = {
     Wall.SHRUNK: 2,
     Wall.REPLACED: 2,
     Wall.CUT: 5,
-    Wall.EMPTY: 5,
+    Wall.BLANK: 5,
     Wall.LOGIN: 12,
     Wall.MANY_ALIKE: 12,
-    Wall.SOFT_404: 2,  # then the page is gone
 }
+LOOKS_UNTIL_GONE = 2  # of a soft 404, as of a 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,8 @@ class Face:
 
     said: its own text.  beside: words that prove nothing: those of the frame and of its own URL.
     turn: None for a page without a Snapshot, whose digest is `before`.
-    is_cut, is_empty, asks_password: its body ends too early, has no text where there was some, or has such a field.
+    is_cut, is_empty, is_blank, asks_password: its body ends too early, has not a byte, has no text where there was
+    some, or has a field for a password.
     is_lively: it is expected to change so often that a new text is no surprise.  is_seed: nobody needs to link to it.
     """
 
@@ -106,6 +108,7 @@ class Face:
     before: bytes = b""
     is_cut: bool = False
     is_empty: bool = False
+    is_blank: bool = False
     asks_password: bool = False
     is_lively: bool = False
     is_seed: bool = False
@@ -114,8 +117,8 @@ class Face:
 def recognise(face: Face, walls: Walls, *, now: datetime) -> Wall | None:
     """Why an answer is no version of its page, or None where it is one."""
     turn = face.turn
-    if face.is_empty:
-        return Wall.EMPTY
+    if face.is_blank:
+        return Wall.EMPTY if face.is_empty else Wall.BLANK
     if turn is None:
         return _at_first(face, walls, now=now)
     if face.is_cut and turn.kept < 1 and turn.added <= 1 - SAME_SHARE:
@@ -126,7 +129,7 @@ def recognise(face: Face, walls: Walls, *, now: datetime) -> Wall | None:
 def _after_turn(face: Face, turn: Turn, walls: Walls, *, now: datetime) -> Wall | None:
     """The same of a page that says something else altogether."""
     if turn.after == 0:
-        return Wall.EMPTY  # but for the frame
+        return Wall.BLANK  # but for the frame
     if face.asks_password:
         return Wall.LOGIN
     if alike(face.said, walls.absent, beside=face.beside):

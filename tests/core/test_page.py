@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.kinds import kind_of
-from crawler.core.page import Reading, read
+from crawler.core.page import Ending, Reading, read
 from crawler.core.urls import Url
 
 HERE = Url("https://example.com/docs/a.html")
@@ -369,3 +369,27 @@ def test_a_page_of_14_kilobytes_takes_little_time() -> None:
     for _ in range(20):
         read(body, url=HERE, content_type="text/html")
     assert (time.process_time() - began) / 20 < 0.01  # 1 ms on a quiet machine
+
+
+# What tells a body without its end, and a login
+
+
+@pytest.mark.parametrize(
+    ("markup", "ending"),
+    [
+        ("<html><body><p>one</p></body></html>", Ending.CLOSED),
+        ("<html><body><p>one</p></BODY ></html>\n<!-- from a cache -->\n", Ending.CLOSED),
+        ("<p>one</p><p>two", Ending.OPEN),
+        ("<html><body><p>one</p><p cla", Ending.TORN),
+        ("<html><body><p>one</", Ending.TORN),
+        ("", Ending.OPEN),
+    ],
+)
+def test_a_page_that_ends_within_a_tag_is_torn(markup: str, ending: Ending) -> None:
+    assert html(markup).ending is ending
+
+
+def test_only_a_field_that_is_there_asks_for_a_password() -> None:
+    assert html("<form><INPUT name=p TYPE='Password'></form>").asks_password
+    assert not html("<p>password: <input type=text name=password><!-- <input type=password> -->").asks_password
+    assert not html("<script>'<input type=password>'</script><template><input type=password></template>").asks_password

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from crawler.core.compare import NO_MASK
 from crawler.core.outline import Part, Place
-from crawler.core.sketch import NOTHING, alike, is_cut, own, sketch, sketch_of_target, sketch_of_url, turn_of
+from crawler.core.sketch import NOTHING, alike, own, sketch, sketch_of_target, sketch_of_url, turn_of
 from crawler.core.urls import Url, key_of
 
 WORDS = st.lists(st.text("abcdefgh", min_size=3, max_size=6), min_size=1, max_size=400)
@@ -72,16 +72,6 @@ def test_a_text_without_its_end_says_nothing_new() -> None:
     assert turn.added == 0
     assert 0.6 < turn.kept < 0.7
     assert (turn.before, turn.after) == (12, 8)
-
-
-def test_a_body_that_ends_within_a_tag_is_cut() -> None:
-    whole = b"<html><body><p>one</p><p class=x>two</p></body></html>\n<!-- cached -->\n"
-    turn = turn_of(places("one", "two"), places("one"))
-
-    assert not is_cut(whole, turn)
-    assert is_cut(whole[:30], None)
-    assert not is_cut(whole[:22], None)
-    assert is_cut(whole[:22], turn)
 
 
 def test_what_no_reader_sees_is_no_text_of_the_page() -> None:

@@ -142,8 +142,9 @@ def test_a_page_without_its_end_is_cut_and_one_that_says_something_new_is_not() 
 
 
 def test_a_page_without_any_text_where_there_was_some_is_empty() -> None:
-    assert recognise(Face(NOTHING, is_empty=True), NO_WALLS, now=NOW) is Wall.EMPTY
-    assert recognise(face(""), NO_WALLS, now=NOW) is Wall.EMPTY
+    assert recognise(Face(NOTHING, is_blank=True, is_empty=True), NO_WALLS, now=NOW) is Wall.EMPTY
+    assert recognise(Face(NOTHING, is_blank=True), NO_WALLS, now=NOW) is Wall.BLANK
+    assert recognise(face(""), NO_WALLS, now=NOW) is Wall.BLANK
 
 
 @given(st.lists(st.text("abc ", max_size=12), max_size=60))

@@ -1,0 +1,165 @@
+"""Looks whose answer is no version of the page: how they are told, what they leave as it was, and what they teach."""
+
+from collections import deque
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from crawler.core.answer import Fetched
+from crawler.core.belief import change_expected
+from crawler.core.change import Change, Understood
+from crawler.core.fingerprint import Fingerprint, digest, distance_bits
+from crawler.core.lifecycle import CONFIRM_MISSING_AFTER, failed, missing
+from crawler.core.page import Ending
+from crawler.core.sketch import (
+    NOTHING,
+    Sketch,
+    Turn,
+    frame_of,
+    own,
+    sketch,
+    sketch_of_target,
+    sketch_of_url,
+    turn_of,
+)
+from crawler.core.urls import Url, key_of
+from crawler.core.visit import Earlier, Known, State, Target, Visit
+from crawler.core.walls import (
+    LOOKS_UNTIL_GONE,
+    LOOKS_UNTIL_REAL,
+    Face,
+    Wall,
+    Walls,
+    after_good,
+    is_shared,
+    noted,
+    recognise,
+)
+
+DAY = timedelta(days=1)
+LIVELY = 0.5  # chance of a change within a day, from which on a new text is no surprise
+CUT_KEPT = 0.8  # of the text of a page, at most, where only its closing tags tell that its end is missing
+MOST_FIRSTS = 64
+LIKE_BITS = 16  # of 64: near enough to ask; short texts that differ in an address and a number are no nearer
+SLIGHT_BITS = 4  # of 64 by which fingerprints differ: then most of the text is still there
+NO_BODY = digest(b"")
+REDIRECTED = Turn(before=1, after=1, kept=0.0, added=1.0)  # all of a page is gone where it leads elsewhere
+
+
+def face_of(target: Target, understood: Understood, earlier: Earlier | None, *, known: Known) -> Face | None:
+    """What a page that was read shows, as far as it can be told a wall by it; None where nothing speaks for one."""
+    before, after, reading = target.version, understood.version, understood.reading
+    if before is None:
+        return _new_face(target, understood, known=known)
+    had_text, has_text = before.fingerprint is not None, after.fingerprint is not None
+    if after.body_digest == NO_BODY or (had_text and not has_text and reading.kind != "binary"):
+        return Face(NOTHING, is_empty=after.body_digest == NO_BODY, is_blank=True)
+    if earlier is None or earlier.has_returned or before.fingerprint is None or after.fingerprint is None:
+        return None
+    if reading.ending is not Ending.TORN and distance_bits(before.fingerprint, after.fingerprint) <= SLIGHT_BITS:
+        return None
+    mask = known.mask
+    text = own(understood.outline, mask)
+    turn = turn_of(own(earlier.outline, mask), text)
+    is_open = reading.ending is Ending.OPEN and turn.kept < CUT_KEPT
+    return Face(
+        said=sketch(text),
+        beside=sketch(frame_of(understood.outline, mask)) | sketch_of_url(target.url),
+        turn=turn,
+        before=before.main_digest,
+        is_cut=reading.ending is Ending.TORN or is_open,
+        asks_password=reading.asks_password,
+        is_lively=change_expected(target.belief, gap=DAY) >= LIVELY,
+        is_seed=target.depth == 0,
+    )
+
+
+def _new_face(target: Target, understood: Understood, *, known: Known) -> Face | None:
+    """Of a page without a Snapshot; only where there is something that it could be like."""
+    walls, is_seed = known.walls, target.depth == 0
+    if not is_seed and not walls.absent and not any(seen.is_many for seen in walls.sightings):
+        return None
+    beside = sketch(frame_of(understood.outline, known.mask)) | sketch_of_url(target.url)
+    return Face(sketch(own(understood.outline, known.mask)), beside, is_seed=is_seed)
+
+
+def redirect_face(target: Target, location: Url) -> Face | None:
+    """Of a page that had a text and leads elsewhere today."""
+    if target.version is None:
+        return None
+    is_seed = target.depth == 0
+    return Face(sketch_of_target(key_of(location)), turn=REDIRECTED, before=target.version.main_digest, is_seed=is_seed)
+
+
+def wall_of(target: Target, face: Face | None, *, now: datetime, known: Known) -> Wall | None:
+    """Why an answer is no version of its page; None where it is one, or has been the answer for so long that it is."""
+    wall = recognise(face, known.walls, now=now) if face is not None else None
+    if wall is None:
+        return None
+    looks = LOOKS_UNTIL_REAL.get(wall)
+    return None if looks is not None and _is_confirmed(target, looks, now) else wall
+
+
+def _is_confirmed(target: Target, looks: int, now: datetime) -> bool:
+    """Whether this is one of so many looks in a row that all brought an answer, and none of them the page."""
+    if target.failures + 1 < looks or target.status is None or not 200 <= target.status < 400:
+        return False
+    return target.last_look_at is not None and now - target.last_look_at >= CONFIRM_MISSING_AFTER
+
+
+def withheld(target: Target, answer: Fetched, face: Face, wall: Wall, *, now: datetime, known: Known) -> Visit:
+    """A look that told nothing of the page, or, where others are well and it stays absent, that it is gone."""
+    if wall is Wall.SOFT_404 and _is_gone(target, face, now=now, known=known):
+        visit = replace(missing(target, replace(answer, status=410), now=now), status=answer.status)
+    else:
+        visit = failed(target, answer, now=now, reason="")
+    return replace(visit, reason=wall.value, face=face)
+
+
+def _is_gone(target: Target, face: Face, *, now: datetime, known: Known) -> bool:
+    """Whether a soft 404 is believed: as a 404 is, and only while other pages are well.
+
+    Where many turn into it at once, it is believed as late as any wall.
+    """
+    if target.state is State.GONE or not known.walls.is_proven:
+        return target.state is State.GONE
+    looks = LOOKS_UNTIL_REAL[Wall.MANY_ALIKE] if is_shared(face, known.walls, now=now) else LOOKS_UNTIL_GONE
+    return target.version is None or _is_confirmed(target, looks, now)
+
+
+def is_suspect(visit: Visit) -> bool:
+    """Whether a look may have met what the domain says where nothing can be."""
+    face = visit.face
+    return face is not None and not visit.is_good and bool(face.said) and face.turn is not None and face.turn.is_whole
+
+
+class Firsts:
+    """The last few texts of pages that were read for the first time, to notice when they say nearly the same."""
+
+    def __init__(self) -> None:
+        self._texts: deque[Fingerprint] = deque(maxlen=MOST_FIRSTS)
+
+    def are_like(self, visit: Visit) -> bool:
+        """Whether an earlier one is like this; takes it in."""
+        text = visit.snapshot.version.fingerprint if visit.change is Change.FIRST and visit.snapshot else None
+        if text is None:
+            return False
+        is_like = any(distance_bits(text, other) <= LIKE_BITS for other in self._texts)
+        self._texts.append(text)
+        return is_like
+
+
+def walls_after(walls: Walls, visit: Visit) -> Walls:
+    """What a domain is known to show in place of its pages, after one more look."""
+    face = visit.face
+    if face is not None and face.turn is not None and face.turn.is_whole:
+        return noted(walls, face, now=visit.at)
+    return after_good(walls, face) if visit.is_good and visit.answer == "fetched" and not visit.reason else walls
+
+
+def absent_of(answer: Fetched, understood: Understood | None, *, known: Known) -> Sketch | None:
+    """What a domain says where nothing can be; NOTHING if its status says it all, None if this answer tells nothing."""
+    if answer.status >= 500 or answer.status == 429:
+        return None
+    if answer.location is not None:
+        return sketch_of_target(key_of(answer.location))
+    return NOTHING if understood is None else sketch(own(understood.outline, known.mask))
