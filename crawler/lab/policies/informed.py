@@ -1,7 +1,8 @@
 """What knowledge is worth: exact Bayes with the true prior from the first day; only each page's own rate is unknown.
 
 Nobody has that prior, so this is no rival. What it lacks of the optimum is what looks within the budget cannot tell;
-what ours lacks of it is ours to gain.
+what ours lacks of it is ours to gain. Nearly: rates are told apart as finely as RATES says, and no look is made only to
+learn; with few pages of very unequal importance ours may come out ahead.
 """
 
 import numpy as np
