@@ -28,7 +28,7 @@ from crawler.probe import ask_nowhere
 from crawler.readers import Readers
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
-from crawler.store import budgets, content, frontier, inbox, leases, masks, repricing, visits, walls
+from crawler.store import budgets, content, frontier, inbox, leases, masks, moves, repricing, visits, walls
 from crawler.store.budgets import NO_SPARE, Spare, Together
 from crawler.store.database import Database
 from crawler.store.standards import Usual
@@ -342,7 +342,8 @@ class Walker:
         self.credit = -sum(1 - visit.requests for visit in (*self.done, *self.silent))
 
     async def record(self) -> None:
-        batch, self.done = self.done, []
+        done, self.done = self.done, []
+        batch = await self.patiently(lambda _again: moves.judge_moves(self.db, self.lease, done))
         mask = None
         if self.known is not None:
             known = self.known

@@ -80,7 +80,7 @@ def _show(domain: Domain, known: Explanation, page: PageFacts) -> None:
             ("Version", f"{page.version}, {shown_bytes(page.received_bytes)} received" if page.version else "none"),
             ("ETag", page.etag or ""),
             ("Last-Modified", page.last_modified or ""),
-            ("Links", f"to {counted(page.outlinks or 0, 'page')}, from {known.links}"),
+            ("Links", f"to {counted(page.outlinks or 0, 'page')}, from {known.links}{_shown_orphan(known)}"),
         ]
     )
     _show_linkers(known)
@@ -102,6 +102,10 @@ def _show(domain: Domain, known: Explanation, page: PageFacts) -> None:
             ],
             right=["bytes", "expected"],
         )
+
+
+def _shown_orphan(known: Explanation) -> str:
+    return "; no page links to it any more, as far as they were read: it is kept" if known.is_orphan else ""
 
 
 def _shown_belief(page: PageFacts) -> str:
@@ -211,5 +215,6 @@ def _document(domain: Domain, known: Explanation, page: PageFacts) -> dict[str, 
         },
         "visits": known.visits,
         "links": known.links,
+        "orphan": known.is_orphan,
         "linkers": known.linkers,
     }

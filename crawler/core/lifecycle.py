@@ -1,17 +1,33 @@
 """Looks that bring no page: redirects, pages that are missing, failures and refusals. None erases what was learnt."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from crawler.core.answer import Answer, Fetched, NotModified, Reason, Unreached
 from crawler.core.change import Change, Rung, Verdict
 from crawler.core.outlinks import link_of
 from crawler.core.politeness import retry_after
-from crawler.core.visit import BUSY, FIRST_RETRY, SILENCE, TEMPORARY, Known, State, Target, Visit, fetched, kept
+from crawler.core.visit import (
+    BUSY,
+    FIRST_RETRY,
+    PERMANENT,
+    SILENCE,
+    TEMPORARY,
+    Known,
+    Link,
+    State,
+    Target,
+    Visit,
+    fetched,
+    kept,
+)
 
 LOOKS_BEFORE_A_FAILING_PAGE_PAYS = 3  # then it settles as a leaf, so that nothing holds cash for ever
 CONFIRM_MISSING_AFTER = timedelta(hours=1)  # a second 404 sooner than this may be the same accident
 LOOK_AGAIN_MISSING = timedelta(days=1)
+CROWD = 5  # pages that move to one target within CROWD_TIME: an outage, or a site that hides what it took away
+CROWD_TIME = timedelta(days=7)
+CONFIRM_CROWD_AFTER = timedelta(days=3)  # between two looks; with the waits before it, a week after the first one
 LOOK_AGAIN_REDIRECT = timedelta(days=7)
 LOOK_AGAIN_GONE = timedelta(days=30)
 LOOK_AGAIN_REFUSED = timedelta(days=7)  # costs no request while robots.txt or the scope still refuse
@@ -20,13 +36,16 @@ LAST_RETRY = timedelta(days=7)
 
 
 def refuse(target: Target, *, reason: str, now: datetime) -> Visit:
-    """A page that we may not ask for any more: no request, no part in the economy, looked at again in a week."""
+    """A page that we may not ask for any more: no request, no part in the economy, looked at again in a week.
+
+    What is gone or has moved stays so: otherwise nobody would hear of it when it is back.
+    """
     return Visit(
         target=target,
         at=now,
         verdict=Verdict(Change.UNKNOWN, Rung.STATUS),
         answer="unreached",
-        state=State.REFUSED,
+        state=target.state if target.state in {State.GONE, State.MOVED} else State.REFUSED,
         belief=target.belief,
         due_at=now + LOOK_AGAIN_REFUSED,
         status=None,
@@ -47,16 +66,7 @@ def redirected(target: Target, answer: Fetched, *, now: datetime, known: Known) 
     if link is not None and link.key == target.key:
         return failed(target, answer, now=now, reason="redirects_to_itself")
     if answer.status in TEMPORARY:
-        # The page stays what it is; where it points today is a link like any other.
-        return replace(
-            fetched(kept(target, now=now), answer=answer),
-            reason=f"http_{answer.status}",
-            failures=0,
-            due_at=now + LOOK_AGAIN_REDIRECT,
-            links=(link,) if link else (),
-            gives=(link.key,) if link else (),
-            elsewhere=(),
-        )
+        return _elsewhere_today(target, answer, link, now=now)
     already = target.state is State.MOVED
     return replace(
         fetched(kept(target, now=now), answer=answer),
@@ -66,6 +76,90 @@ def redirected(target: Target, answer: Fetched, *, now: datetime, known: Known) 
         reason="" if link else "moved_away",
         failures=0,
         moved_to=link,
+    )
+
+
+def _elsewhere_today(target: Target, answer: Fetched, link: Link | None, *, now: datetime) -> Visit:
+    """A page that stays what it is; where it points today is a link like any other.
+
+    One that has a version keeps the links of that: it may be a wall, and the page unchanged behind it.
+    """
+    visit = replace(
+        fetched(kept(target, now=now), answer=answer),
+        reason=f"http_{answer.status}",
+        links=(link,) if link else (),
+    )
+    if target.version is None:
+        gives = (link.key,) if link else ()
+        return replace(visit, failures=0, due_at=now + LOOK_AGAIN_REDIRECT, gives=gives, elsewhere=())
+    failures = target.failures + 1
+    wait = LOOK_AGAIN_REDIRECT if visit.state is not State.KNOWN else min(_retry(failures), LOOK_AGAIN_REDIRECT)
+    return replace(visit, failures=failures, due_at=now + wait, gives=target.outlinks)
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """What the domain knows of the place that a page says it moved to.
+
+    others: pages with a version, beside this one, that began to redirect there within CROWD_TIME.
+    read_since: since when it is known, if it was ever read.  is_circle: redirects lead from there back to the page.
+    """
+
+    others: int = 0
+    read_since: datetime | None = None
+    is_circle: bool = False
+
+    def stood_beside(self, target: Target) -> bool:
+        """Whether it was there while the page was still where it had been."""
+        if self.read_since is None or target.last_good_at is None:
+            return False
+        return self.read_since < target.last_good_at
+
+
+def believed(visit: Visit, landing: Landing) -> Visit:
+    """A move as it stands, or as long as it may be an outage no move at all: then the page keeps its state and history.
+
+    Where many pages move to one target, each is asked again for a week or so, and is gone then rather than moved: their
+    importance is not that one page's. Where a page moves onto one that stood there already, beside it, a second look
+    must say the same, as for a 404. Who never had a version has nothing to lose, and moves at once.
+    """
+    target = visit.target
+    if visit.change is not Change.MOVED or visit.moved_to is None:
+        return visit
+    if landing.is_circle:
+        return _put_off(replace(visit, moved_to=None), "redirects_in_a_circle", wait=_retry(target.failures + 1))
+    if target.version is None:
+        return visit
+    waited = _moving_for(target, now=visit.at)
+    wait = min(LOOK_AGAIN_MISSING * int(2 ** min(target.failures, 20)), LAST_RETRY)
+    if landing.others + 1 >= CROWD:
+        if target.state is State.GONE or waited >= CONFIRM_CROWD_AFTER:
+            return _gone(replace(visit, moved_to=None), reason="moves_with_others")
+        return _put_off(visit, "moves_with_others", wait=wait)
+    if landing.stood_beside(target) and waited < CONFIRM_MISSING_AFTER:
+        return _put_off(visit, "moves_onto_a_page", wait=wait)
+    return visit
+
+
+def _moving_for(target: Target, *, now: datetime) -> timedelta:
+    """How long ago the last look was, if that found a move as well."""
+    if target.status not in PERMANENT or target.last_look_at is None:
+        return timedelta(0)
+    return now - target.last_look_at
+
+
+def _put_off(visit: Visit, reason: str, *, wait: timedelta) -> Visit:
+    """A look that is not believed yet, and counts as one without a good answer."""
+    target = visit.target
+    failures = target.failures + 1
+    return replace(
+        visit,
+        verdict=Verdict(Change.UNKNOWN, Rung.STATUS),
+        state=kept(target, now=visit.at).state,
+        reason=reason,
+        failures=failures,
+        due_at=visit.at + min(wait, target.terms.most),
+        gives=() if failures >= LOOKS_BEFORE_A_FAILING_PAGE_PAYS else None,
     )
 
 
@@ -83,13 +177,18 @@ def missing(target: Target, answer: Fetched, *, now: datetime) -> Visit:
     )
     if not confirmed:
         return replace(failed(target, answer, now=now, reason="http_404"), due_at=now + LOOK_AGAIN_MISSING)
+    return _gone(fetched(kept(target, now=now), answer=answer), reason=f"http_{answer.status}")
+
+
+def _gone(visit: Visit, *, reason: str) -> Visit:
+    target = visit.target
     already = target.state is State.GONE
     return replace(
-        fetched(kept(target, now=now), answer=answer),
+        visit,
         verdict=Verdict(Change.SAME if already else Change.GONE, Rung.STATUS),
         state=State.GONE,
-        due_at=now + min(LOOK_AGAIN_GONE, target.terms.most),
-        reason=f"http_{answer.status}",
+        due_at=visit.at + min(LOOK_AGAIN_GONE, target.terms.most),
+        reason=reason,
         failures=0,
     )
 

@@ -68,10 +68,17 @@ PAYS = f"""
         octet_length(l.targets) / 16 + (SELECT o.external_links FROM domain o WHERE o.id = %(domain_id)s)
         * (SELECT coalesce(sum(n), 0) FROM unnest(l.elsewhere_links) n), 1)
 """  # noqa: S608  only our own expressions are put in
+# A page that is gone links to nothing, nor does one that has moved, once its new place was read.
+STILL_LINKS = """
+    f.state NOT IN ('gone', 'moved')
+    OR f.state = 'moved' AND EXISTS (SELECT FROM page h
+                                      WHERE h.domain_id = %(domain_id)s AND h.key = p.moved_to AND h.version = 0)
+"""
 # A scan of all links of the domain: only people ask this. Keys are 16 bytes, so another place is another key.
 LINKERS = f"""
     SELECT p.url, f.depth, f.state, octet_length(l.targets) / 16 AS outlinks, {IMPORTANCE} AS importance,
-           {PAYS} AS pays, count(*) OVER () AS many, min(f.depth) OVER () AS nearest
+           {PAYS} AS pays, count(*) OVER () AS many, min(f.depth) OVER () AS nearest,
+           count(*) FILTER (WHERE {STILL_LINKS}) OVER () AS still
       FROM page_links l
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = l.key
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = l.key
@@ -81,6 +88,9 @@ LINKERS = f"""
      WHERE l.domain_id = %(domain_id)s AND position(%(key)s IN l.targets) %% 16 = 1
      ORDER BY {PAYS} DESC NULLS LAST, p.url LIMIT %(most)s
 """  # noqa: S608  the same
+LEADS_HERE = """
+    SELECT count(*) AS moved FROM page WHERE domain_id = %(domain_id)s AND moved_to = %(key)s
+"""
 DOMAIN = """
     SELECT greatest(%(at)s::timestamptz, s.last_visit_at) AS at, r.body AS robots, r.outcome AS robots_outcome,
            s.tracked
@@ -179,6 +189,7 @@ class Explanation:
     """What is known of a URL within its domain.
 
     page: None for one that is not tracked.  links, linkers: how many pages link here, and those that pay it most.
+    still: how many of them are still there.  redirects: pages that moved here, or may have.
     nearest: the least depth of a page that links here.  tracked: pages of the domain, whatever became of them.
     terms: what holds for its next look, at today's price.
     """
@@ -188,11 +199,24 @@ class Explanation:
     terms: Terms | None
     visits: tuple[Look, ...]
     links: int
+    still: int
+    redirects: int
     nearest: int | None
     linkers: tuple[Linker, ...]
     robots: bytes | None
     robots_outcome: str | None
     tracked: int
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether a page that was found by a link is left without any, by what its parents said when last read.
+
+        It is kept, and looked at as before: a page may live on though nobody links to it. A parent that is not
+        modified, was not looked at or could not be had says nothing, and takes no link back.
+        """
+        page = self.page
+        is_found = page is not None and page.state is State.KNOWN and page.depth > 0
+        return is_found and self.still == 0 and self.redirects == 0
 
 
 async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual: Usual) -> Explanation:
@@ -203,6 +227,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual
         pages = await _rows(connection, PAGE, values)
         visits = await _rows(connection, VISITS, values | {"most": VISITS_SHOWN})
         linkers = await _rows(connection, LINKERS, values)
+        leads = (await _rows(connection, LEADS_HERE, values))[0]
         standards = await standards_of(connection, domain, at=at, usual=usual)
     page = _page(pages[0]) if pages else None
     return Explanation(
@@ -211,6 +236,8 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual
         terms=_terms(page, standards) if page and standards else None,
         visits=tuple(_look(row) for row in visits),
         links=linkers[0]["many"] if linkers else 0,
+        still=linkers[0]["still"] if linkers else 0,
+        redirects=leads["moved"],
         nearest=linkers[0]["nearest"] if linkers else None,
         linkers=tuple(
             Linker(Url(row["url"]), row["depth"], State(row["state"]), row["outlinks"], row["importance"], row["pays"])

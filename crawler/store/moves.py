@@ -1,0 +1,128 @@
+"""Whether a move is to be believed: what the domain knows of the places that its pages say they moved to."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from crawler.core.change import Change
+from crawler.core.domain import Lease
+from crawler.core.lifecycle import CONFIRM_CROWD_AFTER, CROWD, CROWD_TIME, Landing, believed
+from crawler.core.urls import PageKey
+from crawler.core.visit import PERMANENT, Visit
+from crawler.errors import LeaseLost
+from crawler.store.database import Connection, Database
+from crawler.store.economy import MOST_MOVES
+
+HOLDS = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s AND lease_token = %(token)s"
+READ_SINCE = "SELECT key, first_seen_at FROM page WHERE domain_id = %s AND key = ANY(%s) AND version > 0"
+ONWARD = """
+    SELECT p.key, p.moved_to
+      FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'moved'
+     WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s) AND p.moved_to IS NOT NULL
+"""
+# Pages that lately began to redirect there, believed or not; one that had long moved, and was asked again, did not.
+# Reads the domain's pages, where moved_to has no index, until a crowd is found: batches with a move are few.
+OTHERS = """
+    SELECT t.target, (
+           SELECT count(*) FROM (
+                SELECT FROM page p
+                 WHERE p.domain_id = %(domain_id)s AND p.moved_to = t.target AND p.version > 0
+                   AND p.last_look_at > %(since)s AND p.key <> ALL(%(batch)s)
+                   AND EXISTS (SELECT FROM visit v
+                                WHERE v.domain_id = %(domain_id)s AND v.key = p.key AND v.at > %(since)s
+                                  AND (v.change = 'moved' OR v.change = 'unknown' AND v.status = ANY(%(permanent)s)))
+                 LIMIT %(enough)s) found)
+      FROM unnest(%(targets)s::bytea[]) AS t(target)
+"""
+# Who was believed before there was a crowd is asked again when that is over.
+ASK_AGAIN = """
+    UPDATE frontier f SET due_at = %(due_at)s
+      FROM page p
+     WHERE p.domain_id = %(domain_id)s AND p.moved_to = ANY(%(targets)s) AND p.version > 0
+       AND f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'moved' AND f.due_at > %(due_at)s
+       AND EXISTS (SELECT FROM visit v WHERE v.domain_id = %(domain_id)s AND v.key = p.key AND v.at > %(since)s
+                                         AND v.change = 'moved')
+"""
+
+
+async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> list[Visit]:
+    """The visits of a batch, to be recorded: a move that may be an outage is no move in them (core/lifecycle).
+
+    Nearly always the visits as they are, and then without a question to the database. Raises LeaseLost.
+    """
+    moves = [visit for visit in visits if visit.change is Change.MOVED and visit.moved_to is not None]
+    if not moves:
+        return list(visits)
+    async with db.transaction() as connection:
+        values = {"domain_id": lease.domain.id, "token": lease.token}
+        if await (await connection.execute(HOLDS, values)).fetchone() is None:
+            raise LeaseLost(f"another worker has taken {lease.domain.authority}")
+        landings = await _landings(connection, lease.domain.id, moves)
+    return [believed(visit, landings.get(visit.target.key, Landing())) for visit in visits]
+
+
+async def _landings(connection: Connection, domain_id: int, moves: Sequence[Visit]) -> dict[PageKey, Landing]:
+    """For each page that moves, what is known of where it goes."""
+    heirs = {visit.target.key: visit.moved_to.key for visit in moves if visit.moved_to}
+    onward = heirs | await _onward(connection, domain_id, heirs)
+    told = {key: heirs[key] for key in (visit.target.key for visit in moves if visit.target.version is not None)}
+    if not told:
+        return {key: Landing(is_circle=_leads_to(key, heir, onward)) for key, heir in heirs.items()}
+    targets = list(set(told.values()))
+    cursor = await connection.execute(READ_SINCE, (domain_id, targets))
+    read_since = {PageKey(key): since for key, since in await cursor.fetchall()}
+    others = await _others(connection, domain_id, told, at=max(visit.at for visit in moves))
+    return {
+        key: Landing(
+            others=others[heir] - (key in told),
+            read_since=read_since.get(heir),
+            is_circle=_leads_to(key, heir, onward),
+        )
+        for key, heir in heirs.items()
+    }
+
+
+async def _others(
+    connection: Connection, domain_id: int, told: Mapping[PageKey, PageKey], *, at: datetime
+) -> Counter[PageKey]:
+    """How many pages lately moved to each target, with those of this batch; enough to tell a crowd."""
+    values = {
+        "domain_id": domain_id,
+        "targets": list(set(told.values())),
+        "batch": list(told),
+        "since": at - CROWD_TIME,
+        "permanent": list(PERMANENT),
+        "enough": CROWD,
+    }
+    many = Counter(told.values())
+    for target, before in await (await connection.execute(OTHERS, values)).fetchall():
+        many[PageKey(target)] += before
+    crowded = [target for target, pages in many.items() if pages >= CROWD]
+    if crowded:
+        await connection.execute(ASK_AGAIN, values | {"targets": crowded, "due_at": at + CONFIRM_CROWD_AFTER})
+    return many
+
+
+async def _onward(connection: Connection, domain_id: int, heirs: Mapping[PageKey, PageKey]) -> dict[PageKey, PageKey]:
+    """Where those went that had moved before, link by link."""
+    onward: dict[PageKey, PageKey] = {}
+    keys: Collection[PageKey] = set(heirs.values())
+    for _ in range(MOST_MOVES):
+        cursor = await connection.execute(ONWARD, {"domain_id": domain_id, "keys": list(keys)})
+        found = {PageKey(key): PageKey(to) for key, to in await cursor.fetchall()}
+        keys = set(found.values()) - onward.keys() - found.keys()
+        onward |= found
+        if not keys:
+            break
+    return {key: to for key, to in onward.items() if key not in heirs}
+
+
+def _leads_to(key: PageKey, heir: PageKey, onward: Mapping[PageKey, PageKey]) -> bool:
+    """Whether moves lead from the heir back to the page."""
+    for _ in range(len(onward)):
+        if heir == key:
+            return True
+        if heir not in onward:
+            return False
+        heir = onward[heir]
+    return heir == key

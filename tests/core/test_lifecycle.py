@@ -1,0 +1,223 @@
+"""Moves that may be outages, and other looks that bring no page."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.answer import Fetched, NotModified, Reason, Unreached
+from crawler.core.change import Change
+from crawler.core.lifecycle import CROWD, Landing, believed, refuse
+from crawler.core.outlinks import canonical_of, links_of
+from crawler.core.page import Reading
+from crawler.core.urls import Url, key_of
+from crawler.core.visit import State, Target, Visit
+from tests.core.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen, target
+
+CROWDED = Landing(others=CROWD - 1)
+HOME = fetched(status=301, location=Url(ROOT))
+
+
+def moved(before: Target, *, at: datetime = NOW, landing: Landing = CROWDED) -> Visit:
+    return believed(looked(before, HOME, at=at), landing)
+
+
+def test_the_fifth_page_to_one_target_is_no_move_and_keeps_what_it_was() -> None:
+    before = seen()
+
+    alone, crowded = moved(before, landing=Landing(others=CROWD - 2)), moved(before)
+
+    assert (alone.change, alone.state) == (Change.MOVED, State.MOVED)
+    assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.KNOWN, "moves_with_others")
+    kept = after(crowded)
+    assert (kept.version, kept.validators, kept.belief, kept.outlinks) == (
+        before.version, before.validators, before.belief, before.outlinks
+    )  # fmt: skip
+    assert crowded.gives is None
+
+
+def test_one_of_a_crowd_is_gone_after_a_week_of_ever_later_looks_and_has_no_heir() -> None:
+    visit = moved(seen())
+    looks = [visit]
+    while visit.state is State.KNOWN:
+        visit = moved(after(visit), at=visit.due_at)
+        looks.append(visit)
+
+    assert [(look.at - NOW) / DAY for look in looks] == [0, 1, 3, 7]
+    assert (visit.change, visit.moved_to) == (Change.GONE, None)
+    assert moved(after(visit), at=visit.due_at).change is Change.SAME
+
+
+def test_looks_at_one_of_a_crowd_in_quick_succession_prove_nothing() -> None:
+    visit = moved(seen())
+    for n in range(1, 60):
+        visit = moved(after(visit), at=NOW + n * timedelta(hours=5))
+
+    assert visit.state is State.KNOWN
+
+
+def test_a_page_of_a_crowd_that_is_there_again_was_never_away() -> None:
+    away = after(moved(seen()))
+
+    visit = looked(away, NotModified(elapsed=timedelta(0)), at=NOW + DAY)
+
+    assert (visit.change, visit.failures) == (Change.SAME, 0)
+
+
+def test_a_tombstone_stays_one_where_the_whole_site_leads_to_one_page() -> None:
+    gone = after(looked(seen(), fetched(status=410)))
+
+    visit = moved(gone, at=NOW + DAY)
+
+    assert (visit.change, visit.state) == (Change.SAME, State.GONE)
+
+
+def test_a_page_that_never_had_a_version_is_no_part_of_a_crowd() -> None:
+    assert moved(target()).state is State.MOVED
+
+
+def test_a_page_that_has_moved_does_not_come_back_because_others_follow() -> None:
+    there = after(moved(seen(), landing=Landing()))
+
+    assert (moved(there, at=NOW + DAY).change, moved(there, at=NOW + DAY).state) == (Change.SAME, State.MOVED)
+
+
+def test_a_move_onto_a_page_that_stood_beside_it_needs_a_second_look() -> None:
+    before = seen()
+    beside = Landing(read_since=NOW - 9 * DAY)
+
+    once = moved(before, landing=beside)
+    too_soon = moved(after(once), landing=beside, at=NOW + timedelta(minutes=5))
+    twice = moved(after(once), landing=beside, at=once.due_at)
+
+    assert (once.state, once.reason) == (State.KNOWN, "moves_onto_a_page")
+    assert too_soon.state is State.KNOWN
+    assert (twice.change, twice.state) == (Change.MOVED, State.MOVED)
+    assert moved(before, landing=Landing(read_since=NOW)).state is State.MOVED
+
+
+@pytest.mark.parametrize("before", [seen(), target()], ids=["known", "new"])
+def test_redirects_in_a_circle_are_failures_that_come_ever_later(before: Target) -> None:
+    circle = Landing(is_circle=True)
+
+    once = moved(before, landing=circle)
+    twice = moved(after(once), landing=circle, at=once.due_at)
+
+    assert (once.change, once.reason, once.moved_to) == (Change.UNKNOWN, "redirects_in_a_circle", None)
+    assert once.state is State.KNOWN
+    assert once.due_at - once.at < twice.due_at - twice.at
+
+
+@given(
+    others=st.integers(0, 1000),
+    read_since=st.none() | st.timedeltas(timedelta(0), 900 * DAY),
+    is_circle=st.booleans(),
+    days=st.lists(st.floats(0.01, 40), max_size=12),
+)
+def test_whatever_a_landing_is_nothing_that_was_learnt_is_lost(
+    others: int, read_since: timedelta | None, is_circle: bool, days: list[float]
+) -> None:
+    before = page = seen()
+    landing = Landing(others, None if read_since is None else NOW - read_since, is_circle)
+    at = NOW
+    for gap in days:
+        at += gap * DAY
+        visit = moved(page, at=at, landing=landing)
+        assert at < visit.due_at <= at + page.terms.most
+        page = after(visit)
+
+    assert (page.version, page.belief, page.validators) == (before.version, before.belief, before.validators)
+
+
+@pytest.mark.parametrize(
+    "visit",
+    [
+        looked(seen(), NotModified(elapsed=timedelta(0))),
+        looked(seen(), fetched(html("<p>new"))),
+        looked(seen(), fetched(status=404)),
+        looked(seen(), fetched(status=302, location=Url(ROOT))),
+        looked(seen(), fetched(status=301, location=Url("http://else.test/"))),
+    ],
+    ids=["304", "200", "404", "302", "away"],
+)
+def test_what_is_no_move_within_the_domain_is_left_as_it_is(visit: Visit) -> None:
+    assert believed(visit, replace(CROWDED, is_circle=True)) == visit
+
+
+@pytest.mark.parametrize("status", [302, 303, 307])
+def test_a_temporary_redirect_keeps_the_links_of_the_version_and_comes_soon_again(status: int) -> None:
+    before = seen()
+    wall = looked(before, fetched(status=status, location=Url(ROOT + "login")))
+
+    assert wall.links is not None
+    assert [link.url for link in wall.links] == [ROOT + "login"]
+    assert wall.gives == before.outlinks != ()
+    assert (wall.elsewhere, wall.failures) == (None, 1)
+    assert wall.due_at - NOW == timedelta(hours=1)
+    assert looked(target(), fetched(status=status, location=Url(ROOT + "login"))).gives == (
+        key_of(Url(ROOT + "login")),
+    )
+
+
+@pytest.mark.parametrize("status", [301, 410])
+def test_what_is_gone_or_moved_and_answers_304_is_back(status: int) -> None:
+    away = after(looked(seen(), fetched(status=status, location=Url(ROOT + "new") if status == 301 else None)))
+
+    visit = looked(away, NotModified(elapsed=timedelta(0)), at=NOW + DAY)
+
+    assert (visit.change, visit.state, visit.snapshot) == (Change.BACK, State.KNOWN, None)
+    assert visit.belief == away.belief  # how long it was away says nothing about its changes
+
+
+def test_what_is_gone_stays_gone_while_robots_txt_refuses_it() -> None:
+    gone = after(looked(seen(), fetched(status=410)))
+
+    hidden = refuse(gone, reason="robots", now=NOW + DAY)
+    again = looked(after(hidden), fetched(html("<p>price 19.99")), at=NOW + 9 * DAY)
+
+    assert (hidden.state, hidden.requests) == (State.GONE, 0)
+    assert again.change is Change.BACK
+    assert refuse(seen(), reason="robots", now=NOW).state is State.REFUSED
+
+
+KINDS: dict[str, Fetched | Unreached] = {
+    "404": fetched(status=404),
+    "410": fetched(status=410),
+    "429": fetched(status=429, retry_after="7200"),
+    "500": fetched(status=500),
+    "301": fetched(status=301, location=Url(ROOT + "new")),
+    "302": fetched(status=302, location=Url(ROOT + "new")),
+    "dns": Unreached(Reason.DNS, timedelta(seconds=1)),
+    "robots": Unreached(Reason.ROBOTS, timedelta(0)),
+}
+
+
+def test_404_410_429_and_500_are_four_things_and_redirects_silence_and_refusals_others() -> None:
+    visits = {name: looked(seen(), answer) for name, answer in KINDS.items()}
+
+    def those(holds: object) -> set[str]:
+        return {name for name, visit in visits.items() if holds(visit)}  # type: ignore[operator]
+
+    assert those(lambda v: v.state is State.GONE) == {"410"}
+    assert those(lambda v: v.state is State.MOVED) == {"301"}
+    assert those(lambda v: v.state is State.REFUSED) == {"robots"}
+    assert those(lambda v: v.busy) == {"429"}
+    assert those(lambda v: v.silent) == {"dns"}
+    assert those(lambda v: v.is_good) == {"301", "410"}  # these two are events
+    waits = {name: (visit.due_at - NOW) / timedelta(hours=1) for name, visit in visits.items()}
+    assert (waits["404"], waits["410"], waits["500"]) == (24, 30 * 24, 1)
+    assert waits["429"] < 1  # its domain is held for two hours, and it is not last after that
+    assert visits["429"].retry_after == timedelta(hours=2)
+
+
+def test_of_a_copy_only_a_page_of_the_domain_can_be_the_original() -> None:
+    def original(url: str) -> object:
+        reading = Reading(canonical=Url(url), links=(Url(f"{ROOT}a"),))
+        links, _ = links_of(reading, target=target(), known=KNOWN)
+        return canonical_of(reading, links, known=KNOWN)
+
+    assert original(f"{ROOT}original") == key_of(Url(f"{ROOT}original"))
+    assert original(f"{ROOT}page") is None  # itself
+    assert original("http://else.test/") is None
