@@ -1,0 +1,90 @@
+"""How other crawlers fail at telling changes and at keeping pages, and the tests that show what happens here instead.
+
+Each failure is a row of a list that was read from the sources and issue trackers of other crawlers; their names follow.
+"""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from tests.core import test_fingerprint, test_lifecycle, test_visit
+from tests.store import test_economy, test_record
+from tests.walk import test_changes, test_kill, test_living
+from tests.walk import test_lifecycle as test_lives
+from tests.web import test_http
+
+Shown = tuple[Callable[..., object], ...]
+
+SHOWN: Mapping[str, Shown] = {
+    # Change detection
+    "conditional requests are off by default or half wired (StormCrawler, Heritrix, Nutch)": (
+        test_living.test_the_second_look_sends_both_validators_verbatim,
+        test_http.test_validators_go_back_verbatim,
+    ),
+    "our own clock is sent as If-Modified-Since (Nutch, urlwatch)": (
+        test_changes.test_a_server_whose_clock_is_wrong_gets_its_own_date_back,
+    ),
+    "a hash of the bytes makes every token a change (Nutch, Heritrix)": (
+        test_visit.test_what_no_reader_sees_is_no_change,
+        test_living.test_changes_are_found_and_clocks_and_tokens_are_none,
+    ),
+    "words that come once are dropped, so that the edit of a price is not seen (Nutch)": (
+        test_visit.test_one_digit_of_a_price_is_a_change,
+        test_changes.test_an_edit_that_others_miss_is_one_version_more_and_one_event,
+    ),
+    "digits are ignored (BUbiNG)": (
+        test_visit.test_one_digit_of_a_price_is_a_change,
+        test_changes.test_an_edit_that_others_miss_is_one_version_more_and_one_event,
+    ),
+    "sorted characters are compared (Firecrawl)": (
+        test_changes.test_an_edit_that_others_miss_is_one_version_more_and_one_event,
+    ),
+    "only the head element is compared (crawl4ai)": (
+        test_changes.test_an_edit_that_others_miss_is_one_version_more_and_one_event,
+    ),
+    "the version before is not found, so that everything is new (Firecrawl)": (
+        test_economy.test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_made_again,
+        test_kill.test_killed_twenty_times_at_random_nothing_is_lost_and_nothing_is_there_twice,
+        test_record.test_a_late_holder_records_nothing,
+    ),
+    "the simhash package overflows where one feature weighs 256 or more (simhash 2.1.2)": (
+        test_fingerprint.test_any_text_that_is_not_blank_has_a_fingerprint,
+        test_fingerprint.test_a_page_with_one_word_a_million_times_has_a_fingerprint,
+        test_fingerprint.test_a_word_that_weighs_more_than_a_byte_holds_does_not_wrap_around,
+    ),
+    # Lifecycle
+    "404, 410, 429 and 500 are one class (StormCrawler)": (
+        test_lifecycle.test_404_410_429_and_500_are_four_things_and_redirects_silence_and_refusals_others,
+    ),
+    "a parent that is not modified or skipped orphans and deletes its children (Norconex)": (
+        test_lives.test_months_of_304_from_the_parents_and_skips_of_them_touch_no_child,
+        test_lives.test_a_page_that_no_page_links_to_any_more_is_told_of_and_kept,
+    ),
+    "a page is removed at the first 404, or when a timeout comes twice (Firecrawl, Norconex)": (
+        test_lives.test_404_once_is_an_accident_and_twice_a_tombstone_of_which_there_is_one,
+        test_lives.test_a_name_that_does_not_resolve_for_three_days_says_nothing_about_pages,
+        test_lives.test_maintenance_with_503_holds_the_domain_and_its_pages_stay_as_they_were,
+    ),
+    "a page that starts to redirect stays as it was (StormCrawler)": (
+        test_lives.test_a_page_that_moves_is_told_of_over_a_chain_of_redirects,
+        test_record.test_a_moved_page_passes_its_cash_and_later_payments_on,
+        test_economy.test_a_page_that_starts_to_redirect_leaves_with_its_history_and_its_cash,
+        test_economy.test_history_follows_a_page_that_moved_to_one_that_has_moved_on,
+    ),
+    "known pages are never fetched again, and this is called incremental (deltafetch, Brozzler)": (
+        test_changes.test_an_edit_that_others_miss_is_one_version_more_and_one_event,
+        test_living.test_changes_are_found_and_clocks_and_tokens_are_none,
+    ),
+}
+
+
+@pytest.mark.parametrize("failure", SHOWN)
+def test_a_failure_of_other_crawlers_has_tests_that_are_collected(failure: str) -> None:
+    for shown in SHOWN[failure]:
+        assert shown.__name__.startswith("test_")
+        assert shown.__module__.rpartition(".")[2].startswith("test_")
+
+
+def test_no_failure_of_either_kind_is_left_out_but_for_variants() -> None:
+    """That a variant of a page that was seen before is no change is shown where variants are learnt."""
+    assert len(SHOWN) == 14
