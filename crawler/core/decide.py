@@ -10,7 +10,7 @@ from crawler.core.change import Change, Rung, Snapshot, Understood, Verdict, Ver
 from crawler.core.compare import Difference, Lesson, Mask, difference, learn, news, wants_pair
 from crawler.core.fingerprint import digest
 from crawler.core.learning import CLOCK_SLACK, is_honest, looked, modified_of
-from crawler.core.lifecycle import failed, missing, redirected, unreached
+from crawler.core.lifecycle import failed, missing, passed_on, redirected, unreached
 from crawler.core.outlinks import canonical_of, links_of
 from crawler.core.page import Reading
 from crawler.core.urls import Url
@@ -149,6 +149,8 @@ def _good(
         return replace(same, gives=target.outlinks, modified_honest=False if lies else None)
     understood = understood or _understood(target, answer, known)
     reading, after = understood.reading, replace(understood.version, number=before.number + 1 if before else 1)
+    if reading.is_passed_on:
+        return passed_on(target, answer, reading, now=now, known=known)
     links, elsewhere = links_of(reading, target=target, known=known)
     alias = canonical_of(reading, links, known=known)
     mask = None if settled else _mask_after(target, understood, earlier, now=now, known=known)

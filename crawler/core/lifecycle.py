@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from crawler.core.answer import Answer, Fetched, NotModified, Reason, Unreached
 from crawler.core.change import Change, Rung, Verdict
 from crawler.core.outlinks import link_of
+from crawler.core.page import Reading
 from crawler.core.politeness import retry_after
 from crawler.core.visit import (
     BUSY,
@@ -27,6 +28,7 @@ CONFIRM_MISSING_AFTER = timedelta(hours=1)  # a second 404 sooner than this may 
 LOOK_AGAIN_MISSING = timedelta(days=1)
 CROWD = 5  # pages that move to one target within CROWD_TIME: an outage, or a site that hides what it took away
 CROWD_TIME = timedelta(days=7)
+WITH_OTHERS, ONTO_A_PAGE = "moves_with_others", "moves_onto_a_page"  # why a move is not believed yet
 CONFIRM_CROWD_AFTER = timedelta(days=3)  # between two looks; with the waits before it, a week after the first one
 LOOK_AGAIN_REDIRECT = timedelta(days=7)
 LOOK_AGAIN_GONE = timedelta(days=30)
@@ -58,6 +60,12 @@ def refuse(target: Target, *, reason: str, now: datetime) -> Visit:
 def unreadable(target: Target, answer: Fetched, *, now: datetime) -> Visit:
     """A body that whoever should read it has choked on."""
     return failed(target, answer, now=now, reason="unreadable")
+
+
+def passed_on(target: Target, answer: Fetched, reading: Reading, *, now: datetime, known: Known) -> Visit:
+    """A page that sends its reader on at once, by its markup, has moved as if its server had said so."""
+    said = replace(answer, status=min(PERMANENT), location=reading.refresh)
+    return replace(redirected(target, said, now=now, known=known), status=answer.status)
 
 
 def redirected(target: Target, answer: Fetched, *, now: datetime, known: Known) -> Visit:
@@ -130,22 +138,24 @@ def believed(visit: Visit, landing: Landing) -> Visit:
         return _put_off(replace(visit, moved_to=None), "redirects_in_a_circle", wait=_retry(target.failures + 1))
     if target.version is None:
         return visit
-    waited = _moving_for(target, now=visit.at)
+    waited = _moving_for(visit)
     wait = min(LOOK_AGAIN_MISSING * int(2 ** min(target.failures, 20)), LAST_RETRY)
     if landing.others + 1 >= CROWD:
         if target.state is State.GONE or waited >= CONFIRM_CROWD_AFTER:
-            return _gone(replace(visit, moved_to=None), reason="moves_with_others")
-        return _put_off(visit, "moves_with_others", wait=wait)
+            return _gone(replace(visit, moved_to=None), reason=WITH_OTHERS)
+        return _put_off(visit, WITH_OTHERS, wait=wait)
     if landing.stood_beside(target) and waited < CONFIRM_MISSING_AFTER:
-        return _put_off(visit, "moves_onto_a_page", wait=wait)
+        return _put_off(visit, ONTO_A_PAGE, wait=wait)
     return visit
 
 
-def _moving_for(target: Target, *, now: datetime) -> timedelta:
-    """How long ago the last look was, if that found a move as well."""
-    if target.status not in PERMANENT or target.last_look_at is None:
+def _moving_for(visit: Visit) -> timedelta:
+    """How long ago the last look was, if that found a move as well, by the same kind of answer."""
+    target = visit.target
+    is_again = target.status in PERMANENT if visit.status in PERMANENT else target.status == visit.status
+    if not is_again or target.failures == 0 or target.last_look_at is None:
         return timedelta(0)
-    return now - target.last_look_at
+    return visit.at - target.last_look_at
 
 
 def _put_off(visit: Visit, reason: str, *, wait: timedelta) -> Visit:

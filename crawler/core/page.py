@@ -37,7 +37,8 @@ class Reading:
     be read as a whole: then the digest of the bytes is what counts.
     beside: what the page shows and says of itself beside its text: its images, and what its head tells.
     links: distinct, in order of the page, without those that are marked nofollow.  canonical, refresh: what the page
-    says of itself; refresh is also among the links.  noindex, nofollow: of the page, by its head or its HTTP header.
+    says of itself; refresh is also among the links.  is_passed_on: the refresh comes at once, as a redirect.
+    noindex, nofollow: of the page, by its head or its HTTP header.
     ending, asks_password: of a web page; what else is read is closed, and asks nothing.
     Always: no NUL, no lone surrogate in any string.
     """
@@ -49,6 +50,7 @@ class Reading:
     links: tuple[Url, ...] = ()
     canonical: Url | None = None
     refresh: Url | None = None
+    is_passed_on: bool = False
     noindex: bool = False
     nofollow: bool = False
     language: str = ""
@@ -92,6 +94,7 @@ def read(body: bytes, *, url: Url, content_type: str, robots_tag: str | None = N
         links=_links(tree, head),
         canonical=head.canonical,
         refresh=head.refresh,
+        is_passed_on=head.is_passed_on,
         noindex="noindex" in said,
         nofollow="nofollow" in said,
         language=_language(tree),
@@ -245,7 +248,7 @@ def _main(blocks: list[tuple[str, bool]], text: str) -> str:
 # What it says of itself to others.
 TOLD = 'meta[name="description" i][content],meta[name="keywords" i][content],meta[property^="og:" i][content]'
 
-_REFRESH = re.compile(r"(?is)\s*\d*(?:\.\d*)?\s*(?:[;,]\s*|\s+)(?:url\s*=\s*)?+(?:\"([^\"]*)|'([^']*)|(.*))")
+_REFRESH = re.compile(r"(?is)\s*(\d*)(?:\.\d*)?\s*(?:[;,]\s*|\s+)(?:url\s*=\s*)?+(?:\"([^\"]*)|'([^']*)|(.*))")
 _LINKS = (
     "a[href]:not([rel~=nofollow i]),area[href]:not([rel~=nofollow i]),iframe[src],frame[src],"
     # The rest of a list that goes on over many pages. Not rel=alternate: that is the same page in another form.
@@ -260,6 +263,7 @@ class _Head:
     title: str
     canonical: Url | None
     refresh: Url | None
+    is_passed_on: bool
     robots: frozenset[str]
 
 
@@ -267,6 +271,7 @@ def _head(tree: LexborHTMLParser, url: Url) -> _Head:
     base = base_of(tree, url)
     title: str | None = None
     canonical = refresh = None
+    is_passed_on = False
     robots: frozenset[str] = frozenset()
     for node in tree.css("title,meta[content],link[href]"):
         attributes = node.attrs
@@ -283,8 +288,9 @@ def _head(tree: LexborHTMLParser, url: Url) -> _Head:
             # Within noscript it is for browsers that run no script, to be told to get one that does.
             target = _REFRESH.match(attributes.get("content") or "")
             if target and not _is_within(node, "noscript"):
-                refresh = normalise((target[1] or target[2] or target[3] or "").strip(), base=base)
-    return _Head(base, title or "", canonical, None if refresh == url else refresh, robots)
+                refresh = normalise((target[2] or target[3] or target[4] or "").strip(), base=base)
+                is_passed_on = refresh not in {None, url} and target[1] != "" and not target[1].strip("0")
+    return _Head(base, title or "", canonical, None if refresh == url else refresh, is_passed_on, robots)
 
 
 def _beside(tree: LexborHTMLParser) -> str:

@@ -6,9 +6,17 @@ from datetime import datetime
 
 from crawler.core.change import Change
 from crawler.core.domain import Lease
-from crawler.core.lifecycle import CONFIRM_CROWD_AFTER, CROWD, CROWD_TIME, Landing, believed
+from crawler.core.lifecycle import (
+    CONFIRM_CROWD_AFTER,
+    CROWD,
+    CROWD_TIME,
+    ONTO_A_PAGE,
+    WITH_OTHERS,
+    Landing,
+    believed,
+)
 from crawler.core.urls import PageKey
-from crawler.core.visit import PERMANENT, Visit
+from crawler.core.visit import Visit
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
 from crawler.store.economy import MOST_MOVES
@@ -30,7 +38,7 @@ OTHERS = """
                    AND p.last_look_at > %(since)s AND p.key <> ALL(%(batch)s)
                    AND EXISTS (SELECT FROM visit v
                                 WHERE v.domain_id = %(domain_id)s AND v.key = p.key AND v.at > %(since)s
-                                  AND (v.change = 'moved' OR v.change = 'unknown' AND v.status = ANY(%(permanent)s)))
+                                  AND (v.change = 'moved' OR v.change = 'unknown' AND v.reason = ANY(%(doubts)s)))
                  LIMIT %(enough)s) found)
       FROM unnest(%(targets)s::bytea[]) AS t(target)
 """
@@ -91,7 +99,7 @@ async def _others(
         "targets": list(set(told.values())),
         "batch": list(told),
         "since": at - CROWD_TIME,
-        "permanent": list(PERMANENT),
+        "doubts": [WITH_OTHERS, ONTO_A_PAGE],
         "enough": CROWD,
     }
     many = Counter(told.values())

@@ -221,3 +221,37 @@ def test_of_a_copy_only_a_page_of_the_domain_can_be_the_original() -> None:
     assert original(f"{ROOT}original") == key_of(Url(f"{ROOT}original"))
     assert original(f"{ROOT}page") is None  # itself
     assert original("http://else.test/") is None
+
+
+def refresh(seconds: int) -> Fetched:
+    body = html("<p>moved", title="Moved")
+    return fetched(body.replace(b"<title>", b"<meta http-equiv=refresh content='%d;url=/new'><title>" % seconds))
+
+
+def test_a_page_whose_markup_sends_its_reader_on_at_once_has_moved_and_keeps_its_version() -> None:
+    before = seen()
+
+    visit = looked(before, refresh(0))
+    again = looked(after(visit), refresh(0), at=visit.due_at)
+
+    assert (visit.change, visit.state, visit.status, visit.snapshot) == (Change.MOVED, State.MOVED, 200, None)
+    assert visit.moved_to is not None
+    assert visit.moved_to.url == ROOT + "new"
+    assert after(visit).version == before.version
+    assert (again.change, again.state) == (Change.SAME, State.MOVED)
+
+
+def test_one_that_lets_its_reader_read_first_has_a_link_more() -> None:
+    visit = looked(seen(), refresh(5))
+
+    assert (visit.change, visit.state) == (Change.CHANGED, State.KNOWN)
+    assert visit.links is not None
+    assert ROOT + "new" in {link.url for link in visit.links}
+
+
+def test_a_crowd_that_is_sent_on_by_markup_is_asked_as_often_as_any_other() -> None:
+    visit = believed(looked(seen(), refresh(0)), CROWDED)
+    while visit.state is State.KNOWN:
+        visit = believed(looked(after(visit), refresh(0), at=visit.due_at), CROWDED)
+
+    assert (visit.at - NOW, visit.change) == (7 * DAY, Change.GONE)

@@ -167,6 +167,15 @@ def test_a_refresh_leads_on_unless_it_leads_here(content: str, target: str | Non
     assert page.links == ((target,) if target else ())
 
 
+@pytest.mark.parametrize(
+    ("content", "is_at_once"),
+    [("0;url=/b", True), ("00.9; url=/b", True), ("1;url=/b", False), (";url=/b", False), ("0", False), ("9" * 5000 + ";url=/b", False),
+     ("0;url=/docs/a.html", False), ("0;url=javascript:x", False)],
+)  # fmt: skip
+def test_a_refresh_that_does_not_wait_passes_the_reader_on(content: str, is_at_once: bool) -> None:
+    assert html(f"<meta http-equiv=refresh content='{content}'>").is_passed_on is is_at_once
+
+
 def test_a_refresh_for_browsers_without_scripts_is_not_ours() -> None:
     assert html("<head><noscript><meta http-equiv=refresh content='0;url=/nojs'></noscript></head>").refresh is None
 
