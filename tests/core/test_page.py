@@ -169,9 +169,17 @@ def test_a_refresh_leads_on_unless_it_leads_here(content: str, target: str | Non
 
 @pytest.mark.parametrize(
     ("content", "is_at_once"),
-    [("0;url=/b", True), ("00.9; url=/b", True), ("1;url=/b", False), (";url=/b", False), ("0", False), ("9" * 5000 + ";url=/b", False),
-     ("0;url=/docs/a.html", False), ("0;url=javascript:x", False)],
-)  # fmt: skip
+    [
+        ("0;url=/b", True),
+        ("00.9; url=/b", True),
+        ("1;url=/b", False),
+        (";url=/b", False),
+        ("0", False),
+        ("9" * 5000 + ";url=/b", False),
+        ("0;url=/docs/a.html", False),
+        ("0;url=javascript:x", False),
+    ],
+)
 def test_a_refresh_that_does_not_wait_passes_the_reader_on(content: str, is_at_once: bool) -> None:
     assert html(f"<meta http-equiv=refresh content='{content}'>").is_passed_on is is_at_once
 
