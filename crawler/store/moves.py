@@ -29,18 +29,16 @@ ONWARD = """
      WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s) AND p.moved_to IS NOT NULL
 """
 # Pages that lately began to redirect there, believed or not; one that had long moved, and was asked again, did not.
-# Reads the domain's pages, where moved_to has no index, until a crowd is found: batches with a move are few.
+# Reads all pages of the domain, since moved_to has no index, once for a batch; batches with a move are few.
 OTHERS = """
-    SELECT t.target, (
-           SELECT count(*) FROM (
-                SELECT FROM page p
-                 WHERE p.domain_id = %(domain_id)s AND p.moved_to = t.target AND p.version > 0
-                   AND p.last_look_at > %(since)s AND p.key <> ALL(%(batch)s)
-                   AND EXISTS (SELECT FROM visit v
-                                WHERE v.domain_id = %(domain_id)s AND v.key = p.key AND v.at > %(since)s
-                                  AND (v.change = 'moved' OR v.change = 'unknown' AND v.reason = ANY(%(doubts)s)))
-                 LIMIT %(enough)s) found)
-      FROM unnest(%(targets)s::bytea[]) AS t(target)
+    SELECT p.moved_to, count(*)
+      FROM page p
+     WHERE p.domain_id = %(domain_id)s AND p.moved_to = ANY(%(targets)s) AND p.version > 0
+       AND p.last_look_at > %(since)s AND p.key <> ALL(%(batch)s)
+       AND EXISTS (SELECT FROM visit v
+                    WHERE v.domain_id = %(domain_id)s AND v.key = p.key AND v.at > %(since)s
+                      AND (v.change = 'moved' OR v.change = 'unknown' AND v.reason = ANY(%(doubts)s)))
+     GROUP BY p.moved_to
 """
 # Who was believed before there was a crowd is asked again when that is over.
 ASK_AGAIN = """
@@ -93,14 +91,13 @@ async def _landings(connection: Connection, domain_id: int, moves: Sequence[Visi
 async def _others(
     connection: Connection, domain_id: int, told: Mapping[PageKey, PageKey], *, at: datetime
 ) -> Counter[PageKey]:
-    """How many pages lately moved to each target, with those of this batch; enough to tell a crowd."""
+    """How many pages lately moved to each target, with those of this batch."""
     values = {
         "domain_id": domain_id,
         "targets": list(set(told.values())),
         "batch": list(told),
         "since": at - CROWD_TIME,
         "doubts": [WITH_OTHERS, ONTO_A_PAGE],
-        "enough": CROWD,
     }
     many = Counter(told.values())
     for target, before in await (await connection.execute(OTHERS, values)).fetchall():
