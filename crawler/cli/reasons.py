@@ -14,6 +14,7 @@ from crawler.core.robots import parse
 from crawler.core.rules import Rules
 from crawler.core.urls import Refusal, Scope, Url
 from crawler.core.visit import NEVER, State, Wanted
+from crawler.core.walls import Wall
 from crawler.settings import settings
 from crawler.store.explanations import Explanation, PageFacts
 
@@ -111,7 +112,7 @@ def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:
         case State.NEW:
             return f"it was never fetched; in the order of discovery it is number {(page.ahead or 0) + 1}"
         case State.GONE:
-            return f"it is gone ({page.reason}); in case it comes back, {since} {when}"
+            return f"it is gone ({why_failed(page.reason)}); in case it comes back, {since} {when}"
         case State.MOVED:
             return f"it moved{f' to {page.moved_to}' if page.moved_to else ' away'}; {since} {when}"
         case State.REFUSED:
@@ -126,7 +127,7 @@ def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
     if page.wanted is Wanted.BY_AUDIT:
         return f"{due}, as one of a random sample that holds our report to the truth"
     if page.failures:
-        return f"{counted(page.failures, 'look')} in a row failed ({page.reason}), so {due}"
+        return f"{counted(page.failures, 'look')} in a row failed ({why_failed(page.reason)}), so {due}"
     if today is None or page.reason:
         return f"it has no text of its own ({page.reason or 'never read'}); {due}"
     if today.bound is Bound.ONCE:
@@ -134,6 +135,23 @@ def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
     if page.due_at is None or page.due_at >= NEVER:
         return f"it was had once, when a rule wanted no more of it; by today's rules {_why_then(today)}"
     return f"{due}{_why_stored(page, page.due_at, today)}"
+
+
+WALLS = {
+    Wall.SOFT_404: "it shows what the domain shows for addresses that cannot exist",
+    Wall.LOGIN: "a login stands in place of its text",
+    Wall.MANY_ALIKE: "it shows what other pages, too, show in place of their texts",
+    Wall.CUT: "its body ends before its end",
+    Wall.EMPTY: "its body is empty",
+    Wall.BLANK: "it has no text any more",
+    Wall.SHRUNK: "next to nothing of its text is left; a second look decides",
+    Wall.REPLACED: "all of its text is another; a second look decides",
+}
+
+
+def why_failed(reason: str) -> str:
+    """Why a look was no good one, with what is meant by the names of walls."""
+    return f"{reason}: {WALLS[Wall(reason)]}" if reason in WALLS else reason
 
 
 def _why_stored(page: PageFacts, due_at: datetime, today: Due) -> str:

@@ -6,10 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
+from crawler.cli.reasons import why_due
 from crawler.core.domain import Domain
+from crawler.core.urls import Url
 from crawler.shift import Shift
 from crawler.store.database import Database
-from tests.walk.crawls import DAY, START, coins_missing, crawl, page, recrawl, register, rows, versions
+from crawler.store.explanations import explain
+from crawler.walker import usual_of
+from tests.walk.crawls import DAY, QUICK, START, coins_missing, crawl, page, recrawl, register, rows, versions
 
 HOUR = timedelta(hours=1)
 PAGES = [f"/page{n}" for n in range(8)]
@@ -236,3 +240,16 @@ async def test_a_page_that_becomes_short_is_changed_when_a_second_look_says_so(d
 
     assert await events(db) == [("changed", "page4")]
     assert (await page(db, domain, "/page4"))["version"] == 2
+
+
+async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None:
+    async with site() as made:
+        domain, at = await begun(db, made)
+        made.show = lambda path: answer("") if path == "/page4" else well(path)
+        await recrawl(db, domain, at=at + DAY)
+
+        url = Url(f"{domain.root}page4")
+        known = await explain(db, domain, url, at=at + DAY, usual=usual_of(QUICK))
+
+    assert known.page is not None
+    assert "1 look in a row failed (empty_body: its body is empty)" in why_due(domain, known, known.page)
