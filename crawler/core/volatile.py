@@ -22,6 +22,7 @@ V = TypeVar("V")
 MOST_PATTERNS = 1024  # of one domain; the oldest are forgotten first
 MOST_NOISE = 1024
 MOST_PATHS = 4096
+MOST_PARAMETERS = 1024  # names; a site that makes up more of them has links that are noise
 ENOUGH_STEADY = 3  # pairs in which a path stood still, and it needs no more of them
 FOUND_COUNTING = 3  # times that a place has counted the time exactly, before it is believed to do so
 MOSTLY = 0.5  # of the places on a path
@@ -253,7 +254,8 @@ def learn_replaced(volatile: Volatile, before: Place, after: Place) -> Volatile 
     differing = {n for n in range(len(one)) if one[n] != other[n]}
     names = {_parameter(one[n]) for n in differing} if before.part is Part.LINK else {""}
     if all(names) and names == {_parameter(other[n]) for n in differing}:
-        return replace(volatile, parameters=volatile.parameters | names)
+        parameters = volatile.parameters | names
+        return replace(volatile, parameters=parameters) if len(parameters) <= MOST_PARAMETERS else None
     pattern = tuple(_gap(word, other[n]) if n in differing else word for n, word in enumerate(one))
     own = pattern[ORIGIN_WORDS:] if before.part is Part.LINK else pattern
     if own.count(ANY) > ALIKE * len(own):

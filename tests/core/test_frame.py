@@ -1,0 +1,141 @@
+"""What stands on nearly all pages of a domain, and what happens when the site changes it."""
+
+from itertools import pairwise
+
+from crawler.core.compare import SAME
+from crawler.core.frame import MOST_STANDS, NO_FRAME, Frame, learn_page
+from crawler.core.urls import PageKey
+from tests.core.pages import Domain
+
+PAGE = "<nav class=menu>{menu}</nav><main><p>{own}</p></main><footer>{foot}</footer>"
+OWN = ("the first page says so", "another subject on the second", "a third matter here", "of the fourth one", "fifth")
+
+
+def shown(n: int, *, menu: str = "Home Docs", foot: str = "All rights kept", own: str = "") -> str:
+    return PAGE.format(menu=menu, foot=foot, own=own or OWN[n])
+
+
+def met(n: int) -> PageKey:
+    return PageKey(n.to_bytes(16, "big"))
+
+
+def known_domain(pages: int = 5) -> Domain:
+    domain = Domain()
+    for n in range(pages):
+        domain.first(shown(n), path=str(n))
+    return domain
+
+
+def test_a_menu_that_was_edited_on_all_pages_is_no_news_of_any_after_three() -> None:
+    domain = known_domain()
+
+    found = [
+        bool(domain.look(shown(n), shown(n, menu="Home Docs Shop"), shown(n, menu="Home Docs Shop"), path=str(n)))
+        for n in range(5)
+    ]
+
+    assert found == [True, True, False, False, False]
+
+
+def test_news_of_a_page_is_told_while_the_frame_changes_around_it() -> None:
+    domain = known_domain()
+    for n in range(4):
+        domain.look(shown(n), shown(n, menu="Home Shop"), path=str(n))
+
+    left = domain.look(shown(4), shown(4, menu="Home Shop", own="it ends here"), path="4")
+
+    assert [(one.text, other.text) for one, other in left.replaced] == [("fifth", "it ends here")]
+
+
+def test_what_one_page_of_many_says_otherwise_is_news() -> None:
+    domain = Domain()
+    for n in range(10):
+        domain.first(f"<h1>Item {n}</h1><p class=stock>in stock</p>", path=str(n))
+
+    for n in (7, 8):
+        left = domain.look(
+            f"<h1>Item {n}</h1><p class=stock>in stock</p>",
+            f"<h1>Item {n}</h1><p class=stock>sold out</p>",
+            path=str(n),
+        )
+        assert [(one.text, other.text) for one, other in left.replaced] == [("in stock", "sold out")]
+
+
+def test_two_pages_that_say_the_same_are_no_frame() -> None:
+    frame = learn_page(learn_page(NO_FRAME, met(1), [(1, 10)]), met(2), [(1, 10)])
+
+    assert not frame.holds(10)
+    assert learn_page(frame, met(3), [(1, 10)]).holds(10)
+
+
+def test_one_page_that_is_looked_at_often_is_no_frame() -> None:
+    frame = NO_FRAME
+    for _ in range(10):
+        frame = learn_page(frame, met(1), [(1, 10)])
+
+    assert not frame.holds(10)
+
+
+def test_a_piece_that_the_last_pages_have_not_had_is_lost_and_was_the_frames() -> None:
+    frame = NO_FRAME
+    for n in range(4):
+        frame = learn_page(frame, met(n), [(1, 10)])
+    for n in range(3):
+        assert not frame.has_lost(10)
+        frame = learn_page(frame, met(n), [(1, 11)])
+
+    assert frame.has_lost(10)
+    assert frame.held(10)
+    assert not frame.holds(10)
+    assert frame.holds(11)
+    assert frame.has_switched(10, 11)
+
+
+def test_a_page_that_does_not_have_the_path_says_nothing_of_the_frame() -> None:
+    frame = NO_FRAME
+    for n in range(3):
+        frame = learn_page(frame, met(n), [(1, 10)])
+    for n in range(3, 30):
+        frame = learn_page(frame, met(n), [(2, 1000 + n)])
+
+    assert frame.holds(10)
+
+
+def test_a_place_of_the_frame_that_had_three_texts_is_one_for_news_of_the_day() -> None:
+    domain = known_domain()
+    said = ["All rights kept", "Fair all week", "Expect some rain", "Storm from the west"]
+    for before, after in pairwise(said):
+        for n in range(5):
+            domain.look(shown(n, foot=before), shown(n, foot=after), path=str(n))
+
+    assert domain.look(shown(0, foot=said[-1]), shown(0, foot="Snow"), path="0") == SAME
+    assert domain.look(shown(0), shown(0, own="Snow"), path="0")
+
+
+def test_a_site_that_is_restyled_by_other_classes_has_no_news() -> None:
+    domain = known_domain()
+    restyled = shown(0).replace("class=menu", "class='top bar'").replace("<main>", "<main class=wide>")
+
+    assert domain.look(shown(0), restyled, path="0") == SAME
+
+
+def test_the_tables_are_bounded_and_what_most_pages_have_stays() -> None:
+    frame = Frame()
+    for n in range(3):
+        frame = learn_page(frame, met(n), [(1, 10)])
+    for n in range(30):
+        pieces = [(1, 10), *((2 + 200 * n + k, 10_000 + 200 * n + k) for k in range(200))]
+        frame = learn_page(frame, met(n), pieces)
+
+    assert len(frame.stands) == MOST_STANDS
+    assert len(frame.looks) <= MOST_STANDS
+    assert frame.holds(10)
+
+
+def test_how_often_places_turned_is_forgotten_with_the_places() -> None:
+    frame = Frame()
+    for batch in range(5):
+        for n in range(3):
+            frame = learn_page(frame, met(n), [(5000 * batch + k, 5000 * batch + k) for k in range(1500)])
+
+    assert len(frame.turned) <= MOST_STANDS

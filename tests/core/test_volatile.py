@@ -1,0 +1,211 @@
+"""What two looks at once teach: which words differ though nothing happened, and which never did."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawler.core.compare import SAME
+from crawler.core.outline import Part, Place
+from crawler.core.volatile import (
+    MOST_NOISE,
+    MOST_PARAMETERS,
+    MOST_PATHS,
+    MOST_PATTERNS,
+    MOST_SAME,
+    NOTHING_VOLATILE,
+    Volatile,
+    learn_elapsed,
+    learn_pair,
+    learn_replaced,
+)
+from crawler.core.words import NUMBER
+from tests.core.pages import DAY, Domain, paragraph
+
+words = st.lists(st.sampled_from(["a", "b", "7", "9", "12d", "x"]), min_size=1, max_size=6).map(" ".join)
+
+
+def learnt(*pairs: tuple[str, str]) -> Volatile:
+    """After looks at paragraphs that were replaced within seconds."""
+    known = NOTHING_VOLATILE
+    for before, after in pairs:
+        one, other = paragraph(before), paragraph(after)
+        known = learn_pair(known, replaced=[(one, other)], others=[], first=[one], second=[other])
+    return known
+
+
+def test_a_clock_is_masked_and_the_price_beside_it_is_not() -> None:
+    clock = "<p>Now it is {}</p><p>Price 19.99</p>"
+    domain = Domain()
+    domain.look(clock.format("10:15"), clock.format("10:20"), clock.format("10:21"))
+
+    assert domain.look(clock.format("10:20"), clock.format("11:58")) == SAME
+    left = domain.look(clock.format("10:20"), clock.format("11:58").replace("19.99", "19.98"))
+    assert [(one.text, other.text) for one, other in left.replaced] == [("Price 19.99", "Price 19.98")]
+
+
+def test_a_clock_and_a_price_in_one_sentence_are_told_apart() -> None:
+    said = "<p>At {} it costs {} euros</p>"
+    domain = Domain()
+    domain.look(said.format("10:15", 5), said.format("10:20", 5), said.format("10:21", 5))
+
+    assert domain.look(said.format("10:20", 5), said.format("11:00", 5)) == SAME
+    assert domain.look(said.format("10:20", 5), said.format("11:00", 6))
+
+
+def test_what_is_about_a_volatile_number_is_still_compared() -> None:
+    known = learnt(("seen 394d ago", "seen 395d ago"))
+
+    assert known.masked(paragraph("seen 12d ago")) == ("seen", f"{NUMBER}d", "ago")
+    assert known.masked(paragraph("seen 12h ago")) == ("seen", "12h", "ago")
+
+
+def test_a_place_of_another_path_is_not_masked() -> None:
+    known = learnt(("at 10:15", "at 10:16"))
+
+    assert known.masked(Place(1, "at 10:17")) == ("at", "10:17")
+
+
+def test_a_session_parameter_is_no_word_of_any_link_and_the_others_are() -> None:
+    page = "<p><a href='/a?id=7&sid={}'>a</a><a href='/b?sid={}'>b</a>"
+    domain = Domain()
+    domain.look(page.format("x1", "x1"), page.format("y2", "y2"), page.format("z3", "z3"))
+
+    assert domain.mask.volatile.parameters == {"sid"}
+    assert domain.look(page.format("z3", "z3"), page.format("q4", "q4")) == SAME
+    left = domain.look(page.format("z3", "z3"), page.format("q4", "q4").replace("id=7", "id=8"))
+    assert left.parts == {Part.LINK}
+
+
+def test_two_texts_that_share_nothing_are_no_pattern_but_noise() -> None:
+    one, other = paragraph("buy these fine boots"), paragraph("fly to warm isles")
+
+    known = learn_pair(NOTHING_VOLATILE, replaced=[(one, other)], others=[], first=[one], second=[other])
+
+    assert learn_replaced(NOTHING_VOLATILE, one, other) is None
+    assert known.patterns == {}
+    assert known.is_noise(one)
+    assert known.is_noise(other)
+
+
+def test_a_variant_that_was_shown_within_seconds_is_no_news_and_a_third_one_is() -> None:
+    page = "<h2>{}</h2><p>Words that stay</p><h2>Other</h2><h2>Third</h2><h2>Fourth</h2>"
+    domain = Domain()
+    domain.look(page.format("Try it free"), page.format("Start your journey today"), page.format("Try it free"))
+
+    assert domain.look(page.format("Start your journey today"), page.format("Try it free")) == SAME
+    assert domain.look(page.format("Start your journey today"), page.format("Closed until May"))
+
+
+def test_a_path_on_which_most_pieces_differ_in_pair_after_pair_is_noise_whatever_it_says() -> None:
+    known = NOTHING_VOLATILE
+    for one, other in (("boots", "isles of joy"), ("cars for sale", "hats"), ("x", "y z")):
+        before, after = paragraph(one), paragraph(other)
+        known = learn_pair(known, replaced=[], others=[before, after], first=[before], second=[after])
+
+    assert known.is_noise(paragraph("never seen before"))
+
+
+def test_a_place_that_stood_still_in_enough_pairs_needs_no_more_until_it_changes_as_often() -> None:
+    still = paragraph("Price 19.99")
+    known = NOTHING_VOLATILE
+    for _ in range(3):
+        assert not known.is_tested(still)
+        known = learn_pair(known, replaced=[], others=[], first=[still], second=[still])
+
+    assert known.is_tested(still)
+    assert not known.is_unknown(still)
+    assert known.masked(still) == ("Price", "19.99")
+
+
+def test_age_in_days_is_learnt_from_time_alone_and_a_price_that_moves_daily_is_not() -> None:
+    known = NOTHING_VOLATILE
+    for day in range(5):
+        for said in ("built {} days ago", "price {} euros"):
+            grown = day if "days" in said else 3 * day
+            before, after = paragraph(said.format(100 + grown)), paragraph(said.format(101 + grown))
+            if "price" in said:
+                before, after = paragraph(f"price is {90 + grown} euros"), paragraph(f"price is {93 + grown} euros")
+            known = learn_elapsed(known, before, after, elapsed=DAY)
+
+    assert NUMBER in known.masked(paragraph("built 300 days ago"))
+    assert known.masked(paragraph("price is 300 euros")) == ("price", "is", "300", "euros")
+
+
+def test_one_disagreement_and_a_place_is_never_again_believed_to_count_the_time() -> None:
+    known = learn_elapsed(NOTHING_VOLATILE, paragraph("up 5 days"), paragraph("up 9 days"), elapsed=DAY)
+    for day in range(9, 20):
+        before, after = paragraph(f"up {day} days"), paragraph(f"up {day + 1} days")
+        known = learn_elapsed(known, before, after, elapsed=DAY)
+
+    assert known.masked(paragraph("up 30 days")) == ("up", "30", "days")
+
+
+def test_nothing_is_counted_where_no_time_passed() -> None:
+    assert (
+        learn_elapsed(NOTHING_VOLATILE, paragraph("5 left"), paragraph("6 left"), elapsed=timedelta(0)).patterns == {}
+    )
+
+
+@pytest.mark.parametrize("many", [MOST_PATHS + 50])
+def test_the_tables_are_bounded_and_the_oldest_are_forgotten(many: int) -> None:
+    first = [Place(n, f"at 10:1{n % 10}") for n in range(many)]
+    second = [Place(n, f"at 11:2{n % 10}") for n in range(many)]
+    lost = [Place(n, "x") for n in range(MOST_NOISE + 50)]
+
+    known = learn_pair(
+        NOTHING_VOLATILE,
+        replaced=list(zip(first[: MOST_PATTERNS + 50], second, strict=False)),
+        others=lost,
+        first=first,
+        second=second,
+    )
+
+    assert len(known.patterns) == MOST_PATTERNS
+    assert len(known.noise) == MOST_NOISE
+    assert len(known.steadiness) == len(known.trials) == MOST_PATHS
+    assert known.masked(first[0]) == ("at", "10:10")  # forgotten
+    assert known.gaps(first[MOST_PATTERNS].path, ("at", "11:20"))
+
+
+def test_parameters_that_are_named_anew_each_time_are_bounded() -> None:
+    known = NOTHING_VOLATILE
+    for n in range(3000):
+        one, other = (Place(1, f"https://example.com/a?k{n}={value}", Part.LINK) for value in "xy")
+        known = learn_replaced(known, one, other) or known
+
+    assert len(known.parameters) == MOST_PARAMETERS
+
+
+def test_patterns_of_one_path_and_length_are_bounded() -> None:
+    kinds = [f"{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(MOST_SAME + 20)]
+    known = learnt(*((f"kind {kind} at 10:15", f"kind {kind} at 10:16") for kind in kinds))
+
+    assert max(map(len, known.patterns.values())) == MOST_SAME
+
+
+@settings(max_examples=60)
+@given(pairs=st.lists(st.tuples(words, words), max_size=6), probe=words)
+def test_a_mask_takes_no_word_away_and_adds_none(pairs: list[tuple[str, str]], probe: str) -> None:
+    known = learnt(*pairs)
+    place = paragraph(probe)
+
+    masked = known.masked(place)
+
+    said = known.said(place)
+    assert len(masked) == len(said)
+    assert all(
+        one == other or n in known.gaps(place.path, said)
+        for n, (one, other) in enumerate(zip(masked, said, strict=True))
+    )
+
+
+@settings(max_examples=60)
+@given(before=words, after=words)
+def test_after_a_pair_the_same_two_looks_no_longer_differ(before: str, after: str) -> None:
+    known = learnt((before, after))
+    one, other = paragraph(before), paragraph(after)
+
+    same = len(set(known.both(one, other))) == 1
+    assert same or (known.is_noise(one) and known.is_noise(other))

@@ -1,0 +1,54 @@
+"""What is known of a domain's volatile places comes back from the store as it was."""
+
+import json
+
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawler.core.compare import NO_MASK, Mask
+from crawler.core.domain import Domain
+from crawler.store import masks
+from crawler.store.database import Database
+from tests.core import pages
+
+texts = st.lists(st.sampled_from(["at 10:15", "at 10:16", "5 days", "sale", "boots é 漢", "6 days"]), max_size=4)
+
+
+def taught(looks: list[list[str]]) -> Mask:
+    """The mask after looks at a page of these paragraphs, one after the other, each seen again at once."""
+    domain = pages.Domain()
+    shown = ["".join(f"<p>{text}<a href='/x?sid={n}'>x</a>" for text in look) for n, look in enumerate(looks)]
+    for n, markup in enumerate(shown):
+        domain.first(markup, path=str(n))
+        domain.look(shown[max(n - 1, 0)], markup, shown[max(n - 2, 0)])
+    return domain.mask
+
+
+@settings(max_examples=40)
+@given(looks=st.lists(texts, max_size=4))
+def test_a_mask_that_was_packed_is_the_same_mask_in_the_same_order(looks: list[list[str]]) -> None:
+    mask = taught(looks)
+
+    found = masks.unpack(masks.pack(mask))
+
+    assert found == mask
+    assert masks.pack(found) == masks.pack(mask)
+    assert list(found.volatile.noise) == list(mask.volatile.noise)  # the oldest are forgotten first
+    assert list(found.frame.stands) == list(mask.frame.stands)
+
+
+def test_a_mask_of_another_form_is_learnt_anew() -> None:
+    later = zstandard.ZstdCompressor().compress(json.dumps({"form": masks.FORM + 1, "patterns": "otherwise"}).encode())
+
+    assert masks.unpack(later) == NO_MASK
+
+
+async def test_a_domains_mask_is_kept_and_another_takes_its_place(db: Database, domain: Domain) -> None:
+    first, second = taught([["at 10:15"], ["at 10:16"]]), taught([["sale"], ["boots é 漢"]])
+    assert await masks.mask_of(db, domain.id) == NO_MASK
+
+    for mask in (first, second):
+        async with db.transaction() as connection:
+            await masks.put(connection, domain.id, mask)
+        assert await masks.mask_of(db, domain.id) == mask
