@@ -1,6 +1,7 @@
 """Texts that are known again though a few of their words differ, and what became of a page's own text."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -88,12 +89,12 @@ def frame_of(outline: Outline, mask: Mask) -> tuple[Place, ...]:
 def turn_of(before: Sequence[Place], after: Sequence[Place]) -> Turn:
     """What became of a page's own places. Pairs of words are compared: single ones are in any text of a language."""
     one, other = _pairs(before), _pairs(after)
-    common = len(one & other)
+    common = (one & other).total()
     return Turn(
         before=sum(len(words_of(place)) for place in before),
         after=sum(len(words_of(place)) for place in after),
-        kept=common / len(one) if one else 1.0,
-        added=1 - common / len(other) if other else 0.0,
+        kept=common / one.total() if one else 1.0,
+        added=1 - common / other.total() if other else 0.0,
     )
 
 
@@ -101,8 +102,8 @@ def _is_frame(place: Place, mask: Mask) -> bool:
     return mask.frame.holds(form_of(place, mask.volatile.masked(place)))
 
 
-def _pairs(places: Iterable[Place]) -> set[tuple[str, str]]:
-    return {pair for place in places for pair in pairwise(("", *words_of(place)))}
+def _pairs(places: Iterable[Place]) -> Counter[tuple[str, str]]:
+    return Counter(pair for place in places for pair in pairwise(("", *words_of(place))))
 
 
 def _plain(place: Place) -> Iterable[str]:

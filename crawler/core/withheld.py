@@ -55,7 +55,7 @@ def face_of(target: Target, understood: Understood, earlier: Earlier | None, *, 
         return Face(NOTHING, is_empty=after.body_digest == NO_BODY, is_blank=True)
     if earlier is None or earlier.has_returned or before.fingerprint is None or after.fingerprint is None:
         return None
-    if reading.ending is not Ending.TORN and distance_bits(before.fingerprint, after.fingerprint) <= SLIGHT_BITS:
+    if reading.ending is Ending.CLOSED and distance_bits(before.fingerprint, after.fingerprint) <= SLIGHT_BITS:
         return None
     mask = known.mask
     text = own(understood.outline, mask)

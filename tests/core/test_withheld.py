@@ -1,0 +1,120 @@
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from crawler.core.change import Change, understand
+from crawler.core.decide import decide
+from crawler.core.sketch import Sketch, own, sketch, sketch_of_target
+from crawler.core.urls import Url, key_of
+from crawler.core.visit import Earlier, Known, State, Target, Visit
+from crawler.core.walls import NO_WALLS, Walls, after_good, asked, told
+from crawler.core.withheld import walls_after
+from tests.core.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen
+
+BODY = html("<p>price 19.99")
+LOGIN = b"<html><body><form><p>Your name <input name=n> <p>and your secret <input type=password></form></body></html>"
+SORRY = b"<html><body><h1>Sorry</h1><p>Nothing of this name is here, or it never was.</p></body></html>"
+AWAY = fetched(status=302, location=Url(ROOT + "elsewhere"))
+
+
+def look(
+    target: Target, body: bytes, *, walls: Walls = NO_WALLS, known: Known = KNOWN, later: timedelta = DAY
+) -> Visit:
+    """A look that finds this where the page was, compared with what the first one found."""
+    earlier = Earlier(understand(BODY, url=target.url, content_type="text/html", robots_tag=None).outline, NOW)
+    at = (target.last_look_at or NOW) + later
+    return decide(target, fetched(body), now=at, known=replace(known, walls=walls), earlier=earlier)
+
+
+def looks_until_real(body: bytes, *, most: int = 20) -> int:
+    """How many looks in a row it takes until that is what the page says."""
+    target = seen(BODY)
+    for n in range(1, most):
+        visit = look(target, body)
+        if visit.is_good:
+            assert visit.change is Change.CHANGED
+            return n
+        target = after(visit)
+    return most
+
+
+def saying(answer: Sketch, *, well: int) -> Walls:
+    walls = told(asked(NO_WALLS, now=NOW), answer)
+    for _ in range(well):
+        walls = after_good(walls, None)
+    return walls
+
+
+def sorry() -> Sketch:
+    understood = understand(SORRY, url=Url(ROOT + "nowhere"), content_type="text/html", robots_tag=None)
+    return sketch(own(understood.outline, KNOWN.mask))
+
+
+def test_a_short_page_is_believed_at_the_second_look_and_a_login_after_five_weeks() -> None:
+    assert looks_until_real(b"<html><body><p>It moved to the cellar.</p></body></html>") == 2
+    assert looks_until_real(BODY[: len(BODY) // 2]) == 5
+    assert looks_until_real(LOGIN) == 12
+    assert looks_until_real(b"") == 20  # never
+
+
+def test_a_second_look_too_soon_after_the_first_decides_nothing() -> None:
+    short = b"<html><body><p>It moved to the cellar.</p></body></html>"
+    once = look(seen(BODY), short)
+
+    assert look(after(once), short, later=timedelta(minutes=5)).change is Change.UNKNOWN
+    assert look(after(once), short, later=timedelta(hours=1)).change is Change.CHANGED
+
+
+def test_a_failure_before_a_wall_is_no_first_look_at_it() -> None:
+    broken = after(looked(seen(BODY), fetched(status=500)))
+
+    assert look(broken, b"<html><body><p>It moved to the cellar.</p></body></html>").change is Change.UNKNOWN
+
+
+def test_what_is_withheld_leaves_validators_belief_and_version() -> None:
+    before = seen(BODY)
+    visit = look(before, LOGIN)
+
+    assert (visit.reason, visit.snapshot, visit.validators, visit.links) == ("login", None, None, None)
+    assert visit.belief == before.belief
+    assert after(visit).version == before.version
+
+
+@pytest.mark.parametrize("well", [0, 2])
+def test_a_soft_404_is_not_believed_while_no_other_page_is_well(well: int) -> None:
+    once = look(seen(BODY), SORRY, walls=saying(sorry(), well=well))
+    twice = look(after(once), SORRY, walls=saying(sorry(), well=well))
+
+    assert (once.reason, twice.reason) == ("soft_404", "soft_404")
+    assert twice.state is State.KNOWN
+
+
+def test_a_soft_404_is_believed_as_a_404_is() -> None:
+    walls = saying(sorry(), well=3)
+    once = look(seen(BODY), SORRY, walls=walls)
+    twice = look(after(once), SORRY, walls=walls)
+    still = look(after(twice), SORRY, walls=walls)
+
+    assert (once.change, twice.change, still.change) == (Change.UNKNOWN, Change.GONE, Change.SAME)
+    assert look(after(still), BODY.replace(b"19.99", b"19.98"), walls=walls).change is Change.BACK
+
+
+def test_a_page_that_leads_where_all_that_is_absent_leads_is_a_soft_404() -> None:
+    walls = saying(sketch_of_target(key_of(Url(ROOT + "elsewhere"))), well=3)
+    visit = decide(seen(BODY), AWAY, now=NOW, known=replace(KNOWN, walls=walls))
+
+    assert (visit.change, visit.reason) == (Change.UNKNOWN, "soft_404")
+    assert looked(seen(BODY), AWAY).reason == "http_302"
+
+
+def test_pages_that_all_lead_to_one_place_are_behind_a_wall() -> None:
+    walls = NO_WALLS
+    reasons = []
+    for n in range(4):
+        page = seen(html(f"<p>this is page {n}"))
+        visit = decide(page, AWAY, now=NOW, known=replace(KNOWN, walls=walls))
+        walls = walls_after(walls, visit)
+        reasons.append(visit.reason)
+
+    assert reasons == ["http_302", "http_302", "many_alike", "many_alike"]
