@@ -28,6 +28,44 @@ async def all_known(db: Database, domain: Domain) -> bool:
     return set((await states(db, domain)).values()) == {"known"}
 
 
+async def test_a_life_of_half_a_year_with_every_trouble_tells_what_became_of_pages_and_nothing_else(
+    db: Database,
+) -> None:
+    async with scripted(db, SITE) as (site, domain):
+        await site.crawl(db, at=START)
+
+        async def look(*days: int) -> None:
+            for day in days:
+                await site.recrawl(db, domain, at=START + day * DAY)
+
+        await look(20, 40, 60)
+        site.is_named = False
+        await look(61, 62, 63)
+        site.is_named, site.trouble = True, lambda _path: Said(503, "<p>back soon")
+        await look(70, 71)
+        site.trouble = lambda _path: None
+        site.pages["/leaf0"] = NOT_THERE
+        await look(80)
+        site.pages |= {"/leaf0": SITE["/leaf0"], "/leaf1": Said(410)}
+        site.move("/leaf2", "/new")
+        await look(90, 91, 92)
+        site.trouble = to_home
+        await look(110, 111, 112)
+        site.trouble = lambda _path: None
+        site.pages |= {"/leaf1": text("another leaf"), "/leaf3": NOT_THERE}
+        await look(130, 131, 132, 133)
+
+        told = await events(db, domain)
+        assert sorted(told[:2]) == [("/leaf1", "gone"), ("/leaf2", "moved")]
+        assert told[2:] == [("/leaf1", "back"), ("/leaf3", "gone")]
+        assert (await page(db, domain, "/leaf1"))["version"] == 2
+        found = await states(db, domain)
+        assert {path: state for path, state in found.items() if state != "known"} == {
+            "/leaf2": "moved", "/leaf3": "gone"
+        }  # fmt: skip
+        assert await coins_missing(db) == 0
+
+
 async def test_months_of_304_from_the_parents_and_skips_of_them_touch_no_child(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
