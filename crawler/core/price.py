@@ -133,7 +133,12 @@ def first_gap(gap: timedelta, *, key: bytes) -> timedelta:
 
     All with the same gap would be due at once, and again after each gap for ever.
     """
-    return gap * (int.from_bytes(key[:6], "big") / (1 << 48))
+    return gap * phase_of(key)
+
+
+def phase_of(key: bytes) -> float:
+    """Which part of its first gap a page waits: above 0, at most 1."""
+    return (int.from_bytes(key[:6], "big") + 1) / (1 << 48)
 
 
 def weight_of(importance: float) -> float:

@@ -40,6 +40,7 @@ class Head:
     A page that was had, and that nobody wants again, has no interval: least and most are FOREVER_DAYS.
     is_ruled: its longest interval is a rule's: then a look is worth its price, and no floor visit.
     cash: the order of discovery, the greatest first.
+    phase: 1, or of a page that was looked at once only, the part of its gap that its next look waits (price.phase_of).
     """
 
     a: Floats
@@ -55,6 +56,7 @@ class Head:
     is_timed: Flags
     is_ruled: Flags
     cash: Floats
+    phase: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ def head_of(
     is_had: Sequence[bool],
     wanted: Sequence[int],
     is_timed: Sequence[bool],
+    phase: Sequence[float],
 ) -> Head:
     """Pages as the selection weighs them, the new ones in the order of discovery.
 
@@ -113,6 +116,7 @@ def head_of(
         is_timed=~new & ~done & (np.array(is_timed, dtype=np.bool_) | (once > 0)),
         is_ruled=is_ruled > 0,
         cash=-np.arange(float(len(terms))),
+        phase=np.array(phase),
     )
 
 
@@ -174,7 +178,8 @@ def select(
 
 def _scores(head: Head) -> Floats:
     """Value over price. Sooner than the least interval nothing is worth anything."""
-    again = np.where(head.unseen < head.least, 0.0, values(head.a, head.b, head.weight, head.unseen))
+    waited = head.unseen / head.phase
+    again = np.where(head.unseen < head.least, 0.0, values(head.a, head.b, head.weight, waited))
     first = first_values(head.a, head.b, head.weight, head.most)
     return np.where(head.is_wanted, np.inf, np.where(head.is_new, first, again) / head.price)
 
@@ -227,10 +232,17 @@ def _in_turns(first: Indices, again: Indices) -> Indices:
     return np.concatenate([first, again])[np.argsort(place, kind="stable")]
 
 
+def _gaps(head: Head, at: Indices) -> Floats:
+    """After how many days these pages are due. A first gap is cut by its phase, but for what is never due."""
+    gap = due_gap(head.a[at], head.b[at], head.weight[at], head.price[at], least=head.least[at], most=head.most[at])
+    cut = np.maximum(gap * head.phase[at], head.least[at])
+    return np.where(gap >= FOREVER_DAYS, gap, cut)
+
+
 def _put_off(head: Head, pages: Flags) -> tuple[Indices, Floats]:
     """When these pages are worth their price, for those whose stored due time says otherwise."""
     at = np.flatnonzero(pages)
-    gap = due_gap(head.a[at], head.b[at], head.weight[at], head.price[at], least=head.least[at], most=head.most[at])
+    gap = _gaps(head, at)
     left = gap - head.unseen[at]
     again = np.where(left > 0, np.maximum(left, LEAST_DELAY_DAYS), FLOOR_AGAIN_DAYS)
     moved = np.abs(again - head.due_in[at]) > SAME_DUE * gap
@@ -247,7 +259,7 @@ def due_again(head: Head) -> tuple[Indices, Floats]:
     overdue by both stays where it is.
     """
     at = np.flatnonzero(~head.is_new & ~head.is_timed & ~head.is_wanted)
-    gap = due_gap(head.a[at], head.b[at], head.weight[at], head.price[at], least=head.least[at], most=head.most[at])
+    gap = _gaps(head, at)
     left, stored = gap - head.unseen[at], head.due_in[at]
     moved = (np.abs(left - stored) > SAME_DUE * gap) & ((left > 0) | (stored > 0))
     for_ever = gap >= FOREVER_DAYS

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.price import gap_worth, values
-from crawler.core.selection import FLOOR_AGAIN_DAYS, WORTH, Head, Selection, head_of, joined, select
+from crawler.core.selection import FLOOR_AGAIN_DAYS, WORTH, Head, Selection, due_again, head_of, joined, select
 from crawler.core.visit import Terms, Wanted
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -30,6 +30,7 @@ class Candidate:
     is_timed: bool = False
     is_ruled: bool = False
     cash: float = 0.0
+    phase: float = 1.0
 
 
 PAGE = Candidate(a=0.7, b=20.0, weight=1.0, price=2.0, least=0.01, most=180.0, unseen=30.0, due_in=-1.0)
@@ -207,6 +208,7 @@ def test_a_page_is_weighed_by_its_own_terms_and_by_how_lively_its_domain_is_thes
         is_had=[False, False, True],
         wanted=[Wanted.NO, Wanted.NO, Wanted.BY_AUDIT],
         is_timed=[False, False, True],
+        phase=[1.0] * 3,
     )
 
     assert head.b.tolist() == [2.0, 2.0, 10.0]
@@ -231,6 +233,7 @@ def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and
         is_had=[True, True, True, True, False],
         wanted=wanted,
         is_timed=[False, False, False, False, True],  # the last one has yet to be had
+        phase=[1.0] * count,
     )
 
     done = select(head, slots=10, discovery_share=0.3, refresh_share=0.3)
@@ -239,6 +242,19 @@ def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and
     assert done.later.tolist() == [0, 1]  # the fourth is put off for ever already
     assert np.isinf(done.due_in).all()
     assert done.further
+
+
+def test_a_first_gap_is_spread_and_stays_so_when_a_claim_reads_it() -> None:
+    gap = float(gap_worth(PAGE.a, PAGE.b, PAGE.weight, PAGE.price))
+    parts = [0.1, 0.5, 0.9]
+    waiting = [replace(PAGE, unseen=0.05 * gap, due_in=(part - 0.05) * gap, phase=part) for part in parts]
+    waited = [replace(PAGE, unseen=1.001 * part * gap, due_in=-0.001, phase=part) for part in parts]
+
+    assert chosen(waiting).chosen.tolist() == chosen(waiting).later.tolist() == []
+    assert sorted(chosen(waited).chosen.tolist()) == [0, 1, 2]
+    dearer = head_in([replace(page, price=2 * PAGE.price) for page in waiting])
+    again = float(gap_worth(PAGE.a, PAGE.b, PAGE.weight, 2 * PAGE.price))
+    assert due_again(dearer)[1].tolist() == pytest.approx([part * again - 0.05 * gap for part in parts])
 
 
 def test_two_heads_are_weighed_as_one() -> None:
@@ -250,7 +266,9 @@ def test_two_heads_are_weighed_as_one() -> None:
 
 
 def test_a_head_without_pages_gives_none() -> None:
-    head = head_of([], a=[], b=[], importance=[], unseen=[], due_in=[], is_new=[], is_had=[], wanted=[], is_timed=[])
+    head = head_of(
+        [], a=[], b=[], importance=[], unseen=[], due_in=[], is_new=[], is_had=[], wanted=[], is_timed=[], phase=[]
+    )
 
     assert select(head, slots=5, discovery_share=0.3, refresh_share=0.3).chosen.tolist() == []
 

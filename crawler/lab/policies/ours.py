@@ -115,6 +115,7 @@ class Ours:
             is_timed=np.zeros(len(pages), bool),
             is_ruled=np.zeros(len(pages), bool),
             cash=self._weight[pages],
+            phase=np.ones(len(pages)),
         )
         return pages, head
 
