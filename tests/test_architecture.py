@@ -20,6 +20,7 @@ CORRIDOR = tuple(
         "crawl",
         "forecast",
         "gate",
+        "glimpse",
         "naming",
         "plan",
         "probe",

@@ -1,0 +1,210 @@
+"""recrawl try: one look at a page, and what of it would be compared."""
+
+from datetime import datetime
+
+from rich.text import Text
+
+from crawler.cli.domains import why_not
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.output import out, print_json, printable, say, show, show_facts
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.values import counted, shown_bytes, shown_instant
+from crawler.clock import Clock
+from crawler.core.answer import Fetched, Unreached
+from crawler.core.change import Change
+from crawler.core.compare import Difference, difference
+from crawler.core.pieces import Piece, Why, piece_of, why_no_news
+from crawler.glimpse import Glimpse, glimpse
+from crawler.naming import domain_named, refuse_the_past
+from crawler.registration import url_of
+from crawler.settings import settings
+from crawler.shift import open_webs
+from crawler.store import domains
+from crawler.store.database import Database
+from crawler.store.pages import target_of
+
+REASONS = {
+    Why.NOT: "",
+    Why.WORDS: "these words differ from look to look",
+    Why.NOISE: "it came or went within seconds",
+    Why.SWINGS: "nothing in its place stands still",
+    Why.FRAME: "it is of the site, on nearly all pages",
+    Why.DAY: "it tells the day of the look",
+}
+MOST_SHOWN = 400  # characters of a piece
+
+
+def try_url(text: str, *, again: bool, at: datetime | None, as_json: bool) -> int:
+    url = url_of(text)
+
+    async def work(db: Database, _: Interrupts) -> Glimpse:
+        domain = await domain_named(db, text)
+        await refuse_the_past(db, [domain], at)
+        clock = Clock.at(at)
+        home = domain.scope(max_depth=settings().max_depth).home(url)
+        not_now = why_not(domain, await domains.standing(db, domain, at=clock.now()), at=clock.now())
+        if not_now:
+            return Glimpse(await target_of(db, domain, home), clock.now(), refusal=f"{domain.authority} {not_now}")
+        async with open_webs(settings()) as webs:
+            web = webs.of(domain)
+            return await glimpse(db, web, webs.readers, domain, home, settings=settings(), clock=clock, again=again)
+
+    seen = with_database(work)
+    if as_json:
+        print_json(_document(seen))
+    else:
+        _show(seen)
+    return DONE if seen.understood is not None else PROBLEM
+
+
+def differences(seen: Glimpse) -> list[tuple[Difference, Why]]:
+    """What differs from the last version, one by one, and why it is no news, if so."""
+    if seen.earlier is None or seen.understood is None:
+        return []
+    found = difference(seen.earlier.outline, seen.understood.outline, seen.mask.volatile)
+    then, now = seen.earlier.at, seen.at
+    return [(each, why_no_news(each, seen.mask, then=then, now=now)) for each in _single(found)]
+
+
+def _single(found: Difference) -> list[Difference]:
+    singles = [Difference(replaced=(pair,)) for pair in found.replaced]
+    singles += [Difference(removed=(place,)) for place in found.removed]
+    return singles + [Difference(added=(place,)) for place in found.added]
+
+
+def lessons(seen: Glimpse) -> list[Difference]:
+    """What differed between this look and one that was taken seconds later."""
+    if seen.understood is None or not seen.again:
+        return []
+    return _single(difference(seen.understood.outline, seen.again, seen.before.volatile))
+
+
+def _show(seen: Glimpse) -> None:
+    pieces = [piece_of(place, seen.mask) for place in seen.understood.outline] if seen.understood else []
+    found = differences(seen)
+    show_facts(
+        [
+            ("URL", seen.target.url),
+            ("Not asked", seen.refusal.replace("_", " ") if seen.answer is None else ""),
+            ("Answer", _shown_answer(seen)),
+            ("Compared with", _shown_version(seen)),
+            ("Found", _shown_verdict(seen)),
+            ("Pieces", _shown_count(pieces) if pieces else ""),
+        ]
+    )
+    if found:
+        say("")
+        show(["news", "part", "was", "is"], [(_news(why), *_row(each)) for each, why in found])
+    if seen.again:
+        taught = lessons(seen)
+        say("\nTwo looks at once: nothing differs" if not taught else "")
+        if taught:
+            show(["seconds later", "here", "there"], [_row(each) for each in taught])
+    if pieces:
+        say("")
+    for piece in pieces:
+        out().print(_shown_piece(piece), soft_wrap=True)
+
+
+def _news(why: Why) -> str:
+    return f"no: {REASONS[why]}" if why else "yes"
+
+
+def _row(each: Difference) -> tuple[str, str, str]:
+    for before, after in each.replaced:
+        return before.part.value, _cut(before.text), _cut(after.text)
+    (place,) = each.places
+    return place.part.value, _cut(place.text if each.removed else ""), _cut(place.text if each.added else "")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+
+
+def _shown_answer(seen: Glimpse) -> str:
+    match seen.answer:
+        case Fetched(status=status, received_bytes=received):
+            return f"{status}, {shown_bytes(received)}" + (f"; {seen.refusal}" if seen.refusal else "")
+        case Unreached(reason=reason, detail=detail):
+            return f"none ({reason.value}: {detail})"
+        case _:
+            return ""
+
+
+def _shown_version(seen: Glimpse) -> str:
+    if seen.answer is None:
+        return ""
+    if seen.target.version is None:
+        return "nothing: no version of it is kept"
+    at = f" of {shown_instant(seen.earlier.at)}" if seen.earlier else ", whose text cannot be read any more"
+    return f"version {seen.target.version.number}{at}"
+
+
+def _shown_verdict(seen: Glimpse) -> str:
+    if seen.visit is None:
+        return ""
+    parts = ", ".join(sorted(seen.visit.verdict.left.parts))
+    reason = f" ({seen.visit.reason.replace('_', ' ')})" if seen.visit.reason else ""
+    if seen.visit.change is Change.FIRST:
+        return f"a first version{reason}"
+    return f"{seen.visit.change.value}, by {seen.visit.verdict.rung.value.replace('_', ' ')}{reason}" + (
+        f": {parts}" if parts else ""
+    )
+
+
+def _shown_count(pieces: list[Piece]) -> str:
+    whole = sum(piece.is_whole for piece in pieces)
+    words = sum(len(piece.masked) for piece in pieces if not piece.is_whole)
+    return f"{len(pieces)}, of which {whole} are masked, and {counted(words, 'word')} in the others"
+
+
+def _shown_piece(piece: Piece) -> Text:
+    """A line: what is masked stands in brackets, and is dim where there are colours."""
+    line = Text(f"{piece.part.value:6}")
+    if piece.is_whole:
+        return line.append(f"[{printable(_cut(piece.text))}]", "dim").append(f"  <- {REASONS[piece.why]}", "yellow")
+    end = 0
+    for start, stop in piece.masked:
+        line.append(printable(piece.text[end:start])).append(f"[{printable(piece.text[start:stop])}]", "dim")
+        end = stop
+        if end > MOST_SHOWN:
+            break
+    line.append(printable(_cut(piece.text[end:])))
+    return line.append(f"  <- {REASONS[piece.why]}", "yellow") if piece.why else line
+
+
+def _document(seen: Glimpse) -> dict[str, object]:
+    outline = seen.understood.outline if seen.understood else ()
+    version = seen.target.version
+    return {
+        "url": seen.target.url,
+        "at": seen.at,
+        "refused": seen.refusal,
+        "status": seen.answer.status if isinstance(seen.answer, Fetched) else None,
+        "version": version.number if version else None,
+        "version_at": seen.earlier.at if seen.earlier else None,
+        "change": seen.visit.change if seen.visit else None,
+        "rung": seen.visit.verdict.rung if seen.visit else None,
+        "reason": seen.visit.reason if seen.visit else "",
+        "parts": sorted(seen.visit.verdict.left.parts) if seen.visit else [],
+        "differs": [_pair(each) | {"news": not why, "why": why} for each, why in differences(seen)],
+        "seconds_later": [_pair(each) for each in lessons(seen)],
+        "pieces": [_piece(piece_of(place, seen.mask)) for place in outline],
+    }
+
+
+def _pair(each: Difference) -> dict[str, object]:
+    for before, after in each.replaced:
+        return {"part": before.part, "was": before.text, "is": after.text}
+    (place,) = each.places
+    return {"part": place.part, "was": place.text if each.removed else None, "is": place.text if each.added else None}
+
+
+def _piece(piece: Piece) -> dict[str, object]:
+    return {
+        "part": piece.part,
+        "text": piece.text,
+        "masked": [piece.text[start:end] for start, end in piece.masked],
+        "is_masked": piece.is_whole,
+        "why": piece.why,
+    }

@@ -1,0 +1,195 @@
+"""One polite look that is shown and not recorded: under a lease, by the rules, on the account of the day."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from crawler.clock import Clock
+from crawler.core.answer import Answer, Fetched
+from crawler.core.change import Understood
+from crawler.core.compare import NO_MASK, Lesson, Mask, learn
+from crawler.core.decide import decide
+from crawler.core.domain import Domain, Lease
+from crawler.core.outline import Outline
+from crawler.core.urls import Url
+from crawler.core.visit import NEVER, Earlier, Known, Target, Visit, refusal_of
+from crawler.crawl import give_back
+from crawler.errors import StoreUnavailable
+from crawler.gate import Gate
+from crawler.readers import Readers
+from crawler.robots_txt import robots_of
+from crawler.settings import Settings
+from crawler.shift import holder_name
+from crawler.store import budgets, content, leases, masks, walls
+from crawler.store.database import Database
+from crawler.store.pages import target_of
+from crawler.walker import Web, received_of, together_of
+
+BUSY = "another worker has the domain or its address just now: try again in a moment"
+SPENT = "its budget allows no request today"
+
+
+@dataclass(frozen=True, slots=True)
+class Glimpse:
+    """What one look showed.
+
+    refusal: why the page was not asked for, or an empty string.  visit: what a crawl would make of the answer.
+    earlier: the last Snapshot's pieces, if there is one and it is kept.  again: the page as it was seconds later.
+    before: the domain's mask as it stands.  mask: as it would be after this look.
+    """
+
+    target: Target
+    at: datetime
+    refusal: str = ""
+    answer: Answer | None = None
+    visit: Visit | None = None
+    understood: Understood | None = field(default=None, repr=False)
+    earlier: Earlier | None = field(default=None, repr=False)
+    again: Outline = field(default=(), repr=False)
+    before: Mask = field(default=NO_MASK, repr=False)
+    mask: Mask = field(default=NO_MASK, repr=False)
+
+
+async def glimpse(
+    db: Database, web: Web, readers: Readers, domain: Domain, url: Url, *, settings: Settings, clock: Clock, again: bool
+) -> Glimpse:
+    """Look at a page of the domain once. again: and once more, after the domain's delay.
+
+    Of the page nothing is recorded. What is kept is what any request owes others: the domain's delay, its account of
+    the day, and its robots.txt.
+    """
+    target = await target_of(db, domain, url)
+    lease = await leases.claim(
+        db,
+        at=NEVER,  # whether anything is due makes no difference
+        holder=holder_name("try"),
+        term=settings.lease_term,
+        only=[domain],
+        exempt_addresses=settings.exempt_addresses,
+        delay=settings.delay,
+    )
+    if lease is None:
+        return Glimpse(target, clock.now(), refusal=BUSY)
+    eye = _Eye(db, lease, web, readers, settings=settings, clock=clock)
+    try:
+        return await eye.look(target, again=again)
+    finally:
+        with suppress(StoreUnavailable):
+            await budgets.charge(db, domain, requests=0, received_bytes=eye.received_bytes, at=clock.now())
+        await give_back(
+            db,
+            lease,
+            at=clock.now(),
+            refund_bytes=eye.debited_bytes,  # they are charged as they came
+            refund_day=clock.now().date(),
+            wait=eye.gate.wait,
+            together=together_of(settings).is_limited,
+        )
+
+
+class _Eye:
+    """Asks under one lease."""
+
+    def __init__(
+        self, db: Database, lease: Lease, web: Web, readers: Readers, *, settings: Settings, clock: Clock
+    ) -> None:
+        self.db, self.lease, self.web, self.readers = db, lease, web, readers
+        self.settings, self.clock = settings, clock
+        self.gate = Gate(delay=settings.delay_of(lease.domain.wishes), wait=lease.wait)
+        self.received_bytes = self.debited_bytes = 0
+
+    async def look(self, target: Target, *, again: bool) -> Glimpse:
+        known = await self.known()
+        if isinstance(known, str):
+            return Glimpse(target, self.clock.now(), refusal=known)
+        refusal = refusal_of(target.url, depth=target.depth, known=known)
+        if refusal:
+            return Glimpse(target, self.clock.now(), refusal=refusal)
+        answer = await self.ask(target.url)
+        now = self.clock.now()
+        if answer is None:
+            return Glimpse(target, now, refusal=self.why_silent)
+        seen = Glimpse(target, now, answer=answer, before=known.mask, mask=known.mask)
+        if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
+            return replace(seen, visit=decide(target, answer, now=now, known=known))
+        understood = await self.readers.read(answer, target.url)
+        if understood is None:
+            return replace(seen, refusal="it was had, and cannot be read in bounded time")
+        earlier = await self.earlier_of(target, answer, understood)
+        later = await self.second(target) if again else ()
+        if earlier is not None and later:
+            earlier = replace(earlier, again=(later,))
+        visit = decide(target, answer, now=now, known=known, understood=understood, earlier=earlier)
+        mask = visit.mask or known.mask
+        if later:
+            lesson = Lesson(target.key, understood.outline, now, again=(later,))
+            if earlier is not None:
+                lesson = replace(lesson, before=earlier.outline, then=earlier.at)
+            mask = learn(known.mask, lesson)
+        return replace(seen, visit=visit, understood=understood, earlier=earlier, again=later, mask=mask)
+
+    async def known(self) -> Known | str:
+        """What the domain knows; or why it may not be asked."""
+        found = await robots_of(self.lease, self.ask, clock=self.clock)
+        if found.copy is not None:
+            await leases.save_robots(self.db, self.lease, found.copy, changed=found.rules_changed)
+        if found.is_spent:
+            return self.why_silent
+        if found.outage is not None:
+            return f"its robots.txt cannot be had ({found.outage})"
+        self.gate.delay = max(self.gate.delay, found.rules.crawl_delay(self.settings.agent) or timedelta(0))
+        domain = self.lease.domain
+        return Known(
+            scope=domain.scope(max_depth=self.settings.max_depth),
+            rules=found.rules,
+            agent=self.settings.agent,
+            mask=await masks.mask_of(self.db, domain.id),
+            walls=await walls.walls_of(self.db, domain.id),
+        )
+
+    @property
+    def is_slow(self) -> bool:
+        """The next request is so far off that only a crawl waits for it."""
+        return self.gate.wait > self.lease.term / 2
+
+    @property
+    def why_silent(self) -> str:
+        return f"its next request is {self.gate.wait.total_seconds():.0f} s off" if self.is_slow else SPENT
+
+    async def ask(self, url: Url) -> Answer | None:
+        """One request at the domain's pace; None where it cannot be afforded."""
+        if self.is_slow:
+            return None
+        granted = await budgets.debit(
+            self.db, self.lease, most=1, at=self.clock.now(), paced=False, together=together_of(self.settings)
+        )
+        if not granted.requests:
+            return None
+        self.debited_bytes += granted.received_bytes or 0
+        await self.gate.pass_through(self.renew)
+        answer = await self.web.fetch(url, deadline=min(self.settings.deadline, self.lease.term / 2))
+        self.gate.answered()
+        self.received_bytes += received_of(answer)
+        return answer
+
+    async def renew(self) -> None:
+        """Hold the lease for longer than the request takes. Raises LeaseLost."""
+        await leases.renew(self.db, self.lease)
+
+    async def earlier_of(self, target: Target, answer: Fetched, understood: Understood) -> Earlier | None:
+        if target.version is None:
+            return None
+        digest = understood.version.text_digest
+        kept = await content.kept(self.db, self.lease.domain.id, target.key, target.version.number, text_digest=digest)
+        if kept is None:
+            return None
+        before = await self.readers.read(replace(answer, body=kept.body, content_type=kept.content_type), target.url)
+        return Earlier(before.outline, kept.at, kept.has_returned) if before is not None and before.outline else None
+
+    async def second(self, target: Target) -> Outline:
+        """The page a moment later; nothing where that cannot be had."""
+        answer = await self.ask(target.url)
+        if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
+            return ()
+        understood = await self.readers.read(answer, target.url)
+        return understood.outline if understood is not None else ()

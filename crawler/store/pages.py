@@ -1,0 +1,43 @@
+"""One page by its URL, as it would be handed out, for whoever looks at it beside the crawl."""
+
+from crawler.core.belief import PRIOR, Belief
+from crawler.core.change import Version
+from crawler.core.domain import Domain
+from crawler.core.urls import Url, key_of
+from crawler.core.visit import State, Target
+from crawler.store.database import Database
+from crawler.store.frontier import from_signed
+
+ONE = """
+    SELECT f.state, f.depth, g.a + p.evidence_a, g.b + p.evidence_b, p.received_bytes, p.status, p.failures,
+           p.last_look_at, p.last_good_at,
+           p.version, p.body_digest, p.text_digest, p.main_digest, p.shape_digest, p.fingerprint
+      FROM page p
+      JOIN frontier f ON f.domain_id = p.domain_id AND f.key = p.key
+      JOIN prior g ON g.domain_id = p.domain_id AND g.no = p.prior_no
+     WHERE p.domain_id = %s AND p.key = %s
+"""
+
+
+async def target_of(db: Database, domain: Domain, url: Url) -> Target:
+    """The page of that URL without its links; one that was never seen if it is not known. No validators are sent."""
+    key = key_of(url)
+    async with db.transaction() as connection:
+        row = await (await connection.execute(ONE, (domain.id, key))).fetchone()
+    if row is None:
+        return Target(key=key, url=url, depth=0, state=State.NEW, belief=PRIOR)
+    state, depth, a, b, received_bytes, status, failures, last_look_at, last_good_at, number, *said = row
+    body, text, main, shape, bits = said
+    return Target(
+        key=key,
+        url=url,
+        depth=depth,
+        state=State(state),
+        belief=Belief(a, b),
+        received_bytes=received_bytes,
+        version=Version(number, body, text, main, shape, from_signed(bits)) if number else None,
+        status=status,
+        failures=failures,
+        last_look_at=last_look_at,
+        last_good_at=last_good_at,
+    )

@@ -1,0 +1,157 @@
+"""recrawl try: what of a page would be compared, and that nothing comes of looking."""
+
+import psycopg
+import pytest
+
+from tests.cli.conftest import Answer, Recrawl, Site
+
+PAGE = "<title>Pumps</title><h1>{head}</h1><p class=clock>It is {time}</p><p class=price>Costs {price}</p>"
+
+
+def put(site: Site, *, head: str = "Pumps", time: str = "10:15", price: str = "19.99") -> None:
+    body = PAGE.format(head=head, time=time, price=price).encode()
+    site.answers["/"] = Answer(body)
+
+
+@pytest.fixture
+def crawled(recrawl: Recrawl, site: Site) -> Site:
+    put(site)
+    assert recrawl("crawl", site.url, "--allow-private").code == 0
+    return site
+
+
+def rows(database_url: str, statement: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(database_url) as connection:
+        return connection.execute(statement.encode()).fetchall()
+
+
+def dump(database_url: str) -> list[list[str]]:
+    """All that is recorded of pages."""
+    tables = ("page", "frontier", "visit", "snapshot", "event", "domain_mask", "inbox", "cash")
+    return [sorted(map(str, rows(database_url, f"SELECT * FROM {table}"))) for table in tables]
+
+
+def test_a_known_page_tells_what_differs_and_what_of_it_is_news(recrawl: Recrawl, crawled: Site) -> None:
+    put(crawled, price="19.98", time="10:20")
+
+    told = recrawl("try", crawled.url, "--json").json
+    shown = recrawl("try", crawled.url)
+
+    assert (told["change"], told["rung"], told["parts"], told["version"]) == ("changed", "pieces", ["text"], 1)
+    assert [(each["was"], each["is"], each["news"]) for each in told["differs"]] == [
+        ("It is 10:15", "It is 10:20", True),
+        ("Costs 19.99", "Costs 19.98", True),
+    ]
+    assert [piece["part"] for piece in told["pieces"]] == ["title", "text", "text", "text"]
+    assert shown.code == 0
+    assert "changed, by pieces: text" in shown.out
+    assert "\x1b" not in shown.out
+
+
+def test_nothing_of_the_page_is_recorded_and_the_day_is_charged(
+    recrawl: Recrawl, crawled: Site, database_url: str
+) -> None:
+    put(crawled, price="5.00")
+    before = dump(database_url)
+    state = "SELECT spent_requests, lease_token FROM domain_state"
+    ((spent, _),) = rows(database_url, state)
+
+    assert recrawl("try", crawled.url).code == 0
+
+    assert dump(database_url) == before
+    assert isinstance(spent, int)
+    assert rows(database_url, state) == [(spent + 1, None)]
+
+
+def test_a_second_look_shows_what_it_teaches(recrawl: Recrawl, crawled: Site) -> None:
+    ticking = iter(range(10, 60))
+    pages = crawled.answers
+
+    class Clock(dict[str, Answer]):
+        def get(self, path: str, default: Answer | None = None) -> Answer | None:  # type: ignore[override]
+            body = PAGE.format(head="Pumps", time=f"11:{next(ticking)}", price="19.99").encode()
+            return Answer(body) if path == "/" else pages.get(path, default)
+
+    crawled.answers = Clock()
+
+    told = recrawl("try", crawled.url, "--again", "--json").json
+    shown = recrawl("try", crawled.url, "--again").out
+
+    assert (told["change"], told["rung"]) == ("cosmetic", "volatile")
+    (lesson,) = told["seconds_later"]
+    assert lesson["was"].startswith("It is 11:")
+    clock = next(piece for piece in told["pieces"] if piece["text"].startswith("It is"))
+    assert clock["why"] == "words"
+    assert len(clock["masked"]) == 1
+    assert "It is [11:" in shown
+    assert "these words differ from look to look" in shown
+
+
+def test_a_page_that_was_never_seen_is_shown_and_not_admitted(
+    recrawl: Recrawl, crawled: Site, database_url: str
+) -> None:
+    crawled.page("/new", text="never linked")
+
+    told = recrawl("try", f"{crawled.url}new", "--json").json
+
+    assert (told["version"], told["change"], told["differs"]) == (None, "first", [])
+    assert rows(database_url, "SELECT count(*) FROM page WHERE url LIKE '%new'") == [(0,)]
+
+
+def test_what_stands_on_all_pages_is_told_to_be_the_sites(recrawl: Recrawl, site: Site) -> None:
+    for n in range(5):
+        site.answers[f"/{n}"] = Answer(f"<nav>Home and docs</nav><p>Page {n} says {n * 7}</p>".encode())
+    site.page("/", *(f"/{n}" for n in range(5)))
+    recrawl("crawl", site.url, "--allow-private")
+
+    told = recrawl("try", f"{site.url}3", "--json").json
+
+    assert [(piece["text"], piece["why"], piece["is_masked"]) for piece in told["pieces"]] == [
+        ("Home and docs", "frame", True),
+        ("Page 3 says 21", "", False),
+    ]
+
+
+def test_what_may_not_be_asked_for_is_not_asked(recrawl: Recrawl, crawled: Site) -> None:
+    pausing = recrawl("domains", "pause", crawled.name)
+    paused = recrawl("try", crawled.url)
+    recrawl("domains", "resume", crawled.name)
+
+    assert pausing.code == 0
+    assert (paused.code, crawled.asked.count("/")) == (1, 2)
+    assert "is paused" in paused.out
+    unknown = recrawl("try", "https://nobody.test/")
+    assert unknown.code == 2
+    assert "is not registered" in unknown.complaint
+
+
+def test_robots_txt_and_scope_are_asked_first(recrawl: Recrawl, site: Site) -> None:
+    site.answers["/robots.txt"] = Answer(
+        b"User-agent: *\nDisallow: /private", headers=(("Content-Type", "text/plain"),)
+    )
+    site.page("/private/x")
+    recrawl("crawl", site.url, "--allow-private", "--exclude", "*.pdf$")
+
+    refused = recrawl("try", f"{site.url}private/x")
+    excluded = recrawl("try", f"{site.url}a.pdf", "--json")
+
+    assert (refused.code, excluded.code) == (1, 1)
+    assert "robots" in refused.out
+    assert excluded.json["refused"] == "excluded"
+    assert {"/private/x", "/a.pdf"}.isdisjoint(site.asked)
+
+
+def test_a_page_that_cannot_be_had_is_a_problem(recrawl: Recrawl, crawled: Site) -> None:
+    done = recrawl("try", f"{crawled.url}nowhere")
+
+    assert done.code == 1
+    assert "404" in done.out
+
+
+def test_a_domain_without_a_budget_is_not_asked(recrawl: Recrawl, crawled: Site) -> None:
+    recrawl("domains", "set", crawled.name, "--budget", "1")
+
+    done = recrawl("try", crawled.url)
+
+    assert done.code == 1
+    assert "budget of the day" in done.out
