@@ -28,7 +28,8 @@ ONWARD = """
       FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'moved'
      WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s) AND p.moved_to IS NOT NULL
 """
-# Pages that lately began to redirect there, believed or not; one that had long moved, and was asked again, did not.
+# Pages that lately began to redirect there, believed or not, or are gone for it; one that had long moved, and was asked
+# again, did not.
 # Reads all pages of the domain, since moved_to has no index, once for a batch; batches with a move are few.
 OTHERS = """
     SELECT p.moved_to, count(*)
@@ -37,7 +38,7 @@ OTHERS = """
        AND p.last_look_at > %(since)s AND p.key <> ALL(%(batch)s)
        AND EXISTS (SELECT FROM visit v
                     WHERE v.domain_id = %(domain_id)s AND v.key = p.key AND v.at > %(since)s
-                      AND (v.change = 'moved' OR v.change = 'unknown' AND v.reason = ANY(%(doubts)s)))
+                      AND (v.change = 'moved' OR v.reason = ANY(%(doubts)s)))
      GROUP BY p.moved_to
 """
 # Who was believed before there was a crowd is asked again when that is over.

@@ -13,6 +13,7 @@ from crawler.core.change import Change
 from crawler.core.compare import Mask
 from crawler.core.cost import Costs, Kind
 from crawler.core.domain import Hold, Lease
+from crawler.core.lifecycle import WITH_OTHERS
 from crawler.core.outline import Part
 from crawler.core.prior import without_prior
 from crawler.core.visit import Link, State, Visit, Wanted
@@ -68,7 +69,8 @@ PAGES = """
     UPDATE page p
        SET status = x.status, reason = x.reason, failures = x.failures, last_look_at = x.at, visits = p.visits + 1,
            evidence_a = x.evidence_a, evidence_b = x.evidence_b,
-           moved_to = CASE WHEN x.good THEN x.moved_to ELSE coalesce(x.moved_to, p.moved_to) END,
+           moved_to = CASE WHEN x.good AND x.reason <> %(with_others)s THEN x.moved_to
+                           ELSE coalesce(x.moved_to, p.moved_to) END,  -- whom a crowd went to tells the next of it
            last_good_at = CASE WHEN x.good THEN x.at ELSE p.last_good_at END,
            last_change_at = CASE WHEN x.changed THEN x.at ELSE p.last_change_at END,
            changes = p.changes + x.changed::int,
@@ -298,7 +300,7 @@ async def _write_admitted(
 async def _write_pages(connection: Connection, domain_id: int, books: Books, visits: Sequence[Visit]) -> None:
     rows = [_page_row(visit, books) for visit in visits]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    await connection.execute(PAGES, columns | {"domain_id": domain_id}, binary=True)
+    await connection.execute(PAGES, columns | {"domain_id": domain_id, "with_others": WITH_OTHERS}, binary=True)
     await connection.execute(
         FRONTIER,
         {

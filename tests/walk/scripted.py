@@ -12,6 +12,7 @@ from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.urls import Url
 from crawler.readers import Readers
+from crawler.settings import Settings
 from crawler.shift import Shift, Webs, run_shift
 from crawler.store import domains
 from crawler.store.database import Database
@@ -56,6 +57,7 @@ class Scripted:
     trouble: Callable[[str], Said | None] = lambda _path: None
     is_named: bool = True
     modified: str | None = None
+    settings: Settings = QUICK
     port: int = 0
     asked: list[tuple[str, bool]] = field(default_factory=list)
     dates: set[str] = field(default_factory=set)
@@ -104,7 +106,7 @@ class Scripted:
             Readers(0) as readers,
         ):
             webs = Webs(http, http, readers)
-            return await run_shift(db, webs, settings=QUICK, clock=Clock.at(at), holder="test", pages=pages)
+            return await run_shift(db, webs, settings=self.settings, clock=Clock.at(at), holder="test", pages=pages)
 
     async def recrawl(self, db: Database, domain: Domain, *, at: datetime, prefix: str = "/") -> Shift:
         """The same with every page due whose path begins like that."""
