@@ -14,6 +14,7 @@ MANY = 3  # pages that said different things before and say one thing now: that 
 TOGETHER = timedelta(days=1)  # between two of them
 REMEMBERED = timedelta(days=30)  # what was met on many pages is known again for so long after the last of them
 MOST_SIGHTINGS = 32  # of one domain; the oldest are forgotten first
+LEAST_TOLD = 5  # words of a new page, to know a wall by them: what says less is like another by chance
 LEAST_WORDS = 20  # that a page must have had of its own to be missed
 SHORT = 1 / 3  # of its length before
 FIRST_WAIT = timedelta(hours=1)  # until a domain is asked again what it says where nothing can be, and
@@ -145,7 +146,7 @@ def _after_turn(face: Face, turn: Turn, walls: Walls, *, now: datetime) -> Wall 
 
 def _at_first(face: Face, walls: Walls, *, now: datetime) -> Wall | None:
     """The same of a page of which nothing is known; where all that is absent gets the front page, none can be told."""
-    if face.is_seed:
+    if face.is_seed or len(face.said) < LEAST_TOLD:
         return None
     if not walls.is_front and alike(face.said, walls.absent, beside=face.beside):
         return Wall.SOFT_404

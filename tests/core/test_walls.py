@@ -82,6 +82,10 @@ def test_what_the_domain_says_for_a_path_that_cannot_exist_is_a_soft_404() -> No
     assert recognise(fresh(STORY), walls, now=NOW) is None
 
 
+def test_a_new_page_of_a_word_or_two_is_told_by_nothing() -> None:
+    assert recognise(fresh("All is well"), where_nothing_is("All is well"), now=NOW) is None
+
+
 def test_a_page_that_its_user_named_is_never_told_absent() -> None:
     walls = where_nothing_is(MAINTENANCE)
 
