@@ -9,8 +9,9 @@ from datetime import date, datetime, timedelta
 
 from crawler.clock import Clock
 from crawler.core.domain import Hold, Lease
+from crawler.core.rules import Rules
 from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable, failure_in
-from crawler.readers import Readers
+from crawler.readers import Lens, Readers
 from crawler.settings import Settings
 from crawler.store import leases
 from crawler.store.database import Database
@@ -50,7 +51,7 @@ async def walk(
     recorded before is safe; the rest will be looked at again.
     """
     walker = Walker(db, lease, web, settings=settings, clock=clock, claimed=claimed, pages=pages, stop=stop)
-    walker.readers, walker.progress = readers, progress
+    walker.readers, walker.progress = Lens(readers, Rules(lease.domain.wishes.rules)), progress
     began = time.monotonic()
     try:
         await walker.run()

@@ -11,12 +11,14 @@ from crawler.core.compare import NO_MASK, Lesson, Mask, learn
 from crawler.core.decide import decide
 from crawler.core.domain import Domain, Lease
 from crawler.core.outline import Outline
+from crawler.core.rules import Rules
 from crawler.core.urls import Url
+from crawler.core.view import WHOLE, View
 from crawler.core.visit import NEVER, Earlier, Known, Target, Visit, refusal_of
 from crawler.crawl import give_back
 from crawler.errors import StoreUnavailable
 from crawler.gate import Gate
-from crawler.readers import Readers
+from crawler.readers import Lens, Readers
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
 from crawler.shift import holder_name
@@ -34,6 +36,7 @@ class Glimpse:
     """What one look showed.
 
     refusal: why the page was not asked for, or an empty string.  visit: what a crawl would make of the answer.
+    whole: the pieces of the page, whatever the rules say.  view: what they leave.
     earlier: the last Snapshot's pieces, if there is one and it is kept.  again: the page as it was seconds later.
     before: the domain's mask as it stands.  mask: as it would be after this look.
     """
@@ -44,6 +47,8 @@ class Glimpse:
     answer: Answer | None = None
     visit: Visit | None = None
     understood: Understood | None = field(default=None, repr=False)
+    whole: Outline = field(default=(), repr=False)
+    view: View = WHOLE
     earlier: Earlier | None = field(default=None, repr=False)
     again: Outline = field(default=(), repr=False)
     before: Mask = field(default=NO_MASK, repr=False)
@@ -70,7 +75,8 @@ async def glimpse(
     )
     if lease is None:
         return Glimpse(target, clock.now(), refusal=BUSY)
-    eye = _Eye(db, lease, web, readers, settings=settings, clock=clock)
+    lens = Lens(readers, Rules(lease.domain.wishes.rules))
+    eye = _Eye(db, lease, web, lens, settings=settings, clock=clock)
     try:
         return await eye.look(target, again=again)
     finally:
@@ -91,7 +97,7 @@ class _Eye:
     """Asks under one lease."""
 
     def __init__(
-        self, db: Database, lease: Lease, web: Web, readers: Readers, *, settings: Settings, clock: Clock
+        self, db: Database, lease: Lease, web: Web, readers: Lens, *, settings: Settings, clock: Clock
     ) -> None:
         self.db, self.lease, self.web, self.readers = db, lease, web, readers
         self.settings, self.clock = settings, clock
@@ -115,6 +121,8 @@ class _Eye:
         understood = await self.readers.read(answer, target.url)
         if understood is None:
             return replace(seen, refusal="it was had, and cannot be read in bounded time")
+        whole = await self.readers.whole(answer, target.url)
+        seen = replace(seen, whole=whole.outline if whole is not None else (), view=self.readers.view(target.url))
         earlier = await self.earlier_of(target, answer, understood)
         later = await self.second(target) if again else ()
         if earlier is not None and later:

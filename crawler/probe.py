@@ -6,7 +6,7 @@ from crawler.core.sketch import Sketch
 from crawler.core.urls import Url
 from crawler.core.visit import Known, Target, refusal_of
 from crawler.core.withheld import absent_of
-from crawler.readers import Readers
+from crawler.readers import Lens
 from crawler.robots_txt import Ask
 
 
@@ -16,7 +16,7 @@ def nowhere(target: Target) -> Url:
     return Url(f"{folder}/0{digest(target.key).hex()}")
 
 
-async def ask_nowhere(target: Target, ask: Ask, readers: Readers, *, known: Known) -> Sketch | None:
+async def ask_nowhere(target: Target, ask: Ask, readers: Lens, *, known: Known) -> Sketch | None:
     """What the domain says where nothing can be; None if it did not tell, or may not be asked."""
     url = nowhere(target)
     if refusal_of(url, depth=target.depth, known=known):

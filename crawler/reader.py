@@ -36,9 +36,9 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Read one body after the other until the input ends."""
     while header := requests.read(LENGTH.size):
         request = pickle.loads(requests.read(*LENGTH.unpack(header)))  # noqa: S301  ours
-        body, url, content_type, robots_tag, outlined = request
+        body, url, content_type, robots_tag, outlined, view = request
         understood: Understood = understand(
-            body, url=Url(url), content_type=content_type, robots_tag=robots_tag, outlined=outlined
+            body, url=Url(url), content_type=content_type, robots_tag=robots_tag, outlined=outlined, view=view
         )
         answers.write(pack(understood))
         answers.flush()

@@ -18,7 +18,9 @@ from typing import Self
 from crawler.core.answer import Fetched
 from crawler.core.change import Understood, understand
 from crawler.core.kinds import kind_of
+from crawler.core.rules import Rules
 from crawler.core.urls import Url
+from crawler.core.view import WHOLE, View
 from crawler.reader import LENGTH, pack
 
 log = logging.getLogger("recrawl.readers")
@@ -38,7 +40,8 @@ class Readers:
     """A few processes that read bodies; a context manager.
 
     processes: how many; 0 reads everything in this process.  few: bodies read here before they are started.
-    A PDF is never read here: what reads it is native code, and strangers wrote it.
+    A PDF is never read here: what reads it is native code, and strangers wrote it. Nor is what a user's regular
+    expression is applied to, which may take for ever.
     """
 
     def __init__(self, processes: int, *, few: int = FEW) -> None:
@@ -67,21 +70,21 @@ class Readers:
         """The processes that are ready."""
         return frozenset(process.pid for process in self._all)
 
-    async def read(self, answer: Fetched, url: Url, *, outlined: bool = True) -> Understood | None:
+    async def read(self, answer: Fetched, url: Url, *, outlined: bool = True, view: View = WHOLE) -> Understood | None:
         """What the body says; None if it cannot be read in bounded time, or breaks its reader.
 
-        outlined: with its pieces.
+        outlined: with its pieces.  view: which of them.
         """
-        is_pdf = kind_of(answer.body, answer.content_type) == "pdf"
-        if not await self._are_there(is_pdf=is_pdf, large=len(answer.body) > LARGE_BYTES):
-            return _here(answer, url, outlined=outlined)
+        is_wild = kind_of(answer.body, answer.content_type) == "pdf" or bool(outlined and view.ignore_text)
+        if not await self._are_there(is_wild=is_wild, large=len(answer.body) > LARGE_BYTES):
+            return _here(answer, url, outlined=outlined, view=view)
         process = await self._idle.get()
         if process is None:  # none could be started
             self._idle.put_nowait(None)
-            return None if is_pdf else _here(answer, url, outlined=outlined)
+            return None if is_wild else _here(answer, url, outlined=outlined, view=view)
         try:
             async with asyncio.timeout(LONGEST.total_seconds()):
-                request = (answer.body, url, answer.content_type, answer.robots_tag, outlined)
+                request = (answer.body, url, answer.content_type, answer.robots_tag, outlined, view)
                 understood = await _ask(process, pack(request))
         except (TimeoutError, EOFError, OSError, asyncio.IncompleteReadError) as error:
             log.warning("reader.lost", extra={"url": url, "error": repr(error)})
@@ -93,11 +96,11 @@ class Readers:
         self._idle.put_nowait(process)
         return understood
 
-    async def _are_there(self, *, is_pdf: bool, large: bool) -> bool:
+    async def _are_there(self, *, is_wild: bool, large: bool) -> bool:
         """Whether a process will read; they are started after a few bodies, or for one that has to wait for them."""
-        if self._processes == 0 and not is_pdf:
+        if self._processes == 0 and not is_wild:
             return False
-        has_to_wait = is_pdf or large
+        has_to_wait = is_wild or large
         if self._starting is None:
             self._few -= 1
             if self._few >= 0 and not has_to_wait:
@@ -149,9 +152,32 @@ class Readers:
         await process.wait()
 
 
-def _here(answer: Fetched, url: Url, *, outlined: bool) -> Understood:
+class Lens:
+    """Readers as one domain's rules want its pages seen."""
+
+    def __init__(self, readers: Readers, rules: Rules) -> None:
+        self._readers, self._rules = readers, rules
+
+    async def read(self, answer: Fetched, url: Url, *, outlined: bool = True) -> Understood | None:
+        """As Readers do."""
+        return await self._readers.read(answer, url, outlined=outlined, view=self.view(url))
+
+    async def whole(self, answer: Fetched, url: Url) -> Understood | None:
+        """The same whatever the rules say."""
+        return await self._readers.read(answer, url)
+
+    def view(self, url: Url) -> View:
+        return self._rules.view(url)
+
+
+def _here(answer: Fetched, url: Url, *, outlined: bool, view: View) -> Understood:
     return understand(
-        answer.body, url=url, content_type=answer.content_type, robots_tag=answer.robots_tag, outlined=outlined
+        answer.body,
+        url=url,
+        content_type=answer.content_type,
+        robots_tag=answer.robots_tag,
+        outlined=outlined,
+        view=view,
     )
 
 

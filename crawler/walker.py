@@ -18,6 +18,7 @@ from crawler.core.decide import decide, needs_earlier, needs_reading, reconsider
 from crawler.core.domain import Hold, Lease
 from crawler.core.lifecycle import refuse, unreadable
 from crawler.core.politeness import backoff
+from crawler.core.rules import Rules
 from crawler.core.urls import PageKey, Url
 from crawler.core.visit import FIRST_RETRY, SILENCE, Earlier, Known, Target, Visit, refusal_of
 from crawler.core.walls import NO_WALLS, asked, is_due, told
@@ -25,7 +26,7 @@ from crawler.core.withheld import Firsts, is_suspect, walls_after
 from crawler.errors import StoreUnavailable
 from crawler.gate import Fence, Gate
 from crawler.probe import ask_nowhere
-from crawler.readers import Readers
+from crawler.readers import Lens, Readers
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
 from crawler.store import budgets, content, frontier, inbox, leases, masks, moves, repricing, visits, walls
@@ -88,7 +89,7 @@ class Walker:
     ) -> None:
         self.db, self.lease, self.web, self.settings, self.clock = db, lease, web, settings, clock
         self.stop = stop or asyncio.Event()
-        self.readers = Readers(0)
+        self.readers = Lens(Readers(0), Rules(lease.domain.wishes.rules))
         self.progress: Callable[[Tally], None] = lambda _tally: None
         self.pages_left = pages
         self.not_before: datetime | None = None  # the budget has nothing for this domain until then

@@ -13,7 +13,7 @@ from crawler.clock import Clock
 from crawler.core.answer import Fetched, Unreached
 from crawler.core.change import Change
 from crawler.core.compare import Difference, difference
-from crawler.core.pieces import Piece, Why, piece_of, why_no_news
+from crawler.core.pieces import Piece, Why, pieces_of, why_no_news
 from crawler.glimpse import Glimpse, glimpse
 from crawler.naming import domain_named, refuse_the_past
 from crawler.registration import url_of
@@ -30,6 +30,7 @@ REASONS = {
     Why.SWINGS: "nothing in its place stands still",
     Why.FRAME: "it is of the site, on nearly all pages",
     Why.DAY: "it tells the day of the look",
+    Why.RULE: "a rule of yours leaves it out",
 }
 MOST_SHOWN = 400  # characters of a piece
 
@@ -79,8 +80,12 @@ def lessons(seen: Glimpse) -> list[Difference]:
     return _single(difference(seen.understood.outline, seen.again, seen.before.volatile))
 
 
+def _pieces(seen: Glimpse) -> list[Piece]:
+    return pieces_of(seen.whole, seen.understood.outline, seen.mask, view=seen.view) if seen.understood else []
+
+
 def _show(seen: Glimpse) -> None:
-    pieces = [piece_of(place, seen.mask) for place in seen.understood.outline] if seen.understood else []
+    pieces = _pieces(seen)
     found = differences(seen)
     show_facts(
         [
@@ -174,7 +179,6 @@ def _shown_piece(piece: Piece) -> Text:
 
 
 def _document(seen: Glimpse) -> dict[str, object]:
-    outline = seen.understood.outline if seen.understood else ()
     version = seen.target.version
     return {
         "url": seen.target.url,
@@ -189,7 +193,7 @@ def _document(seen: Glimpse) -> dict[str, object]:
         "parts": sorted(seen.visit.verdict.left.parts) if seen.visit else [],
         "differs": [_pair(each) | {"news": not why, "why": why} for each, why in differences(seen)],
         "seconds_later": [_pair(each) for each in lessons(seen)],
-        "pieces": [_piece(piece_of(place, seen.mask)) for place in outline],
+        "pieces": [_piece(piece) for piece in _pieces(seen)],
     }
 
 

@@ -8,6 +8,7 @@ from crawler.core.fingerprint import Fingerprint, digest, distance_bits, fingerp
 from crawler.core.outline import Outline, outline
 from crawler.core.page import Reading, read
 from crawler.core.urls import Url
+from crawler.core.view import WHOLE, View
 
 
 class Change(StrEnum):
@@ -92,9 +93,12 @@ class Understood:
 
 
 def understand(
-    body: bytes, *, url: Url, content_type: str, robots_tag: str | None, outlined: bool = True
+    body: bytes, *, url: Url, content_type: str, robots_tag: str | None, outlined: bool = True, view: View = WHOLE
 ) -> Understood:
-    """Read a body and take its digests and its fingerprint: all of a look that costs time."""
+    """Read a body and take its digests and its fingerprint: all of a look that costs time.
+
+    view: what of it is compared; the digests are of the whole.
+    """
     reading = read(body, url=url, content_type=content_type, robots_tag=robots_tag)
     version = Version(
         number=0,
@@ -104,7 +108,7 @@ def understand(
         shape_digest=digest(" ".join(str(len(line.split())) for line in reading.text.split("\n")).encode()),
         fingerprint=fingerprint(reading.main),
     )
-    places = outline(body, reading, url=url, content_type=content_type) if outlined else ()
+    places = outline(body, reading, url=url, content_type=content_type, view=view) if outlined else ()
     return Understood(replace(reading, text="", beside=""), version, places)  # of these only the digests are kept
 
 

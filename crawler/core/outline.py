@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -12,6 +12,7 @@ from crawler.core.fingerprint import number_of
 from crawler.core.markup import affordable
 from crawler.core.page import BLOCK_TAGS, BREAK_ID, TEXT_ID, TOLD, UNSEEN_TAGS, Reading, base_of, not_shown
 from crawler.core.urls import Url, normalise
+from crawler.core.view import WHOLE, View
 
 MOST_PLACES = 20_000  # of one page; what comes after them is compared as one
 MAX_PLACE_CHARS = 100_000
@@ -41,40 +42,63 @@ class Place:
 Outline = tuple[Place, ...]
 
 
-def outline(body: bytes, reading: Reading, *, url: Url, content_type: str) -> Outline:
+def outline(body: bytes, reading: Reading, *, url: Url, content_type: str, view: View = WHOLE) -> Outline:
     """A body that was read as places, in their order. Empty for what has no text. Never raises, whatever the bytes.
 
     What is not HTML has a place for each line of its main text.
+    view: what of the page is seen; selectors say nothing of what is not HTML. Where it is not the whole, an empty place
+    comes first: a page of which nothing is seen is not one that was not told.
     """
-    if reading.kind != "html":
-        return tuple(Place(_LINE, line) for line in reading.main.split("\n")[:MOST_PLACES] if line)
-    _, source = decoded(body, content_type, "html")
-    tree = LexborHTMLParser(source[: affordable(source)])
-    places = [*_head(tree), *_body(tree, base_of(tree, url))]
+    places = list(_seen(body, reading, url=url, content_type=content_type, view=view))
+    if view:
+        texts = [view.without_ignored(place.text) for place in places]
+        seen = [replace(place, text=text) for place, text in zip(places, texts, strict=True) if text or not place.text]
+        places = [Place(_LINE, ""), *seen]
     if len(places) > MOST_PLACES:
         rest = "\n".join(place.text for place in places[MOST_PLACES:])
         places[MOST_PLACES:] = [Place(_LINE, rest[:MAX_PLACE_CHARS])]
     return tuple(places)
 
 
+def _seen(body: bytes, reading: Reading, *, url: Url, content_type: str, view: View) -> Iterator[Place]:
+    if reading.kind != "html":
+        yield from (Place(_LINE, line) for line in reading.main.split("\n")[:MOST_PLACES] if line)
+        return
+    _, source = decoded(body, content_type, "html")
+    tree = LexborHTMLParser(source[: affordable(source)])
+    ignored, watched = view.ignored_in(tree), view.watched_in(tree)
+    yield from _head(tree, ignored, watched)
+    yield from _body(tree, base_of(tree, url), ignored, watched)
+
+
 _CODE = re.compile(r"(?<![^\s_-])(?:\d+|(?=[^\s_-]*\d)[^\s_-]{5,})(?![^\s_-])")
 
 
-def _head(tree: LexborHTMLParser) -> Iterator[Place]:
+def _head(tree: LexborHTMLParser, ignored: frozenset[int], watched: frozenset[int] | None) -> Iterator[Place]:
+    """Of the head only what is named itself is watched."""
+
+    def is_seen(node: LexborNode) -> bool:
+        return node.mem_id not in ignored and (watched is None or node.mem_id in watched)
+
     title = tree.css_first("title")
-    if title is not None:
+    if title is not None and is_seen(title):
         yield Place(_TITLE, _collapsed(title.text()), Part.TITLE)
-    for node in tree.css(TOLD):
+    for node in filter(is_seen, tree.css(TOLD)):
         name = (node.attrs.get("name") or node.attrs.get("property") or "").lower()
         yield Place(number_of(f"meta {name}"), _collapsed(node.attrs.get("content") or ""), Part.META)
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """An element that text stands in. path: as in Place.  seen: readers see it."""
+    """An element that text stands in. path: as in Place.  shown: readers see it.  watched: it is to be compared."""
 
     path: int
-    seen: bool = True
+    shown: bool = True
+    watched: bool = True
+
+    @property
+    def seen(self) -> bool:
+        return self.shown and self.watched
 
 
 @dataclass(slots=True)
@@ -82,20 +106,26 @@ class _Blocks:
     """The block of each element's own text, by the elements' numbers."""
 
     known: dict[int, _Block]
+    watched: frozenset[int] | None
+
+    @property
+    def outside(self) -> _Block:
+        return _OUTSIDE if self.watched is None else _UNWATCHED
 
     def of(self, node: LexborNode) -> _Block:
         found = self.known.get(node.mem_id)
         if found is not None:
             return found
         above = node.parent
-        outer = self.of(above) if above is not None and above.tag != "-document" else _OUTSIDE
+        outer = self.of(above) if above is not None and above.tag != "-document" else self.outside
         tag = node.tag or ""
-        if not outer.seen or tag in UNSEEN_TAGS:
+        is_watched = outer.watched or (self.watched is not None and node.mem_id in self.watched)
+        if not outer.shown or tag in UNSEEN_TAGS:
             block = _HIDDEN
         elif tag in BLOCK_TAGS:
-            block = _Block(number_of(f"{outer.path} {_label(node, tag)}"))
+            block = _Block(number_of(f"{outer.path} {_label(node, tag)}"), watched=is_watched)
         else:
-            block = outer
+            block = outer if is_watched == outer.watched else replace(outer, watched=True)
         self.known[node.mem_id] = block
         return block
 
@@ -106,12 +136,14 @@ def _label(node: LexborNode, tag: str) -> str:
     return f"{tag}.{' '.join(sorted(_CODE.sub('', classes).split()))}" if classes else tag
 
 
-def _body(tree: LexborHTMLParser, base: Url) -> Iterator[Place]:
+def _body(
+    tree: LexborHTMLParser, base: Url, ignored: frozenset[int], watched: frozenset[int] | None
+) -> Iterator[Place]:
     """The text of each block up to the next one, and after it the links and images within."""
     root = tree.root
     if root is None:
         return
-    blocks = _Blocks(dict.fromkeys(not_shown(tree), _HIDDEN))
+    blocks = _Blocks(dict.fromkeys((*not_shown(tree), *ignored), _HIDDEN), watched)
     current = _HIDDEN
     pieces: list[str] = []
     beside: list[Place] = []
@@ -170,5 +202,6 @@ def _pointing() -> frozenset[int]:
 
 _POINTING = _pointing()
 _LINE, _TITLE = number_of("line"), number_of("title")
-_HIDDEN = _Block(0, seen=False)
+_HIDDEN = _Block(0, shown=False)
 _OUTSIDE = _Block(number_of("outside"))
+_UNWATCHED = replace(_OUTSIDE, watched=False)

@@ -1,13 +1,15 @@
 """What of a page is masked, piece by piece, and why: for people who want to see what is compared."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from crawler.core.compare import Difference, Mask, news
 from crawler.core.dates import tells_the_day
 from crawler.core.frame import form_of
-from crawler.core.outline import Part, Place
+from crawler.core.outline import Outline, Part, Place
+from crawler.core.view import View
 from crawler.core.volatile import noise_of
 from crawler.core.words import words_of
 
@@ -21,6 +23,7 @@ class Why(StrEnum):
     SWINGS = "swings"  # what stands in its place differs from one look to the next
     FRAME = "frame"  # it stands, or stood, on nearly all pages of the domain
     DAY = "day"  # it tells the day of the look
+    RULE = "rule"  # its user wants it ignored, or others watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Piece:
     @property
     def is_whole(self) -> bool:
         """Whether nothing of it can be news of the page."""
-        return self.why in {Why.NOISE, Why.SWINGS, Why.FRAME}
+        return self.why in {Why.NOISE, Why.SWINGS, Why.FRAME, Why.RULE}
 
 
 def piece_of(place: Place, mask: Mask) -> Piece:
@@ -43,6 +46,20 @@ def piece_of(place: Place, mask: Mask) -> Piece:
     why = _why_masked(place, mask)
     masked = _masked_in(place, mask)
     return Piece(place.part, place.text, why or (Why.WORDS if masked else Why.NOT), masked)
+
+
+def pieces_of(whole: Outline, seen: Outline, mask: Mask, *, view: View) -> list[Piece]:
+    """All of a page, with what of it is masked. seen: through that view."""
+    left = Counter(seen)
+    found: list[Piece] = []
+    for place in whole:
+        compared = replace(place, text=view.without_ignored(place.text))
+        if left[compared]:
+            left[compared] -= 1
+            found.append(piece_of(compared, mask))
+        else:
+            found.append(Piece(place.part, place.text, Why.RULE))
+    return found
 
 
 def _why_masked(place: Place, mask: Mask) -> Why:

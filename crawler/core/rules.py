@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from crawler.core.urls import Url, path_and_query, pattern_of
+from crawler.core.view import WHOLE, View, together
+
+MOST_SAID = 50  # selectors to ignore, to watch, and expressions
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +17,7 @@ class Rule:
     least, most: the shortest and the longest time from one look at a page to the next.
     weight: how many times as important such a page is.  once: a page that was had is not looked at again.
     max_pages: so many pages of the pattern are admitted, 0 for none.
+    view: what of such a page is compared.
     ValueError, a sentence for a person, if that cannot be.
     """
 
@@ -23,6 +27,7 @@ class Rule:
     weight: float | None = None
     once: bool = False
     max_pages: int | None = None
+    view: View = WHOLE
     _matches: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -35,11 +40,13 @@ class Rule:
             raise ValueError(f"the weight of the rule for {self.pattern} is not above 0")
         if self.max_pages is not None and self.max_pages < 0:
             raise ValueError(f"the rule for {self.pattern} cannot admit {self.max_pages} pages")
+        if max(map(len, (self.view.ignore, self.view.watch, self.view.ignore_text))) > MOST_SAID:
+            raise ValueError(f"{MOST_SAID} of a kind are the most places that the rule for {self.pattern} may name")
 
     @property
     def says_something(self) -> bool:
         said = (self.least, self.most, self.weight, self.max_pages)
-        return self.once or any(each is not None for each in said)
+        return self.once or bool(self.view) or any(each is not None for each in said)
 
     def matches(self, url: Url) -> bool:
         return self._matches.search(path_and_query(url)) is not None
@@ -71,6 +78,7 @@ class Rules:
     rules: tuple[Rule, ...] = ()
     _on_terms: tuple[Rule, ...] = field(init=False, repr=False, compare=False)
     _on_pages: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _on_view: tuple[Rule, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         refuse_twins(self.rules)
@@ -80,6 +88,7 @@ class Rules:
         on_pages = tuple(n for n, rule in enumerate(self.rules) if rule.max_pages is not None)
         object.__setattr__(self, "_on_terms", on_terms)
         object.__setattr__(self, "_on_pages", on_pages)
+        object.__setattr__(self, "_on_view", tuple(rule for rule in self.rules if rule.view))
 
     def terms(self, url: Url) -> Terms:
         """What the rules say about a page.
@@ -90,6 +99,10 @@ class Rules:
             return USUAL
         found = [rule for rule in self._on_terms if rule.matches(url)]
         return merged(found) if found else USUAL
+
+    def view(self, url: Url) -> View:
+        """What of a page is compared: what all rules that match want ignored is, and what any wants watched is."""
+        return together(rule.view for rule in self._on_view if rule.matches(url)) if self._on_view else WHOLE
 
     def limiting(self, url: Url) -> tuple[int, ...]:
         """The rules that limit the number of pages like this one, by index; the page counts for each of them."""

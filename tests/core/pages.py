@@ -7,16 +7,19 @@ from crawler.core.compare import NO_MASK, SAME, Difference, Lesson, Mask, differ
 from crawler.core.outline import Outline, Part, Place, outline
 from crawler.core.page import read
 from crawler.core.urls import Url, key_of
+from crawler.core.view import WHOLE, View
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 HERE = Url("https://example.com/docs/a.html")
 
 
-def places(markup: str | bytes, *, url: Url = HERE, content_type: str = "text/html; charset=utf-8") -> Outline:
+def places(
+    markup: str | bytes, *, url: Url = HERE, content_type: str = "text/html; charset=utf-8", view: View = WHOLE
+) -> Outline:
     body = markup.encode() if isinstance(markup, str) else markup
     reading = read(body, url=url, content_type=content_type)
-    return outline(body, reading, url=url, content_type=content_type)
+    return outline(body, reading, url=url, content_type=content_type, view=view)
 
 
 def texts(found: Outline, part: Part = Part.TEXT) -> list[str]:

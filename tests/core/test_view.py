@@ -1,0 +1,115 @@
+"""What a user wants ignored or watched is so, on both sides of a comparison."""
+
+import pytest
+
+from crawler.core.compare import SAME, difference
+from crawler.core.outline import Outline, Part
+from crawler.core.rules import MOST_SAID, Rule, Rules
+from crawler.core.urls import Url
+from crawler.core.view import MOST_CHARS, WHOLE, View
+from crawler.core.volatile import NOTHING_VOLATILE
+from tests.core.pages import places
+
+PAGE = (
+    "<title>Pump</title><h1>A pump</h1><div class=ad><p>Buy <a href=/boots>boots</a><img src=b.png></div>"
+    "<p class=price>Costs <b>{price}</b> euros</p><p>Built in {ms} ms by <span class=host>web7</span></p>"
+)
+
+
+def page(price: str = "19.99", ms: str = "12") -> str:
+    return PAGE.format(price=price, ms=ms)
+
+
+def said(found: Outline) -> list[str]:
+    """Without the first place, which is always empty."""
+    assert found[0].text == ""
+    return [place.text for place in found[1:]]
+
+
+def test_ignored_elements_are_not_seen_with_all_that_is_in_them() -> None:
+    found = places(page(), view=View(ignore=(".ad", "h1, title", "span.host")))
+
+    assert said(found) == ["Costs 19.99 euros", "Built in 12 ms by"]
+
+
+def test_where_something_is_watched_nothing_else_is_seen() -> None:
+    assert said(places(page(), view=View(watch=(".price",)))) == ["Costs 19.99 euros"]
+    assert said(places(page(), view=View(watch=(".price b",)))) == ["19.99"]
+    assert said(places(page(), view=View(watch=("title", "img")))) == ["Pump", "b.png"]
+    assert said(places(page(), view=View(watch=(".ad",), ignore=("img",)))) == [
+        "Buy boots",
+        "https://example.com/boots",
+    ]
+
+
+def test_what_an_expression_finds_is_left_out_of_the_pieces() -> None:
+    found = places(page(), view=View(ignore_text=(r"Built in \d+ ms", r"^Buy.*")))
+
+    assert said(found) == ["Pump", "A pump", "https://example.com/boots", "b.png", "Costs 19.99 euros", "by web7"]
+    assert all(place.part is not Part.TEXT or "Built" not in place.text for place in found)
+
+
+def test_pages_that_differ_in_what_is_ignored_alone_do_not_differ() -> None:
+    view = View(ignore=(".price",), ignore_text=(r"\d+ ms",))
+
+    one, other = places(page(), view=view), places(page("5", "99"), view=view)
+
+    assert difference(one, other, NOTHING_VOLATILE) == SAME
+    assert difference(places(page()), places(page("5", "99")), NOTHING_VOLATILE)
+
+
+def test_a_page_without_what_is_watched_is_told_to_have_nothing() -> None:
+    view = View(watch=("#missing",))
+
+    assert places(page(), view=view) == places("", view=view) != ()
+
+
+def test_the_places_that_are_seen_are_those_of_the_whole_page() -> None:
+    whole = places(page())
+
+    assert set(places(page(), view=View(watch=(".price",)))[1:]) <= set(whole)
+    assert set(places(page(), view=View(ignore=(".ad",)))[1:]) <= set(whole)
+
+
+def test_expressions_hold_for_plain_text_and_selectors_say_nothing_of_it() -> None:
+    view = View(ignore=("p",), watch=("h1",), ignore_text=("[0-9]+",))
+
+    assert said(places("one 12\ntwo", content_type="text/plain", view=view)) == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("view", "complaint"),
+    [
+        ({"ignore": ("p[",)}, "is no CSS selector"),
+        ({"watch": ("",)}, "is no CSS selector"),
+        ({"watch": ("//div/p",)}, "is no CSS selector"),
+        ({"ignore_text": ("(",)}, "is no regular expression"),
+        ({"ignore_text": ("a*",)}, "at least one character"),
+        ({"ignore_text": ("a" * (MOST_CHARS + 1),)}, "longer than"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(view: dict[str, tuple[str, ...]], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        View(**view)
+
+
+def test_a_rule_names_so_many_places_and_no_more() -> None:
+    Rule("/", view=View(ignore=("p",) * MOST_SAID))
+    with pytest.raises(ValueError, match="50 of a kind"):
+        Rule("/", view=View(ignore=("p",) * (MOST_SAID + 1)))
+
+
+def test_what_several_rules_say_of_a_page_holds_together() -> None:
+    rules = Rules(
+        (
+            Rule("/", view=View(ignore=(".ad",))),
+            Rule("/a", view=View(ignore=(".ad", "nav"), ignore_text=("x+",))),
+            Rule("/b", view=View(watch=("main",))),
+            Rule("/c", weight=2.0),
+        )
+    )
+
+    assert rules.view(Url("http://site.test/a")) == View(ignore=(".ad", "nav"), ignore_text=("x+",))
+    assert rules.view(Url("http://site.test/b")) == View(ignore=(".ad",), watch=("main",))
+    assert rules.view(Url("http://site.test/c")) == View(ignore=(".ad",))
+    assert Rules().view(Url("http://site.test/c")) is WHOLE
