@@ -248,19 +248,24 @@ def changes(
     ] = None,
     domain: Annotated[str | None, typer.Option(metavar="DOMAIN", help="Of one domain only.")] = None,
     top: Top = 1000,
+    diff: Annotated[bool, typer.Option("--diff", help="With the pieces that went and came, the first 50.")] = False,
     at: At = None,
     as_json: Json = False,
 ) -> int:
     """List what changed, in the order in which it was found, with the cursor from which to go on.
 
+    Of each change it is told what of the page it was: text, link, image, title or meta.
+
     Examples:
 
         recrawl changes --since 7d
+        recrawl changes --since 7d --diff
         recrawl changes --since 4711 --json
     """
     from crawler.cli import reading
 
-    return reading.changes(since=values.since(since) if since else 0, domain=domain, top=top, at=at, as_json=as_json)
+    after = values.since(since) if since else 0
+    return reading.changes(since=after, domain=domain, top=top, diff=diff, at=at, as_json=as_json)
 
 
 @app.command(rich_help_panel=LOOK)

@@ -1,63 +1,120 @@
 """recrawl explain: everything about one URL, in words with the figures behind them."""
 
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, say, show, show_facts, values_of
-from crawler.cli.reading import shown_rate
+from crawler.cli.reading import shown_edit, shown_rate
 from crawler.cli.reasons import due_today, scope_now, why_belief, why_due, why_refused, why_untracked, worth_now
 from crawler.cli.registering import described_rule
 from crawler.cli.ruling import shown_rule
 from crawler.cli.session import Interrupts, with_database
+from crawler.cli.trusting import described_trust, shown_asking
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share
+from crawler.core.answer import Fetched
 from crawler.core.belief import credible_interval, fresh_now
 from crawler.core.domain import Domain
 from crawler.core.order import Order
+from crawler.core.pieces import pieces_of
 from crawler.core.prior import ELSEWHERE
 from crawler.core.rules import Rules
-from crawler.core.urls import Url, authority_of
+from crawler.core.urls import Url, authority_of, key_of
 from crawler.core.visit import State
 from crawler.naming import refuse_the_past
+from crawler.readers import Lens, Readers
 from crawler.registration import url_of
 from crawler.settings import settings
-from crawler.store import domains, explanations
+from crawler.store import changes, content, domains, explanations, masks
+from crawler.store.changes import FeedItem
 from crawler.store.database import Database
 from crawler.store.explanations import Explanation, PageFacts
 from crawler.walker import usual_of
+
+MOST_EDITS = 3  # of the last change
 
 
 def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
     url = url_of(text)
 
-    async def work(db: Database, _: Interrupts) -> tuple[Domain, Url, Explanation] | None:
+    async def work(db: Database, _: Interrupts) -> tuple[Domain, Url, Explanation, Content | None] | None:
         domain = await domains.find(db, authority_of(url))
         if domain is None:
             return None
         if at is not None:
             await refuse_the_past(db, [domain], at)
         home = scope_now(domain).home(url)
-        return (
-            domain,
-            home,
-            await explanations.explain(db, domain, home, at=at or datetime.now(UTC), usual=usual_of(settings())),
-        )
+        instant = at or datetime.now(UTC)
+        known = await explanations.explain(db, domain, home, at=instant, usual=usual_of(settings()))
+        return domain, home, known, await _content_of(db, domain, known.page) if known.page else None
 
     found = with_database(work)
     if found is None:
         reason = f"{authority_of(url)} is not registered: recrawl domains add {authority_of(url)}"
         _print_untracked(url, reason, None, as_json=as_json)
         return PROBLEM
-    domain, home, known = found
+    domain, home, known, content_now = found
     if known.page is None:
         _print_untracked(home, why_untracked(home, domain, known), known, as_json=as_json)
     elif as_json:
-        print_json(_document(domain, known, known.page))
+        print_json(_document(domain, known, known.page) | {"content": content_now})
     else:
-        _show(domain, known, known.page)
+        _show(domain, known, known.page, content_now)
     return DONE
 
 
-def _show(domain: Domain, known: Explanation, page: PageFacts) -> None:
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What is compared of a page's last version, and what its last change was.
+
+    pieces: of the whole.  masked: of them, those of which nothing is compared.  words: masked in the others.
+    """
+
+    pieces: int
+    masked: int
+    words: int
+    last_change: FeedItem | None
+
+
+async def _content_of(db: Database, domain: Domain, page: PageFacts) -> Content | None:
+    """None where the last version's body is not kept."""
+    kept = await content.kept(db, domain.id, key_of(page.url), page.version, text_digest=b"")
+    if kept is None:
+        return None
+    body = Fetched(200, kept.body, len(kept.body), timedelta(0), kept.content_type)
+    async with Readers(1, few=1) as readers:
+        lens = Lens(readers, Rules(domain.wishes.rules))
+        whole, seen = await lens.whole(body, page.url), await lens.read(body, page.url)
+    if whole is None or seen is None:
+        return None
+    mask = await masks.mask_of(db, domain.id)
+    pieces = pieces_of(whole.outline, seen.outline, mask, view=lens.view(page.url))
+    return Content(
+        pieces=len(pieces),
+        masked=sum(piece.is_whole for piece in pieces),
+        words=sum(len(piece.masked) for piece in pieces if not piece.is_whole),
+        last_change=await changes.last_of(db, domain, page.url),
+    )
+
+
+def _shown_content(known: Content | None) -> str:
+    if known is None:
+        return ""
+    return (
+        f"{counted(known.pieces, 'piece')}, but {known.masked} that are masked, and {counted(known.words, 'word')} in "
+        "the others: recrawl try shows which"
+    )
+
+
+def _shown_pieces(known: Content | None) -> str:
+    if known is None or known.last_change is None:
+        return ""
+    first = "\n".join(map(shown_edit, known.last_change.pieces[:MOST_EDITS]))
+    more = len(known.last_change.pieces) - MOST_EDITS
+    return first + (f"\nand {counted(more, 'piece')} more: recrawl changes --diff" if more > 0 else "")
+
+
+def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Content | None) -> None:
     refused = why_refused(page.url, domain, known.robots)
     show_facts(
         [
@@ -77,9 +134,12 @@ def _show(domain: Domain, known: Explanation, page: PageFacts) -> None:
             ("First seen", shown_instant(page.first_seen_at)),
             ("Last look", _shown_look(page)),
             ("Last change", shown_instant(page.last_change_at) if page.last_change_at else ""),
+            ("It was", _shown_pieces(content_now)),
+            ("Compared", _shown_content(content_now)),
             ("Version", f"{page.version}, {shown_bytes(page.received_bytes)} received" if page.version else "none"),
             ("ETag", page.etag or ""),
             ("Last-Modified", page.last_modified or ""),
+            ("Asked", shown_asking(page.held, known.trust, template=page.template)),
             ("Links", f"to {counted(page.outlinks or 0, 'page')}, from {known.links}{_shown_orphan(known)}"),
         ]
     )
@@ -207,6 +267,8 @@ def _document(domain: Domain, known: Explanation, page: PageFacts) -> dict[str, 
         "price": known.terms.price if known.terms else None,
         "terms": known.terms,
         "due_today": due_today(domain, known, page),
+        "asked": shown_asking(page.held, known.trust, template=page.template),
+        "trust": described_trust(known.trust),
         "rules": [described_rule(rule) for rule in domain.wishes.rules if rule.matches(page.url)],
         "page": values_of(page)
         | {

@@ -8,6 +8,7 @@ from crawler.cli.domains import shown_target
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
+from crawler.cli.trusting import shown_standings
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span
 from crawler.core.belief import DAY
 from crawler.core.calibration import Agreement
@@ -15,12 +16,13 @@ from crawler.core.domain import Domain
 from crawler.core.order import Order
 from crawler.naming import domain_named, refuse_the_past
 from crawler.settings import settings
-from crawler.store import audits, domains, reports
+from crawler.store import audits, domains, reports, trusts
 from crawler.store import changes as feed
 from crawler.store.audits import Calibration
-from crawler.store.changes import FeedItem
+from crawler.store.changes import Edit, FeedItem
 from crawler.store.database import Database
 from crawler.store.reports import DomainReport, PageLine
+from crawler.store.trusts import Standing
 
 
 def pages(text: str, *, top: int, at: datetime | None, as_json: bool) -> int:
@@ -69,7 +71,7 @@ def shown_rate(per_day: float) -> str:
 def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> int:
     window = timedelta(days=days)
 
-    async def work(db: Database, _: Interrupts) -> list[tuple[DomainReport, Calibration]]:
+    async def work(db: Database, _: Interrupts) -> list[tuple[DomainReport, Calibration, list[Standing]]]:
         if text is not None:
             wanted = [await domain_named(db, text)]
         else:
@@ -78,7 +80,11 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
             await refuse_the_past(db, wanted, at)
         instant = at or datetime.now(UTC)
         found = [(each, await reports.report(db, each, at=instant, window=window)) for each in wanted]
-        return [(each, await _calibration(db, domain, each)) for domain, each in found if each is not None]
+        return [
+            (each, await _calibration(db, domain, each), await trusts.standings(db, domain))
+            for domain, each in found
+            if each is not None
+        ]
 
     found = with_database(work)
     if as_json:
@@ -88,7 +94,7 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
     elif text is not None:
         show_facts(_facts(*found[0]))
     else:
-        _show_reports(found, window)
+        _show_reports([(each, calibration) for each, calibration, _ in found], window)
     return DONE
 
 
@@ -98,12 +104,13 @@ async def _calibration(db: Database, domain: Domain, found: DomainReport) -> Cal
     return await audits.calibration(db, domain, since=today - max(found.window, DAY), until=today)
 
 
-def _document(found: DomainReport, calibration: Calibration) -> dict[str, object]:
+def _document(found: DomainReport, calibration: Calibration, standings: list[Standing]) -> dict[str, object]:
     return values_of(found) | {
         "changes": dict(found.changes),
         "price": _price(found),
         "is_usual_price": found.price is None,
         "calibration": {"audits": described(calibration.audits), "scheduled": described(calibration.scheduled)},
+        "trust": standings,
     }
 
 
@@ -111,7 +118,7 @@ def _price(found: DomainReport) -> float:
     return settings().price if found.price is None else found.price
 
 
-def _facts(found: DomainReport, calibration: Calibration) -> list[tuple[str, str]]:
+def _facts(found: DomainReport, calibration: Calibration, standings: list[Standing]) -> list[tuple[str, str]]:
     changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(found.changes.items()))
     sent = found.received_bytes + found.saved_bytes
     return [
@@ -134,6 +141,7 @@ def _facts(found: DomainReport, calibration: Calibration) -> list[tuple[str, str
         ("Failures", str(found.failures)),
         ("Received", shown_bytes(found.received_bytes)),
         ("Saved", shown_bytes(found.saved_bytes) + (f" ({found.saved_bytes / sent:.0%})" if sent else "")),
+        ("Validators", shown_standings(standings)),
         (" ", " "),
         ("Requests today", f"{found.spent_today}{_shown_budget(found)}"),
         ("Target", shown_target(found.target_age, found.target_freshness)),
@@ -195,7 +203,9 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
             remark(f"{each.domain}: what is reported is off: recrawl report {each.domain}")
 
 
-def changes(*, since: int | timedelta, domain: str | None, top: int, at: datetime | None, as_json: bool) -> int:
+def changes(
+    *, since: int | timedelta, domain: str | None, top: int, diff: bool, at: datetime | None, as_json: bool
+) -> int:
     async def work(db: Database, _: Interrupts) -> tuple[list[FeedItem], bool]:
         only = await domain_named(db, domain) if domain is not None else None
         if at is not None:
@@ -209,6 +219,7 @@ def changes(*, since: int | timedelta, domain: str | None, top: int, at: datetim
             since=None if isinstance(since, int) else instant - since,
             domain_id=only.id if only is not None else None,
             most=top + 1,
+            pieces=diff,
         )
         return items[:top], len(items) > top
 
@@ -220,20 +231,34 @@ def changes(*, since: int | timedelta, domain: str | None, top: int, at: datetim
     if not found:
         say("Nothing changed")
     else:
+        _show_changes(found, diff=diff)
+    if cursor is not None:
+        remark(f"{'There is more' if more else 'Go on'}: recrawl changes --since {cursor}")
+    return DONE
+
+
+def _show_changes(found: Sequence[FeedItem], *, diff: bool) -> None:
+    for items in [[item] for item in found] if diff else [found]:
         show(
-            ["found", "change", "version", "bits", "url"],
+            ["found", "change", "of", "version", "bits", "url"],
             [
                 (
                     shown_instant(item.at),
                     item.change.value,
+                    ", ".join(item.parts),
                     str(item.version),
                     "" if item.distance_bits is None else str(item.distance_bits),
                     item.url,
                 )
-                for item in found
+                for item in items
             ],
             right=["version", "bits"],
         )
-    if cursor is not None:
-        remark(f"{'There is more' if more else 'Go on'}: recrawl changes --since {cursor}")
-    return DONE
+        for edit in (edit for item in items for edit in item.pieces):
+            say(shown_edit(edit))
+
+
+def shown_edit(edit: Edit) -> str:
+    """A piece that changed, in a line for each side that there is."""
+    sides = [("-", edit.was), ("+", edit.now)]
+    return "\n".join(f"{sign} {edit.part.value}: {text}" for sign, text in sides if text is not None)

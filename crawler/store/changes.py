@@ -1,10 +1,14 @@
 """The change feed: every domain's events in one order, for any number of readers with cursors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from crawler.core.change import Change
-from crawler.core.urls import Url
+from crawler.core.domain import Domain
+from crawler.core.outline import Part
+from crawler.core.urls import Url, key_of
 from crawler.store.database import Database
 
 FEED_LOCK = 0x66656564  # "feed": one stamper at a time
@@ -32,7 +36,8 @@ STAMP = """
 """
 CHUNK = 10_000
 READ = """
-    SELECT f.position, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.key, e.domain_id
+    SELECT f.position, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.parts,
+           CASE WHEN %(pieces)s THEN e.pieces END
       FROM feed f
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
       JOIN domain d ON d.id = f.domain_id
@@ -40,11 +45,29 @@ READ = """
        AND (%(domain_id)s::bigint IS NULL OR f.domain_id = %(domain_id)s)
      ORDER BY f.position LIMIT %(most)s
 """
+LAST = """
+    SELECT 0, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.parts, e.pieces
+      FROM event e JOIN domain d ON d.id = e.domain_id
+     WHERE e.domain_id = %s AND e.key = %s AND e.change = 'changed' ORDER BY e.number DESC LIMIT 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One piece that changed; None where there was none, or is none any more. Long ones are cut."""
+
+    part: Part
+    was: str | None
+    now: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class FeedItem:
-    """One change. position is the cursor with which to ask for what follows."""
+    """One change. position is the cursor with which to ask for what follows.
+
+    parts: what changed: text, link, image, title, meta; empty where it was not told piece by piece.
+    pieces: the first of them, if they were asked for.
+    """
 
     position: int
     domain: str
@@ -53,6 +76,8 @@ class FeedItem:
     change: Change
     version: int
     distance_bits: int | None
+    parts: tuple[Part, ...] = ()
+    pieces: tuple[Edit, ...] = ()
 
 
 async def stamp(db: Database, *, at: datetime) -> int:
@@ -71,23 +96,41 @@ async def stamp(db: Database, *, at: datetime) -> int:
 
 
 async def read(
-    db: Database, *, after: int = 0, since: datetime | None = None, domain_id: int | None = None, most: int = 1000
+    db: Database,
+    *,
+    after: int = 0,
+    since: datetime | None = None,
+    domain_id: int | None = None,
+    most: int = 1000,
+    pieces: bool = False,
 ) -> list[FeedItem]:
     """The changes that follow a cursor (0: from the beginning), in the feed's order.
 
-    since: only those found at or after this knowledge time.
+    since: only those found at or after this knowledge time.  pieces: with what changed.
     """
+    values = {"after": after, "since": since, "domain_id": domain_id, "most": most, "pieces": pieces}
     async with db.transaction() as connection:
-        cursor = await connection.execute(READ, {"after": after, "since": since, "domain_id": domain_id, "most": most})
-        return [
-            FeedItem(
-                position=row[0],
-                domain=row[1],
-                at=row[2],
-                url=Url(row[3]),
-                change=Change(row[4]),
-                version=row[5],
-                distance_bits=row[6],
-            )
-            for row in await cursor.fetchall()
-        ]
+        cursor = await connection.execute(READ, values)
+        return [_item(row) for row in await cursor.fetchall()]
+
+
+async def last_of(db: Database, domain: Domain, url: Url) -> FeedItem | None:
+    """The last change of a page, with its pieces, whether the feed has it yet or not (position 0)."""
+    async with db.transaction() as connection:
+        row = await (await connection.execute(LAST, (domain.id, key_of(url)))).fetchone()
+    return None if row is None else _item(row)
+
+
+def _item(row: Sequence[Any]) -> FeedItem:
+    position, domain, at, url, change, version, distance_bits, parts, pieces = row
+    return FeedItem(
+        position=position,
+        domain=domain,
+        at=at,
+        url=Url(url),
+        change=Change(change),
+        version=version,
+        distance_bits=distance_bits,
+        parts=tuple(map(Part, parts.split())),
+        pieces=tuple(Edit(Part(part), was, now) for part, was, now in pieces or ()),
+    )
