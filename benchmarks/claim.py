@@ -111,7 +111,7 @@ async def timed(db: Database, n: int, pages: int, given: argparse.Namespace) -> 
         seconds.append(time.perf_counter() - began)
         cpu_seconds.append(time.process_time() + cpu_of(backend) - began_cpu)
         await looked_at(db, lease, handed, at=at)
-        handed = [target.key for target in found.targets]
+        handed = [target.key for target in found]
         targets.append(len(handed))
     return Timed(pages, seconds[2:], cpu_seconds[2:], min(targets))
 

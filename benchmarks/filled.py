@@ -131,7 +131,7 @@ async def looked_at(
         rules=ALLOW_ALL,
         agent="recrawl",
     )
-    return [decide(target, _page(site, chance, links), now=at, known=known) for target in handed.targets]
+    return [decide(target, _page(site, chance, links), now=at, known=known) for target in handed]
 
 
 def _page(site: Filled, chance: random.Random, links: int) -> Fetched:

@@ -19,6 +19,7 @@ from crawler.core.domain import Hold, Lease
 from crawler.core.lifecycle import refuse, unreadable
 from crawler.core.politeness import backoff
 from crawler.core.rules import Rules
+from crawler.core.trust import in_doubt
 from crawler.core.urls import PageKey, Url
 from crawler.core.visit import FIRST_RETRY, SILENCE, Earlier, Known, Target, Visit, refusal_of
 from crawler.core.walls import NO_WALLS, asked, is_due, told
@@ -211,12 +212,12 @@ class Walker:
         self.mask_kept = self.known.mask
         return True
 
-    async def ask(self, url: Url) -> Answer | None:
+    async def ask(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
         """One request for what is no page; None where the budget has none left."""
         if not await self.may_ask():
             return None
         await self.gate.pass_through(self.room)
-        answer = await self.web.fetch(url, deadline=self.deadline)
+        answer = await self.web.fetch(url, validators=validators, deadline=self.deadline)
         self.gate.answered()
         if self.counts_bytes:
             self.bytes_credit -= received_of(answer)  # in no record, so nothing of it is given back
@@ -296,14 +297,11 @@ class Walker:
         granted = await self.debit(wanted)
         if not granted:
             return []
-        handed = await self.patiently(
+        targets = await self.patiently(
             lambda _again: frontier.hand_out(
                 self.db, self.lease, most=granted, at=now, without=self.handed_out, usual=usual_of(self.settings)
             )
         )
-        targets = handed.targets
-        if self.known is not None and self.known.trusts_modified != handed.trusts_modified:
-            self.known = replace(self.known, trusts_modified=handed.trusts_modified)
         self.credit += granted - len(targets)
         if self.pages_left is not None:
             self.pages_left -= len(targets)
@@ -464,7 +462,16 @@ class Walker:
             await self.probe(target)
             visit = decide(target, answer, now=now, known=self.known, understood=understood, earlier=earlier)
         self.known = replace(self.known, mask=visit.mask or self.known.mask, walls=walls_after(self.known.walls, visit))
-        return visit
+        doubted = in_doubt(visit)
+        return await self.tested(visit, doubted) if doubted else visit
+
+    async def tested(self, visit: Visit, doubted: Validators) -> Visit:
+        """A challenge that found a change, with what the server says to the validators that it would have got."""
+        answer = await self.ask(visit.target.url, validators=doubted) if not self.is_stopping else None
+        if answer is None or isinstance(answer, Unreached):
+            return visit
+        self.tally.requests += 1
+        return replace(visit, again=visit.again + 1, refused_304=not isinstance(answer, NotModified))
 
     def is_doubtful(self, visit: Visit) -> bool:
         """Whether what the domain says where nothing can be would tell more of this look."""

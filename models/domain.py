@@ -111,6 +111,20 @@ class DomainWalls(SQLModel, table=True):
     walls: bytes = Field(sa_column=octets())
 
 
+class DomainTrust(SQLModel, table=True):
+    """How far the validators of one group of pages can be believed (crawler/core/trust.py).
+
+    prior_no: of the group.  revisits: handed out since the last lie.  records: by kind, what looks found.
+    """
+
+    __tablename__ = "domain_trust"
+    domain_id: int = Field(sa_column=domain_reference())
+    prior_no: int = Field(sa_column=small(key=True))
+    revisits: int = Field(sa_column=count())
+    challenges: int = Field(sa_column=count())
+    records: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
+
+
 class DomainPlan(SQLModel, table=True):
     """What the plan says about a domain, written by whoever plans."""
 
@@ -204,9 +218,6 @@ class DomainState(SQLModel, table=True):
     activity_at: datetime | None = Field(sa_column=instant(nullable=True))
     # Mean requests and bytes of a look, by kind.
     costs: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
-    # How often Last-Modified could be held against what a body said, and was wrong.
-    modified_told: int = Field(sa_column=count())
-    modified_lied: int = Field(sa_column=count())
     # The change feed.
     next_event: int = Field(sa_column=big(default="1"))
     stamped_event: int = Field(sa_column=big(default="0"))

@@ -166,7 +166,7 @@ def _good(
     if target.state in {State.GONE, State.MOVED} and before is not None:
         verdict = replace(verdict, change=Change.BACK)
     honest = is_honest(target, modified, verdict.change, now=now)
-    age = now - modified if modified is not None and honest and known.trusts_modified else None
+    age = now - modified if modified is not None and honest and target.trusts_modified else None
     changed = verdict.change is Change.CHANGED and earlier is not None
     return replace(
         visit(looked(target, verdict, now=now, age=age)),

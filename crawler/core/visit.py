@@ -83,7 +83,11 @@ class Target:
     importance: float = 1.0  # the domain's mean is 1
     wanted: Wanted = Wanted.NO
     cash: int = 0  # coins, read at the claim
-    validators: Validators = NO_VALIDATORS
+    group: int = 0  # of pages with one prior, which are trusted alike
+    validators: Validators = NO_VALIDATORS  # to be sent
+    held: Validators = NO_VALIDATORS  # what the last good answer said, whether it is sent or not
+    challenge: bool = False  # nothing of that is sent, to see whether it is true
+    trusts_modified: bool = False  # the group's Last-Modified has been honest: it tells when a page changed
     received_bytes: int = 0  # of the last good answer's body
     version: Version | None = None
     outlinks: tuple[PageKey, ...] = field(default=(), repr=False)
@@ -101,7 +105,6 @@ class Known:
     scope: Scope
     rules: Rules
     agent: str
-    trusts_modified: bool = False  # its Last-Modified has been honest: it tells when a page changed
     mask: Mask = field(default=NO_MASK, repr=False)  # what of its pages is no news
     walls: Walls = field(default=NO_WALLS, repr=False)  # what it shows in place of them
 
@@ -155,6 +158,7 @@ class Visit:
     conditional: bool = False
     expected_change: float | None = None  # what we gave for "changed" before we looked
     modified_honest: bool | None = None  # whether Last-Modified agrees with the body; None: nothing to compare
+    refused_304: bool | None = None  # whether old validators, asked after a challenge, got a body; None: not asked
     validators: Validators | None = None
     body_bytes: int | None = None
     snapshot: Snapshot | None = field(default=None, repr=False)

@@ -6,11 +6,13 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
+from crawler.core.answer import NO_VALIDATORS, Validators
 from crawler.core.belief import Belief
 from crawler.core.cash import ENDOWMENT, RESERVE_SHARE
 from crawler.core.change import Change, Rung
 from crawler.core.domain import Domain
 from crawler.core.order import STEPS
+from crawler.core.trust import NO_TRUST, Trust, sendable
 from crawler.core.urls import Url, key_of
 from crawler.core.visit import State, Terms, Wanted
 from crawler.store.database import Connection, Database
@@ -35,7 +37,7 @@ PAGE = f"""
            {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
            g.a + p.evidence_a AS belief_a, g.b + p.evidence_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
-           g.template, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
+           g.template, p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
            p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.received_bytes,
            (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.moved_to) AS moved_to,
            (SELECT n.title FROM snapshot n
@@ -128,6 +130,7 @@ class PageFacts:
     belief: Belief
     prior: Belief
     template: str
+    prior_no: int
     etag: str | None
     last_modified: str | None
     status: int | None
@@ -145,6 +148,11 @@ class PageFacts:
     title: str | None
     outlinks: int | None
     ahead: int | None
+
+    @property
+    def held(self) -> Validators:
+        """What the last good answer said of its version."""
+        return Validators(self.etag, self.last_modified) if self.version else NO_VALIDATORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +199,13 @@ class Explanation:
     page: None for one that is not tracked.  links, linkers: how many pages link here, and those that pay it most.
     still: how many of them are still there.  redirects: pages that moved here, or may have.
     nearest: the least depth of a page that links here.  tracked: pages of the domain, whatever became of them.
-    terms: what holds for its next look, at today's price.
+    terms: what holds for its next look, at today's price.  trust: how far its group's validators can be believed.
     """
 
     at: datetime
     page: PageFacts | None
     terms: Terms | None
+    trust: Trust
     visits: tuple[Look, ...]
     links: int
     still: int
@@ -234,6 +243,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual
         at=standing["at"],
         page=page,
         terms=_terms(page, standards) if page and standards else None,
+        trust=standards.trust(page.prior_no) if page and standards else NO_TRUST,
         visits=tuple(_look(row) for row in visits),
         links=linkers[0]["many"] if linkers else 0,
         still=linkers[0]["still"] if linkers else 0,
@@ -250,7 +260,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual
 
 
 def _terms(page: PageFacts, standards: Standards) -> Terms:
-    is_conditional = page.version > 0 and bool(page.etag or page.last_modified)
+    is_conditional = bool(sendable(page.held, standards.trust(page.prior_no)))
     return standards.terms(page.url, prior=page.prior, conditional=is_conditional)
 
 

@@ -1,22 +1,25 @@
 """Which page next: handing out the pages that are worth a fetch, best first."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import isinf
 from typing import Any, NamedTuple
 
-from crawler.core.answer import NO_VALIDATORS, Validators
+from crawler.core.answer import NO_VALIDATORS
 from crawler.core.belief import Belief
 from crawler.core.change import Version
 from crawler.core.domain import Domain, Lease
 from crawler.core.fingerprint import Fingerprint
 from crawler.core.selection import Selection, select
+from crawler.core.trust import Kind, Trust, is_challenge, sendable
 from crawler.core.urls import Authority, PageKey
 from crawler.core.visit import NEVER, State, Target, Terms, Wanted
 from crawler.errors import LeaseLost
+from crawler.store import trusts
 from crawler.store.database import Connection, Database
-from crawler.store.heads import Row, Weighed, weigh
+from crawler.store.heads import Row, Weighed, held_of, weigh
 from crawler.store.standards import Standards, Usual, standards_of
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
@@ -53,17 +56,9 @@ class Links(NamedTuple):
 NO_LINKS = Links()
 
 
-@dataclass(frozen=True, slots=True)
-class Handed:
-    """Pages to look at, best first, and whether the domain's Last-Modified may be believed meanwhile."""
-
-    targets: list[Target]
-    trusts_modified: bool
-
-
 async def hand_out(
     db: Database, lease: Lease, *, most: int, at: datetime, without: Collection[PageKey], usual: Usual
-) -> Handed:
+) -> list[Target]:
     """The pages worth a fetch now: known ones by value over price, those never fetched in the domain's order.
 
     without: keys in flight.  Pages that turn out not to be worth their price yet get a new due time.  Raises LeaseLost.
@@ -81,8 +76,9 @@ async def hand_out(
             await connection.execute(PUT_OFF, values | {"keys": keys, "due_at": due})
         if selection.floor:
             await connection.execute(SPEND_FLOOR, values | {"floor": selection.floor})
-        targets = await _targets(connection, lease.domain.id, weighed, selection.chosen.tolist())
-        return Handed(targets, standards.trusts_modified)
+        targets = await _targets(connection, lease.domain.id, weighed, selection.chosen.tolist(), standards)
+        await trusts.count_revisits(connection, lease.domain.id, [each.group for each in targets if each.held])
+        return targets
 
 
 async def preview(db: Database, domain: Domain, *, most: int, at: datetime, usual: Usual) -> list[Target]:
@@ -94,7 +90,7 @@ async def preview(db: Database, domain: Domain, *, most: int, at: datetime, usua
             return []
         await connection.execute(BY_KEY)
         weighed, selection = await _best(connection, values, standards=standards, usual=usual)
-        return await _targets(connection, domain.id, weighed, selection.chosen.tolist())
+        return await _targets(connection, domain.id, weighed, selection.chosen.tolist(), standards)
 
 
 async def _best(
@@ -126,19 +122,27 @@ async def _best(
     return weighed, selection
 
 
-async def _targets(connection: Connection, domain_id: int, pages: Weighed, chosen: Sequence[int]) -> list[Target]:
+async def _targets(
+    connection: Connection, domain_id: int, pages: Weighed, chosen: Sequence[int], standards: Standards
+) -> list[Target]:
     """The chosen ones, with their links, as they are handed out."""
     keys = [pages.rows[n].key for n in chosen if pages.rows[n].state != State.NEW]
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(LINKS, {"domain_id": domain_id, "keys": keys})
         links = {row[0]: Links(*row[1:]) for row in await cursor.fetchall()}
-    return [
-        _target(row, pages.terms[n], pages.importance[n], links.get(row.key, NO_LINKS))
-        for n, row in zip(chosen, (pages.rows[n] for n in chosen), strict=True)
-    ]
+    targets, revisits = [], Counter[int]()
+    for n in chosen:
+        row = pages.rows[n]
+        trust = standards.trust(row.prior_no)
+        trust = replace(trust, revisits=trust.revisits + revisits[row.prior_no])
+        targets.append(_target(row, pages.terms[n], pages.importance[n], links.get(row.key, NO_LINKS), trust))
+        revisits[row.prior_no] += bool(targets[-1].held)
+    return targets
 
 
-def _target(row: Row, terms: Terms, importance: float, links: Links) -> Target:
+def _target(row: Row, terms: Terms, importance: float, links: Links, trust: Trust) -> Target:
+    held = held_of(row)
+    challenge = bool(held) and is_challenge(trust.revisits)
     return Target(
         key=row.key,
         url=row.url,
@@ -149,7 +153,11 @@ def _target(row: Row, terms: Terms, importance: float, links: Links) -> Target:
         importance=importance,
         wanted=Wanted(row.wanted),
         cash=row.cash,
-        validators=Validators(row.etag, row.last_modified) if row.version else NO_VALIDATORS,
+        group=row.prior_no,
+        validators=NO_VALIDATORS if challenge else sendable(held, trust),
+        held=held,
+        challenge=challenge,
+        trusts_modified=trust.of(Kind.DATE).is_proven,
         received_bytes=row.received_bytes,
         version=_version(row),
         outlinks=keys_in(links.targets),

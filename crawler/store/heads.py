@@ -4,10 +4,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from crawler.core.answer import NO_VALIDATORS, Validators
 from crawler.core.belief import Belief
 from crawler.core.cash import WINDOW_PASSES
 from crawler.core.order import Order, Ordering
+from crawler.core.price import phase_of
 from crawler.core.selection import Head, head_of, joined
+from crawler.core.trust import sendable
 from crawler.core.urls import PageKey, Url
 from crawler.core.visit import State, Terms
 from crawler.store.database import Connection
@@ -37,6 +40,7 @@ class Row(NamedTuple):
     unseen: float
     due_in: float
     is_timed: bool
+    prior_no: int
     etag: str | None
     last_modified: str | None
     received_bytes: int
@@ -50,6 +54,7 @@ class Row(NamedTuple):
     failures: int
     last_look_at: datetime | None
     last_good_at: datetime | None
+    visits: int
 
 
 # Known pages whether due or not: stored due times are only a place in this order, what decides is today's price.
@@ -85,8 +90,9 @@ KNOWN = """
            coalesce(date_part('epoch', %(at)s - p.last_good_at) / 86400, 0) AS unseen,
            coalesce(date_part('epoch', f.due_at - %(at)s) / 86400, 0) AS due_in,
            f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL AS is_timed,
-           p.etag, p.last_modified, p.received_bytes, p.version, p.body_digest, p.text_digest, p.main_digest,
-           p.shape_digest, p.fingerprint, p.status, p.failures, p.last_look_at, p.last_good_at
+           p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.body_digest, p.text_digest,
+           p.main_digest, p.shape_digest, p.fingerprint, p.status, p.failures, p.last_look_at, p.last_good_at,
+           p.visits
       FROM ({}) f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
@@ -193,8 +199,14 @@ def _weighed(rows: list[Row], standards: Standards) -> Weighed:
         is_had=[row.version > 0 for row in rows],
         wanted=[row.wanted for row in rows],
         is_timed=[row.is_timed for row in rows],
+        phase=[phase_of(row.key) if row.visits == 1 else 1.0 for row in rows],
     )
     return Weighed(rows, terms, importance, head)
+
+
+def held_of(row: Row) -> Validators:
+    """What the last good answer said of its version."""
+    return Validators(row.etag, row.last_modified) if row.version else NO_VALIDATORS
 
 
 def _terms(rows: list[Row], standards: Standards) -> list[Terms]:
@@ -203,7 +215,8 @@ def _terms(rows: list[Row], standards: Standards) -> list[Terms]:
     has_rules = bool(standards.rules.rules)  # without any they are the same for almost all
     found = []
     for row in rows:
-        is_conditional = row.version > 0 and bool(row.etag or row.last_modified)
+        held = held_of(row)
+        is_conditional = bool(held) and bool(sendable(held, standards.trust(row.prior_no)))
         same = (row.prior_a, row.prior_b, is_conditional, has_rules and row.url)
         if same not in known:
             prior = Belief(row.prior_a, row.prior_b)

@@ -15,13 +15,15 @@ from crawler.core.cost import Cost, Costs, Kind, Price
 from crawler.core.domain import Domain, Wishes
 from crawler.core.ledger import floor_left
 from crawler.core.rules import Rules
+from crawler.core.trust import NO_TRUST, Trust
 from crawler.core.urls import Url
 from crawler.core.visit import Terms
 from crawler.store.database import Connection
+from crawler.store.trusts import Trusts, trusts_of
 
 STANDARDS = """
     SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.activity_seen, s.activity_expected, s.activity_at,
-           s.modified_told, s.modified_lied, s.tracked, d.bytes_per_day, l.price_request,
+           s.tracked, d.bytes_per_day, l.price_request,
            coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.trim, 1) AS trim, l.longest_s, coalesce(d.budget_per_day, l.budget_per_day) AS budget,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_floor ELSE 0 END AS spent_floor,
@@ -32,8 +34,6 @@ STANDARDS = """
       LEFT JOIN domain_plan l ON l.domain_id = s.domain_id
      WHERE s.domain_id = %(domain_id)s AND (%(token)s::uuid IS NULL OR s.lease_token = %(token)s)
 """
-LEAST_TOLD = 5  # Last-Modified is trusted after so many comparisons,
-MOST_LIES = 0.2  # of which at most this part was wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Standards:
     """By what a domain's pages are measured today.
 
     clock, window: of importance, in coins.  pages: how many take part.  floor_left: looks below the price that the day
-    still holds; None without a budget.  trusts_modified: Last-Modified has been honest so far.
+    still holds; None without a budget.  trusts: how far validators can be believed, by group.
     turn: requests granted today, and one more for each day: which of many small hand-outs the next one is.
     """
 
@@ -72,8 +72,12 @@ class Standards:
     most: timedelta
     floor_left: int | None
     rules: Rules
-    trusts_modified: bool
+    trusts: Trusts
     turn: int
+
+    def trust(self, group: int) -> Trust:
+        """How far the validators of a group of pages can be believed."""
+        return self.trusts.get(group, NO_TRUST)
 
     def terms(self, url: Url, *, prior: Belief, conditional: bool) -> Terms:
         """What holds for a page's next look."""
@@ -97,10 +101,12 @@ async def standards_of(
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(STANDARDS, {"domain_id": domain.id, "at": at, "token": token})
         row = await cursor.fetchone()
-    return None if row is None else _standards(row, domain, usual, at=at)
+    if row is None:
+        return None
+    return _standards(row, domain, usual, at=at, trusts=await trusts_of(connection, domain.id))
 
 
-def _standards(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetime) -> Standards:
+def _standards(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetime, trusts: Trusts) -> Standards:
     price = row["price_request"] or usual.price
     longest = usual.most if row["longest_s"] is None else timedelta(seconds=row["longest_s"])
     since = (at - row["activity_at"]) / DAY if row["activity_at"] else 0.0
@@ -116,7 +122,7 @@ def _standards(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetim
         most=longest,
         floor_left=_floor_left(row, domain, usual, at=at),
         rules=Rules(domain.wishes.rules),
-        trusts_modified=row["modified_told"] >= LEAST_TOLD and row["modified_lied"] <= MOST_LIES * row["modified_told"],
+        trusts=trusts,
         turn=_days(at) + domain.id + row["spent_today"],
     )
 

@@ -18,7 +18,7 @@ from crawler.core.outline import Part
 from crawler.core.prior import without_prior
 from crawler.core.visit import Link, State, Visit, Wanted
 from crawler.errors import LeaseLost
-from crawler.store import content, masks
+from crawler.store import content, masks, trusts
 from crawler.store.budgets import settle_together
 from crawler.store.database import Connection, Database
 from crawler.store.economy import Books, Stand, load_books, write_books
@@ -42,8 +42,7 @@ ADVANCE = """
                spent_requests - CASE WHEN budget_day = %(refund_day)s::date THEN %(refund)s ELSE 0 END, 0),
            refusals = CASE WHEN %(good)s THEN 0 ELSE refusals END,
            costs = %(costs)s, activity_seen = %(seen)s, activity_expected = %(expected)s,
-           activity_at = coalesce(%(learnt_at)s, activity_at),
-           modified_told = modified_told + %(told)s, modified_lied = modified_lied + %(lied)s
+           activity_at = coalesce(%(learnt_at)s, activity_at)
      WHERE domain_id = %(domain_id)s
 """
 NEW_PAGES = "COPY page (domain_id, key, url, first_seen_at, prior_no, reason) FROM STDIN (FORMAT BINARY)"
@@ -166,6 +165,7 @@ async def record(
         next_event, *learnt = row
         events = await _write_events(connection, domain_id, visits, first=next_event)
         await _write_visits(connection, domain_id, visits)
+        await trusts.learn_of(connection, domain_id, visits)
         if mask is not None:
             await masks.put(connection, domain_id, mask)
         received = sum(visit.received_bytes for visit in visits)
@@ -200,7 +200,7 @@ async def record(
 def _learnt(
     visits: Sequence[Visit], costs: dict[str, Any], seen: float, expected: float, at: datetime | None
 ) -> dict[str, Any]:
-    """What a batch teaches about the domain: what looks cost, how lively it is, whether Last-Modified is honest."""
+    """What a batch teaches about the domain: what looks cost, and how lively it is."""
     told = [visit for visit in visits if visit.expected_change is not None and visit.target.wanted is Wanted.NO]
     last = max((visit.at for visit in told), default=None)
     lively = Activity(seen, expected)
@@ -216,8 +216,6 @@ def _learnt(
         "seen": lively.seen,
         "expected": lively.expected,
         "learnt_at": last,
-        "told": sum(visit.modified_honest is not None for visit in visits),
-        "lied": sum(visit.modified_honest is False for visit in visits),
     }
 
 

@@ -76,7 +76,7 @@ async def take(db: Database, at: datetime, *, term: timedelta = TERM) -> Lease:
 async def targets(
     db: Database, lease: Lease, at: datetime, *, most: int = 100, without: Sequence[PageKey] = ()
 ) -> list[Target]:
-    return (await frontier.hand_out(db, lease, most=most, at=at, without=without, usual=USUAL)).targets
+    return await frontier.hand_out(db, lease, most=most, at=at, without=without, usual=USUAL)
 
 
 def look(target: Target, answer: Answer, at: datetime, domain: Domain) -> Visit:

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.aged import aged
 from crawler.core.domain import Domain, Lease
-from crawler.core.visit import State
+from crawler.core.visit import State, Target
 from crawler.store import checks, frontier
 from crawler.store.database import Database, open_database
 from crawler.store.frontier import BEGINNING, BY_KEY, LINKS, PUT_OFF
@@ -50,7 +50,7 @@ async def counts(db: Database, table: str) -> tuple[int, int, int]:
     return int(row[0]), int(row[1]), int(row[2])
 
 
-async def hand_out(db: Database, lease: Lease) -> frontier.Handed:
+async def hand_out(db: Database, lease: Lease) -> list[Target]:
     return await frontier.hand_out(db, lease, most=MOST, at=START, without=(), usual=USUAL)
 
 
@@ -58,7 +58,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
     db: Database,
 ) -> None:
     lease = await aged(db, "aged.test", pages=PAGES, at=START)
-    keys = [target.key for target in (await hand_out(db, lease)).targets]
+    keys = [target.key for target in (await hand_out(db, lease))]
     values = {
         "domain_id": lease.domain.id,
         "without": keys,
@@ -86,8 +86,8 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
         assert "Sort" not in plan, plan
     assert "due_at_key_idx" in plans[0]
     assert plans[0].count("favoured_rank_key_idx") == 2
-    assert {target.state for target in handed.targets} == {State.NEW, State.KNOWN}
-    assert len(handed.targets) == MOST
+    assert {target.state for target in handed} == {State.NEW, State.KNOWN}
+    assert len(handed) == MOST
     window = MOST + frontier.MOST_BESIDE
     scanned, fetched, updated = ({table: after[table][n] - before[table][n] for table in TABLES} for n in range(3))
     assert scanned == dict.fromkeys(TABLES, 0)

@@ -180,7 +180,7 @@ async def test_a_preview_is_what_would_be_handed_out_and_touches_nothing(db: Dat
     handed_out = await frontier.hand_out(db, lease, most=3, at=LATER, without=(), usual=USUAL)
 
     assert len(seen) == 3
-    assert seen == handed_out.targets
+    assert seen == handed_out
 
 
 async def test_holders_are_named_while_their_leases_last(db: Database, domain: Domain) -> None:
@@ -276,7 +276,8 @@ async def test_every_view_and_every_column_of_it_is_documented(db: Database) -> 
         )
         rows = await cursor.fetchall()
 
-    assert {row[0] for row in rows} == {"report_domain", "report_page", "report_change", "report_calibration"}
+    views = ("calibration", "change", "domain", "duplicates", "page", "trust")
+    assert {row[0] for row in rows} == {f"report_{name}" for name in views}
     assert [row for row in rows if not (row[2] and row[3])] == []
 
 

@@ -48,9 +48,11 @@ async def test_three_crawls_of_real_documentation(database_url: str, tmp_path: P
         assert expected <= stored
         assert first["first"] == len(stored)
         assert len(entries) == len(stored)
-        assert all(entry.is_conditional for entry in entries)
-        assert server.counts["body_bytes"] < 0.02 * first_bytes
-        assert (second["read"], second["changed"], second["not_modified"]) == (0, 0, len(stored))
+        challenges = [entry for entry in entries if not entry.is_conditional]
+        assert 5 <= len(challenges) < 0.03 * len(entries)
+        assert server.counts["body_bytes"] < 0.05 * first_bytes
+        assert (second["read"], second["changed"]) == (0, 0)
+        assert second["not_modified"] == len(stored) - len(challenges)
 
         touched = sorted(path for path in expected if re.fullmatch(r"/app-[a-z]+\.html", path))[:3]
         for path in touched:
@@ -62,11 +64,12 @@ async def test_three_crawls_of_real_documentation(database_url: str, tmp_path: P
             file.write_text(text.replace(" database ", " databank ", 1), encoding="utf-8")
         recrawl("refresh", server.url)
         third = recrawl("crawl", server.url)
+        in_vain = [entry.path for entry in server.entries if entry.is_conditional and entry.status == 200]
         changes = recrawl("changes", "--top", "100000")
         checked = command("db", "check", "--json", database_url=database_url, home=tmp_path)
 
     assert (third["changed"], third["cosmetic"], third["failed"]) == (2, 0, 0)
-    assert third["looks"] - third["not_modified"] == 3
+    assert set(in_vain) <= set(touched)
     changed = {"/" + each["url"].split("/", 3)[3] for each in changes["changes"] if each["change"] == "changed"}
     assert changed == set(touched[:2])
     assert checked.returncode == 0, checked.stdout

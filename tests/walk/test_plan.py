@@ -250,7 +250,7 @@ async def test_an_overall_budget_is_spent_by_worth_and_its_floor_takes_a_fifth_o
     await fetched(db, ages, at - timedelta(days=500), lease.domain.id)
     await fetched(db, "UPDATE domain_plan SET price_request = 1e9 RETURNING domain_id")
     handed = await frontier.hand_out(db, lease, most=40, at=at, without=(), usual=usual_of(settings))
-    assert len([target for target in handed.targets if target.version is not None]) == 4
+    assert len([target for target in handed if target.version is not None]) == 4
     assert await fetched(db, "SELECT spent_floor FROM domain_state ORDER BY spent_floor") == [(0,), (4,)]
 
 

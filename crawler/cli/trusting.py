@@ -1,0 +1,62 @@
+"""How far the validators of a domain are believed, in words."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from crawler.core.answer import Validators
+from crawler.core.trust import SENT, Kind, Trust, is_challenge, sendable
+from crawler.store.trusts import Standing
+
+NAMES = {Kind.ETAG: "ETag", Kind.LAST_MODIFIED: "Last-Modified"}
+NONE_LIES = "honest, as far as they were put to the test"
+
+
+def shown_asking(held: Validators, trust: Trust, *, template: str) -> str:
+    """How a page will be asked for next, and why with no validators or not with all that it has."""
+    if not held:
+        return "in full: its server gives no validators"
+    if is_challenge(trust.revisits):
+        return "in full, if it is the next of its group: a challenge, to see whether its validators are true"
+    faults = [f"{NAMES[kind]} {_fault(trust, kind)}" for kind in SENT if _fault(trust, kind) and _has(held, kind)]
+    because = f": of pages like {template}, {' and '.join(faults)}" if faults else ""
+    sent = sendable(held, trust)
+    if not sent:
+        return f"in full{because}"
+    return f"conditionally, by {' and '.join(NAMES[kind] for kind in SENT if _has(sent, kind))}{because}"
+
+
+def _fault(trust: Trust, kind: Kind) -> str:
+    record = trust.of(kind)
+    if not record.is_honest:
+        return "stayed as it was while pages changed"
+    return "" if record.is_steady else "changes while pages do not"
+
+
+def _has(said: Validators, kind: Kind) -> bool:
+    return bool(said.etag if kind is Kind.ETAG else said.last_modified)
+
+
+def described_trust(trust: Trust) -> dict[str, object]:
+    """Of a page's group, for programs."""
+    return {
+        "revisits": trust.revisits,
+        "challenges": trust.challenges,
+        "records": {kind.value: asdict(record) for kind, record in trust.records.items()},
+    }
+
+
+def shown_standings(standings: Sequence[Standing]) -> str:
+    """Which groups of pages have validators that are not believed; empty where nothing is known."""
+    of_sent = [one for one in standings if one.kind in SENT]
+    faults = [
+        f"{NAMES[one.kind]} of {one.template} {one.standing} ({_figures(one)})"
+        for one in of_sent
+        if one.standing != "honest"
+    ]
+    return "\n".join(faults) if faults else NONE_LIES if of_sent else ""
+
+
+def _figures(one: Standing) -> str:
+    part = one.lied / one.told if one.standing == "lies" else one.flapped / one.same
+    looks = "changes" if one.standing == "lies" else "looks at one body"
+    return f"{part:.0%} of the last {looks}; {one.challenges} challenges"

@@ -1,0 +1,202 @@
+"""How far the words of a server about its versions can be believed, by group of pages, and when that is put to a test.
+
+A *challenge* is a full look in spite of validators. What it finds is held against what the server said: a body that
+changed under the same words is a lie, the same body under other words makes them useless.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from crawler.core.answer import NO_VALIDATORS, Validators
+from crawler.core.change import Change, Rung
+from crawler.core.visit import Target, Visit
+
+KEPT = 0.8  # a finding counts so much of the one after it, so that five honest ones outweigh a lie,
+MOST_LIES = 0.25  # of what was told, and one more that is taken for honest: a new group's first lie is enough
+MOST_FLAPS = 0.25  # the same of looks at a body that is as it was
+PROVEN = 3.0  # honest findings, faded, before Last-Modified tells when a page changed: five in a row, or more
+
+FIRST_STRETCH = 4  # of a group's first revisits one in so many is a challenge,
+FIRST_STRETCHES = 5  # for so many times that,
+LONGER_BY = 4  # then fewer,
+LONGEST_STRETCH = 100  # down to one in so many
+GOLDEN = 0.6180339887498949  # its multiples fall evenly and never in step with a round of the group's pages
+
+
+class Kind(StrEnum):
+    """What a server says of a version."""
+
+    ETAG = "etag"
+    LAST_MODIFIED = "last_modified"
+    LENGTH = "length"  # how long the body is; nothing is asked by it
+    DATE = "date"  # Last-Modified again, as the instant of the change
+
+
+SENT = (Kind.ETAG, Kind.LAST_MODIFIED)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What the looks at a group found of one kind; fading sums, the newest counts 1.
+
+    told: looks that found a change, and what the server would say or did say about it.  lied: of them, those where it
+    said that nothing had changed.  same: looks at a body that was as before.  flapped: of them, under other words.
+    """
+
+    told: float = 0.0
+    lied: float = 0.0
+    same: float = 0.0
+    flapped: float = 0.0
+
+    @property
+    def is_honest(self) -> bool:
+        return self.lied <= MOST_LIES * (self.told + 1)
+
+    @property
+    def is_steady(self) -> bool:
+        return self.flapped <= MOST_FLAPS * (self.same + 1)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether it has earned trust, rather than only not lost it."""
+        return self.is_honest and self.told - self.lied >= PROVEN
+
+
+NO_RECORD = Record()
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How far one group's validators can be believed.
+
+    revisits: of pages with validators, handed out since the last lie.  challenges: full looks in spite of validators.
+    """
+
+    revisits: int = 0
+    challenges: int = 0
+    records: Mapping[Kind, Record] = field(default_factory=dict)
+
+    def of(self, kind: Kind) -> Record:
+        return self.records.get(kind, NO_RECORD)
+
+
+NO_TRUST = Trust()
+
+
+def sendable(held: Validators, trust: Trust) -> Validators:
+    """What of a page's validators is sent: none that lie, and none that flap beside one that does not.
+
+    One that flaps costs bodies and hides nothing: alone it may still spare some.
+    """
+    honest = [kind for kind in SENT if trust.of(kind).is_honest]
+    steady = [kind for kind in honest if trust.of(kind).is_steady]
+    return _only(held, steady) or _only(held, honest)
+
+
+def is_challenge(revisit: int) -> bool:
+    """Whether a group's revisit of this number, from 0, is a challenge: 5 of the first 20, later 1 of 100.
+
+    One in each stretch of revisits; 8 of the first 200. Never more than 200 revisits go by without one.
+    """
+    number, start, length = 0, 0, FIRST_STRETCH
+    while revisit >= start + length:
+        if length == LONGEST_STRETCH:
+            number += (revisit - start) // length
+            start += (revisit - start) // length * length
+            break
+        number, start = number + 1, start + length
+        length = FIRST_STRETCH if number < FIRST_STRETCHES else min(length * LONGER_BY, LONGEST_STRETCH)
+    return revisit == start + int(length * ((number + 1) * GOLDEN % 1))
+
+
+def in_doubt(visit: Visit) -> Validators:
+    """What must be asked once more after a challenge: the words that would have been sent for a body that has changed.
+
+    They differ from today's; whether the server minds them, only a request with them can tell.
+    """
+    target = visit.target
+    if not target.challenge or visit.change is not Change.CHANGED or visit.validators is None:
+        return NO_VALIDATORS
+    return _only(target.held, [kind for kind in SENT if _word(target.held, kind) != _word(visit.validators, kind)])
+
+
+def learn(trust: Trust, visit: Visit) -> Trust:
+    """What is believed of a group after a look at one of its pages."""
+    findings = _findings(visit)
+    records = {kind: _after(trust.of(kind), finding) for kind, finding in findings.items()}
+    has_lied = any(kind in SENT and finding is Finding.LIE for kind, finding in findings.items())
+    is_full = visit.validators is not None and bool(visit.target.held) and not visit.target.validators
+    return Trust(
+        revisits=0 if has_lied else trust.revisits,
+        challenges=trust.challenges + is_full,
+        records={**trust.records, **records},
+    )
+
+
+class Finding(StrEnum):
+    """What one look says of one kind."""
+
+    TRUE = "true"  # the body changed, and so did the word
+    LIE = "lie"
+    STEADY = "steady"  # the body is the same, and so is the word
+    FLAP = "flap"
+
+
+def _findings(visit: Visit) -> dict[Kind, Finding]:
+    """What a look at a page that was known says of each kind that it says anything of."""
+    target, now_said = visit.target, visit.validators
+    found: dict[Kind, Finding] = {}
+    if visit.modified_honest is not None:
+        found[Kind.DATE] = Finding.TRUE if visit.modified_honest else Finding.LIE
+    if visit.answer == "not_modified" and visit.is_good:
+        return found | {kind: Finding.STEADY for kind in SENT if _word(target.validators, kind)}
+    if target.version is None or now_said is None:
+        return found
+    if visit.change is Change.CHANGED:
+        is_equal = visit.body_bytes == target.received_bytes
+        found[Kind.LENGTH] = Finding.LIE if is_equal else Finding.TRUE
+        told = {kind: _of_change(visit, target, now_said, kind) for kind in SENT}
+        return found | {kind: finding for kind, finding in told.items() if finding is not None}
+    if visit.change is Change.SAME and visit.verdict.rung is Rung.BYTES:
+        for kind in SENT:
+            if _word(target.held, kind):
+                is_as_before = _word(target.held, kind) == _word(now_said, kind)
+                found[kind] = Finding.STEADY if is_as_before else Finding.FLAP
+    return found
+
+
+def _of_change(visit: Visit, target: Target, now_said: Validators, kind: Kind) -> Finding | None:
+    """None where nobody knows what the server would have said to this word."""
+    held = _word(target.held, kind)
+    if not held:
+        return None
+    if held == _word(now_said, kind):
+        return Finding.LIE
+    if visit.refused_304 is None:
+        return Finding.TRUE if _word(target.validators, kind) else None
+    return Finding.TRUE if visit.refused_304 else Finding.LIE
+
+
+def _after(record: Record, finding: Finding) -> Record:
+    match finding:
+        case Finding.TRUE | Finding.LIE:
+            lie = finding is Finding.LIE
+            return replace(record, told=KEPT * record.told + 1, lied=KEPT * record.lied + lie)
+        case Finding.STEADY | Finding.FLAP:
+            flap = finding is Finding.FLAP
+            return replace(record, same=KEPT * record.same + 1, flapped=KEPT * record.flapped + flap)
+
+
+def _word(said: Validators, kind: Kind) -> str | None:
+    """An ETag as two are compared weakly (RFC 9110, section 8.8.3.2), or the date."""
+    if kind is Kind.LAST_MODIFIED:
+        return said.last_modified
+    return said.etag and said.etag.removeprefix("W/")
+
+
+def _only(said: Validators, kinds: list[Kind]) -> Validators:
+    return Validators(
+        said.etag if Kind.ETAG in kinds else None,
+        said.last_modified if Kind.LAST_MODIFIED in kinds else None,
+    )

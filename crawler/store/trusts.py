@@ -1,0 +1,98 @@
+"""How far a domain's validators can be believed, by group of pages: read, counted at a hand-out, learnt at a record."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from crawler.core.domain import Domain
+from crawler.core.trust import NO_TRUST, Kind, Record, Trust, learn
+from crawler.core.visit import Visit
+from crawler.store.database import Connection, Database
+
+GET = "SELECT prior_no, revisits, challenges, records FROM domain_trust WHERE domain_id = %s"
+COUNT = """
+    INSERT INTO domain_trust (domain_id, prior_no, revisits)
+    SELECT %(domain_id)s, * FROM unnest(%(groups)s::smallint[], %(revisits)s::int[])
+    ON CONFLICT (domain_id, prior_no) DO UPDATE SET revisits = domain_trust.revisits + excluded.revisits
+"""
+PUT = """
+    INSERT INTO domain_trust (domain_id, prior_no, revisits, challenges, records)
+    SELECT %(domain_id)s, *
+      FROM unnest(%(groups)s::smallint[], %(revisits)s::int[], %(challenges)s::int[], %(records)s::jsonb[])
+    ON CONFLICT (domain_id, prior_no) DO UPDATE
+       SET revisits = excluded.revisits, challenges = excluded.challenges, records = excluded.records
+"""
+STANDINGS = """
+    SELECT template, kind, standing, told, lied, same, flapped, challenges FROM report_trust
+     WHERE domain_id = %s ORDER BY template, kind
+"""
+
+Trusts = Mapping[int, Trust]  # by the number of the group
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A row of report_trust, which says what its columns mean."""
+
+    template: str
+    kind: Kind
+    standing: str
+    told: float
+    lied: float
+    same: float
+    flapped: float
+    challenges: int
+
+
+async def trusts_of(connection: Connection, domain_id: int) -> Trusts:
+    """What is known of each group that anything is known of."""
+    found = await (await connection.execute(GET, (domain_id,))).fetchall()
+    return {no: Trust(revisits, challenges, _records(records)) for no, revisits, challenges, records in found}
+
+
+async def count_revisits(connection: Connection, domain_id: int, groups: Iterable[int]) -> None:
+    """Count pages with validators that are handed out. groups: of each of them, once for each page."""
+    counts = Counter(groups)
+    if counts:
+        await connection.execute(
+            COUNT, {"domain_id": domain_id, "groups": list(counts), "revisits": list(counts.values())}
+        )
+
+
+async def learn_of(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
+    """Take in what a batch of visits says of the groups' validators."""
+    before = await trusts_of(connection, domain_id)
+    after = dict(before)
+    for visit in visits:
+        after[visit.target.group] = learn(after.get(visit.target.group, NO_TRUST), visit)
+    news = {no: trust for no, trust in after.items() if trust != before.get(no, NO_TRUST)}
+    if news:
+        await connection.execute(
+            PUT,
+            {
+                "domain_id": domain_id,
+                "groups": list(news),
+                "revisits": [trust.revisits for trust in news.values()],
+                "challenges": [trust.challenges for trust in news.values()],
+                "records": [Jsonb(_plain(trust)) for trust in news.values()],
+            },
+        )
+
+
+async def standings(db: Database, domain: Domain) -> list[Standing]:
+    """How each group's words stand, for a report."""
+    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(STANDINGS, (domain.id,))
+        return [Standing(**row | {"kind": Kind(row["kind"])}) for row in await cursor.fetchall()]
+
+
+def _records(stored: dict[str, Any]) -> dict[Kind, Record]:
+    return {Kind(kind): Record(**figures) for kind, figures in stored.items()}
+
+
+def _plain(trust: Trust) -> dict[str, Any]:
+    return {kind.value: asdict(record) for kind, record in trust.records.items()}

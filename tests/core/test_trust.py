@@ -1,0 +1,161 @@
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.answer import NO_VALIDATORS, NotModified, Validators
+from crawler.core.trust import NO_TRUST, Kind, Record, Trust, in_doubt, is_challenge, learn, sendable
+from crawler.core.visit import Target, Visit
+from tests.core.test_visit import fetched, html, looked, seen
+
+BOTH = Validators('"1"', "Sun, 01 Feb 2026 00:00:00 GMT")
+OTHER = Validators('"2"', "Sat, 28 Feb 2026 12:00:00 GMT")
+CHANGED, SAME = html("<p>price 20.99"), html("<p>price 19.99")
+
+
+def challenged() -> Target:
+    """A page that was fetched once and is asked for in full although it has validators."""
+    return replace(seen(SAME), held=BOTH, validators=NO_VALIDATORS, challenge=True)
+
+
+def asked() -> Target:
+    """The same, asked for conditionally."""
+    return replace(challenged(), validators=BOTH, challenge=False)
+
+
+def full(page: Target, body: bytes, said: Validators) -> Visit:
+    return looked(page, fetched(body, validators=said))
+
+
+def taught(*visits: Visit, trust: Trust = NO_TRUST) -> Trust:
+    for visit in visits:
+        trust = learn(trust, visit)
+    return trust
+
+
+def test_of_the_first_20_revisits_5_are_challenges_and_later_1_of_100() -> None:
+    challenges = [n for n in range(10_000) if is_challenge(n)]
+
+    assert sum(n < 20 for n in challenges) == 5
+    assert sum(n < 200 for n in challenges) == 8
+    assert sum(n >= 5_000 for n in challenges) == 50
+
+
+def test_200_revisits_never_go_by_without_a_challenge() -> None:
+    challenges = [n for n in range(100_000) if is_challenge(n)]
+
+    assert max(after - before for before, after in pairwise(challenges)) < 200
+
+
+def test_an_honest_group_keeps_95_percent_of_what_validators_spare_within_160_revisits() -> None:
+    assert all(sum(map(is_challenge, range(many))) <= 0.05 * many for many in range(160, 3_000))
+
+
+@given(pages=st.integers(2, 30))
+def test_challenges_do_not_fall_on_the_same_page_of_a_round_for_ever(pages: int) -> None:
+    hit = {n % pages for n in range(5_000) if is_challenge(n)}
+
+    assert len(hit) >= min(pages, 10) / 2
+
+
+def test_a_changed_body_under_the_same_words_is_a_lie_and_they_are_not_sent_any_more() -> None:
+    trust = taught(full(challenged(), CHANGED, BOTH))
+
+    assert trust.of(Kind.ETAG).lied == trust.of(Kind.LAST_MODIFIED).lied == 1
+    assert sendable(BOTH, trust) == NO_VALIDATORS
+
+
+def test_where_only_the_etag_lies_the_date_is_sent_alone() -> None:
+    frozen = replace(OTHER, etag=BOTH.etag)
+
+    trust = taught(full(asked(), CHANGED, frozen))
+
+    assert sendable(BOTH, trust) == Validators(None, BOTH.last_modified)
+
+
+def test_a_weak_etag_is_the_same_word_as_the_strong_one() -> None:
+    trust = taught(full(challenged(), CHANGED, replace(OTHER, etag=f"W/{BOTH.etag}")))
+
+    assert trust.of(Kind.ETAG).lied == 1
+
+
+def test_other_words_for_the_same_body_are_no_lie_but_useless() -> None:
+    flapping = replace(BOTH, etag='"2"')
+
+    trust = taught(full(asked(), SAME, flapping), full(asked(), SAME, flapping))
+
+    assert trust.of(Kind.ETAG).is_honest
+    assert not trust.of(Kind.ETAG).is_steady
+    assert sendable(BOTH, trust) == Validators(None, BOTH.last_modified)
+    assert sendable(Validators('"1"'), trust) == Validators('"1"')  # alone it may still spare a body now and then
+
+
+def test_other_words_after_a_challenge_prove_nothing_until_the_server_was_asked_with_the_old_ones() -> None:
+    visit = full(challenged(), CHANGED, OTHER)
+
+    assert in_doubt(visit) == BOTH
+    assert taught(visit).of(Kind.ETAG) == Record()
+    assert taught(replace(visit, refused_304=True)).of(Kind.ETAG) == Record(told=1)
+    assert taught(replace(visit, refused_304=False)).of(Kind.ETAG) == Record(told=1, lied=1)
+
+
+def test_nothing_is_in_doubt_where_nothing_changed_or_the_words_are_as_before() -> None:
+    assert in_doubt(full(challenged(), SAME, OTHER)) == NO_VALIDATORS
+    assert in_doubt(full(challenged(), CHANGED, BOTH)) == NO_VALIDATORS
+    assert in_doubt(full(asked(), CHANGED, OTHER)) == NO_VALIDATORS
+
+
+def test_a_conditional_look_that_finds_a_change_is_proof_of_honesty() -> None:
+    assert taught(full(asked(), CHANGED, OTHER)).of(Kind.LAST_MODIFIED) == Record(told=1)
+
+
+def test_a_304_says_that_the_words_are_steady_and_nothing_about_lies() -> None:
+    trust = taught(looked(asked(), NotModified(elapsed=timedelta(0))))
+
+    assert trust.of(Kind.ETAG) == Record(same=1)
+
+
+def test_a_trusted_group_loses_its_trust_by_two_lies_and_not_by_one() -> None:
+    trusted = taught(*[full(asked(), CHANGED, OTHER)] * 20)
+    lie = full(challenged(), CHANGED, BOTH)
+
+    assert sendable(BOTH, taught(lie, trust=trusted)) == BOTH
+    assert sendable(BOTH, taught(lie, lie, trust=trusted)) == NO_VALIDATORS
+
+
+def test_a_lie_brings_the_challenges_of_the_beginning_back() -> None:
+    assert taught(full(challenged(), CHANGED, BOTH), trust=Trust(revisits=900)).revisits == 0
+
+
+@pytest.mark.parametrize("lies", [1, 3, 100])
+def test_six_honest_challenges_restore_trust(lies: int) -> None:
+    honest = replace(full(challenged(), CHANGED, OTHER), refused_304=True)
+
+    trust = taught(*[full(challenged(), CHANGED, BOTH)] * lies, *[honest] * 6)
+
+    assert sendable(BOTH, trust) == BOTH
+
+
+def test_an_equal_length_of_another_body_is_noted_and_no_reason_for_challenges() -> None:
+    visit = full(replace(asked(), received_bytes=len(CHANGED)), CHANGED, OTHER)
+
+    trust = taught(visit, trust=Trust(revisits=900))
+
+    assert not trust.of(Kind.LENGTH).is_honest
+    assert trust.revisits == 900
+
+
+def test_full_looks_in_spite_of_validators_are_counted() -> None:
+    assert taught(full(challenged(), SAME, BOTH), full(asked(), SAME, BOTH)).challenges == 1
+
+
+def test_last_modified_tells_when_a_page_changed_after_five_times_it_was_right() -> None:
+    right = replace(full(asked(), CHANGED, OTHER), modified_honest=True)
+    wrong = replace(right, modified_honest=False)
+
+    assert not taught(*[right] * 4).of(Kind.DATE).is_proven
+    assert taught(*[right] * 5).of(Kind.DATE).is_proven
+    assert not taught(*[right] * 9, wrong, wrong).of(Kind.DATE).is_proven
