@@ -77,6 +77,9 @@ class Rule(SQLModel, table=True):
     once: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
     max_pages: int | None = Field(sa_column=count(nullable=True, default=None))
     pages: int = Field(sa_column=big(default="0"))
+    ignore: list[str] = Field(sa_column=texts())
+    watch: list[str] = Field(sa_column=texts())
+    ignore_text: list[str] = Field(sa_column=texts())
 
 
 class Prior(SQLModel, table=True):

@@ -219,6 +219,9 @@ def described_rule(rule: Rule) -> dict[str, object]:
         "weight": rule.weight,
         "once": rule.once,
         "max_pages": rule.max_pages,
+        "ignore": rule.view.ignore,
+        "watch": rule.view.watch,
+        "ignore_text": rule.view.ignore_text,
     }
 
 

@@ -49,6 +49,16 @@ def add(
     max_pages: Annotated[
         int | None, typer.Option(min=0, max=MOST, metavar="N", help="Pages of the pattern to keep; 0 for no more.")
     ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="SELECTOR", help="Do not compare such elements; may be repeated.")
+    ] = None,
+    watch: Annotated[
+        list[str] | None, typer.Option(metavar="SELECTOR", help="Compare only such elements; may be repeated.")
+    ] = None,
+    ignore_text: Annotated[
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="Do not compare what this finds in a piece of text; may be repeated."),
+    ] = None,
     first: Annotated[bool, typer.Option("--first", help="Ask it before all others; else after them.")] = False,
     at: At = None,
     as_json: Json = False,
@@ -57,12 +67,16 @@ def add(
 
     Several rules may match a page. Of least, most and weight each is told by the first rule that says it; a page counts
     for every limit that it matches, and it is looked at once if any rule says so. Budget and politeness hold beside.
+    What any of them ignores or watches is so, for both versions that are compared: no page changes by a rule. Selectors
+    are CSS; `recrawl try` shows what they leave.
 
     Examples:
 
         recrawl rules add docs.example.com /news/ --least 1h --most 1d --weight 5
         recrawl rules add docs.example.com '*.pdf$' --once
         recrawl rules add docs.example.com '/calendar/' --max-pages 1000 --first
+        recrawl rules add docs.example.com / --ignore '.ad, #visitors' --ignore-text 'Built in [0-9]+ ms'
+        recrawl rules add shop.example.com /item/ --watch .price --watch .stock
     """
     from crawler.cli import ruling
 
@@ -74,6 +88,9 @@ def add(
         weight=weight,
         once=once,
         max_pages=max_pages,
+        ignore=tuple(ignore or ()),
+        watch=tuple(watch or ()),
+        ignore_text=tuple(ignore_text or ()),
         first=first,
         at=at,
         as_json=as_json,

@@ -11,6 +11,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_span
 from crawler.core.domain import Domain
 from crawler.core.rules import Rule
+from crawler.core.view import View
 from crawler.errors import BadInput
 from crawler.naming import domain_named, refuse_the_past
 from crawler.store import domains, rules
@@ -31,7 +32,7 @@ def list_all(text: str, *, as_json: bool) -> int:
         say(f"{domain.authority} has no rules: recrawl rules add {domain.authority} PATTERN")
     else:
         show(
-            ["pattern", "least", "most", "weight", "again", "pages", "at most"],
+            ["pattern", "least", "most", "weight", "again", "pages", "at most", "compared"],
             [_row(rule, pages) for rule in domain.wishes.rules],
             right=["least", "most", "weight", "pages", "at most"],
         )
@@ -47,16 +48,23 @@ def add(
     weight: float | None,
     once: bool,
     max_pages: int | None,
+    ignore: tuple[str, ...],
+    watch: tuple[str, ...],
+    ignore_text: tuple[str, ...],
     first: bool,
     at: datetime | None,
     as_json: bool,
 ) -> int:
     try:
-        rule = Rule(pattern, least=least, most=most, weight=weight, once=once, max_pages=max_pages)
+        view = View(ignore, watch, ignore_text)
+        rule = Rule(pattern, least=least, most=most, weight=weight, once=once, max_pages=max_pages, view=view)
     except ValueError as error:
         raise BadInput(str(error)) from error
     if not rule.says_something:
-        raise BadInput(f"the rule for {pattern} says nothing: add --least, --most, --weight, --once or --max-pages")
+        raise BadInput(
+            f"the rule for {pattern} says nothing: add --least, --most, --weight, --once, --max-pages, --ignore, "
+            "--ignore-text or --watch"
+        )
     _change(text, lambda before: with_rule(before, rule, first=first), at=at, as_json=as_json, said=shown_rule(rule))
     return DONE
 
@@ -121,6 +129,7 @@ def _row(rule: Rule, pages: Mapping[str, int]) -> tuple[str, ...]:
         "never" if rule.once else "",
         str(pages.get(rule.pattern, "")),
         str(rule.max_pages) if rule.max_pages is not None else "",
+        shown_view(rule.view),
     )
 
 
@@ -132,5 +141,13 @@ def shown_rule(rule: Rule) -> str:
         f"{rule.weight:g} times as important" if rule.weight is not None else "",
         "never looked at again" if rule.once else "",
         f"{counted(rule.max_pages, 'page')} at most" if rule.max_pages is not None else "",
+        f"compared: {shown_view(rule.view)}" if rule.view else "",
     ]
     return f"{rule.pattern}: {', '.join(filter(None, said))}"
+
+
+def shown_view(view: View) -> str:
+    """What of a page is compared, in a few words; empty for all."""
+    ignored = " and ".join(view.ignore + tuple(f"what {text!r} finds" for text in view.ignore_text))
+    watched = f"only {' and '.join(view.watch)}" if view.watch else ""
+    return " ".join(filter(None, [watched or ("all" if ignored else ""), f"without {ignored}" if ignored else ""]))

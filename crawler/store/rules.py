@@ -8,13 +8,15 @@ from typing import Any
 from crawler.core.domain import Domain
 from crawler.core.rules import Rule
 from crawler.core.urls import Url
+from crawler.core.view import View
 from crawler.store.database import Connection, Database
 
 # Of a domain d.
 COLUMN = "ARRAY(SELECT to_jsonb(r) FROM rule r WHERE r.domain_id = d.id ORDER BY r.no) AS rules"
 INSERT = """
-    INSERT INTO rule (domain_id, no, pattern, least_s, most_s, weight, once, max_pages, pages)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+    INSERT INTO rule (domain_id, no, pattern, least_s, most_s, weight, once, max_pages, pages,
+                      ignore, watch, ignore_text)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 AT_ONCE = 10_000  # URLs read at a time
 
@@ -29,6 +31,7 @@ def rules_from(rows: Iterable[dict[str, Any]]) -> tuple[Rule, ...]:
             weight=None if row["weight"] is None else float(row["weight"]),  # JSON knows no whole floats
             once=row["once"],
             max_pages=row["max_pages"],
+            view=View(tuple(row["ignore"]), tuple(row["watch"]), tuple(row["ignore_text"])),
         )
         for row in rows
     )
@@ -76,6 +79,7 @@ def _row(domain_id: int, no: int, rule: Rule, pages: dict[str, int]) -> tuple[ob
     return (
         *(domain_id, no, rule.pattern, seconds(rule.least), seconds(rule.most)),
         *(rule.weight, rule.once, rule.max_pages, counted),
+        *(list(rule.view.ignore), list(rule.view.watch), list(rule.view.ignore_text)),
     )
 
 

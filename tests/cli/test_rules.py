@@ -41,6 +41,9 @@ def test_rules_are_told_to_programs(ruled: Recrawl) -> None:
         "weight": None,
         "once": False,
         "max_pages": 0,
+        "ignore": [],
+        "watch": [],
+        "ignore_text": [],
     }
     assert made.json == {"domain": "a.test", "rules": [rule | {"pages": 0}]}
     assert ruled("rules", "list", "a.test", "--json").json == made.json

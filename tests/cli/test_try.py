@@ -155,3 +155,39 @@ def test_a_domain_without_a_budget_is_not_asked(recrawl: Recrawl, crawled: Site)
 
     assert done.code == 1
     assert "budget of the day" in done.out
+
+
+def test_rules_steer_what_is_compared_and_make_no_page_changed(recrawl: Recrawl, crawled: Site) -> None:
+    def news() -> list[str]:
+        recrawl("refresh", crawled.name)
+        assert recrawl("crawl", "--due").code == 0
+        return [each["change"] for each in recrawl("changes", "--json").json["changes"]]
+
+    recrawl("rules", "add", crawled.name, "/", "--ignore", ".clock", "--ignore-text", "Costs")
+    put(crawled, time="10:20")
+    assert news() == ["first"]
+    told = recrawl("try", crawled.url, "--json").json
+    assert [(piece["text"], piece["why"]) for piece in told["pieces"]] == [
+        ("Pumps", ""),
+        ("Pumps", ""),
+        ("It is 10:20", "rule"),
+        ("19.99", ""),
+    ]
+    assert "[It is 10:20]  <- a rule of yours leaves it out" in recrawl("try", crawled.url).out
+
+    recrawl("rules", "add", crawled.name, "/", "--watch", ".price")
+    put(crawled, time="10:25", head="Tools")
+    assert news() == ["first"]
+    put(crawled, time="10:25", head="Tools", price="19.98")
+    assert news() == ["first", "changed"]
+
+    recrawl("rules", "remove", crawled.name, "/")
+    assert news() == ["first", "changed"]
+
+
+def test_a_place_that_is_none_is_refused(recrawl: Recrawl, crawled: Site) -> None:
+    for option, text in (("--ignore", "p["), ("--watch", "//p"), ("--ignore-text", "(")):
+        done = recrawl("rules", "add", crawled.name, "/", option, text)
+
+        assert done.code == 2
+        assert repr(text) in done.complaint
