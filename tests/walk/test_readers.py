@@ -14,6 +14,7 @@ import pytest
 from crawler.core.answer import Fetched
 from crawler.core.change import understand
 from crawler.core.urls import Url
+from crawler.core.view import WHOLE, View
 from crawler.reader import STATM, pack
 from crawler.readers import Readers
 from tests.core.printed import compressed, printed
@@ -70,7 +71,7 @@ def test_a_body_that_takes_too_much_memory_ends_its_reader() -> None:
     content = b"<</Filter[/FlateDecode/FlateDecode]/Length %d>>stream\n%s\nendstream" % (len(twice), twice)
     bomb = printed([]).replace(compressed(b"BT /F 10 Tf  ET"), content)
 
-    request = pack((bomb, URL, "application/pdf", None, True))
+    request = pack((bomb, URL, "application/pdf", None, True, WHOLE))
     ended = subprocess.run([sys.executable, "-m", "crawler.reader"], input=request, capture_output=True, check=False)
 
     assert len(bomb) < 10_000
@@ -85,6 +86,15 @@ async def test_few_bodies_start_no_process() -> None:
         await asyncio.sleep(0)
 
         assert children() == set()
+
+
+async def test_what_an_expression_is_applied_to_is_read_elsewhere() -> None:
+    async with Readers(0) as readers:
+        found = await readers.read(answer(b"<p>built in 12 ms"), URL, view=View(ignore_text=("[0-9]+ ms",)))
+
+        assert len(readers.pids) == 1
+        assert found is not None
+        assert [place.text for place in found.outline] == ["", "built in"]
 
 
 async def test_a_reader_that_dies_costs_one_body_and_another_takes_its_place() -> None:
