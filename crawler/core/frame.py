@@ -103,13 +103,19 @@ def learn_page(frame: Frame, page: PageKey, pieces: Sequence[tuple[int, int]]) -
             stand = replace(stand, was_frame=True)
             turned[path] = turned.get(path, 0) + 1
         stands[form] = stand
+    if len(turned) > MOST_STANDS:
+        turned = {path: many for path, many in turned.items() if path in looks}
     return Frame(_bounded(stands), looks, turned)
 
 
 def _bounded(stands: dict[int, Stand]) -> dict[int, Stand]:
-    """Those that were met on the fewest pages go first, and of these the oldest."""
+    """Of the half that was not met for the longest time those go that were met on the fewest pages.
+
+    So a site that is made anew can fill the other half with what its frame says now.
+    """
     surplus = len(stands) - MOST_STANDS
     if surplus > 0:
-        for form in sorted(stands, key=lambda form: len(stands[form].pages))[:surplus]:
+        older = list(stands)[: max(len(stands) // 2, surplus)]
+        for form in sorted(older, key=lambda form: len(stands[form].pages))[:surplus]:
             del stands[form]
     return stands

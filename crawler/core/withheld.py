@@ -39,6 +39,7 @@ DAY = timedelta(days=1)
 LIVELY = 0.5  # chance of a change within a day, from which on a new text is no surprise
 CUT_KEPT = 0.8  # of the text of a page, at most, where only its closing tags tell that its end is missing
 MOST_FIRSTS = 64
+ENOUGH_ALIKE = 3
 LIKE_BITS = 16  # of 64: near enough to ask; short texts that differ in an address and a number are no nearer
 SLIGHT_BITS = 4  # of 64 by which fingerprints differ: then most of the text is still there
 NO_BODY = digest(b"")
@@ -139,13 +140,13 @@ class Firsts:
         self._texts: deque[Fingerprint] = deque(maxlen=MOST_FIRSTS)
 
     def are_like(self, visit: Visit) -> bool:
-        """Whether an earlier one is like this; takes it in."""
+        """Whether earlier ones are like this, more of them than two pages of one kind are by chance; takes it in."""
         text = visit.snapshot.version.fingerprint if visit.change is Change.FIRST and visit.snapshot else None
         if text is None:
             return False
-        is_like = any(distance_bits(text, other) <= LIKE_BITS for other in self._texts)
+        alike = sum(distance_bits(text, other) <= LIKE_BITS for other in self._texts)
         self._texts.append(text)
-        return is_like
+        return alike >= ENOUGH_ALIKE
 
 
 def walls_after(walls: Walls, visit: Visit) -> Walls:
