@@ -104,6 +104,7 @@ def markdown(shift: Shift) -> str:
 def facts(tally: Tally) -> list[tuple[str, str]]:
     """Name and value of what is worth telling."""
     return [
+        ("Requests", f"{tally.requests:,}"),
         ("Pages looked at", f"{tally.looks:,}"),
         ("Not modified", f"{tally.not_modified:,}"),
         ("Same", f"{tally.changes[Change.SAME] + tally.changes[Change.COSMETIC]:,}"),
