@@ -89,6 +89,8 @@ def sendable(held: Validators, trust: Trust) -> Validators:
 
     One that flaps costs bodies and hides nothing: alone it may still spare some.
     """
+    if not held or not trust.records:
+        return held  # which is asked of every page that a claim weighs
     honest = [kind for kind in SENT if trust.of(kind).is_honest]
     steady = [kind for kind in honest if trust.of(kind).is_steady]
     return _only(held, steady) or _only(held, honest)
