@@ -467,10 +467,9 @@ class Walker:
 
     async def tested(self, visit: Visit, doubted: Validators) -> Visit:
         """A challenge that found a change, with what the server says to the validators that it would have got."""
-        answer = await self.ask(visit.target.url, validators=doubted) if not self.is_stopping else None
+        answer = await self.ask_beside(visit.target.url, validators=doubted) if not self.is_stopping else None
         if answer is None or isinstance(answer, Unreached):
             return visit
-        self.tally.requests += 1
         return replace(visit, again=visit.again + 1, refused_304=not isinstance(answer, NotModified))
 
     def is_doubtful(self, visit: Visit) -> bool:
@@ -486,9 +485,9 @@ class Walker:
         if absent is not None:
             self.known = replace(self.known, walls=told(self.known.walls, absent))
 
-    async def ask_beside(self, url: Url) -> Answer | None:
+    async def ask_beside(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
         """One request more for the sake of a look; None where the budget has none left."""
-        answer = await self.ask(url)
+        answer = await self.ask(url, validators=validators)
         self.tally.requests += answer is not None
         return answer
 
@@ -517,8 +516,7 @@ class Walker:
 
     async def look_again(self, target: Target) -> Understood | None:
         """The page as it is a moment later; None where that cannot be had."""
-        answer = await self.ask(target.url)
-        self.tally.requests += answer is not None
+        answer = await self.ask_beside(target.url)
         if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
             return None
         return await self.readers.read(answer, target.url)

@@ -118,7 +118,7 @@ def reconsider(visit: Visit, known: Known) -> Visit:
         earlier=evidence.earlier,
         settled=True,
     )
-    return again if again.change in {Change.COSMETIC, Change.UNKNOWN} else visit
+    return replace(again, again=visit.again) if again.change in {Change.COSMETIC, Change.UNKNOWN} else visit
 
 
 def _elsewhere(target: Target, answer: Fetched, location: Url, *, now: datetime, known: Known) -> Visit:

@@ -42,18 +42,14 @@ def refuse(target: Target, *, reason: str, now: datetime) -> Visit:
 
     What is gone or has moved stays so: otherwise nobody would hear of it when it is back.
     """
-    return Visit(
-        target=target,
-        at=now,
-        verdict=Verdict(Change.UNKNOWN, Rung.STATUS),
+    return replace(
+        kept(target, now=now),
         answer="unreached",
         state=target.state if target.state in {State.GONE, State.MOVED} else State.REFUSED,
-        belief=target.belief,
         due_at=now + LOOK_AGAIN_REFUSED,
-        status=None,
         reason=reason,
-        failures=target.failures,
         requests=0,
+        conditional=False,
     )
 
 
