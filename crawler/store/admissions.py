@@ -1,0 +1,75 @@
+"""What looks make known: pages that are admitted, kept out or left unknown, and the rows of those that are kept."""
+
+from collections.abc import Iterable, Sequence
+
+from crawler.core.visit import Link, Visit
+from crawler.store.copying import copy
+from crawler.store.database import Connection
+from crawler.store.economy import Books, Stand
+from crawler.store.priors import groups_of
+
+NEW_PAGES = "COPY page (domain_id, key, url, first_seen_at, prior_no, reason) FROM STDIN (FORMAT BINARY)"
+NEW_FRONTIER = """
+    COPY frontier (domain_id, key, state, rank, depth, due_at, favoured, url_score) FROM STDIN (FORMAT BINARY)
+"""
+REFUSED_LATER = {"robots"}  # what robots.txt refuses is remembered, since it may allow it one day
+
+
+def settle(books: Books, visits: Sequence[Visit], *, max_pages: int) -> list[tuple[Link, Stand]]:
+    """Apply the visits to the economy one after the other; gives the pages that they make known."""
+    admitted: list[tuple[Link, Stand]] = []
+    for visit in visits:
+        links = visit.links or ()
+        for link in (*links, visit.moved_to) if visit.moved_to else links:
+            stand = _meet(books, link, depth=visit.target.depth + 1, max_pages=max_pages)
+            if stand is not None:
+                stand.found_at = visit.at
+                admitted.append((link, stand))
+        books.settle(visit)
+    books.economy.pay_dividends(books.ordering.weights)
+    return admitted
+
+
+def _meet(books: Books, link: Link, *, depth: int, max_pages: int) -> Stand | None:
+    """What a link makes known: a new page, a page that robots.txt refuses, or nothing new."""
+    stand = books.stands.get(link.key)
+    if stand is not None:
+        stand.reach(depth)
+        return None
+    if link.refusal in REFUSED_LATER and books.tracked < max_pages:
+        return books.keep_out(link.key, link.url, depth=depth)
+    if link.refusal or books.tracked >= max_pages or not books.has_room_for(link.url):
+        return None
+    return books.admit(link.key, link.url, depth=depth)
+
+
+async def write(connection: Connection, domain_id: int, books: Books, admitted: Iterable[tuple[Link, Stand]]) -> None:
+    """Write the rows of those pages, with their places in the order of discovery."""
+    known = list(admitted)
+    if not known:
+        return
+    for link, stand in known:
+        if not stand.is_out:
+            stand.rank = books.rank_of(link.key, books.economy.purses[link.key].net)
+    groups = await groups_of(connection, domain_id, [link.url for link, _ in known])
+    pages = (
+        (domain_id, link.key, link.url, stand.found_at, group, link.refusal if stand.is_out else "")
+        for (link, stand), group in zip(known, groups, strict=True)
+    )
+    frontier = (
+        (
+            domain_id,
+            link.key,
+            stand.state.value,
+            stand.rank,
+            stand.depth,
+            stand.due_at,
+            stand.favoured,
+            stand.url_score,
+        )
+        for link, stand in known
+    )
+    await copy(connection, NEW_PAGES, ["int8", "bytea", "text", "timestamptz", "int2", "text"], pages)
+    await copy(
+        connection, NEW_FRONTIER, ["int8", "bytea", "text", "int4", "int2", "timestamptz", "bool", "float8"], frontier
+    )

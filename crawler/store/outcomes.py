@@ -1,0 +1,177 @@
+"""What looks leave on their pages: what is known of them, due times, links and versions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from crawler.core.change import Change
+from crawler.core.lifecycle import WITH_OTHERS
+from crawler.core.prior import without_prior
+from crawler.core.visit import State, Visit
+from crawler.store import content
+from crawler.store.copying import clean, copy
+from crawler.store.database import Connection
+from crawler.store.economy import Books
+from crawler.store.frontier import to_signed
+
+# What a look may leave as it was comes as null.
+PAGES = """
+    UPDATE page p
+       SET status = x.status, reason = x.reason, failures = x.failures, last_look_at = x.at, visits = p.visits + 1,
+           evidence_a = x.evidence_a, evidence_b = x.evidence_b,
+           moved_to = CASE WHEN x.good AND x.reason <> %(with_others)s THEN x.moved_to
+                           ELSE coalesce(x.moved_to, p.moved_to) END,  -- whom a crowd went to tells the next of it
+           last_good_at = CASE WHEN x.good THEN x.at ELSE p.last_good_at END,
+           last_change_at = CASE WHEN x.changed THEN x.at ELSE p.last_change_at END,
+           changes = p.changes + x.changed::int,
+           etag = CASE WHEN x.renews THEN x.etag ELSE p.etag END,
+           last_modified = CASE WHEN x.renews THEN x.last_modified ELSE p.last_modified END,
+           received_bytes = coalesce(x.body_bytes, p.received_bytes),
+           version = coalesce(x.version, p.version),
+           body_digest = CASE WHEN x.rereads  -- what a change of scope had made us forget
+                              THEN (SELECT s.body_digest FROM snapshot s
+                                     WHERE s.domain_id = %(domain_id)s AND s.key = p.key AND s.number = p.version)
+                              ELSE coalesce(x.body_digest, p.body_digest) END,
+           text_digest = coalesce(x.text_digest, p.text_digest),
+           main_digest = coalesce(x.main_digest, p.main_digest),
+           shape_digest = coalesce(x.shape_digest, p.shape_digest),
+           fingerprint = CASE WHEN x.version IS NULL THEN p.fingerprint ELSE x.fingerprint END
+      FROM unnest(%(key)s::bytea[], %(at)s::timestamptz[], %(status)s::smallint[], %(reason)s::text[],
+                  %(failures)s::smallint[], %(evidence_a)s::float8[], %(evidence_b)s::float8[], %(moved_to)s::bytea[],
+                  %(good)s::bool[], %(changed)s::bool[], %(rereads)s::bool[], %(renews)s::bool[], %(etag)s::text[],
+                  %(last_modified)s::text[], %(body_bytes)s::int[], %(version)s::int[], %(body_digest)s::bytea[],
+                  %(text_digest)s::bytea[], %(main_digest)s::bytea[], %(shape_digest)s::bytea[],
+                  %(fingerprint)s::bigint[])
+        AS x(key, at, status, reason, failures, evidence_a, evidence_b, moved_to, good, changed, rereads, renews, etag,
+             last_modified, body_bytes, version, body_digest, text_digest, main_digest, shape_digest, fingerprint)
+     WHERE p.domain_id = %(domain_id)s AND p.key = x.key
+"""
+FRONTIER = """
+    UPDATE frontier f
+       SET state = x.state, due_at = x.due_at, wanted = 0, rank = CASE WHEN x.state = 'new' THEN f.rank ELSE 0 END
+      FROM unnest(%(key)s::bytea[], %(state)s::text[], %(due_at)s::timestamptz[]) AS x(key, state, due_at)
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key
+"""
+SHALLOWER = """
+    UPDATE frontier f SET depth = x.depth
+      FROM unnest(%(key)s::bytea[], %(depth)s::smallint[]) AS x(key, depth)
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.depth > x.depth
+"""
+LINKS = """
+    INSERT INTO page_links (domain_id, key, targets, elsewhere, elsewhere_links)
+    SELECT %(domain_id)s, x.key, x.targets, string_to_array(x.elsewhere, ' '),
+           string_to_array(x.elsewhere_links, ' ')::int[]
+      FROM unnest(%(key)s::bytea[], %(targets)s::bytea[], %(elsewhere)s::text[], %(elsewhere_links)s::text[])
+        AS x(key, targets, elsewhere, elsewhere_links)
+    ON CONFLICT (domain_id, key) DO UPDATE
+       SET targets = excluded.targets, elsewhere = excluded.elsewhere, elsewhere_links = excluded.elsewhere_links
+"""
+SNAPSHOTS = """
+    COPY snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
+                   main_digest, fingerprint, distance_bits) FROM STDIN (FORMAT BINARY)
+"""
+FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (store/frontier.py, MAKE_DUE)
+
+
+async def write_pages(connection: Connection, domain_id: int, books: Books, visits: Sequence[Visit]) -> None:
+    rows = [_page_row(visit, books) for visit in visits]
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    await connection.execute(PAGES, columns | {"domain_id": domain_id, "with_others": WITH_OTHERS}, binary=True)
+    await connection.execute(
+        FRONTIER,
+        {
+            "domain_id": domain_id,
+            "key": columns["key"],
+            "state": [visit.state.value for visit in visits],
+            "due_at": [None if visit.state is State.NEW else visit.due_at for visit in visits],
+        },
+    )
+
+
+def _page_row(visit: Visit, books: Books) -> dict[str, Any]:
+    heir = visit.moved_to.key if visit.moved_to else None
+    version = visit.snapshot.version if visit.snapshot else None
+    prior = visit.target.terms.prior
+    evidence = [float(number) for number in without_prior(visit.belief.a, visit.belief.b, prior.a, prior.b)]
+    return {
+        "key": visit.target.key,
+        "at": visit.at,
+        "status": visit.status,
+        "reason": clean(visit.reason),
+        "failures": min(visit.failures, 32_000),
+        "evidence_a": evidence[0],
+        "evidence_b": evidence[1],
+        "moved_to": heir if heir in books.stands else None,  # out of scope or beyond the limits: it moved away
+        "good": visit.is_good,
+        "changed": visit.change is Change.CHANGED,
+        "rereads": visit.is_good and visit.links is not None and not version and _is_forgotten(visit),
+        "renews": visit.validators is not None,
+        "etag": clean(visit.validators.etag) if visit.validators else None,
+        "last_modified": clean(visit.validators.last_modified) if visit.validators else None,
+        "body_bytes": visit.body_bytes,
+        "version": version.number if version else None,
+        "body_digest": version.body_digest if version else None,
+        "text_digest": version.text_digest if version else None,
+        "main_digest": version.main_digest if version else None,
+        "shape_digest": version.shape_digest if version else None,
+        "fingerprint": to_signed(version.fingerprint) if version else None,
+    }
+
+
+def _is_forgotten(visit: Visit) -> bool:
+    return visit.target.version is not None and visit.target.version.body_digest == FORGOTTEN
+
+
+async def write_links(connection: Connection, domain_id: int, books: Books, visits: Sequence[Visit]) -> None:
+    changed = {
+        visit.target.key: (visit.gives or (), visit.elsewhere or ())
+        for visit in visits
+        if visit.links is not None
+        and (visit.gives or (), visit.elsewhere or ()) != (visit.target.outlinks, visit.target.elsewhere)
+    }
+    if changed:
+        await connection.execute(
+            LINKS,
+            {
+                "domain_id": domain_id,
+                "key": list(changed),
+                "targets": [b"".join(keys) for keys, _ in changed.values()],
+                # An array of arrays would have to be rectangular; an authority holds no space.
+                "elsewhere": [" ".join(name for name, _ in elsewhere) for _, elsewhere in changed.values()],
+                "elsewhere_links": [" ".join(str(many) for _, many in e) for _, e in changed.values()],
+            },
+            binary=True,
+        )
+    nearer = books.nearer
+    if nearer:
+        depths = [books.stands[key].depth for key in nearer]
+        await connection.execute(SHALLOWER, {"domain_id": domain_id, "key": nearer, "depth": depths})
+
+
+async def write_versions(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
+    fresh = [(visit, visit.snapshot) for visit in visits if visit.snapshot is not None]
+    if not fresh:
+        return
+    await content.put(connection, domain_id, {s.version.body_digest: s.body for _, s in fresh})
+    await copy(
+        connection,
+        SNAPSHOTS,
+        ["int8", "bytea", "int4", "timestamptz", *["text"] * 4, *["bytea"] * 3, "int8", "int2"],
+        (
+            (
+                domain_id,
+                visit.target.key,
+                shot.version.number,
+                visit.at,
+                clean(shot.title),
+                clean(shot.language),
+                clean(shot.content_type),
+                clean(shot.text),
+                shot.version.body_digest,
+                shot.version.text_digest,
+                shot.version.main_digest,
+                to_signed(shot.version.fingerprint),
+                shot.distance_bits,
+            )
+            for visit, shot in fresh
+        ),
+    )
