@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks import claim, crawl, duplicates, record, schedule
+from benchmarks import claim, crawl, decide, duplicates, fingerprint, record, schedule
 from benchmarks.change import bench as change
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
@@ -11,6 +11,8 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "record": record.main,
     "claim": claim.main,
     "schedule": schedule.main,
+    "fingerprint": fingerprint.main,
+    "decide": decide.main,
     "duplicates": duplicates.main,
     "change": change.main,
 }

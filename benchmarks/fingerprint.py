@@ -1,0 +1,92 @@
+"""How long the fingerprint of a page takes, from its main text on: words, hashes and bits.
+
+Pages of 50 kB with 1,500 words at most, of Debian's documentation packages; beside it the simhash package as its own
+documentation calls it. Counted is processor time: what else the machine does is not what is measured.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from simhash import Simhash
+
+from benchmarks.claim import percentile_ms
+from benchmarks.documents import of_size
+from benchmarks.table import table
+from crawler.core.fingerprint import fingerprint
+from crawler.core.page import read
+from tests.walk.corpus import CorpusError
+
+HEAD = ("", "pages", "words each", "of none", "p50 ms", "p99 ms", "most ms")
+PAGE_BYTES = 50_000
+MOST_WORDS = 1500
+BAR_MS = 1.0  # at the 99th percentile
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Seconds for each text. failed: texts of which no fingerprint could be had."""
+
+    name: str
+    words: int
+    seconds: Sequence[float]
+    failed: int
+
+    @property
+    def row(self) -> tuple[object, ...]:
+        pages = len(self.seconds) + self.failed
+        return (self.name, pages, self.words // pages, self.failed, *(self.ms(percent) for percent in (50, 99, 100)))
+
+    def ms(self, percent: float) -> float:
+        return percentile_ms(self.seconds, percent)
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = options().parse_args(arguments)
+    try:
+        texts = main_texts(given.pages)
+    except CorpusError as reason:
+        print(f"The pages cannot be had: {reason}", file=sys.stderr)
+        return 1
+    ours = timed("ours", fingerprint, texts, times=given.times)
+    theirs = timed("Simhash(text)", Simhash, texts, times=given.times)
+    print(table(HEAD, [ours.row, theirs.row]))
+    held = ours.ms(99) < BAR_MS
+    print(
+        f"\n{theirs.ms(50) / ours.ms(50):.0f} times as fast. "
+        f"99 of 100 pages under {BAR_MS} ms: {'held' if held else 'missed'} on this machine"
+    )
+    return 0
+
+
+def options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks fingerprint", description=__doc__)
+    parser.add_argument("--pages", type=int, default=200, help="at most")
+    parser.add_argument("--times", type=int, default=5, help="of each page, of which the best counts")
+    return parser
+
+
+def main_texts(most: int) -> Sequence[str]:
+    pages = of_size(PAGE_BYTES, most=10 * most)
+    texts = [read(page.body, url=page.url, content_type="text/html").main for page in pages]
+    return [text for text in texts if text and len(text.split()) <= MOST_WORDS][:most]
+
+
+def timed(name: str, sign: Callable[[str], object], texts: Sequence[str], *, times: int) -> Timed:
+    seconds = [found for text in texts if (found := best_of(sign, text, times)) is not None]
+    return Timed(name, sum(len(text.split()) for text in texts), seconds, len(texts) - len(seconds))
+
+
+def best_of(sign: Callable[[str], object], text: str, times: int) -> float | None:
+    """Seconds of processor time; None where the package breaks, on features that come 256 times."""
+    best = float("inf")
+    for _ in range(times):
+        began = time.thread_time()
+        try:
+            sign(text)
+        except OverflowError:
+            return None
+        best = min(best, time.thread_time() - began)
+    return best
