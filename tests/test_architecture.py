@@ -79,7 +79,12 @@ DOORS: dict[str, tuple[str, ...]] = {
     "pypdfium2": ("crawler/core/pdf.py",),
     "resiliparse": ("crawler/core/charset.py",),
     "rich": ("crawler/cli",),
-    "selectolax": ("crawler/core/page.py", "crawler/core/outline.py", "crawler/core/view.py"),
+    "selectolax": (
+        "crawler/core/markup.py",
+        "crawler/core/page.py",
+        "crawler/core/outline.py",
+        "crawler/core/view.py",
+    ),
     "simhash": ("crawler/core/fingerprint.py",),
     "sqlalchemy": ("models/", "crawler/store/", "migrations/"),
     "sqlmodel": ("models/", "crawler/store/", "migrations/"),

@@ -5,6 +5,8 @@ from enum import StrEnum
 
 from crawler.core.compare import SAME, Difference
 from crawler.core.fingerprint import Fingerprint, digest, distance_bits, fingerprint
+from crawler.core.kinds import kind_of
+from crawler.core.markup import parsed
 from crawler.core.outline import Outline, outline
 from crawler.core.page import Reading, read
 from crawler.core.urls import Url
@@ -99,7 +101,8 @@ def understand(
 
     view: what of it is compared; the digests are of the whole.
     """
-    reading = read(body, url=url, content_type=content_type, robots_tag=robots_tag)
+    markup = parsed(body, content_type) if kind_of(body, content_type) == "html" else None
+    reading = read(body, url=url, content_type=content_type, robots_tag=robots_tag, markup=markup)
     version = Version(
         number=0,
         body_digest=digest(body),
@@ -108,7 +111,7 @@ def understand(
         shape_digest=digest(" ".join(str(len(line.split())) for line in reading.text.split("\n")).encode()),
         fingerprint=fingerprint(reading.main),
     )
-    places = outline(body, reading, url=url, content_type=content_type, view=view) if outlined else ()
+    places = outline(body, reading, url=url, content_type=content_type, view=view, markup=markup) if outlined else ()
     return Understood(replace(reading, text="", beside=""), version, places)  # of these only the digests are kept
 
 

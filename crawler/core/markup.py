@@ -1,4 +1,4 @@
-"""What it would cost to build a tree from some markup, found out before anybody tries.
+"""A web page as a tree, and what it would cost to build it, found out before anybody tries.
 
 HTML as browsers parse it is quadratic in the depth of open elements and in the attributes of one tag, and in twenty
 kilobytes of unclosed formatting elements there are two million nodes. No honest page comes near; a page that does is
@@ -6,7 +6,11 @@ read as far as can be afforded.
 """
 
 import re
-from collections import Counter
+from dataclasses import dataclass, field
+
+from selectolax.lexbor import LexborHTMLParser
+
+from crawler.core.charset import decoded
 
 FREE_TAGS = 1000  # with fewer, nothing costs more than a second and 100 MB, and to count would not pay
 FREE_CHARS = 65_536
@@ -24,12 +28,29 @@ _SHALLOW = frozenset(
     | {"tbody", "td", "tfoot", "th", "thead", "tr"}
 )
 _RAW = ("iframe", "noembed", "noframes", "script", "style", "textarea", "title", "xmp")  # in them a tag is text
-_RAW_ENDS = {name: re.compile(f"(?i)</{name}") for name in _RAW}
 _TAG = re.compile(
     r"""<(?: !-- | (/?) ([a-zA-Z][^\s/>]*+) ( [^>=]*+ (?: = (?: \s*+ (?: "[^"]*+" | '[^']*+' ) )?+ [^>=]*+ )*+ ) )""",
     re.VERBOSE,
 )
-_COMMENT_ENDS = re.compile("--!?>")
+_ENDS = {"": re.compile("--!?>"), **{name: re.compile(f"(?i)</{name}") for name in _RAW}}  # no name: of a comment
+
+
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """A web page that was parsed: once for all who read it, so none of them may change the tree.
+
+    charset: the name of a Python codec.  source: all of it, as text; the tree ends where it is not affordable any more.
+    """
+
+    charset: str
+    source: str = field(repr=False)
+    tree: LexborHTMLParser = field(repr=False)
+
+
+def parsed(body: bytes, content_type: str) -> Markup:
+    """Never raises, whatever the bytes."""
+    charset, source = decoded(body, content_type, "html")
+    return Markup(charset, source, LexborHTMLParser(source[: affordable(source)]))
 
 
 def affordable(html: str) -> int:
@@ -39,27 +60,27 @@ def affordable(html: str) -> int:
     """
     if len(html) <= FREE_CHARS and html.count("<") <= FREE_TAGS:
         return len(html)
-    opened: Counter[str] = Counter()
-    depth = formatting = steps = nodes = position = 0
-    while tag := _TAG.search(html, position):
-        position = tag.end()
-        closing, name, rest = tag.groups()
-        name = (name or "").lower()  # none: a comment
+    opened: dict[str, int] = {}
+    depth = formatting = steps = nodes = 0
+    tags = _TAG.finditer(html)
+    while tag := next(tags, None):
+        closing, name, rest = tag.groups("")
+        name = name.lower()
         if closing:
-            if opened[name]:
+            if opened.get(name):
                 opened[name] -= 1
                 depth -= 1
                 formatting -= name in _FORMATTING
-        elif not name or name in _RAW_ENDS:
-            end = (_RAW_ENDS[name] if name else _COMMENT_ENDS).search(html, position)
+        elif name in _ENDS:
+            end = _ENDS[name].search(html, tag.end())
             if end is None:
                 break
-            position = end.end()
-        elif name not in _SHALLOW and not (rest.endswith("/") and (opened["svg"] or opened["math"])):
-            opened[name] += 1
+            tags = _TAG.finditer(html, end.end())
+        elif name not in _SHALLOW and not (rest.endswith("/") and (opened.get("svg") or opened.get("math"))):
+            opened[name] = opened.get(name, 0) + 1
             depth += 1
             formatting += name in _FORMATTING
-        if rest and len(rest) > MANY_ATTRIBUTES_CHARS:
+        if len(rest) > MANY_ATTRIBUTES_CHARS:
             steps += len(rest.split()) ** 2 // 4
         steps += depth
         nodes += formatting

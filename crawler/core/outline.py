@@ -7,9 +7,8 @@ from enum import StrEnum
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.core.charset import decoded
 from crawler.core.fingerprint import number_of
-from crawler.core.markup import affordable
+from crawler.core.markup import Markup, parsed
 from crawler.core.page import BLOCK_TAGS, BREAK_ID, TEXT_ID, TOLD, UNSEEN_TAGS, Reading, base_of, not_shown
 from crawler.core.urls import Url, normalise
 from crawler.core.view import WHOLE, View
@@ -42,14 +41,20 @@ class Place:
 Outline = tuple[Place, ...]
 
 
-def outline(body: bytes, reading: Reading, *, url: Url, content_type: str, view: View = WHOLE) -> Outline:
+def outline(
+    body: bytes, reading: Reading, *, url: Url, content_type: str, view: View = WHOLE, markup: Markup | None = None
+) -> Outline:
     """A body that was read as places, in their order. Empty for what has no text. Never raises, whatever the bytes.
 
     What is not HTML has a place for each line of its main text.
     view: what of the page is seen; selectors say nothing of what is not HTML. Where it is not the whole, an empty place
     comes first: a page of which nothing is seen is not one that was not told.
+    markup: as for read.
     """
-    places = list(_seen(body, reading, url=url, content_type=content_type, view=view))
+    if reading.kind == "html":
+        places = list(_seen((markup or parsed(body, content_type)).tree, url, view))
+    else:
+        places = [Place(_LINE, line) for line in reading.main.split("\n")[:MOST_PLACES] if line]
     if view:
         texts = [view.without_ignored(place.text) for place in places]
         seen = [replace(place, text=text) for place, text in zip(places, texts, strict=True) if text or not place.text]
@@ -60,12 +65,7 @@ def outline(body: bytes, reading: Reading, *, url: Url, content_type: str, view:
     return tuple(places)
 
 
-def _seen(body: bytes, reading: Reading, *, url: Url, content_type: str, view: View) -> Iterator[Place]:
-    if reading.kind != "html":
-        yield from (Place(_LINE, line) for line in reading.main.split("\n")[:MOST_PLACES] if line)
-        return
-    _, source = decoded(body, content_type, "html")
-    tree = LexborHTMLParser(source[: affordable(source)])
+def _seen(tree: LexborHTMLParser, url: Url, view: View) -> Iterator[Place]:
     ignored, watched = view.ignored_in(tree), view.watched_in(tree)
     yield from _head(tree, ignored, watched)
     yield from _body(tree, base_of(tree, url), ignored, watched)

@@ -7,11 +7,10 @@ from enum import StrEnum
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.core.charset import decoded
 from crawler.core.documents import read_document
 from crawler.core.kinds import Kind, kind_of
 from crawler.core.lines import collapsed
-from crawler.core.markup import affordable
+from crawler.core.markup import Markup, parsed
 from crawler.core.urls import Url, normalise, normalise_all
 
 MAIN_SHARE = 0.25  # of the whole text; with less, the extractor has lost the page rather than found its content
@@ -60,10 +59,13 @@ class Reading:
     asks_password: bool = False
 
 
-def read(body: bytes, *, url: Url, content_type: str, robots_tag: str | None = None) -> Reading:
+def read(
+    body: bytes, *, url: Url, content_type: str, robots_tag: str | None = None, markup: Markup | None = None
+) -> Reading:
     """Read a body of any kind. Never raises, whatever the bytes.
 
     url: where it was found, for its relative links.  content_type, robots_tag: the HTTP headers, as they came.
+    markup: of a web page, where it was parsed already.
     A page that is made to be too costly to parse is read only as far as that is affordable (core/markup).
     """
     said = _robots(robots_tag) if robots_tag else frozenset()
@@ -80,8 +82,8 @@ def read(body: bytes, *, url: Url, content_type: str, robots_tag: str | None = N
             charset=charset,
             kind=kind,
         )
-    charset, source = decoded(body, content_type, kind)
-    tree = LexborHTMLParser(source[: affordable(source)])
+    markup = markup or parsed(body, content_type)
+    tree = markup.tree
     head = _head(tree, url)
     blocks = list(_blocks(tree))
     text = collapsed(block for block, _ in blocks)
@@ -98,9 +100,9 @@ def read(body: bytes, *, url: Url, content_type: str, robots_tag: str | None = N
         noindex="noindex" in said,
         nofollow="nofollow" in said,
         language=_language(tree),
-        charset=charset,
+        charset=markup.charset,
         kind=kind,
-        ending=ending_of(source),
+        ending=ending_of(markup.source),
         asks_password=tree.css_first("input[type=password i]") is not None,
     )
 
