@@ -20,7 +20,7 @@ LEAST_FREE_BYTES = 200_000_000  # a fresh cluster takes 40 MB, its first write-a
 START_SECONDS = 600  # replaying a long log after a crash takes minutes
 GHOST_SECONDS = 30  # how long processes that a kill -9 left behind may take to end
 PORTS_TRIED = 5
-SHARED_BUFFERS_MB = 512  # or a quarter of the machine's memory, where that is less
+SHARED_BUFFERS_MB = 2048  # a million pages with their links; or a quarter of the machine's memory, where that is less
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,6 @@ def options(*, durable: bool) -> dict[str, str]:
         "max_connections": "100",  # the Prefect server keeps 8 to 15 of them
         "shared_buffers": f"{min(SHARED_BUFFERS_MB, quarter_mb)}MB",
         "max_wal_size": "4GB",
-        "wal_compression": "on",
         "jit": "off",
         "timezone": "UTC",
         "log_timezone": "UTC",

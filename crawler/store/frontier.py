@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from math import isinf
+from struct import iter_unpack
 from typing import Any, NamedTuple
 
 from crawler.core.answer import NO_VALIDATORS
@@ -22,6 +23,8 @@ from crawler.store.database import Connection, Database
 from crawler.store.heads import Row, Weighed, held_of, weigh
 from crawler.store.standards import Standards, Usual, standards_of
 
+STATES = {state.value: state for state in State}  # which are looked up for every page of a hand-out
+WANTED = {wanted.value: wanted for wanted in Wanted}
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW = 3  # of the head of the due order, how many times what is wanted is weighed before the best are handed out,
 MOST_BESIDE = 100  # but no more than so many pages beside what is wanted: weighing costs as much as handing out
@@ -31,10 +34,11 @@ LINKS = """
     SELECT key, targets, elsewhere, elsewhere_links FROM page_links
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)b)
 """
-# For many keys the planner would rather read a whole partition than find them. In this transaction alone.
+# In this transaction alone. For many keys the planner would rather read a whole partition than find them. And nothing
+# that it writes needs to outlive a crash: a due time is worked out again, what counts is debited before.
 BY_KEY = """
     SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-           set_config('enable_mergejoin', 'off', true)
+           set_config('enable_mergejoin', 'off', true), set_config('synchronous_commit', 'off', true)
 """
 PUT_OFF = """
     UPDATE frontier f SET due_at = x.due_at, wanted = 0
@@ -134,24 +138,27 @@ async def _targets(
     for n in chosen:
         row = pages.rows[n]
         trust = standards.trust(row.prior_no)
-        trust = replace(trust, revisits=trust.revisits + revisits[row.prior_no])
-        targets.append(_target(row, pages.terms[n], pages.importance[n], links.get(row.key, NO_LINKS), trust))
-        revisits[row.prior_no] += bool(targets[-1].held)
+        revisit = trust.revisits + revisits[row.prior_no]
+        known_links = links.get(row.key, NO_LINKS)
+        target = _target(row, pages.terms[n], pages.importance[n], known_links, trust, revisit=revisit)
+        revisits[row.prior_no] += bool(target.held)
+        targets.append(target)
     return targets
 
 
-def _target(row: Row, terms: Terms, importance: float, links: Links, trust: Trust) -> Target:
+def _target(row: Row, terms: Terms, importance: float, links: Links, trust: Trust, *, revisit: int) -> Target:
+    """revisit: the number of this one among those of the page's group."""
     held = held_of(row)
-    challenge = bool(held) and is_challenge(trust.revisits)
+    challenge = bool(held) and is_challenge(revisit)
     return Target(
         key=row.key,
         url=row.url,
         depth=row.depth,
-        state=State(row.state),
+        state=STATES[row.state],
         belief=Belief(row.a, row.b),
         terms=terms,
         importance=importance,
-        wanted=Wanted(row.wanted),
+        wanted=WANTED[row.wanted],
         cash=row.cash,
         group=row.prior_no,
         validators=NO_VALIDATORS if challenge else sendable(held, trust),
@@ -189,7 +196,7 @@ def due_in(days: float, *, at: datetime) -> datetime:
 
 def keys_in(packed: bytes | None) -> tuple[PageKey, ...]:
     """The keys of a row of links, 16 bytes each."""
-    return tuple(PageKey(packed[n : n + 16]) for n in range(0, len(packed), 16)) if packed else ()
+    return tuple(map(PageKey, chain.from_iterable(iter_unpack("16s", packed)))) if packed else ()
 
 
 def from_signed(number: int | None) -> Fingerprint | None:

@@ -61,19 +61,19 @@ class Row(NamedTuple):
 # Favoured pages are in a pool of their own, so that their ranks compare with each other only.
 # Of the known ones fewer, where new ones will have their share.
 FRONTIER = """
-    WITH new AS MATERIALIZED (
+    WITH flying AS MATERIALIZED (SELECT unnest(%(without)b::bytea[])), new AS MATERIALIZED (
         (SELECT * FROM frontier
-          WHERE domain_id = %(domain_id)s AND state = 'new' AND NOT favoured AND key <> ALL(%(without)b)
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND NOT favoured AND key NOT IN (TABLE flying)
           ORDER BY rank DESC, key LIMIT %(most_new)s)
         UNION ALL
         (SELECT * FROM frontier
-          WHERE domain_id = %(domain_id)s AND state = 'new' AND favoured AND key <> ALL(%(without)b)
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND favoured AND key NOT IN (TABLE flying)
           ORDER BY rank DESC, key LIMIT %(most_new)s))
     SELECT * FROM new
     UNION ALL
     (SELECT * FROM frontier
       WHERE domain_id = %(domain_id)s AND state <> 'new' AND (due_at, key) > (%(after_at)s, %(after_key)s)
-        AND key <> ALL(%(without)b)
+        AND key NOT IN (TABLE flying)
       ORDER BY due_at, key LIMIT %(most)s - least((SELECT count(*) FROM new), %(share_new)s))
 """
 # A part of all pages, in the order of their keys.
@@ -215,11 +215,13 @@ def _terms(rows: list[Row], standards: Standards) -> list[Terms]:
     has_rules = bool(standards.rules.rules)  # without any they are the same for almost all
     found = []
     for row in rows:
-        held = held_of(row)
-        is_conditional = bool(held) and bool(sendable(held, standards.trust(row.prior_no)))
-        same = (row.prior_a, row.prior_b, is_conditional, has_rules and row.url)
-        if same not in known:
+        is_conditional = bool(row.version and (row.etag or row.last_modified))
+        if is_conditional and standards.trusts:
+            is_conditional = bool(sendable(held_of(row), standards.trust(row.prior_no)))
+        same = (row.prior_no, is_conditional, has_rules and row.url)
+        terms = known.get(same)
+        if terms is None:
             prior = Belief(row.prior_a, row.prior_b)
-            known[same] = standards.terms(row.url, prior=prior, conditional=is_conditional)
-        found.append(known[same])
+            terms = known[same] = standards.terms(row.url, prior=prior, conditional=is_conditional)
+        found.append(terms)
     return found
