@@ -18,6 +18,7 @@ from typing import Self
 from crawler.core.answer import Fetched
 from crawler.core.change import Understood, understand
 from crawler.core.kinds import kind_of
+from crawler.core.outline import Outline
 from crawler.core.rules import Rules
 from crawler.core.urls import Url
 from crawler.core.view import WHOLE, View
@@ -41,7 +42,7 @@ class Readers:
 
     processes: how many; 0 reads everything in this process.  few: bodies read here before they are started.
     A PDF is never read here: what reads it is native code, and strangers wrote it. Nor is what a user's regular
-    expression is applied to, which may take for ever.
+    expression or XPath is applied to, which may take for ever.
     """
 
     def __init__(self, processes: int, *, few: int = FEW) -> None:
@@ -75,7 +76,7 @@ class Readers:
 
         outlined: with its pieces.  view: which of them.
         """
-        is_wild = kind_of(answer.body, answer.content_type) == "pdf" or bool(outlined and view.ignore_text)
+        is_wild = kind_of(answer.body, answer.content_type) == "pdf" or (outlined and view.is_wild)
         if not await self._are_there(is_wild=is_wild, large=len(answer.body) > LARGE_BYTES):
             return _here(answer, url, outlined=outlined, view=view)
         process = await self._idle.get()
@@ -165,6 +166,14 @@ class Lens:
     async def whole(self, answer: Fetched, url: Url) -> Understood | None:
         """The same whatever the rules say."""
         return await self._readers.read(answer, url)
+
+    async def apart(self, answer: Fetched, url: Url) -> dict[str, Outline]:
+        """What each place that the rules name would alone leave of the page."""
+        found = {}
+        for rule, view in self.view(url).apart().items():
+            understood = await self._readers.read(answer, url, view=view)
+            found[rule] = understood.outline if understood is not None else ()
+        return found
 
     def view(self, url: Url) -> View:
         return self._rules.view(url)

@@ -50,10 +50,10 @@ def add(
         int | None, typer.Option(min=0, max=MOST, metavar="N", help="Pages of the pattern to keep; 0 for no more.")
     ] = None,
     ignore: Annotated[
-        list[str] | None, typer.Option(metavar="SELECTOR", help="Do not compare such elements; may be repeated.")
+        list[str] | None, typer.Option(metavar="PLACE", help="Do not compare such elements; may be repeated.")
     ] = None,
     watch: Annotated[
-        list[str] | None, typer.Option(metavar="SELECTOR", help="Compare only such elements; may be repeated.")
+        list[str] | None, typer.Option(metavar="PLACE", help="Compare only such elements; may be repeated.")
     ] = None,
     ignore_text: Annotated[
         list[str] | None,
@@ -67,8 +67,8 @@ def add(
 
     Several rules may match a page. Of least, most and weight each is told by the first rule that says it; a page counts
     for every limit that it matches, and it is looked at once if any rule says so. Budget and politeness hold beside.
-    What any of them ignores or watches is so, for both versions that are compared: no page changes by a rule. Selectors
-    are CSS; `recrawl try` shows what they leave.
+    What any of them ignores or watches is so, for both versions that are compared: no page changes by a rule. A place
+    is a CSS selector, or an XPath behind xpath:. `recrawl try` shows what they leave, and which leaves what out.
 
     Examples:
 
@@ -77,6 +77,7 @@ def add(
         recrawl rules add docs.example.com '/calendar/' --max-pages 1000 --first
         recrawl rules add docs.example.com / --ignore '.ad, #visitors' --ignore-text 'Built in [0-9]+ ms'
         recrawl rules add shop.example.com /item/ --watch .price --watch .stock
+        recrawl rules add shop.example.com /item/ --ignore "xpath://tr[th='Last update']"
     """
     from crawler.cli import ruling
 

@@ -81,7 +81,9 @@ def lessons(seen: Glimpse) -> list[Difference]:
 
 
 def _pieces(seen: Glimpse) -> list[Piece]:
-    return pieces_of(seen.whole, seen.understood.outline, seen.mask, view=seen.view) if seen.understood else []
+    if seen.understood is None:
+        return []
+    return pieces_of(seen.whole, seen.understood.outline, seen.mask, view=seen.view, apart=seen.apart)
 
 
 def _show(seen: Glimpse) -> None:
@@ -167,7 +169,7 @@ def _shown_piece(piece: Piece) -> Text:
     """A line: what is masked stands in brackets, and is dim where there are colours."""
     line = Text(f"{piece.part.value:6}")
     if piece.is_whole:
-        return line.append(f"[{printable(_cut(piece.text))}]", "dim").append(f"  <- {REASONS[piece.why]}", "yellow")
+        return line.append(f"[{printable(_cut(piece.text))}]", "dim").append(_shown_why(piece), "yellow")
     end = 0
     for start, stop in piece.masked:
         line.append(printable(piece.text[end:start])).append(f"[{printable(piece.text[start:stop])}]", "dim")
@@ -175,7 +177,14 @@ def _shown_piece(piece: Piece) -> Text:
         if end > MOST_SHOWN:
             break
     line.append(printable(_cut(piece.text[end:])))
-    return line.append(f"  <- {REASONS[piece.why]}", "yellow") if piece.why else line
+    return line.append(_shown_why(piece), "yellow")
+
+
+def _shown_why(piece: Piece) -> str:
+    if piece.why is Why.RULE:
+        return f"  <- {REASONS[piece.why]}" + (f": {piece.rule}" if piece.rule else "")
+    said = [REASONS[piece.why], f"a rule of yours leaves some of it out: {piece.rule}" if piece.rule else ""]
+    return "".join(f"  <- {each}" for each in said if each)
 
 
 def _document(seen: Glimpse) -> dict[str, object]:
@@ -211,4 +220,5 @@ def _piece(piece: Piece) -> dict[str, object]:
         "masked": [piece.text[start:end] for start, end in piece.masked],
         "is_masked": piece.is_whole,
         "why": piece.why,
+        "rule": piece.rule,
     }

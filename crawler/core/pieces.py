@@ -1,6 +1,7 @@
 """What of a page is masked, piece by piece, and why: for people who want to see what is compared."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -28,12 +29,16 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A place with what of it is masked. masked: where in the text such words begin and end, in their order."""
+    """A place with what of it is masked. masked: where in the text such words begin and end, in their order.
+
+    rule: what of the rules leaves it out, or some of it: a selector, an XPath, an expression.
+    """
 
     part: Part
     text: str
     why: Why = Why.NOT
     masked: tuple[tuple[int, int], ...] = ()
+    rule: str = ""
 
     @property
     def is_whole(self) -> bool:
@@ -48,18 +53,31 @@ def piece_of(place: Place, mask: Mask) -> Piece:
     return Piece(place.part, place.text, why or (Why.WORDS if masked else Why.NOT), masked)
 
 
-def pieces_of(whole: Outline, seen: Outline, mask: Mask, *, view: View) -> list[Piece]:
-    """All of a page, with what of it is masked. seen: through that view."""
+def pieces_of(
+    whole: Outline, seen: Outline, mask: Mask, *, view: View, apart: Mapping[str, Outline] | None = None
+) -> list[Piece]:
+    """All of a page, with what of it is masked. seen: through that view.
+
+    apart: what each of the view's places alone leaves of the page, by which is told what leaves a piece out.
+    """
     left = Counter(seen)
+    every = Counter(whole)
+    lacking = {rule: every - Counter(rest) for rule, rest in (apart or {}).items()}
     found: list[Piece] = []
     for place in whole:
         compared = replace(place, text=view.without_ignored(place.text))
         if left[compared]:
             left[compared] -= 1
-            found.append(piece_of(compared, mask))
+            found.append(replace(piece_of(compared, mask), rule=_cutting(place, view)))
         else:
-            found.append(Piece(place.part, place.text, Why.RULE))
+            rule = next((rule for rule, lost in lacking.items() if lost[place]), _cutting(place, view))
+            found.append(Piece(place.part, place.text, Why.RULE, rule=rule))
     return found
+
+
+def _cutting(place: Place, view: View) -> str:
+    """Which of a view's expressions finds something in a place."""
+    return next((text for text in view.ignore_text if View(ignore_text=(text,)).cuts(place.text)), "")
 
 
 def _why_masked(place: Place, mask: Mask) -> Why:

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
+from crawler.core.xpath import found_by, refuse_xpath
+
 MOST_CHARS = 500  # of a selector or an expression
+XPATH = "xpath:"  # in front of one
 
 _NOTHING = LexborHTMLParser("<p>")
 
@@ -15,9 +18,9 @@ _NOTHING = LexborHTMLParser("<p>")
 class View:
     """What is seen of a page; whoever looks through it sees both versions so, so that another view is no change.
 
-    ignore: CSS selectors of elements that are not seen.  watch: if there are any, nothing else is seen.
-    ignore_text: regular expressions; what they find in the text of a piece is not seen. They may take any time, so
-    they are only used where a deadline ends that.
+    ignore: elements that are not seen, by CSS selectors or, behind XPATH, by XPath.  watch: if there are any, nothing
+    else is seen.
+    ignore_text: regular expressions; what they find in the text of a piece is not seen.
     ValueError, a sentence for a person, if one of them is none.
     """
 
@@ -31,17 +34,31 @@ class View:
             if len(text) > MOST_CHARS:
                 raise ValueError(f"{text[:20]}... is longer than {MOST_CHARS} characters")
         for selector in (*self.ignore, *self.watch):
-            _refuse_selector(selector)
+            _refuse(selector)
         object.__setattr__(self, "_text", tuple(map(_expression, self.ignore_text)))
 
     def __bool__(self) -> bool:
         return bool(self.ignore or self.watch or self.ignore_text)
+
+    @property
+    def is_wild(self) -> bool:
+        """Whether it may take any time, so that it may only be used where a deadline ends that."""
+        return bool(self.ignore_text) or any(place.startswith(XPATH) for place in (*self.ignore, *self.watch))
 
     def without_ignored(self, text: str) -> str:
         """A piece's text without what is ignored in it."""
         for pattern in self._text:
             text = pattern.sub("", text)
         return " ".join(text.split()) if self._text else text
+
+    def cuts(self, text: str) -> bool:
+        """Whether anything in a piece's text is ignored."""
+        return any(pattern.search(text) for pattern in self._text)
+
+    def apart(self) -> "dict[str, View]":
+        """Each of its places alone, by how it is written."""
+        alone = {place: View(ignore=(place,)) for place in self.ignore}
+        return alone | ({f"only {' and '.join(self.watch)}": View(watch=self.watch)} if self.watch else {})
 
     def ignored_in(self, tree: LexborHTMLParser) -> frozenset[int]:
         """The numbers of the elements that are not seen."""
@@ -52,15 +69,21 @@ class View:
         return _matched(tree, self.watch) if self.watch else None
 
 
-def _matched(tree: LexborHTMLParser, selectors: tuple[str, ...]) -> frozenset[int]:
-    return frozenset(node.mem_id for selector in selectors for node in tree.css(selector))
+def _matched(tree: LexborHTMLParser, places: tuple[str, ...]) -> frozenset[int]:
+    selected = {node.mem_id for place in places if not place.startswith(XPATH) for node in tree.css(place)}
+    paths = [place.removeprefix(XPATH) for place in places if place.startswith(XPATH)]
+    return frozenset(selected.union(found_by(paths, tree)) if paths else selected)
 
 
-def _refuse_selector(selector: str) -> None:
+def _refuse(place: str) -> None:
+    if place.startswith(XPATH):
+        refuse_xpath(place.removeprefix(XPATH))
+        return
     try:
-        _NOTHING.css(selector)
+        _NOTHING.css(place)
     except SelectolaxError as error:
-        raise ValueError(f"{selector!r} is no CSS selector") from error
+        hint = f"; an XPath is written {XPATH}{place}" if place.startswith(("/", "(", ".//")) else ""
+        raise ValueError(f"{place!r} is no CSS selector{hint}") from error
 
 
 def _expression(text: str) -> re.Pattern[str]:

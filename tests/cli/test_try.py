@@ -186,8 +186,39 @@ def test_rules_steer_what_is_compared_and_make_no_page_changed(recrawl: Recrawl,
 
 
 def test_a_place_that_is_none_is_refused(recrawl: Recrawl, crawled: Site) -> None:
-    for option, text in (("--ignore", "p["), ("--watch", "//p"), ("--ignore-text", "(")):
+    for option, text in (
+        ("--ignore", "p["),
+        ("--watch", "//p"),
+        ("--ignore-text", "("),
+        ("--ignore", "xpath://p["),
+        ("--watch", "xpath:count(//p)"),
+    ):
         done = recrawl("rules", "add", crawled.name, "/", option, text)
 
         assert done.code == 2
-        assert repr(text) in done.complaint
+        assert repr(text.removeprefix("xpath:")) in done.complaint
+        assert len(done.complaint.splitlines()) == 1
+    assert recrawl("rules", "list", crawled.name, "--json").json["rules"] == []
+
+
+def test_the_rule_that_leaves_a_piece_out_is_named(recrawl: Recrawl, crawled: Site) -> None:
+    path = "xpath://p[starts-with(., 'It is')]"
+    recrawl("rules", "add", crawled.name, "/", "--ignore", path, "--ignore", "h1", "--ignore-text", "Costs")
+
+    told = recrawl("try", crawled.url, "--json").json
+    shown = recrawl("try", crawled.url).out
+
+    by_text = {piece["text"]: (piece["why"], piece["rule"]) for piece in told["pieces"] if piece["part"] == "text"}
+    assert by_text["It is 10:15"] == ("rule", path)
+    assert by_text["Pumps"] == ("rule", "h1")
+    assert by_text["19.99"] == ("", "Costs")
+    assert f"[It is 10:15]  <- a rule of yours leaves it out: {path}" in shown
+    assert "19.99  <- a rule of yours leaves some of it out: Costs" in shown
+
+    recrawl(
+        "rules", "add", crawled.name, "/", "--watch", "xpath://*[contains(., '19.99')][last()]/..//b", "--watch", "h1"
+    )
+    told = recrawl("try", crawled.url, "--json").json
+    assert {piece["rule"] for piece in told["pieces"] if piece["why"] == "rule"} == {
+        "only xpath://*[contains(., '19.99')][last()]/..//b and h1"
+    }

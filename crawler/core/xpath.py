@@ -1,0 +1,91 @@
+"""XPath on the tree that browsers build, which its parser does not know: the tree is copied to where XPath is known.
+
+The copy has the same elements in the same order, so what is found in it is known in the other by its number.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from lxml import etree
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from crawler.core.page import TEXT_ID
+
+_LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
+_PREDICATE = re.compile(r"\[([^\[\]]*)\]")  # the innermost
+_NO_ELEMENT = re.compile(
+    r"\s*\(*\s*(?:@|attribute\s*::|namespace\s*::|(?:[a-z-]+\s*::\s*)?(?:text|comment|proc[a-z-]*)\s*\()"
+)
+_NAME = re.compile(r"[A-Za-z_][\w.-]*")
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ANY = "any"  # the name of an element whose own cannot be said in XPath
+_PROBE = etree.fromstring("<html><body><p/></body></html>")
+
+
+def refuse_xpath(expression: str) -> None:
+    """ValueError, a sentence for a person, if this does not find elements in a page.
+
+    What is only wrong on some pages cannot be told before: see `found_by`.
+    """
+    try:
+        etree.XPath(expression)
+        _compiled(expression)(_PROBE)
+        said = _LITERAL.sub("''", expression)
+        while predicates := _PREDICATE.findall(said):
+            for predicate in predicates:
+                etree.XPath(f"self::*[{predicate}]")(_PROBE)
+            said = _PREDICATE.sub("", said)
+    except etree.XPathError as error:
+        raise ValueError(f"{expression!r} is no XPath that finds elements: {error}") from error
+    if any(_NO_ELEMENT.match(path.rpartition("/")[2]) for path in said.split("|")):
+        raise ValueError(f"{expression!r} finds no elements, but what is in them")
+
+
+def found_by(expressions: Iterable[str], tree: LexborHTMLParser) -> Iterator[int]:
+    """The numbers of the elements that any of these finds; one that cannot be worked out on this page finds nothing.
+
+    Names are in small letters, and without namespaces. It may take any time.
+    """
+    numbers = _copied(tree)
+    for expression in expressions:
+        try:
+            found = _compiled(expression)(next(iter(numbers))) if numbers else []
+        except etree.XPathError:
+            continue
+        yield from (numbers[element] for element in found)
+
+
+@lru_cache(256)
+def _compiled(expression: str) -> etree.XPath:
+    """It fails where the expression gives a number, a string or a truth."""
+    return etree.XPath(f"({expression})/self::*", smart_strings=False)
+
+
+def _copied(tree: LexborHTMLParser) -> dict[etree._Element, int]:
+    """The elements of a copy, the root first, with the numbers of what they are copies of."""
+    made: dict[int, etree._Element] = {}
+    root = tree.root
+    for node in root.traverse(include_text=True) if root is not None else ():
+        above = made.get(node.parent.mem_id) if node.parent is not None else None
+        if node.tag_id == TEXT_ID:
+            if above is not None:
+                _add_text(above, _NOT_XML.sub("", node.text_content or ""))
+        elif node.is_element_node and (above is not None or not made):
+            name = node.tag if _NAME.fullmatch(node.tag or "") else _ANY
+            made[node.mem_id] = element = etree.Element(name, _attributes(node))
+            if above is not None:
+                above.append(element)
+    return {element: number for number, element in made.items()}
+
+
+def _add_text(above: etree._Element, text: str) -> None:
+    if len(above):
+        above[-1].tail = (above[-1].tail or "") + text
+    else:
+        above.text = (above.text or "") + text
+
+
+def _attributes(node: LexborNode) -> dict[str, str]:
+    """Those whose names can be said in XPath."""
+    return {name: _NOT_XML.sub("", value or "") for name, value in node.attrs.items() if name and _NAME.fullmatch(name)}
