@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
+from crawler.asker import Web
 from crawler.clock import Clock
 from crawler.core.domain import Hold, Lease
 from crawler.core.rules import Rules
@@ -16,7 +17,8 @@ from crawler.settings import Settings
 from crawler.store import leases
 from crawler.store.database import Database
 from crawler.tally import Tally
-from crawler.walker import Walker, Web, together_of
+from crawler.usual import together_of
+from crawler.walker import Walker
 
 RELEASE_DEADLINE = timedelta(seconds=10)
 BROKEN_FOR = timedelta(hours=1)  # a domain that our own code chokes on; the others go on
@@ -50,8 +52,19 @@ async def walk(
     Raises LeaseLost where another worker took the domain, StoreUnavailable where the database stays silent. What was
     recorded before is safe; the rest will be looked at again.
     """
-    walker = Walker(db, lease, web, settings=settings, clock=clock, claimed=claimed, pages=pages, stop=stop)
-    walker.readers, walker.progress = Lens(readers, Rules(lease.domain.wishes.rules)), progress
+    lens = Lens(readers, Rules(lease.domain.wishes.rules))
+    walker = Walker(
+        db,
+        lease,
+        web,
+        lens,
+        settings=settings,
+        clock=clock,
+        claimed=claimed,
+        pages=pages,
+        stop=stop,
+        progress=progress,
+    )
     began = time.monotonic()
     try:
         await walker.run()
@@ -65,11 +78,11 @@ async def walk(
             db,
             lease,
             at=clock.now(),
-            refund=walker.credit + len(walker.queue),
-            refund_bytes=walker.bytes_credit,
-            refund_day=walker.debit_day,
-            wait=walker.gate.wait,
-            not_before=walker.not_before,
+            refund=walker.unused,
+            refund_bytes=walker.allowance.received_bytes,
+            refund_day=walker.allowance.day,
+            wait=walker.asker.gate.wait,
+            not_before=walker.allowance.not_before,
             together=together_of(settings).is_limited,
         )
     walker.tally.elapsed = timedelta(seconds=time.monotonic() - began)

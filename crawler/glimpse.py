@@ -1,10 +1,10 @@
 """One polite look that is shown and not recorded: under a lease, by the rules, on the account of the day."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from crawler.asker import Web, received_of
 from crawler.clock import Clock
 from crawler.core.answer import Answer, Fetched
 from crawler.core.change import Understood
@@ -23,10 +23,10 @@ from crawler.readers import Lens, Readers
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
 from crawler.shift import holder_name
-from crawler.store import budgets, content, leases, masks, walls
+from crawler.store import budgets, content, leases, walls
 from crawler.store.database import Database
 from crawler.store.pages import target_of
-from crawler.walker import Web, received_of, together_of
+from crawler.usual import together_of
 
 BUSY = "another worker has the domain or its address just now: try again in a moment"
 SPENT = "its budget allows no request today"
@@ -37,7 +37,7 @@ class Glimpse:
     """What one look showed.
 
     refusal: why the page was not asked for, or an empty string.  visit: what a crawl would make of the answer.
-    whole: the pieces of the page, whatever the rules say.  view: what they leave.  apart: and what each of them would.
+    whole: the pieces of the page, whatever the rules say.  view: what they leave.
     earlier: the last Snapshot's pieces, if there is one and it is kept.  again: the page as it was seconds later.
     before: the domain's mask as it stands.  mask: as it would be after this look.
     """
@@ -50,7 +50,6 @@ class Glimpse:
     understood: Understood | None = field(default=None, repr=False)
     whole: Outline = field(default=(), repr=False)
     view: View = WHOLE
-    apart: Mapping[str, Outline] = field(default_factory=dict, repr=False)
     earlier: Earlier | None = field(default=None, repr=False)
     again: Outline = field(default=(), repr=False)
     before: Mask = field(default=NO_MASK, repr=False)
@@ -125,7 +124,6 @@ class _Eye:
             return replace(seen, refusal="it was had, and cannot be read in bounded time")
         whole = await self.readers.whole(answer, target.url)
         seen = replace(seen, whole=whole.outline if whole is not None else (), view=self.readers.view(target.url))
-        seen = replace(seen, apart=await self.readers.apart(answer, target.url))
         earlier = await self.earlier_of(target, answer, understood)
         later = await self.second(target) if again else ()
         if earlier is not None and later:
@@ -150,13 +148,9 @@ class _Eye:
             return f"its robots.txt cannot be had ({found.outage})"
         self.gate.delay = max(self.gate.delay, found.rules.crawl_delay(self.settings.agent) or timedelta(0))
         domain = self.lease.domain
-        return Known(
-            scope=domain.scope(max_depth=self.settings.max_depth),
-            rules=found.rules,
-            agent=self.settings.agent,
-            mask=await masks.mask_of(self.db, domain.id),
-            walls=await walls.walls_of(self.db, domain.id),
-        )
+        mask, shown = await walls.learnt_of(self.db, domain.id)
+        scope = domain.scope(max_depth=self.settings.max_depth)
+        return Known(scope=scope, rules=found.rules, agent=self.settings.agent, mask=mask, walls=shown)
 
     @property
     def is_slow(self) -> bool:

@@ -15,13 +15,18 @@ OURS = ("crawler", "flows", "models", "migrations", "deployments", "tests", "ben
 CORRIDOR = tuple(
     f"crawler.{name}"
     for name in (
+        "allowance",
+        "asker",
         "audit",
+        "breaker",
         "clock",
         "crawl",
         "forecast",
         "gate",
         "glimpse",
+        "looker",
         "naming",
+        "patience",
         "plan",
         "probe",
         "reader",
@@ -30,7 +35,9 @@ CORRIDOR = tuple(
         "robots_txt",
         "roots",
         "shift",
+        "supply",
         "tally",
+        "usual",
         "walker",
     )
 )
@@ -66,7 +73,6 @@ DOORS: dict[str, tuple[str, ...]] = {
     "ada_url": ("crawler/core/urls.py",),
     "aiohttp": ("crawler/web/", "crawler/demo/server.py"),
     "alembic": ("migrations/", "crawler/store/"),
-    "lxml": ("crawler/core/xpath.py",),
     "numpy": ("crawler/core/", "crawler/lab/"),
     "playwright": ("crawler/web/browser.py",),
     "prefect": ("flows/", "crawler/local/"),
@@ -85,7 +91,6 @@ DOORS: dict[str, tuple[str, ...]] = {
         "crawler/core/page.py",
         "crawler/core/outline.py",
         "crawler/core/view.py",
-        "crawler/core/xpath.py",
     ),
     "simhash": ("crawler/core/fingerprint.py",),
     "sqlalchemy": ("models/", "crawler/store/", "migrations/"),

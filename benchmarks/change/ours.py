@@ -7,7 +7,8 @@ from benchmarks.change.looks import Look
 from crawler.core.answer import Fetched
 from crawler.core.belief import PRIOR
 from crawler.core.change import Change, Understood, understand
-from crawler.core.decide import decide, needs_earlier, needs_reading, reconsider, wants_again
+from crawler.core.comparison import compare, wants_again
+from crawler.core.decide import decide, needs_earlier, needs_reading, reconsider
 from crawler.core.robots import ALLOW_ALL
 from crawler.core.urls import Scope, Url, authority_of, key_of
 from crawler.core.visit import Earlier, Known, State, Target, Visit
@@ -30,13 +31,23 @@ class Ours:
         known = self._known or known_of(look.page)
         target = self._targets.get(look.page) or new_target(look.page)
         understood = _read(look.answer, look.page) if needs_reading(target, look.answer) else None
-        earlier = None
+        earlier = comparison = None
         if understood is not None and needs_earlier(target, understood):
             returned = understood.version.text_digest in self._texts[look.page]
             earlier = replace(self._snapshots[look.page], has_returned=returned)
-            while wants_again(target, understood, earlier, now=look.at, known=known):
+            comparison = compare(target, understood, earlier, now=look.at, known=known)
+            while wants_again(target, comparison, earlier, now=look.at, known=known):
                 earlier = replace(earlier, again=(*earlier.again, _read(look.again(), look.page).outline))
-        visit = decide(target, look.answer, now=look.at, known=known, understood=understood, earlier=earlier)
+                comparison = compare(target, understood, earlier, now=look.at, known=known)
+        visit = decide(
+            target,
+            look.answer,
+            now=look.at,
+            known=known,
+            understood=understood,
+            earlier=earlier,
+            comparison=comparison,
+        )
         self._known = replace(known, mask=visit.mask) if visit.mask is not None else known
         if visit.change is Change.FIRST and understood is not None:
             self._snapshots[look.page] = Earlier(understood.outline, look.at)

@@ -29,7 +29,7 @@ from crawler.store import changes, content, domains, explanations, masks
 from crawler.store.changes import FeedItem
 from crawler.store.database import Database
 from crawler.store.explanations import Explanation, PageFacts
-from crawler.walker import usual_of
+from crawler.usual import usual_of
 
 MOST_EDITS = 3  # of the last change
 

@@ -19,7 +19,7 @@ from crawler.settings import settings
 from crawler.store import domains, frontier, reports
 from crawler.store.database import Database
 from crawler.store.reports import Workload
-from crawler.walker import usual_of
+from crawler.usual import usual_of
 
 SHOWN = 20
 

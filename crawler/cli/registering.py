@@ -20,7 +20,7 @@ from crawler.roots import Roots
 from crawler.settings import settings
 from crawler.store import budgets, domains
 from crawler.store.database import Database
-from crawler.walker import together_of
+from crawler.usual import together_of
 from crawler.web.http import Http
 
 AT_ONCE = 16  # roots asked at a time: each is another server

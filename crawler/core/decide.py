@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import assert_never
 
 from crawler.core.answer import Answer, Fetched, NotModified, Unreached
 from crawler.core.change import Change, Rung, Snapshot, Understood, Verdict, Version, judge, understand
-from crawler.core.compare import Difference, Lesson, Mask, difference, learn, news, wants_pair
+from crawler.core.compare import Lesson, Mask, learn
+from crawler.core.comparison import Comparison, compare
 from crawler.core.fingerprint import digest
 from crawler.core.learning import CLOCK_SLACK, is_honest, looked, modified_of
 from crawler.core.lifecycle import failed, missing, passed_on, redirected, unreached
@@ -15,7 +15,6 @@ from crawler.core.outlinks import canonical_of, links_of
 from crawler.core.page import Reading
 from crawler.core.urls import Url
 from crawler.core.visit import PERMANENT, TEMPORARY, Earlier, Evidence, Known, State, Target, Visit, fetched
-from crawler.core.walls import Wall
 from crawler.core.withheld import face_of, redirect_face, wall_of, withheld
 
 ENOUGH_LOOKS = 100  # of a domain, before only a sample of its pages teaches what its frame is
@@ -30,14 +29,15 @@ def decide(
     known: Known,
     understood: Understood | None = None,
     earlier: Earlier | None = None,
+    comparison: Comparison | None = None,
     settled: bool = False,
 ) -> Visit:
     """What a look means: the same arguments always give the same Visit.
 
-    now: the knowledge time at which the answer was complete.  understood: the answer's body, if it was read elsewhere
-    already; it makes no difference to the result.
-    earlier: what it is compared with, piece by piece, if needs_earlier.  settled: the domain's mask is taken as it
-    stands, and this look teaches it nothing more.
+    now: the knowledge time at which the answer was complete.  earlier: what it is compared with, piece by piece, if
+    needs_earlier.  understood, comparison: the body, where it was read elsewhere already, and where it was compared;
+    they make no difference to the result.  settled: the domain's mask is taken as it stands, and this look teaches it
+    nothing more.
     """
     match answer:
         case NotModified():
@@ -45,7 +45,13 @@ def decide(
         case Unreached():
             return unreached(target, answer, now=now)
         case Fetched(status=status) if 200 <= status < 300:
-            return _good(target, answer, now=now, known=known, understood=understood, earlier=earlier, settled=settled)
+            if not needs_reading(target, answer):
+                return _same(target, answer, now=now)
+            understood = understood or _understood(target, answer, known)
+            is_stale = comparison is None or comparison.under is not known.mask  # somebody taught it meanwhile
+            if earlier is not None and understood.outline and is_stale:
+                comparison = compare(target, understood, earlier, now=now, known=known, settled=settled)
+            return _read(target, answer, understood, earlier, comparison, now=now, known=known, settled=settled)
         case Fetched(status=status, location=location) if status in PERMANENT | TEMPORARY and location is not None:
             return _elsewhere(target, answer, location, now=now, known=known)
         case Fetched(status=404 | 410):
@@ -90,17 +96,6 @@ def needs_earlier(target: Target, understood: Understood) -> bool:
     return version is not None and bool(understood.outline) and version.text_digest != understood.version.text_digest
 
 
-def wants_again(target: Target, understood: Understood, earlier: Earlier, *, now: datetime, known: Known) -> bool:
-    """Whether one more look at the page, at once, would tell more about what differs; not of a wall."""
-    face = face_of(target, understood, earlier, known=known)
-    if wall_of(target, face, now=now, known=known) not in {None, Wall.SHRUNK, Wall.REPLACED}:
-        return False
-    mask = learn(known.mask, _lesson(target, understood, earlier, now=now))
-    found = difference(earlier.outline, understood.outline, mask.volatile)
-    left = news(found, mask, then=earlier.at, now=now)
-    return wants_pair(left, mask, taken=len(earlier.again), returned=earlier.has_returned)
-
-
 def reconsider(visit: Visit, known: Known) -> Visit:
     """A change, judged once more by what has been learnt of the domain since: it may have been the whole site's.
 
@@ -129,35 +124,37 @@ def _elsewhere(target: Target, answer: Fetched, location: Url, *, now: datetime,
     return replace(redirected(target, answer, now=now, known=known), face=face)
 
 
-def _good(
+def _same(target: Target, answer: Fetched, *, now: datetime) -> Visit:
+    """The very bytes that are known."""
+    touched = modified_of(answer, now=now)
+    lies = touched is not None and target.last_good_at is not None and touched > target.last_good_at + CLOCK_SLACK
+    looked_at = looked(target, Verdict(Change.SAME, Rung.BYTES, 0), now=now)
+    same = fetched(looked_at, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes)
+    return replace(same, gives=target.outlinks, modified_honest=False if lies else None)
+
+
+def _read(
     target: Target,
     answer: Fetched,
+    understood: Understood,
+    earlier: Earlier | None,
+    comparison: Comparison | None,
     *,
     now: datetime,
     known: Known,
-    understood: Understood | None,
-    earlier: Earlier | None,
     settled: bool,
 ) -> Visit:
+    """A body that was read, held against the last Snapshot."""
     before = target.version
-    visit = partial(fetched, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes)
-    if not needs_reading(target, answer):
-        verdict = Verdict(Change.SAME, Rung.BYTES, 0)
-        touched = modified_of(answer, now=now)
-        lies = touched is not None and target.last_good_at is not None and touched > target.last_good_at + CLOCK_SLACK
-        same = visit(looked(target, verdict, now=now))
-        return replace(same, gives=target.outlinks, modified_honest=False if lies else None)
-    understood = understood or _understood(target, answer, known)
     reading, after = understood.reading, replace(understood.version, number=before.number + 1 if before else 1)
     if reading.is_passed_on:
         return passed_on(target, answer, reading, now=now, known=known)
     links, elsewhere = links_of(reading, target=target, known=known)
     alias = canonical_of(reading, links, known=known)
-    mask = None if settled else _mask_after(target, understood, earlier, now=now, known=known)
-    verdict = judge(before, after, _compared(understood, earlier, mask or known.mask, now=now))
+    verdict = judge(before, after, (comparison.found, comparison.left) if comparison is not None else None)
     face = None
     if verdict.change in {Change.FIRST, Change.CHANGED}:
-        face = face_of(target, understood, earlier, known=known)
+        face = comparison.face if comparison is not None else face_of(target, understood, earlier, known=known)
         wall = wall_of(target, face, now=now, known=known)
         if face is not None and wall is not None:
             shut = withheld(target, answer, face, wall, now=now, known=known)
@@ -168,15 +165,16 @@ def _good(
     honest = is_honest(target, modified, verdict.change, now=now)
     age = now - modified if modified is not None and honest and target.trusts_modified else None
     changed = verdict.change is Change.CHANGED and earlier is not None
+    visit = looked(target, verdict, now=now, age=age)
     return replace(
-        visit(looked(target, verdict, now=now, age=age)),
+        fetched(visit, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes),
         links=links,
         gives=(alias,) if alias else tuple(link.key for link in links),
         elsewhere=() if alias else elsewhere,
         modified_honest=honest,
         snapshot=_snapshot(reading, answer, after, verdict) if _is_new_version(verdict, before, after) else None,
         again=len(earlier.again) if earlier else 0,
-        mask=mask,
+        mask=None if settled else _mask_after(target, understood, comparison, now=now, known=known),
         evidence=Evidence(answer, understood, earlier) if changed and earlier else None,
         face=face,
     )
@@ -192,28 +190,15 @@ def _understood(target: Target, answer: Fetched, known: Known) -> Understood:
     )
 
 
-def _lesson(target: Target, understood: Understood, earlier: Earlier, *, now: datetime) -> Lesson:
-    return Lesson(target.key, understood.outline, now, earlier.outline, earlier.at, earlier.again)
-
-
 def _mask_after(
-    target: Target, understood: Understood, earlier: Earlier | None, *, now: datetime, known: Known
+    target: Target, understood: Understood, comparison: Comparison | None, *, now: datetime, known: Known
 ) -> Mask | None:
     """The domain's mask after a look; None if the look teaches nothing."""
-    if not understood.outline or not wants_outline(target, known):
+    if comparison is not None:
+        return comparison.mask
+    if target.version is not None or not understood.outline or not wants_outline(target, known):
         return None
-    if earlier is not None:
-        return learn(known.mask, _lesson(target, understood, earlier, now=now))
-    return learn(known.mask, Lesson(target.key, understood.outline, now)) if target.version is None else None
-
-
-def _compared(
-    understood: Understood, earlier: Earlier | None, mask: Mask, *, now: datetime
-) -> tuple[Difference, Difference] | None:
-    if earlier is None or not understood.outline:
-        return None
-    found = difference(earlier.outline, understood.outline, mask.volatile)
-    return found, news(found, mask, then=earlier.at, now=now)
+    return learn(known.mask, Lesson(target.key, understood.outline, now))
 
 
 def _is_new_version(verdict: Verdict, before: Version | None, after: Version) -> bool:

@@ -14,6 +14,7 @@ from crawler.core.compare import Mask
 from crawler.core.cost import Costs, Kind
 from crawler.core.domain import Hold, Lease
 from crawler.core.visit import State, Visit, Wanted
+from crawler.core.walls import Walls
 from crawler.errors import LeaseLost
 from crawler.store import admissions, events, masks, outcomes, trusts
 from crawler.store.budgets import settle_together
@@ -24,6 +25,7 @@ from crawler.store.events import parts_of
 from crawler.store.frontier import BY_KEY
 from crawler.store.leases import keep_slots, write_hold
 from crawler.store.standards import costs_from, costs_to
+from crawler.store.walls import put as put_walls
 
 RENEW_AND_READ = """
     UPDATE domain_state
@@ -64,6 +66,7 @@ async def record(
     again: bool = False,
     together: bool = False,
     mask: Mask | None = None,
+    walls: Walls | None = None,
 ) -> int:
     """Write everything that the visits (at least one) changed, or nothing. Gives how many new pages were admitted.
 
@@ -72,7 +75,8 @@ async def record(
     from the budget of refund_day but not sent.  debited_bytes: of those that the visits received, how many were taken
     from it before.  hold: leave the domain alone, because of one of these visits.
     again: the same was tried before, and nobody knows whether its commit arrived; it is not applied twice.
-    together: what it cost counts for all domains too.  mask: of the domain, if the visits taught anything of it.
+    together: what it cost counts for all domains too.  mask, walls: of the domain, if the visits taught
+    anything of them.
     Raises LeaseLost where another worker holds the domain: then nothing was written.
     """
     domain_id = lease.domain.id
@@ -98,6 +102,8 @@ async def record(
         await trusts.learn_of(connection, domain_id, visits)
         if mask is not None:
             await masks.put(connection, domain_id, mask)
+        if walls is not None:
+            await put_walls(connection, domain_id, walls)
         received = sum(visit.received_bytes for visit in visits)
         unused = refund + sum(1 - visit.requests for visit in visits)
         await connection.execute(

@@ -9,33 +9,37 @@ from typing import Any
 
 import zstandard
 
-from crawler.core.domain import Lease
+from crawler.core.compare import NO_MASK, Mask
 from crawler.core.walls import NO_WALLS, Sighting, Walls
-from crawler.store.database import Database
+from crawler.store import masks
+from crawler.store.database import Connection, Database
 
 FORM = 1  # of what is stored; another one is learnt anew
 MOST_BYTES = 1 << 20  # unpacked
 LEVEL = 3
 
-GET = "SELECT walls FROM domain_walls WHERE domain_id = %s"
+GET = """
+    SELECT (SELECT mask FROM domain_mask WHERE domain_id = %(domain_id)s),
+           (SELECT walls FROM domain_walls WHERE domain_id = %(domain_id)s)
+"""
 PUT = """
-    INSERT INTO domain_walls (domain_id, walls)
-    SELECT domain_id, %(walls)s FROM domain_state WHERE domain_id = %(domain_id)s AND lease_token = %(token)s
+    INSERT INTO domain_walls (domain_id, walls) VALUES (%s, %s)
     ON CONFLICT (domain_id) DO UPDATE SET walls = excluded.walls
 """
 
 
-async def walls_of(db: Database, domain_id: int) -> Walls:
-    """What is known of a domain; nothing at first."""
+async def learnt_of(db: Database, domain_id: int) -> tuple[Mask, Walls]:
+    """All that looks have taught of a domain's pages: what of them is no news, and what it shows in their place."""
     async with db.transaction() as connection:
-        row = await (await connection.execute(GET, (domain_id,))).fetchone()
-    return NO_WALLS if row is None else unpack(row[0])
+        row = await (await connection.execute(GET, {"domain_id": domain_id})).fetchone()
+    assert row is not None
+    mask, walls = row
+    return NO_MASK if mask is None else masks.unpack(mask), NO_WALLS if walls is None else unpack(walls)
 
 
-async def put(db: Database, lease: Lease, walls: Walls) -> None:
-    """Keep it, as long as the lease is held."""
-    async with db.transaction() as connection:
-        await connection.execute(PUT, {"domain_id": lease.domain.id, "token": lease.token, "walls": pack(walls)})
+async def put(connection: Connection, domain_id: int, walls: Walls) -> None:
+    """Keep it, within a transaction of the caller's."""
+    await connection.execute(PUT, (domain_id, pack(walls)))
 
 
 def pack(walls: Walls) -> bytes:

@@ -16,7 +16,7 @@ from crawler.settings import Settings
 from crawler.shift import open_webs, run_shift
 from crawler.store import domains, frontier
 from crawler.store.database import Database
-from crawler.walker import usual_of
+from crawler.usual import usual_of
 from tests.walk.crawls import DAY, QUICK, START, crawl, register, rows
 from tests.walk.test_kill import expire, run_until_killed
 

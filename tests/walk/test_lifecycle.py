@@ -7,7 +7,7 @@ from crawler.core.domain import Domain
 from crawler.core.urls import Url
 from crawler.store import explanations
 from crawler.store.database import Database
-from crawler.walker import usual_of
+from crawler.usual import usual_of
 from tests.walk.crawls import DAY, QUICK, START, coins_missing, page, rows
 from tests.walk.scripted import NOT_THERE, Said, events, scripted, states, text
 

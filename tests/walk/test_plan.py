@@ -13,7 +13,7 @@ from crawler.plan import Planned, plan
 from crawler.settings import Settings
 from crawler.store import domains, frontier, leases, visits
 from crawler.store.database import Database
-from crawler.walker import usual_of
+from crawler.usual import usual_of
 from tests.store.made_up import look, status, take, targets, url
 from tests.store.populated import Bulk, add, fetched
 

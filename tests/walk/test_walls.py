@@ -12,7 +12,7 @@ from crawler.core.urls import Url
 from crawler.shift import Shift
 from crawler.store.database import Database
 from crawler.store.explanations import explain
-from crawler.walker import usual_of
+from crawler.usual import usual_of
 from tests.walk.crawls import DAY, QUICK, START, coins_missing, crawl, page, recrawl, register, rows, versions
 
 HOUR = timedelta(hours=1)

@@ -1,0 +1,64 @@
+"""Whose fault it is that nothing comes, the pages' or the domain's, and for how long the domain is left alone."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from crawler.clock import Clock
+from crawler.core.domain import Hold, Lease
+from crawler.core.politeness import backoff
+from crawler.core.visit import FIRST_RETRY, Visit
+from crawler.settings import Settings
+
+LOOKS_UNTIL_OUTAGE = 5  # in a row without any answer
+
+
+class Breaker:
+    """Holds back the looks of one lease that got no answer, until it is known whose fault that was.
+
+    hold: why and until when nobody asks the domain anything, once there is a reason.
+    """
+
+    def __init__(self, lease: Lease, *, settings: Settings, clock: Clock) -> None:
+        self.settings, self.clock = settings, clock
+        self.refusals_before = lease.refusals
+        self.hold: Hold | None = None
+        self.silent: list[Visit] = []  # since the last answer
+        self.has_done_well = False  # something good came under this lease
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """So many looks without an answer that the domain must be asked whether it is there at all."""
+        return len(self.silent) >= LOOKS_UNTIL_OUTAGE
+
+    def take_in(self, visit: Visit) -> list[Visit]:
+        """One more look; gives those that can be recorded now."""
+        if visit.silent:
+            self.silent.append(visit)
+            return []
+        known = []
+        if visit.requests:
+            known, self.silent = self.silent, []  # the domain answers, so it was theirs
+        self.has_done_well = self.has_done_well or visit.is_good
+        if visit.busy:
+            self.leave_alone(visit.reason, asked=visit.retry_after)
+        return [*known, visit]
+
+    def take_silent(self) -> list[Visit]:
+        """The looks without an answer, for `blame`."""
+        silent, self.silent = self.silent, []
+        return silent
+
+    def blame(self, silent: list[Visit]) -> list[Visit]:
+        """The same looks, where the domain does not answer at all: it is left alone, and they say nothing of pages."""
+        hold = self.leave_alone(silent[-1].reason, asked=None)
+        due_at = hold.until + FIRST_RETRY  # others shall come first when the domain is asked again
+        return [replace(visit, failures=visit.target.failures, gives=None, due_at=due_at) for visit in silent]
+
+    def leave_alone(self, reason: str, *, asked: timedelta | None) -> Hold:
+        """Hold the domain; a burst of refusals counts once, and the longest wait asked for wins."""
+        refusals = 1 if self.has_done_well else self.refusals_before + 1
+        most, most_asked = self.settings.max_backoff, self.settings.max_retry_after
+        until = self.clock.now() + backoff(refusals, asked=asked, most=most, most_asked=most_asked)
+        if self.hold is None or until > self.hold.until:
+            self.hold = Hold(until=until, reason=reason, refusals=refusals)
+        return self.hold

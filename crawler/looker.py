@@ -1,0 +1,114 @@
+"""One look at a page: asked for, read, held against the last Snapshot, and decided; it writes nothing."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+
+from crawler.asker import Asker
+from crawler.clock import Clock
+from crawler.core.answer import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
+from crawler.core.change import Understood
+from crawler.core.comparison import Comparison, compare, wants_again
+from crawler.core.decide import decide, needs_earlier, needs_reading, wants_outline
+from crawler.core.lifecycle import refuse, unreadable
+from crawler.core.trust import in_doubt
+from crawler.core.visit import Earlier, Known, Target, Visit, refusal_of
+from crawler.core.walls import asked, is_due, told
+from crawler.core.withheld import Firsts, is_suspect, walls_after
+from crawler.probe import ask_nowhere
+from crawler.readers import Lens
+from crawler.store.content import Kept
+
+# The body of a page's last Snapshot, if it is kept; told what the page says now.
+FindKept = Callable[[Target, Understood], Awaitable[Kept | None]]
+
+
+class Looker:
+    """Looks at the pages of one domain, any number of them at a time.
+
+    known: what the domain knows; each look adds to it.
+    """
+
+    def __init__(self, asker: Asker, readers: Lens, known: Known, *, clock: Clock, kept: FindKept) -> None:
+        self.asker, self.readers, self.known, self.clock, self.kept = asker, readers, known, clock, kept
+        self.firsts = Firsts()
+
+    async def look(self, target: Target) -> Visit | None:
+        """One look; None if it was not begun, or the lease ended before it did."""
+        refusal = refusal_of(target.url, depth=target.depth, known=self.known)
+        if refusal:
+            return refuse(target, reason=refusal, now=self.clock.now())
+        answer = await self.asker.look(target.url, validators=target.validators)
+        if answer is None:
+            return None
+        visit = await self.decided(target, answer, now=self.clock.now())
+        return await self.tested(visit, in_doubt(visit))
+
+    async def decided(self, target: Target, answer: Answer, *, now: datetime) -> Visit:
+        """What the answer means, and what is known of the domain after it."""
+        understood = earlier = comparison = None
+        if isinstance(answer, Fetched) and needs_reading(target, answer):
+            understood = await self.readers.read(answer, target.url, outlined=wants_outline(target, self.known))
+            if understood is None:
+                return unreadable(target, answer, now=now)
+            if needs_earlier(target, understood):
+                earlier = await self.earlier_of(target, answer, understood)
+        if understood is not None and earlier is not None:
+            earlier, comparison = await self.compared(target, understood, earlier, now=now)
+
+        judged = partial(decide, target, answer, now=now, understood=understood, earlier=earlier, comparison=comparison)
+        visit = judged(known=self.known)
+        if self.is_doubtful(visit):
+            await self.probe(target)
+            visit = judged(known=self.known)
+        self.known = replace(self.known, mask=visit.mask or self.known.mask, walls=walls_after(self.known.walls, visit))
+        return visit
+
+    async def earlier_of(self, target: Target, answer: Fetched, understood: Understood) -> Earlier | None:
+        """The page's last Snapshot, piece by piece."""
+        kept = await self.kept(target, understood)
+        if kept is None:
+            return None
+        before = await self.readers.read(replace(answer, body=kept.body, content_type=kept.content_type), target.url)
+        return Earlier(before.outline, kept.at, kept.has_returned) if before is not None and before.outline else None
+
+    async def compared(
+        self, target: Target, understood: Understood, earlier: Earlier, *, now: datetime
+    ) -> tuple[Earlier, Comparison]:
+        """What separates the page from that and, where it would tell more, from itself seconds later."""
+        comparison = compare(target, understood, earlier, now=now, known=self.known)
+        while not self.asker.is_stopping and wants_again(target, comparison, earlier, now=now, known=self.known):
+            again = await self.look_again(target)
+            if again is None:
+                break
+            earlier = replace(earlier, again=(*earlier.again, again.outline))
+            comparison = compare(target, understood, earlier, now=now, known=self.known)
+        return earlier, comparison
+
+    async def look_again(self, target: Target) -> Understood | None:
+        """The page as it is a moment later; None where that cannot be had."""
+        answer = await self.asker.ask(target.url)
+        if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
+            return None
+        return await self.readers.read(answer, target.url)
+
+    def is_doubtful(self, visit: Visit) -> bool:
+        """Whether what the domain says where nothing can be would tell more of this look."""
+        return is_due(self.known.walls, now=visit.at) and (is_suspect(visit) or self.firsts.are_like(visit))
+
+    async def probe(self, target: Target) -> None:
+        """Ask the domain for what cannot exist, to know that again."""
+        self.known = replace(self.known, walls=asked(self.known.walls, now=self.clock.now()))
+        absent = await ask_nowhere(target, self.asker.ask, self.readers, known=self.known)
+        if absent is not None:
+            self.known = replace(self.known, walls=told(self.known.walls, absent))
+
+    async def tested(self, visit: Visit, doubted: Validators) -> Visit:
+        """A challenge that found a change, with what the server says to the validators that it would have got."""
+        if doubted == NO_VALIDATORS or self.asker.is_stopping:
+            return visit
+        answer = await self.asker.ask(visit.target.url, validators=doubted)
+        if answer is None or isinstance(answer, Unreached):
+            return visit
+        return replace(visit, again=visit.again + 1, refused_304=not isinstance(answer, NotModified))
