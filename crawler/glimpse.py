@@ -1,5 +1,6 @@
 """One polite look that is shown and not recorded: under a lease, by the rules, on the account of the day."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -37,7 +38,7 @@ class Glimpse:
     """What one look showed.
 
     refusal: why the page was not asked for, or an empty string.  visit: what a crawl would make of the answer.
-    whole: the pieces of the page, whatever the rules say.  view: what they leave.
+    whole: the pieces of the page, whatever the rules say.  view: what they leave.  apart: and what each of them would.
     earlier: the last Snapshot's pieces, if there is one and it is kept.  again: the page as it was seconds later.
     before: the domain's mask as it stands.  mask: as it would be after this look.
     """
@@ -50,6 +51,7 @@ class Glimpse:
     understood: Understood | None = field(default=None, repr=False)
     whole: Outline = field(default=(), repr=False)
     view: View = WHOLE
+    apart: Mapping[str, Outline] = field(default_factory=dict, repr=False)
     earlier: Earlier | None = field(default=None, repr=False)
     again: Outline = field(default=(), repr=False)
     before: Mask = field(default=NO_MASK, repr=False)
@@ -124,6 +126,7 @@ class _Eye:
             return replace(seen, refusal="it was had, and cannot be read in bounded time")
         whole = await self.readers.whole(answer, target.url)
         seen = replace(seen, whole=whole.outline if whole is not None else (), view=self.readers.view(target.url))
+        seen = replace(seen, apart=await self.readers.apart(answer, target.url))
         earlier = await self.earlier_of(target, answer, understood)
         later = await self.second(target) if again else ()
         if earlier is not None and later:
