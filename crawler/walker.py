@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 from crawler.allowance import Allowance
@@ -12,7 +13,7 @@ from crawler.breaker import Breaker
 from crawler.clock import Clock
 from crawler.core.answer import Unreached
 from crawler.core.change import Understood
-from crawler.core.compare import NO_MASK, Mask
+from crawler.core.compare import NO_MASK, Mask, told
 from crawler.core.decide import reconsider
 from crawler.core.domain import Hold, Lease
 from crawler.core.robots import Rules
@@ -206,6 +207,8 @@ class Walker:
         batch = await patiently(self.lease, lambda _again: moves.judge_moves(self.db, self.lease, done))
         known = looker.known
         batch = [reconsider(visit, known) for visit in batch]
+        edit, mask = told(known.mask, at=max(visit.at for visit in batch))
+        looker.known = known = replace(known, mask=mask)
         day, hold, sent = self.allowance.day, self.hold, time.monotonic()
         refund, debited_bytes = self.allowance.settle(sum(visit.received_bytes for visit in batch))
         new = await patiently(
@@ -223,6 +226,7 @@ class Walker:
                 together=together_of(self.settings).is_limited,
                 mask=None if known.mask is self.mask_kept else known.mask,
                 walls=None if known.walls == self.walls_kept else known.walls,
+                edit=edit,
             ),
         )
         self.mask_kept, self.walls_kept = known.mask, known.walls

@@ -11,12 +11,12 @@ from models.page import HASHED
 
 
 class Event(SQLModel, table=True):
-    """One change of one page, numbered within its domain from 1 without gaps."""
+    """One change of one page or of the site's frame, numbered within its domain from 1 without gaps."""
 
     __tablename__ = "event"
     __table_args__ = (
         CheckConstraint("number >= 1", name="event_number"),
-        CheckConstraint("change IN ('first', 'changed', 'moved', 'gone', 'back')", name="event_change"),
+        CheckConstraint("change IN ('first', 'changed', 'moved', 'gone', 'back', 'frame')", name="event_change"),
         {"postgresql_partition_by": HASHED},
     )
     domain_id: int = Field(sa_column=domain_key())
@@ -30,6 +30,8 @@ class Event(SQLModel, table=True):
     # What changed: text, link, image, title, meta; and its first pieces, as [part, before, after].
     parts: str = Field(sa_column=text(default=""))
     pieces: list[list[str | None]] | None = Field(sa_column=Column(JSONB, nullable=True))
+    # Of a frame, how many pages were met with it.
+    pages: int | None = Field(sa_column=count(nullable=True, default=None))
 
 
 class Feed(SQLModel, table=True):

@@ -254,7 +254,8 @@ def changes(
 ) -> int:
     """List what changed, in the order in which it was found, with the cursor from which to go on.
 
-    Of each change it is told what of the page it was: text, link, image, title or meta.
+    Of each change it is told what of the page it was: text, link, image, title or meta. What a site changed on all its
+    pages alike is one change of the kind frame, and none of any page.
 
     Examples:
 

@@ -248,7 +248,7 @@ def _show_changes(found: Sequence[FeedItem], *, diff: bool) -> None:
                     ", ".join(item.parts),
                     str(item.version),
                     "" if item.distance_bits is None else str(item.distance_bits),
-                    item.url,
+                    item.url + (f" (on {counted(item.pages, 'page')})" if item.pages is not None else ""),
                 )
                 for item in items
             ],

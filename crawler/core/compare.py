@@ -1,11 +1,12 @@
 """Two versions of a page, place by place: what went, what came, and what of it is news."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 
 from crawler.core.dates import tells_the_day
+from crawler.core.edits import NO_EDITS, Edits, Piece, SiteEdit, learn_edits, piece_of, taken
 from crawler.core.frame import NO_FRAME, Frame, form_of, learn_page
 from crawler.core.outline import Outline, Part, Place
 from crawler.core.urls import PageKey
@@ -21,7 +22,7 @@ PAIRED_SHARE = 0.15  # of the comparisons after that
 class Mask:
     """What one domain's pages have that is no news; immutable.
 
-    pairs: taken so far, of `compared` looks.  looks: that it was learnt from.
+    pairs: taken so far, of `compared` looks.  looks: that it was learnt from.  edits: of the frame, told and not.
     """
 
     volatile: Volatile = NOTHING_VOLATILE
@@ -29,6 +30,7 @@ class Mask:
     pairs: int = 0
     compared: int = 0
     looks: int = 0
+    edits: Edits = NO_EDITS
 
 
 NO_MASK = Mask()
@@ -203,15 +205,36 @@ def learn(mask: Mask, lesson: Lesson) -> Mask:
     if lesson.before:
         for before, after in difference(lesson.before, lesson.after, volatile).replaced:
             volatile = learn_elapsed(volatile, before, after, elapsed=lesson.elapsed)
+    found = difference(lesson.before, lesson.after, volatile) if lesson.before else SAME
     if lesson.then is not None and not lesson.again:
-        found = difference(lesson.before, lesson.after, volatile)
         left = news(found, Mask(volatile, mask.frame), then=lesson.then, now=lesson.at)
         volatile = learn_changes(volatile, left.places)
     pieces = [(place.path, form_of(place, volatile.masked(place))) for place in lesson.after]
-    return Mask(
+    learnt = Mask(
         volatile=volatile,
         frame=learn_page(mask.frame, lesson.page, pieces),
         pairs=mask.pairs + len(lesson.again),
         compared=mask.compared + bool(lesson.before),
         looks=mask.looks + 1,
     )
+    edits = learn_edits(mask.edits, lesson.page, _pieces(found, learnt, lesson), before=mask.frame, after=learnt.frame)
+    return replace(learnt, edits=edits)
+
+
+def told(mask: Mask, *, at: datetime) -> tuple[SiteEdit | None, Mask]:
+    """What is to be told of the site as such, and the mask that knows it for told."""
+    edit, edits = taken(mask.edits, at=at)
+    return edit, mask if edits is mask.edits else replace(mask, edits=edits)
+
+
+def _pieces(found: Difference, mask: Mask, lesson: Lesson) -> Iterator[Piece]:
+    """What differs, but for what is volatile and what tells the day."""
+
+    def known(place: Place) -> tuple[Place, int] | None:
+        return None if mask.volatile.is_noise(place) else (place, _form(place, mask))
+
+    for was, now in found.replaced:
+        if lesson.then is None or not _tells_the_day(was, now, mask, then=lesson.then, now=lesson.at):
+            yield piece_of(known(was), known(now), stood=lesson.elapsed)
+    yield from (piece_of(known(place), None) for place in found.removed)
+    yield from (piece_of(None, known(place)) for place in found.added)

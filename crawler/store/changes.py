@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
-from crawler.core.change import Change
 from crawler.core.domain import Domain
 from crawler.core.outline import Part
 from crawler.core.urls import Url, key_of
@@ -36,7 +36,7 @@ STAMP = """
 """
 CHUNK = 10_000
 READ = """
-    SELECT f.position, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.parts,
+    SELECT f.position, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.parts, e.pages,
            CASE WHEN %(pieces)s THEN e.pieces END
       FROM feed f
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
@@ -46,10 +46,21 @@ READ = """
      ORDER BY f.position LIMIT %(most)s
 """
 LAST = """
-    SELECT 0, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.parts, e.pieces
+    SELECT 0, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.parts, e.pages, e.pieces
       FROM event e JOIN domain d ON d.id = e.domain_id
      WHERE e.domain_id = %s AND e.key = %s AND e.change = 'changed' ORDER BY e.number DESC LIMIT 1
 """
+
+
+class Kind(StrEnum):
+    """What an event tells."""
+
+    FIRST = "first"
+    CHANGED = "changed"
+    MOVED = "moved"
+    GONE = "gone"
+    BACK = "back"
+    FRAME = "frame"  # the site changed what stands on all its pages: one event, at its root, and none of each page
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +77,19 @@ class FeedItem:
     """One change. position is the cursor with which to ask for what follows.
 
     parts: what changed: text, link, image, title, meta; empty where it was not told piece by piece.
-    pieces: the first of them, if they were asked for.
+    pieces: the first of them, if they were asked for.  pages: of a frame, how many had been met with it.
     """
 
     position: int
     domain: str
     at: datetime
     url: Url
-    change: Change
+    change: Kind
     version: int
     distance_bits: int | None
     parts: tuple[Part, ...] = ()
     pieces: tuple[Edit, ...] = ()
+    pages: int | None = None
 
 
 async def stamp(db: Database, *, at: datetime) -> int:
@@ -122,15 +134,16 @@ async def last_of(db: Database, domain: Domain, url: Url) -> FeedItem | None:
 
 
 def _item(row: Sequence[Any]) -> FeedItem:
-    position, domain, at, url, change, version, distance_bits, parts, pieces = row
+    position, domain, at, url, change, version, distance_bits, parts, pages, pieces = row
     return FeedItem(
         position=position,
         domain=domain,
         at=at,
         url=Url(url),
-        change=Change(change),
+        change=Kind(change),
         version=version,
         distance_bits=distance_bits,
         parts=tuple(map(Part, parts.split())),
         pieces=tuple(Edit(Part(part), was, now) for part, was, now in pieces or ()),
+        pages=pages,
     )

@@ -1,48 +1,62 @@
 """The events of a domain: what becomes a line of the change feed, numbered without gaps as it is recorded."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from psycopg.types.json import Jsonb
 
 from crawler.core.change import Change
-from crawler.core.outline import Part
+from crawler.core.domain import Domain
+from crawler.core.edits import SiteEdit
+from crawler.core.outline import Place
+from crawler.core.urls import Url, key_of
 from crawler.core.visit import Visit
 from crawler.store.copying import clean, copy
 from crawler.store.database import Connection
 
 EVENTS = """
     COPY event (domain_id, number, at, key, url, change, version, distance_bits,
-                parts, pieces) FROM STDIN (FORMAT BINARY)
+                parts, pieces, pages) FROM STDIN (FORMAT BINARY)
 """
 MOST_PIECES = 50  # of one change, kept with its event
 MOST_PIECE_CHARS = 500
+FRAME = "frame"  # of an event that is the site's and no page's
+Sides = tuple[Place | None, Place | None]  # what was said, and what is said now
 
 
-async def write(connection: Connection, domain_id: int, visits: Sequence[Visit], *, first: int) -> int:
-    """Number the changes on from `first`, without gaps; gives how many there were."""
-    events = [visit for visit in visits if _is_event(visit)]
-    await copy(
-        connection,
-        EVENTS,
-        ["int8", "int8", "timestamptz", "bytea", "text", "text", "int4", "int2", "text", "jsonb"],
-        (
-            (
-                domain_id,
-                first + n,
-                visit.at,
-                visit.target.key,
-                visit.target.url,
-                visit.change.value,
-                _version_number(visit),
-                visit.verdict.distance_bits,
-                parts_of(visit),
-                _pieces(visit),
-            )
-            for n, visit in enumerate(events)
-        ),
+async def write(
+    connection: Connection, domain: Domain, visits: Sequence[Visit], edit: SiteEdit | None, *, first: int
+) -> int:
+    """Number the changes on from `first`, without gaps; gives how many there were. edit: of the site, told last."""
+    rows = [_row(visit) for visit in visits if _is_event(visit)]
+    if edit is not None:
+        rows.append(_site_row(domain, edit, at=max(visit.at for visit in visits)))
+    types = ["int8", "int8", "timestamptz", "bytea", "text", "text", "int4", "int2", "text", "jsonb", "int4"]
+    await copy(connection, EVENTS, types, ((domain.id, first + n, *row) for n, row in enumerate(rows)))
+    return len(rows)
+
+
+def _row(visit: Visit) -> tuple[Any, ...]:
+    return (
+        visit.at,
+        visit.target.key,
+        visit.target.url,
+        visit.change.value,
+        _version_number(visit),
+        visit.verdict.distance_bits,
+        parts_of(visit),
+        _pieces(visit),
+        None,
     )
-    return len(events)
+
+
+def _site_row(domain: Domain, edit: SiteEdit, *, at: datetime) -> tuple[Any, ...]:
+    """An edit of the site stands at its root."""
+    root = Url(domain.root)
+    parts = " ".join(sorted({place.part for sides in edit.pieces for place in sides if place is not None}))
+    return at, key_of(root), root, FRAME, 0, None, parts, _written(edit.pieces), edit.pages
 
 
 def parts_of(visit: Visit) -> str:
@@ -51,19 +65,21 @@ def parts_of(visit: Visit) -> str:
 
 
 def _pieces(visit: Visit) -> Jsonb | None:
-    """The first pieces that changed, so that nobody has to work out the difference again."""
     left = visit.verdict.left
     if not left:
         return None
-    pieces: list[tuple[Part, str | None, str | None]]
-    pieces = [(before.part, before.text, after.text) for before, after in left.replaced]
-    pieces += [(place.part, place.text, None) for place in left.removed]
-    pieces += [(place.part, None, place.text) for place in left.added]
-    return Jsonb([[part.value, _cut(before), _cut(after)] for part, before, after in pieces[:MOST_PIECES]])
+    came, went = ((None, place) for place in left.added), ((place, None) for place in left.removed)
+    return _written((*left.replaced, *went, *came))
 
 
-def _cut(piece: str | None) -> Any:
-    return clean(piece and piece[:MOST_PIECE_CHARS])
+def _written(pieces: Iterable[Sides]) -> Jsonb:
+    """The first pieces that changed, so that nobody has to work out the difference again."""
+    told = [(was or now, was, now) for was, now in islice(pieces, MOST_PIECES)]
+    return Jsonb([[of.part.value, _cut(was), _cut(now)] for of, was, now in told if of is not None])
+
+
+def _cut(place: Place | None) -> Any:
+    return None if place is None else clean(place.text[:MOST_PIECE_CHARS])
 
 
 def _is_event(visit: Visit) -> bool:

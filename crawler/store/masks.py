@@ -4,11 +4,13 @@ It can be learnt again, so it is written when it has grown, and a crash loses at
 """
 
 import json
+from datetime import datetime
 from typing import Any
 
 import zstandard
 
 from crawler.core.compare import NO_MASK, Mask
+from crawler.core.edits import Edits
 from crawler.core.frame import Frame, Stand
 from crawler.core.urls import PageKey
 from crawler.core.volatile import Steadiness, Trial, Volatile
@@ -38,7 +40,7 @@ async def put(connection: Connection, domain_id: int, mask: Mask) -> None:
 
 
 def pack(mask: Mask) -> bytes:
-    """A mask as it is stored."""
+    """A mask as it is stored; edits of the frame are told before."""
     volatile, frame = mask.volatile, mask.frame
     plain = {
         "form": FORM,
@@ -58,6 +60,9 @@ def pack(mask: Mask) -> bytes:
         "pairs": mask.pairs,
         "compared": mask.compared,
         "all_looks": mask.looks,
+        "met": [[key, [page.hex() for page in pages]] for key, pages in mask.edits.met.items()],
+        "told": list(mask.edits.told),
+        "turns": [[path, many, last.isoformat()] for path, (many, last) in mask.edits.turns.items()],
     }
     return zstandard.ZstdCompressor(level=LEVEL).compress(json.dumps(plain, separators=(",", ":")).encode())
 
@@ -82,10 +87,19 @@ def unpack(data: bytes) -> Mask:
     )
     frame = Frame(
         stands={
-            form: Stand(path, tuple(PageKey(bytes.fromhex(page)) for page in pages), first, last, looks, was)
+            form: Stand(path, _pages(pages), first, last, looks, was)
             for form, path, pages, first, last, looks, was in plain["stands"]
         },
         looks=dict(plain["looks"]),
         turned=dict(plain["turned"]),
     )
-    return Mask(volatile, frame, plain["pairs"], plain["compared"], plain["all_looks"])
+    edits = Edits(  # which masks from before there were any do not have
+        met={key: _pages(pages) for key, pages in plain.get("met", ())},
+        told=dict.fromkeys(plain.get("told", ())),
+        turns={path: (many, datetime.fromisoformat(last)) for path, many, last in plain.get("turns", ())},
+    )
+    return Mask(volatile, frame, plain["pairs"], plain["compared"], plain["all_looks"], edits)
+
+
+def _pages(written: list[str]) -> tuple[PageKey, ...]:
+    return tuple(PageKey(bytes.fromhex(page)) for page in written)

@@ -13,6 +13,7 @@ from crawler.core.change import Change
 from crawler.core.compare import Mask
 from crawler.core.cost import Costs, Kind
 from crawler.core.domain import Hold, Lease
+from crawler.core.edits import SiteEdit
 from crawler.core.visit import State, Visit, Wanted
 from crawler.core.walls import Walls
 from crawler.errors import LeaseLost
@@ -67,6 +68,7 @@ async def record(
     together: bool = False,
     mask: Mask | None = None,
     walls: Walls | None = None,
+    edit: SiteEdit | None = None,
 ) -> int:
     """Write everything that the visits (at least one) changed, or nothing. Gives how many new pages were admitted.
 
@@ -76,7 +78,7 @@ async def record(
     from it before.  hold: leave the domain alone, because of one of these visits.
     again: the same was tried before, and nobody knows whether its commit arrived; it is not applied twice.
     together: what it cost counts for all domains too.  mask, walls: of the domain, if the visits taught
-    anything of them.
+    anything of them.  edit: of the domain's frame, to be told together with the mask that knows it for told.
     Raises LeaseLost where another worker holds the domain: then nothing was written.
     """
     domain_id = lease.domain.id
@@ -97,7 +99,7 @@ async def record(
         await write_books(connection, domain_id, books)
         await outcomes.write_versions(connection, domain_id, visits)
         next_event, *learnt = row
-        told = await events.write(connection, domain_id, visits, first=next_event)
+        told = await events.write(connection, lease.domain, visits, edit, first=next_event)
         await _write_visits(connection, domain_id, visits)
         await trusts.learn_of(connection, domain_id, visits)
         if mask is not None:
