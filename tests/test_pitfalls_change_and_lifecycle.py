@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from tests.core import test_fingerprint, test_lifecycle, test_visit
+from tests.core import test_fingerprint, test_lifecycle, test_visit, test_volatile
 from tests.store import test_economy, test_record
 from tests.walk import test_changes, test_kill, test_living
 from tests.walk import test_lifecycle as test_lives
@@ -26,6 +26,7 @@ SHOWN: Mapping[str, Shown] = {
     ),
     "a hash of the bytes makes every token a change (Nutch, Heritrix)": (
         test_visit.test_what_no_reader_sees_is_no_change,
+        test_changes.test_what_differs_at_every_request_is_no_change_and_an_edit_beside_it_is,
         test_living.test_changes_are_found_and_clocks_and_tokens_are_none,
     ),
     "words that come once are dropped, so that the edit of a price is not seen (Nutch)": (
@@ -41,6 +42,10 @@ SHOWN: Mapping[str, Shown] = {
     ),
     "only the head element is compared (crawl4ai)": (
         test_changes.test_an_edit_that_others_miss_is_one_version_more_and_one_event,
+    ),
+    "variants of a page are reported again and again (changedetection.io before it compared with several versions)": (
+        test_changes.test_a_variant_that_was_seen_before_is_no_change_and_an_edit_beside_it_is,
+        test_volatile.test_a_variant_that_was_shown_within_seconds_is_no_news_and_a_third_one_is,
     ),
     "the version before is not found, so that everything is new (Firecrawl)": (
         test_economy.test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_made_again,
@@ -85,6 +90,5 @@ def test_a_failure_of_other_crawlers_has_tests_that_are_collected(failure: str) 
         assert shown.__module__.rpartition(".")[2].startswith("test_")
 
 
-def test_no_failure_of_either_kind_is_left_out_but_for_variants() -> None:
-    """That a variant of a page that was seen before is no change is shown where variants are learnt."""
-    assert len(SHOWN) == 14
+def test_no_failure_of_either_kind_is_left_out() -> None:
+    assert len(SHOWN) == 10 + 5  # rows of the list under each heading

@@ -1,6 +1,9 @@
 """What a change is, from the server's bytes to the feed, where other crawlers have missed it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
+from random import Random
 
 import pytest
 
@@ -54,3 +57,65 @@ async def test_a_server_whose_clock_is_wrong_gets_its_own_date_back(db: Database
         await site.recrawl(db, domain, at=START + DAY)
 
         assert site.dates == {wrong}
+
+
+# What a page says beside its text at the n-th request.
+NOISES: dict[str, Callable[[int], str]] = {
+    "clock": lambda n: f"<p class=clock>Generated at 10:{n:02}:07 in 0.{n % 90 + 10} s",
+    "token": lambda n: (
+        f"<form action=/order><input type=hidden name=csrf value={n * 7919:x}><button>Order</button></form>"
+    ),
+    "session": lambda n: f"<p><a href=/terms?sid={n * 104729:x}>Terms</a>",
+    "ad": lambda n: (
+        f"<div class=box>{('Buy boots', 'Visit Rome', 'Try our tea', 'Win a car', 'Learn to sail')[n % 5]}</div>"
+    ),
+    "counter": lambda n: f"<p>{1000 + n * 3} people have seen this page",
+    "attributes": lambda n: ("<p class=note id=a>Washed and sorted", '<p  id="a"  class="note" >Washed and sorted')[
+        n % 2
+    ],
+    "space": lambda n: f"<p>Delivered{' ' * (1 + n % 3)}on{chr(10) * (1 + n % 2)}Mondays",
+}
+
+
+async def test_what_differs_at_every_request_is_no_change_and_an_edit_beside_it_is(db: Database) -> None:
+    number = count()
+    pages = {f"/{noise}": body(title=noise, price=f"{n}9.90") for n, noise in enumerate(NOISES, 1)}
+    links = "".join(f"<p><a href={path}>{path}</a>" for path in pages)
+    async with scripted(db, pages | {"/": beside(body(), links)}) as (site, domain):
+        site.trouble = lambda path: beside(site.pages[path], NOISES[path[1:]](next(number))) if path in pages else None
+        await site.crawl(db, at=START)
+        for day in range(1, 6):
+            await site.recrawl(db, domain, at=START + day * DAY)
+        assert await events(db, domain) == []
+
+        site.pages |= {f"/{noise}": body(title=noise, price=f"{n}9.80") for n, noise in enumerate(NOISES, 1)}
+        for day in range(6, 8):
+            await site.recrawl(db, domain, at=START + day * DAY)
+        assert sorted(await events(db, domain)) == [(path, "changed") for path in sorted(pages)]
+
+
+def beside(said: Said, more: str) -> Said:
+    return Said(body=said.body.replace("</main>", f"{more}</main>"))
+
+
+HALVES = ("<p class=offer>Free delivery this week, order now", "<p class=offer>Spring sale: all crates at half price")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_variant_that_was_seen_before_is_no_change_and_an_edit_beside_it_is(db: Database, seed: int) -> None:
+    draw = Random(seed)
+    async with scripted(db, {"/": body()}) as (site, domain):
+        site.trouble = lambda path: beside(site.pages[path], draw.choice(HALVES)) if path == "/" else None
+        await site.crawl(db, at=START)
+        await site.recrawl(db, domain, at=START + DAY)
+        await site.recrawl(db, domain, at=START + 2 * DAY)
+        known = await events(db, domain)
+        assert len(known) <= 1  # the other half is news once, if all looks that are taken at once show the same
+        for day in range(3, 9):
+            await site.recrawl(db, domain, at=START + day * DAY)
+        assert await events(db, domain) == known
+
+        site.pages["/"] = body(price="19.98")
+        for day in range(9, 12):
+            await site.recrawl(db, domain, at=START + day * DAY)
+        assert await events(db, domain) == [*known, ("/", "changed")]
