@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from crawler.allowance import Allowance
-from crawler.core.answer import NO_VALIDATORS, Answer, NotModified, Validators
+from crawler.core.answer import NO_VALIDATORS, Answer, Method, NotModified, Validators
 from crawler.core.domain import Lease
 from crawler.core.urls import Url
 from crawler.gate import Fence, Gate
@@ -16,7 +16,9 @@ from crawler.tally import Tally
 class Web(Protocol):
     """One request to the web."""
 
-    async def fetch(self, url: Url, *, validators: Validators = NO_VALIDATORS, deadline: timedelta) -> Answer: ...
+    async def fetch(
+        self, url: Url, *, validators: Validators = NO_VALIDATORS, deadline: timedelta, method: Method = "GET"
+    ) -> Answer: ...
 
 
 def received_of(answer: Answer) -> int:
@@ -52,7 +54,7 @@ class Asker:
         """Nothing new is begun; a domain whose next request is far off is released, not held."""
         return self.is_ending() or self.gate.wait > self.lease.term / 2
 
-    async def look(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
+    async def look(self, url: Url, *, validators: Validators = NO_VALIDATORS, method: Method = "GET") -> Answer | None:
         """The request that was taken from the budget when a page was handed out; None if it was not begun."""
         day = self.allowance.day
         await self.gate.pass_through(self.room)
@@ -61,24 +63,31 @@ class Asker:
         if self.is_ending() or not self.allowance.has_bytes:
             self.allowance.requests += 1
             return None
-        answer = await self._fetch(url, validators)
-        self.allowance.bytes_taken += received_of(answer)
-        return answer
+        return await self._fetch(url, validators, method, is_look=True)
+
+    async def look_on(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
+        """The second request of a look; None where the budget has none left, or the lease is ending."""
+        return None if self.is_stopping else await self._ask(url, validators, is_look=True)
 
     async def ask(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
         """One request more, for what is no look; None where the budget has none left."""
+        return await self._ask(url, validators, is_look=False)
+
+    async def _ask(self, url: Url, validators: Validators, *, is_look: bool) -> Answer | None:
         if await self.allowance.debit(1) != 1:
             return None
         await self.gate.pass_through(self.room)
-        answer = await self._fetch(url, validators)
+        answer = await self._fetch(url, validators, "GET", is_look=is_look)
         self.tally.requests += 1
-        if self.allowance.counts_bytes:
-            self.allowance.received_bytes -= received_of(answer)  # in no record, so nothing of it is given back
         return answer
 
-    async def _fetch(self, url: Url, validators: Validators) -> Answer:
-        answer = await self.web.fetch(url, validators=validators, deadline=self.deadline)
+    async def _fetch(self, url: Url, validators: Validators, method: Method, *, is_look: bool) -> Answer:
+        answer = await self.web.fetch(url, validators=validators, deadline=self.deadline, method=method)
         self.gate.answered()
+        if is_look:
+            self.allowance.bytes_taken += received_of(answer)
+        elif self.allowance.counts_bytes:
+            self.allowance.received_bytes -= received_of(answer)  # in no record, so nothing of it is given back
         return answer
 
     async def room(self) -> None:

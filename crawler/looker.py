@@ -11,9 +11,10 @@ from crawler.core.answer import NO_VALIDATORS, Answer, Fetched, NotModified, Unr
 from crawler.core.change import Understood
 from crawler.core.comparison import Comparison, compare, wants_again
 from crawler.core.decide import decide, needs_earlier, needs_reading, wants_outline
-from crawler.core.lifecycle import refuse, unreadable
+from crawler.core.head import headed_of, is_told_same, spared
+from crawler.core.lifecycle import refuse, unfinished, unreadable
 from crawler.core.trust import in_doubt
-from crawler.core.visit import Earlier, Known, Target, Visit, refusal_of
+from crawler.core.visit import BUSY, Earlier, Known, Target, Visit, refusal_of
 from crawler.core.walls import asked, is_due, told
 from crawler.core.withheld import Firsts, is_suspect, walls_after
 from crawler.probe import ask_nowhere
@@ -39,11 +40,29 @@ class Looker:
         refusal = refusal_of(target.url, depth=target.depth, known=self.known)
         if refusal:
             return refuse(target, reason=refusal, now=self.clock.now())
+        if target.asks_head:
+            return await self.look_by_head(target)
         answer = await self.asker.look(target.url, validators=target.validators)
         if answer is None:
             return None
         visit = await self.decided(target, answer, now=self.clock.now())
         return await self.tested(visit, in_doubt(visit))
+
+    async def look_by_head(self, target: Target) -> Visit | None:
+        """A look that asks for no body if length and date are as they were."""
+        head = await self.asker.look(target.url, method="HEAD")
+        if head is None:
+            return None
+        now = self.clock.now()
+        if isinstance(head, Fetched) and is_told_same(target, head):
+            return spared(target, head, now=now)
+        if isinstance(head, Fetched) and head.status in BUSY:
+            return await self.decided(target, head, now=now)
+        answer = await self.asker.look_on(target.url, validators=target.validators)
+        if answer is None:
+            return unfinished(target, now=now)
+        visit = await self.decided(target, answer, now=self.clock.now())
+        return replace(visit, again=visit.again + 1, headed=headed_of(head, answer))
 
     async def decided(self, target: Target, answer: Answer, *, now: datetime) -> Visit:
         """What the answer means, and what is known of the domain after it."""

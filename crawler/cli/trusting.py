@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from crawler.core.answer import Validators
+from crawler.core.head import told_by_head
 from crawler.core.trust import SENT, Kind, Trust, is_challenge, sendable
 from crawler.store.trusts import Standing
 
@@ -11,8 +12,12 @@ NAMES = {Kind.ETAG: "ETag", Kind.LAST_MODIFIED: "Last-Modified"}
 NONE_LIES = "honest, as far as they were put to the test"
 
 
-def shown_asking(held: Validators, trust: Trust, *, template: str) -> str:
+def shown_asking(held: Validators, trust: Trust, *, template: str, by_head: bool = False) -> str:
     """How a page will be asked for next, and why with no validators or not with all that it has."""
+    if by_head:
+        words = told_by_head(held, trust)
+        told = ["its length", *(NAMES[kind] for kind in SENT if words and _has(words, kind))]
+        return f"by HEAD first, and in full only if {' or '.join(told)} differs"
     if not held:
         return "in full: its server gives no validators"
     if is_challenge(trust.revisits):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from typing import Literal
 
 from crawler.core.urls import Url
 
@@ -56,6 +57,7 @@ class Fetched:
     retry_after: str | None = None
     robots_tag: str | None = None  # X-Robots-Tag
     address: str | None = None  # the address that answered
+    declared_bytes: int | None = None  # Content-Length, which a HEAD has without a body
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +81,4 @@ class Unreached:
 
 
 Answer = Fetched | NotModified | Unreached
+Method = Literal["GET", "HEAD"]

@@ -30,6 +30,7 @@ class Rung(StrEnum):
     """What decided."""
 
     NOT_MODIFIED = "not_modified"  # a 304
+    HEAD = "head"  # length and date, without a body
     BYTES = "bytes"
     TEXT = "text"  # all that a reader or a link can tell
     VOLATILE = "volatile"  # what differs was proven to differ from look to look

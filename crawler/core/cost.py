@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import assert_never
 
+ROUND_BYTES = 14_600  # RFC 6928: so much of a body comes with the headers; what is more takes more round trips
 MEMORY_LOOKS = 200  # the mean reaches back over about so many looks, so that a redesign is learnt
 
 
@@ -12,6 +13,7 @@ class Kind(StrEnum):
 
     CONDITIONAL = "conditional"  # with validators, whatever came of it
     FULL = "full"
+    HEAD = "head"  # by its headers first, and for the body only if they differ
     RENDER = "render"  # in a browser, with all that the page loads
 
 
@@ -42,6 +44,7 @@ class Costs:
 
     conditional: Cost = field(default=Cost(requests=1.0, received_bytes=500.0))
     full: Cost = field(default=Cost(requests=1.0, received_bytes=30_000.0))
+    head: Cost = field(default=Cost(requests=1.25, received_bytes=7_500.0))
     render: Cost = field(default=Cost(requests=20.0, received_bytes=1_000_000.0))
 
     def of(self, kind: Kind) -> Cost:
@@ -50,10 +53,22 @@ class Costs:
                 return self.conditional
             case Kind.FULL:
                 return self.full
+            case Kind.HEAD:
+                return self.head
             case Kind.RENDER:
                 return self.render
             case _:
                 assert_never(kind)
+
+
+# Where neither requests nor bytes are scarce, what both cost is time: a round trip for each.
+BY_TIME = Price(per_request=1.0, per_byte=1 / ROUND_BYTES)
+
+
+def is_head_cheaper(price: Price, costs: Costs, *, body_bytes: int) -> bool:
+    """Whether a HEAD, and in so many cases as were measured a body after it, costs less than that body each time."""
+    followed = costs.head.requests - 1
+    return price.of(Cost(1 + followed, followed * body_bytes)) < price.of(Cost(1, body_bytes))
 
 
 def learnt(costs: Costs, kind: Kind, *, requests: int, received_bytes: int) -> Costs:
@@ -70,6 +85,8 @@ def learnt(costs: Costs, kind: Kind, *, requests: int, received_bytes: int) -> C
             return replace(costs, conditional=after)
         case Kind.FULL:
             return replace(costs, full=after)
+        case Kind.HEAD:
+            return replace(costs, head=after)
         case Kind.RENDER:
             return replace(costs, render=after)
         case _:

@@ -53,6 +53,11 @@ def refuse(target: Target, *, reason: str, now: datetime) -> Visit:
     )
 
 
+def unfinished(target: Target, *, now: datetime) -> Visit:
+    """A look that was begun, and ended by the lease or the budget before it told anything: as due as it was."""
+    return replace(kept(target, now=now), due_at=now, reason=Reason.LEASE.value)
+
+
 def unreadable(target: Target, answer: Fetched, *, now: datetime) -> Visit:
     """A body that whoever should read it has choked on."""
     return failed(target, answer, now=now, reason="unreadable")

@@ -10,11 +10,13 @@ from enum import StrEnum
 
 from crawler.core.answer import NO_VALIDATORS, Validators
 from crawler.core.change import Change, Rung
-from crawler.core.visit import Target, Visit
+from crawler.core.visit import Headed, Target, Visit
 
 KEPT = 0.8  # a finding counts so much of the one after it, so that five honest ones outweigh a lie,
 MOST_LIES = 0.25  # of what was told, and one more that is taken for honest: a new group's first lie is enough
 MOST_FLAPS = 0.25  # the same of looks at a body that is as it was
+NO_LIE = 0.1  # of what a length told: then the last one was more than ten changes ago
+MOST_IGNORED = 0.9  # of the last looks at a body that is as it was: conditional requests are never honoured
 PROVEN = 3.0  # honest findings, faded, before Last-Modified tells when a page changed: five in a row, or more
 
 FIRST_STRETCH = 4  # of a group's first revisits one in so many is a challenge,
@@ -29,8 +31,10 @@ class Kind(StrEnum):
 
     ETAG = "etag"
     LAST_MODIFIED = "last_modified"
-    LENGTH = "length"  # how long the body is; nothing is asked by it
+    LENGTH = "length"  # how long the body is
     DATE = "date"  # Last-Modified again, as the instant of the change
+    CONDITION = "condition"  # that it answers 304 to a word that it would say again
+    HEAD = "head"  # what it says of a body without sending it
 
 
 SENT = (Kind.ETAG, Kind.LAST_MODIFIED)
@@ -56,6 +60,16 @@ class Record:
     @property
     def is_steady(self) -> bool:
         return self.flapped <= MOST_FLAPS * (self.same + 1)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no change escaped it lately. Nobody promised that a length differs where a body does."""
+        return self.is_proven and self.lied < NO_LIE
+
+    @property
+    def is_vain(self) -> bool:
+        """Whether it was of no use at all lately, more than once."""
+        return self.flapped > max(1.0, MOST_IGNORED * self.same)
 
     @property
     def is_proven(self) -> bool:
@@ -93,7 +107,7 @@ def sendable(held: Validators, trust: Trust) -> Validators:
         return held  # which is asked of every page that a claim weighs
     honest = [kind for kind in SENT if trust.of(kind).is_honest]
     steady = [kind for kind in honest if trust.of(kind).is_steady]
-    return _only(held, steady) or _only(held, honest)
+    return only(held, steady) or only(held, honest)
 
 
 def is_challenge(revisit: int) -> bool:
@@ -120,15 +134,20 @@ def in_doubt(visit: Visit) -> Validators:
     target = visit.target
     if not target.challenge or visit.change is not Change.CHANGED or visit.validators is None:
         return NO_VALIDATORS
-    return _only(target.held, [kind for kind in SENT if _word(target.held, kind) != _word(visit.validators, kind)])
+    if target.by_head:  # it does not mind them, as is known
+        return NO_VALIDATORS
+    return only(target.held, [kind for kind in SENT if word_of(target.held, kind) != word_of(visit.validators, kind)])
 
 
 def learn(trust: Trust, visit: Visit) -> Trust:
     """What is believed of a group after a look at one of its pages."""
     findings = _findings(visit)
     records = {kind: _after(trust.of(kind), finding) for kind, finding in findings.items()}
-    has_lied = any(kind in SENT and finding is Finding.LIE for kind, finding in findings.items())
-    is_full = visit.validators is not None and bool(visit.target.held) and not visit.target.validators
+    target = visit.target
+    by_length = target.by_head is not None and not target.by_head
+    asked_by = (*SENT, Kind.LENGTH) if by_length else SENT
+    has_lied = any(findings.get(kind) is Finding.LIE for kind in asked_by)
+    is_full = visit.validators is not None and (target.challenge or (bool(target.held) and not target.validators))
     return Trust(
         revisits=0 if has_lied else trust.revisits,
         challenges=trust.challenges + is_full,
@@ -151,8 +170,11 @@ def _findings(visit: Visit) -> dict[Kind, Finding]:
     found: dict[Kind, Finding] = {}
     if visit.modified_honest is not None:
         found[Kind.DATE] = Finding.TRUE if visit.modified_honest else Finding.LIE
+    if visit.headed is not None and visit.is_good:
+        found[Kind.HEAD] = Finding.FLAP if _is_vain(visit) else Finding.STEADY
     if visit.answer == "not_modified" and visit.is_good:
-        return found | {kind: Finding.STEADY for kind in SENT if _word(target.validators, kind)}
+        found[Kind.CONDITION] = Finding.STEADY
+        return found | {kind: Finding.STEADY for kind in SENT if word_of(target.validators, kind)}
     if target.version is None or now_said is None:
         return found
     if visit.change is Change.CHANGED:
@@ -161,22 +183,32 @@ def _findings(visit: Visit) -> dict[Kind, Finding]:
         told = {kind: _of_change(visit, target, now_said, kind) for kind in SENT}
         return found | {kind: finding for kind, finding in told.items() if finding is not None}
     if visit.change is Change.SAME and visit.verdict.rung is Rung.BYTES:
+        sent = [kind for kind in SENT if word_of(target.validators, kind)]
+        if any(word_of(target.validators, kind) == word_of(now_said, kind) for kind in sent):
+            found[Kind.CONDITION] = Finding.FLAP  # a 304 was due
         for kind in SENT:
-            if _word(target.held, kind):
-                is_as_before = _word(target.held, kind) == _word(now_said, kind)
+            if word_of(target.held, kind):
+                is_as_before = word_of(target.held, kind) == word_of(now_said, kind)
                 found[kind] = Finding.STEADY if is_as_before else Finding.FLAP
     return found
 
 
+def _is_vain(visit: Visit) -> bool:
+    """Whether a HEAD cost a request more, and told nothing."""
+    is_same = visit.verdict.rung in {Rung.BYTES, Rung.NOT_MODIFIED} and visit.change is Change.SAME
+    return visit.headed is Headed.USELESS or (visit.headed is Headed.DIFFERED and is_same)
+
+
 def _of_change(visit: Visit, target: Target, now_said: Validators, kind: Kind) -> Finding | None:
     """None where nobody knows what the server would have said to this word."""
-    held = _word(target.held, kind)
+    held = word_of(target.held, kind)
     if not held:
         return None
-    if held == _word(now_said, kind):
+    if held == word_of(now_said, kind):
         return Finding.LIE
     if visit.refused_304 is None:
-        return Finding.TRUE if _word(target.validators, kind) else None
+        is_asked_by = word_of(target.validators, kind) or word_of(target.by_head or NO_VALIDATORS, kind)
+        return Finding.TRUE if is_asked_by else None
     return Finding.TRUE if visit.refused_304 else Finding.LIE
 
 
@@ -190,14 +222,14 @@ def _after(record: Record, finding: Finding) -> Record:
             return replace(record, same=KEPT * record.same + 1, flapped=KEPT * record.flapped + flap)
 
 
-def _word(said: Validators, kind: Kind) -> str | None:
+def word_of(said: Validators, kind: Kind) -> str | None:
     """An ETag as two are compared weakly (RFC 9110, section 8.8.3.2), or the date."""
     if kind is Kind.LAST_MODIFIED:
         return said.last_modified
     return said.etag and said.etag.removeprefix("W/")
 
 
-def _only(said: Validators, kinds: list[Kind]) -> Validators:
+def only(said: Validators, kinds: list[Kind]) -> Validators:
     return Validators(
         said.etag if Kind.ETAG in kinds else None,
         said.last_modified if Kind.LAST_MODIFIED in kinds else None,

@@ -44,6 +44,14 @@ class Link:
     refusal: str = ""
 
 
+class Headed(StrEnum):
+    """What came of a HEAD that was asked before the body."""
+
+    SPARED = "spared"  # length and date are as they were: no body was asked for
+    DIFFERED = "differed"
+    USELESS = "useless"  # it was refused, or said of the body what is not so
+
+
 class Wanted(IntEnum):
     """Whether a look is wanted whatever it is worth."""
 
@@ -87,6 +95,8 @@ class Target:
     validators: Validators = NO_VALIDATORS  # to be sent
     held: Validators = NO_VALIDATORS  # what the last good answer said, whether it is sent or not
     challenge: bool = False  # nothing of that is sent, to see whether it is true
+    by_head: Validators | None = None  # a HEAD would tell: it must say these, beside the length; None: it would not
+    asks_head: bool = False  # and is asked first, this time
     trusts_modified: bool = False  # the group's Last-Modified has been honest: it tells when a page changed
     received_bytes: int = 0  # of the last good answer's body
     version: Version | None = None
@@ -159,6 +169,7 @@ class Visit:
     expected_change: float | None = None  # what we gave for "changed" before we looked
     modified_honest: bool | None = None  # whether Last-Modified agrees with the body; None: nothing to compare
     refused_304: bool | None = None  # whether old validators, asked after a challenge, got a body; None: not asked
+    headed: Headed | None = None
     validators: Validators | None = None
     body_bytes: int | None = None
     snapshot: Snapshot | None = field(default=None, repr=False)

@@ -22,7 +22,7 @@ from crawler.core.sketch import (
     turn_of,
 )
 from crawler.core.urls import Url, key_of
-from crawler.core.visit import Earlier, Known, State, Target, Visit
+from crawler.core.visit import Earlier, Headed, Known, State, Target, Visit
 from crawler.core.walls import (
     LOOKS_UNTIL_GONE,
     LOOKS_UNTIL_REAL,
@@ -154,7 +154,8 @@ def walls_after(walls: Walls, visit: Visit) -> Walls:
     face = visit.face
     if face is not None and face.turn is not None and face.turn.is_whole:
         return noted(walls, face, now=visit.at)
-    return after_good(walls, face) if visit.is_good and visit.answer == "fetched" and not visit.reason else walls
+    is_read = visit.answer == "fetched" and visit.headed is not Headed.SPARED and not visit.reason
+    return after_good(walls, face) if visit.is_good and is_read else walls
 
 
 def absent_of(answer: Fetched, understood: Understood | None, *, known: Known) -> Sketch | None:

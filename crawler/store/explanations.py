@@ -10,9 +10,10 @@ from crawler.core.answer import NO_VALIDATORS, Validators
 from crawler.core.belief import Belief
 from crawler.core.cash import ENDOWMENT, RESERVE_SHARE
 from crawler.core.change import Change, Rung
+from crawler.core.cost import Kind
 from crawler.core.domain import Domain
 from crawler.core.order import STEPS
-from crawler.core.trust import NO_TRUST, Trust, sendable
+from crawler.core.trust import NO_TRUST, Trust
 from crawler.core.urls import Url, key_of
 from crawler.core.visit import State, Terms, Wanted
 from crawler.store.database import Connection, Database
@@ -200,12 +201,14 @@ class Explanation:
     still: how many of them are still there.  redirects: pages that moved here, or may have.
     nearest: the least depth of a page that links here.  tracked: pages of the domain, whatever became of them.
     terms: what holds for its next look, at today's price.  trust: how far its group's validators can be believed.
+    by_head: its length and date are asked for first.
     """
 
     at: datetime
     page: PageFacts | None
     terms: Terms | None
     trust: Trust
+    by_head: bool
     visits: tuple[Look, ...]
     links: int
     still: int
@@ -244,6 +247,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual
         page=page,
         terms=_terms(page, standards) if page and standards else None,
         trust=standards.trust(page.prior_no) if page and standards else NO_TRUST,
+        by_head=_kind(page, standards) is Kind.HEAD if page and standards else False,
         visits=tuple(_look(row) for row in visits),
         links=linkers[0]["many"] if linkers else 0,
         still=linkers[0]["still"] if linkers else 0,
@@ -260,8 +264,12 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual
 
 
 def _terms(page: PageFacts, standards: Standards) -> Terms:
-    is_conditional = bool(sendable(page.held, standards.trust(page.prior_no)))
-    return standards.terms(page.url, prior=page.prior, conditional=is_conditional)
+    return standards.terms(page.url, prior=page.prior, kind=_kind(page, standards))
+
+
+def _kind(page: PageFacts, standards: Standards) -> Kind:
+    """How it is asked for."""
+    return standards.kind(page.held, page.prior_no, body_bytes=page.received_bytes) if page.version else Kind.FULL
 
 
 def _page(row: dict[str, Any]) -> PageFacts:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from math import isinf
@@ -13,6 +14,7 @@ from crawler.core.belief import Belief
 from crawler.core.change import Version
 from crawler.core.domain import Domain, Lease
 from crawler.core.fingerprint import Fingerprint
+from crawler.core.head import told_by_head
 from crawler.core.selection import Selection, select
 from crawler.core.trust import Kind, Trust, is_challenge, sendable
 from crawler.core.urls import Authority, PageKey
@@ -81,7 +83,7 @@ async def hand_out(
         if selection.floor:
             await connection.execute(SPEND_FLOOR, values | {"floor": selection.floor})
         targets = await _targets(connection, lease.domain.id, weighed, selection.chosen.tolist(), standards)
-        await trusts.count_revisits(connection, lease.domain.id, [each.group for each in targets if each.held])
+        await trusts.count_revisits(connection, lease.domain.id, [each.group for each in targets if is_revisit(each)])
         return targets
 
 
@@ -140,16 +142,34 @@ async def _targets(
         trust = standards.trust(row.prior_no)
         revisit = trust.revisits + revisits[row.prior_no]
         known_links = links.get(row.key, NO_LINKS)
-        target = _target(row, pages.terms[n], pages.importance[n], known_links, trust, revisit=revisit)
-        revisits[row.prior_no] += bool(target.held)
+        target = _target(row, pages.terms[n], pages.importance[n], known_links, trust, is_slot=is_challenge(revisit))
+        if target.by_head is not None:
+            is_worth_it = standards.is_head_worth_it(row.prior_no, body_bytes=row.received_bytes)
+            target = _asked_by_head(target, is_worth_it=is_worth_it, is_slot=is_challenge(revisit))
+        revisits[row.prior_no] += is_revisit(target)
         targets.append(target)
     return targets
 
 
-def _target(row: Row, terms: Terms, importance: float, links: Links, trust: Trust, *, revisit: int) -> Target:
-    """revisit: the number of this one among those of the page's group."""
+def _asked_by_head(target: Target, *, is_worth_it: bool, is_slot: bool) -> Target:
+    """With a HEAD first; a challenge believes it no more than validators. Where it was of no use, it is tried then."""
+    if is_worth_it == is_slot:
+        validators = NO_VALIDATORS if is_slot else target.validators
+        return replace(target, challenge=is_slot, validators=validators)
+    return replace(target, asks_head=True, challenge=False)
+
+
+def is_revisit(target: Target) -> bool:
+    """Whether something is believed of the page, so that the look is one of those of which some are challenges."""
+    return bool(target.held) or target.by_head is not None
+
+
+def _target(row: Row, terms: Terms, importance: float, links: Links, trust: Trust, *, is_slot: bool) -> Target:
+    """is_slot: it is this look's turn to be a challenge."""
     held = held_of(row)
-    challenge = bool(held) and is_challenge(revisit)
+    challenge = bool(held) and is_slot
+    # Not where a full look is wanted: of a page that is gone, to be read anew, or one of a random sample.
+    can_be_told = row.state == State.KNOWN and row.body_digest and row.received_bytes and row.wanted != Wanted.BY_AUDIT
     return Target(
         key=row.key,
         url=row.url,
@@ -164,6 +184,7 @@ def _target(row: Row, terms: Terms, importance: float, links: Links, trust: Trus
         validators=NO_VALIDATORS if challenge else sendable(held, trust),
         held=held,
         challenge=challenge,
+        by_head=told_by_head(held, trust) if can_be_told else None,
         trusts_modified=trust.of(Kind.DATE).is_proven,
         received_bytes=row.received_bytes,
         version=_version(row),

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from crawler.core.answer import NO_VALIDATORS, Validators
 from crawler.core.belief import Belief
 from crawler.core.cash import WINDOW_PASSES
+from crawler.core.cost import Kind
 from crawler.core.order import Order, Ordering
 from crawler.core.price import phase_of
 from crawler.core.selection import Head, head_of, joined
-from crawler.core.trust import sendable
 from crawler.core.urls import PageKey, Url
 from crawler.core.visit import State, Terms
 from crawler.store.database import Connection
@@ -89,7 +89,8 @@ KNOWN = """
                     + %(url_share)s::float8 * f.url_score, 1) AS importance,
            coalesce(date_part('epoch', %(at)s - p.last_good_at) / 86400, 0) AS unseen,
            coalesce(date_part('epoch', f.due_at - %(at)s) / 86400, 0) AS due_in,
-           f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL AS is_timed,
+           f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL OR p.leader IS NOT NULL
+               AS is_timed,
            p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.body_digest, p.text_digest,
            p.main_digest, p.shape_digest, p.fingerprint, p.status, p.failures, p.last_look_at, p.last_good_at,
            p.visits
@@ -215,13 +216,13 @@ def _terms(rows: list[Row], standards: Standards) -> list[Terms]:
     has_rules = bool(standards.rules.rules)  # without any they are the same for almost all
     found = []
     for row in rows:
-        is_conditional = bool(row.version and (row.etag or row.last_modified))
-        if is_conditional and standards.trusts:
-            is_conditional = bool(sendable(held_of(row), standards.trust(row.prior_no)))
-        same = (row.prior_no, is_conditional, has_rules and row.url)
+        kind = Kind.CONDITIONAL if row.version and (row.etag or row.last_modified) else Kind.FULL
+        if standards.trusts and row.version:
+            kind = standards.kind(held_of(row), row.prior_no, body_bytes=row.received_bytes)
+        same = (row.prior_no, kind, has_rules and row.url)
         terms = known.get(same)
         if terms is None:
             prior = Belief(row.prior_a, row.prior_b)
-            terms = known[same] = standards.terms(row.url, prior=prior, conditional=is_conditional)
+            terms = known[same] = standards.terms(row.url, prior=prior, kind=kind)
         found.append(terms)
     return found

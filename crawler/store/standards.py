@@ -7,15 +7,18 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from crawler.core.activity import decayed, factors
+from crawler.core.answer import Validators
 from crawler.core.belief import DAY, Belief
 from crawler.core.budget import FLOOR_SHARE as LONGEST_SHARE
 from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
 from crawler.core.cash import window_of
-from crawler.core.cost import Cost, Costs, Kind, Price
+from crawler.core.cost import BY_TIME, Cost, Costs, Kind, Price, is_head_cheaper
 from crawler.core.domain import Domain, Wishes
+from crawler.core.head import told_by_head
 from crawler.core.ledger import floor_left
 from crawler.core.rules import Rules
-from crawler.core.trust import NO_TRUST, Trust
+from crawler.core.trust import NO_TRUST, Trust, sendable
+from crawler.core.trust import Kind as Trusted
 from crawler.core.urls import Url
 from crawler.core.visit import Terms
 from crawler.store.database import Connection
@@ -59,6 +62,7 @@ class Standards:
     clock, window: of importance, in coins.  pages: how many take part.  floor_left: looks below the price that the day
     still holds; None without a budget.  trusts: how far validators can be believed, by group.
     turn: requests granted today, and one more for each day: which of many small hand-outs the next one is.
+    is_scarce: there is less of something than could be spent; otherwise what a look costs is time.
     """
 
     clock: float
@@ -74,17 +78,31 @@ class Standards:
     rules: Rules
     trusts: Trusts
     turn: int
+    is_scarce: bool = True
 
     def trust(self, group: int) -> Trust:
         """How far the validators of a group of pages can be believed."""
         return self.trusts.get(group, NO_TRUST)
 
-    def terms(self, url: Url, *, prior: Belief, conditional: bool) -> Terms:
+    def kind(self, held: Validators, group: int, *, body_bytes: int) -> Kind:
+        """How a page with such validators is asked for, but for challenges."""
+        trust = self.trust(group)
+        if told_by_head(held, trust) is not None and self.is_head_worth_it(group, body_bytes=body_bytes):
+            return Kind.HEAD
+        return Kind.CONDITIONAL if sendable(held, trust) else Kind.FULL
+
+    def is_head_worth_it(self, group: int, *, body_bytes: int) -> bool:
+        """Whether a HEAD was of use in that group, and is cheaper than this body."""
+        price = self.price if self.is_scarce else BY_TIME
+        was_useful = self.trust(group).of(Trusted.HEAD).is_steady
+        return was_useful and is_head_cheaper(price, self.costs, body_bytes=body_bytes)
+
+    def terms(self, url: Url, *, prior: Belief, kind: Kind) -> Terms:
         """What holds for a page's next look."""
         said = self.rules.terms(url)
         most = said.most or max(self.most, said.least or self.least)
         return Terms(
-            price=self.price.of(self.costs.of(Kind.CONDITIONAL if conditional else Kind.FULL)),
+            price=self.price.of(self.costs.of(kind)),
             least=min(said.least or self.least, most),
             most=most,
             prior=prior,
@@ -124,6 +142,7 @@ def _standards(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetim
         rules=Rules(domain.wishes.rules),
         trusts=trusts,
         turn=_days(at) + domain.id + row["spent_today"],
+        is_scarce=row["price_request"] is not None,
     )
 
 

@@ -14,7 +14,7 @@ from crawler.core.compare import Mask
 from crawler.core.cost import Costs, Kind
 from crawler.core.domain import Hold, Lease
 from crawler.core.edits import SiteEdit
-from crawler.core.visit import State, Visit, Wanted
+from crawler.core.visit import Headed, State, Visit, Wanted
 from crawler.core.walls import Walls
 from crawler.errors import LeaseLost
 from crawler.store import admissions, events, masks, outcomes, trusts
@@ -161,7 +161,10 @@ def _costs_after(costs: Costs, visits: Sequence[Visit]) -> Costs:
     for visit in visits:
         if visit.requests and visit.is_good:
             kind = Kind.CONDITIONAL if visit.conditional else Kind.FULL
-            costs = cost.learnt(costs, kind, requests=visit.requests, received_bytes=visit.received_bytes)
+            requests = visit.requests
+            if visit.headed is not None:
+                kind, requests = Kind.HEAD, requests + (visit.headed is not Headed.SPARED)
+            costs = cost.learnt(costs, kind, requests=requests, received_bytes=visit.received_bytes)
     return costs
 
 

@@ -6,7 +6,7 @@ import ssl
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import Literal, Self
+from typing import Self
 from urllib.parse import quote
 
 import aiohttp
@@ -14,11 +14,9 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from yarl import URL
 
-from crawler.core.answer import Answer, Fetched, NotModified, Reason, Unreached, Validators
+from crawler.core.answer import Answer, Fetched, Method, NotModified, Reason, Unreached, Validators
 from crawler.core.urls import Authority, Url, host_of, normalise
 from crawler.web import encoding, guard
-
-Method = Literal["GET", "HEAD"]
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 MAX_HEADER_BYTES = 16 * 1024  # one line; content security policies and cookies do grow beyond 8 kB
@@ -266,6 +264,7 @@ def _fetched(response: aiohttp.ClientResponse, url: Url, body: bytes, trip: _Tri
         retry_after=_stated(response, "Retry-After"),
         robots_tag=_printable(", ".join(robots_tags)) if robots_tags else None,
         address=trip.address,
+        declared_bytes=response.content_length,
     )
 
 

@@ -133,6 +133,15 @@ async def test_only_the_head_is_asked_for_where_only_it_is_wanted() -> None:
     assert server.heard[0].line == b"HEAD / HTTP/1.1"
     assert isinstance(found, Fetched)
     assert (found.body, found.received_bytes, found.validators.etag) == (b"", 0, '"a"')
+    assert found.declared_bytes == 999_999_999
+
+
+async def test_a_head_that_tells_of_a_compressed_body_is_not_taken_for_one_that_ends_early() -> None:
+    async with serving() as server, http() as web:
+        url = server.says("/", b"HTTP/1.1 200 OK\r\nContent-Length: 321\r\nContent-Encoding: gzip\r\n\r\n")
+        found = await web.fetch(url, deadline=SOON, method="HEAD")
+    assert isinstance(found, Fetched)
+    assert (found.body, found.declared_bytes) == (b"", 321)
 
 
 # What is answered

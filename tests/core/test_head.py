@@ -1,0 +1,149 @@
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from crawler.core.answer import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
+from crawler.core.change import Change, Rung
+from crawler.core.cost import BY_TIME, ROUND_BYTES, Cost, Costs, Price, is_head_cheaper
+from crawler.core.head import headed_of, is_told_same, spared, told_by_head
+from crawler.core.trust import NO_TRUST, Kind, Record, Trust, learn
+from crawler.core.visit import Headed, Target
+from tests.core.test_visit import NOW, fetched, html, looked, seen
+
+DATED = Validators(None, "Sun, 01 Feb 2026 00:00:00 GMT")
+PROVEN = Record(told=4.0)
+IGNORED = Record(same=4.0, flapped=4.0)
+SAME, CHANGED = html("<p>price 19.99"), html("<p>price 19.99, and much besides")
+
+
+def page(words: Validators = NO_VALIDATORS) -> Target:
+    """A page that was fetched once and is asked for by HEAD."""
+    return replace(seen(SAME), held=words, validators=NO_VALIDATORS, by_head=words, asks_head=True)
+
+
+def head(length: int | None = len(SAME), words: Validators = NO_VALIDATORS, status: int = 200) -> Fetched:
+    return fetched(b"", status, validators=words, received_bytes=0, declared_bytes=length)
+
+
+def test_a_new_group_and_one_that_answers_304_are_not_asked_by_head() -> None:
+    assert told_by_head(DATED, NO_TRUST) is None
+    assert told_by_head(DATED, Trust(records={Kind.CONDITION: Record(same=4.0), Kind.LENGTH: PROVEN})) is None
+
+
+def test_where_no_conditional_request_is_honoured_an_honest_date_must_be_the_same() -> None:
+    assert told_by_head(DATED, Trust(records={Kind.CONDITION: IGNORED})) == DATED
+
+
+def test_a_length_alone_is_believed_once_it_has_told_of_five_changes_and_missed_none() -> None:
+    trust, length = NO_TRUST, len(SAME)
+    for n in range(5):
+        assert told_by_head(NO_VALIDATORS, trust) is None
+        body = html("<p>more " + "and more " * n)
+        visit = looked(replace(seen(SAME), received_bytes=length), fetched(body, validators=NO_VALIDATORS))
+        trust, length = learn(trust, visit), len(body)
+    assert told_by_head(NO_VALIDATORS, trust) == NO_VALIDATORS
+
+    missed = looked(seen(SAME), fetched(html("<p>price 19.98"), validators=NO_VALIDATORS))
+    assert missed.body_bytes == len(SAME)
+    assert told_by_head(NO_VALIDATORS, learn(trust, missed)) is None
+
+
+def test_one_request_that_should_have_got_a_304_and_did_not_proves_nothing_and_two_do() -> None:
+    asked = replace(seen(SAME), held=DATED, validators=DATED)
+    once = learn(NO_TRUST, looked(asked, fetched(SAME, validators=DATED)))
+    twice = learn(once, looked(asked, fetched(SAME, validators=DATED)))
+
+    assert told_by_head(DATED, once) is None
+    assert told_by_head(DATED, twice) == DATED
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "is_same"),
+    [
+        (NO_VALIDATORS, head(), True),
+        (NO_VALIDATORS, head(len(SAME) + 1), False),
+        (NO_VALIDATORS, head(None), False),  # nothing was said
+        (NO_VALIDATORS, head(status=405), False),
+        (NO_VALIDATORS, Unreached(Reason.RESET, timedelta(0)), False),
+        (DATED, head(words=DATED), True),
+        (DATED, head(None, words=DATED), True),
+        (DATED, head(len(SAME) + 1, words=DATED), False),
+        (DATED, head(), False),
+        (DATED, head(words=Validators(None, "Mon, 02 Feb 2026 00:00:00 GMT")), False),
+    ],
+)
+def test_a_page_is_the_same_where_its_length_and_its_words_are(words: Validators, said: Answer, is_same: bool) -> None:
+    assert is_told_same(page(words), said) is is_same
+
+
+def test_a_look_that_a_head_decided_says_so_and_keeps_what_the_page_is() -> None:
+    visit = spared(page(), head(), now=NOW)
+
+    assert (visit.change, visit.verdict.rung, visit.headed) == (Change.SAME, Rung.HEAD, Headed.SPARED)
+    assert (visit.validators, visit.snapshot, visit.received_bytes) == (None, None, 0)
+    assert visit.saved_bytes == len(SAME)
+    assert visit.gives == visit.target.outlinks
+    assert visit.belief.b > visit.target.belief.b
+
+
+@pytest.mark.parametrize(
+    ("said", "answer", "headed"),
+    [
+        (head(len(CHANGED)), fetched(CHANGED), Headed.DIFFERED),
+        (head(None), fetched(CHANGED), Headed.DIFFERED),
+        (head(len(SAME) + 9), fetched(CHANGED), Headed.USELESS),
+        (head(status=405), fetched(SAME), Headed.USELESS),
+        (head(status=501), fetched(CHANGED), Headed.USELESS),
+        (head(status=404), fetched(b"", 404), Headed.DIFFERED),
+        (Unreached(Reason.RESET, timedelta(0)), fetched(SAME), Headed.USELESS),
+        (head(words=DATED), NotModified(timedelta(0)), Headed.DIFFERED),
+    ],
+)
+def test_a_head_is_useless_where_it_is_refused_or_says_of_the_body_what_is_not_so(
+    said: Answer, answer: Answer, headed: Headed
+) -> None:
+    assert headed_of(said, answer) is headed
+
+
+@pytest.mark.parametrize(
+    ("body", "headed", "is_of_use"),
+    [
+        (SAME, Headed.DIFFERED, False),  # the same body, and yet another length or date
+        (CHANGED, Headed.DIFFERED, True),
+        (CHANGED, Headed.USELESS, False),
+    ],
+)
+def test_a_group_learns_whether_heads_are_of_use(body: bytes, headed: Headed, is_of_use: bool) -> None:
+    visit = replace(looked(page(), fetched(body, validators=NO_VALIDATORS)), headed=headed)
+
+    assert learn(NO_TRUST, visit).of(Kind.HEAD).is_steady is is_of_use
+
+
+def test_an_outage_says_nothing_of_heads() -> None:
+    visit = replace(looked(page(), Unreached(Reason.RESET, timedelta(0))), headed=Headed.USELESS)
+
+    assert learn(NO_TRUST, visit) == NO_TRUST
+
+
+def test_a_change_that_the_length_hid_brings_the_challenges_of_the_beginning_back() -> None:
+    hidden = looked(replace(page(), asks_head=False, challenge=True), fetched(html("<p>price 19.98")))
+
+    after = learn(Trust(revisits=500, records={Kind.LENGTH: PROVEN}), hidden)
+
+    assert (after.revisits, after.challenges) == (0, 1)
+
+
+def test_a_head_is_cheaper_as_long_as_few_bodies_follow_it() -> None:
+    rarely, often = (Costs(head=Cost(1 + share, 0.0, looks=50)) for share in (0.1, 0.9))
+
+    assert is_head_cheaper(BY_TIME, rarely, body_bytes=3 * ROUND_BYTES)
+    assert not is_head_cheaper(BY_TIME, often, body_bytes=3 * ROUND_BYTES)
+    assert not is_head_cheaper(BY_TIME, rarely, body_bytes=500)  # it comes with the headers
+
+
+def test_what_is_scarce_decides_whether_a_head_is_cheaper() -> None:
+    costs = Costs(head=Cost(1.1, 0.0, looks=50))
+
+    assert not is_head_cheaper(Price(per_request=1.0), costs, body_bytes=10**6)
+    assert is_head_cheaper(Price(per_request=1.0, per_byte=1e-3), costs, body_bytes=10**6)
