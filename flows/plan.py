@@ -11,7 +11,7 @@ from crawler.naming import domain_named
 from crawler.plan import Planned
 from crawler.plan import plan as plan_all
 from crawler.settings import settings
-from crawler.store import duplicates
+from crawler.store import duplicates, sharing
 from crawler.store.database import open_database
 from flows.lease import if_heard
 from flows.shift import instant
@@ -25,7 +25,8 @@ COLUMNS = ("domain", "importance", "price", "budget", "requests a day", "fresh",
 async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
     """Work out what a request must be worth in each domain, so that budgets are spent where they do most.
 
-    New and changed pages are made ready to be compared with others, for `recrawl duplicates`.
+    New and changed pages are made ready to be compared with others, for `recrawl duplicates`. Those whose texts were
+    the same for some looks will share one schedule.
 
     Args:
         domain: Show only this domain, such as docs.example.com; all are planned, since they share a budget.
@@ -35,9 +36,11 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
     with crawl_database(settings()) as url:
         async with open_database(url) as db:
             only = await domain_named(db, domain) if domain else None
-            planned = await plan_all(db, at=instant(at) or datetime.now(UTC), settings=settings())
+            now = instant(at) or datetime.now(UTC)
+            planned = await plan_all(db, at=now, settings=settings())
             for each in planned:
                 await duplicates.fill(db, each.domain, chunks=COMPARED)
+                await sharing.propose(db, each.domain, at=now)
     shown = [each for each in planned if only is None or each.domain.id == only.id]
     for each in shown:
         if each.tariff.finding:

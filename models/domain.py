@@ -267,7 +267,7 @@ class Inbox(SQLModel, table=True):
 
     __tablename__ = "inbox"
     __table_args__ = (
-        CheckConstraint("kind IN ('seed', 'refresh', 'reorder', 'audit', 'reprice')", name="inbox_kind"),
+        CheckConstraint("kind IN ('seed', 'refresh', 'reorder', 'audit', 'reprice', 'share')", name="inbox_kind"),
         Index("inbox_domain", "domain_id", "id"),
     )
     id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))

@@ -19,6 +19,7 @@ class Page(SQLModel, table=True):
         CheckConstraint("octet_length(key) = 16", name="page_key"),
         CheckConstraint("octet_length(url) <= 8192", name="page_url"),
         CheckConstraint("evidence_a >= 0 AND evidence_b >= 0", name="page_evidence"),
+        Index("page_leader", "domain_id", "leader", postgresql_where=sql("leader IS NOT NULL")),
         {"postgresql_partition_by": HASHED},
     )
     domain_id: int = Field(sa_column=domain_key())
@@ -50,6 +51,8 @@ class Page(SQLModel, table=True):
     main_digest: bytes | None = Field(sa_column=octets(nullable=True))
     shape_digest: bytes | None = Field(sa_column=octets(nullable=True))
     fingerprint: int | None = Field(sa_column=big(nullable=True))
+    # Whose schedule it shares, as long as their main texts are the same; it is due by a clock of its own.
+    leader: bytes | None = Field(sa_column=octets(nullable=True))
 
 
 class Frontier(SQLModel, table=True):

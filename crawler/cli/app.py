@@ -284,8 +284,9 @@ def duplicates(
 ) -> int:
     """List pages whose main texts are nearly the same, in groups around one of them, the largest groups first.
 
-    With a URL that has a path: the pages that are nearly the same as this one. They are only reported: each page is
-    kept and looked at by itself. A page with less than 100 bytes of main text is not compared.
+    With a URL that has a path: the pages that are nearly the same as this one. Each page is kept by itself; those whose
+    main texts are the same, at three looks and more, share one schedule ("shared"). A page with less than 100 bytes of
+    main text is not compared.
 
     Examples:
 

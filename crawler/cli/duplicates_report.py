@@ -44,21 +44,29 @@ def _of_domains(text: str | None, *, bits: int, most: int, as_json: bool) -> int
     elif not found:
         say("No two pages say nearly the same")
     else:
-        show(["pages", "bits", "url"], [row for group in found[:most] for row in _rows(group)], right=["pages", "bits"])
+        show(
+            ["pages", "bits", "looks", "url"],
+            [row for group in found[:most] for row in _rows(group)],
+            right=["pages", "bits"],
+        )
         if len(found) > most:
             say("There are more groups: --most")
     return DONE
 
 
-def _rows(group: Alike) -> list[tuple[str, str, str]]:
+def _shown_looks(page: Near) -> str:
+    return "shared" if page.rides else ""
+
+
+def _rows(group: Alike) -> list[tuple[str, ...]]:
     """A group: its size before its first page, and how far the others are from it."""
     first, *others = group.members
-    rows: list[tuple[str, str, str]] = [
-        (str(group.pages), "", first.url),
-        *(("", str(other.bits), other.url) for other in others),
+    rows: list[tuple[str, ...]] = [
+        (str(group.pages), "", _shown_looks(first), first.url),
+        *(("", str(other.bits), _shown_looks(other), other.url) for other in others),
     ]
     left = group.pages - len(group.members)
-    return [*rows, ("", "", f"and {counted(left, 'more page')}")] if left > 0 else rows
+    return [*rows, ("", "", "", f"and {counted(left, 'more page')}")] if left > 0 else rows
 
 
 def _of_page(text: str, *, bits: int, most: int, as_json: bool) -> int:
@@ -83,6 +91,7 @@ def _show_near(url: Url, found: Sequence[Near], *, most: int) -> None:
     if not found:
         say(f"No page says nearly the same as {url}")
         return
-    show(["bits", "url"], [(str(page.bits), page.url) for page in found[:most]], right=["bits"])
+    rows = [(str(page.bits), _shown_looks(page), page.url) for page in found[:most]]
+    show(["bits", "looks", "url"], rows, right=["bits"])
     if len(found) > most:
         say("There are more: --most")

@@ -122,6 +122,7 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Cont
             ("Title", page.title or ""),
             ("State", page.state.value + (f", but now {refused}" if refused else "")),
             ("Next", why_due(domain, known, page)),
+            ("Schedule", f"shared by {counted(page.riders, 'page')} with the same text" if page.riders else ""),
             ("Belief", _shown_belief(page)),
             ("Fresh", _shown_freshness(page, at=known.at)),
             ("Worth", _shown_worth(domain, known, page)),

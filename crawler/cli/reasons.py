@@ -128,6 +128,8 @@ def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
         return f"{due}, as one of a random sample that holds our report to the truth"
     if page.failures:
         return f"{counted(page.failures, 'look')} in a row failed ({why_failed(page.reason)}), so {due}"
+    if page.leader is not None:
+        return f"{due}, to see whether it still says the same as {page.leader}, whose schedule it shares"
     if today is None or page.reason:
         return f"it has no text of its own ({page.reason or 'never read'}); {due}"
     if today.bound is Bound.ONCE:

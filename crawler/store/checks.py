@@ -123,6 +123,11 @@ STRAY_MOVES = """
       FROM page p LEFT JOIN page t ON t.domain_id = %(domain_id)s AND t.key = p.moved_to
      WHERE p.domain_id = %(domain_id)s AND p.moved_to IS NOT NULL AND t.key IS NULL
 """
+STRAY_RIDERS = """
+    SELECT p.url AS page, encode(p.leader, 'hex') AS figure
+      FROM page p LEFT JOIN page l ON l.domain_id = %(domain_id)s AND l.key = p.leader AND l.leader IS NULL
+     WHERE p.domain_id = %(domain_id)s AND p.leader IS NOT NULL AND l.key IS NULL
+"""
 FUTURE_LOOKS = """
     SELECT p.url AS page, p.last_look_at::text AS figure
       FROM page p JOIN domain_state s ON s.domain_id = %(domain_id)s
@@ -181,6 +186,7 @@ PAGE_RULES = (
     ("lost_content", LOST_CONTENT, "snapshots have lost their content"),
     ("stray_visits", STRAY_VISITS, "pages were visited that are not there"),
     ("stray_moves", STRAY_MOVES, "pages have moved to one that is not there"),
+    ("stray_riders", STRAY_RIDERS, "pages share the schedule of one that has none of its own"),
     ("wrong_bands", WRONG_BANDS, "fingerprints are not in their four bands, or no page has them"),
     ("future_looks", FUTURE_LOOKS, "pages were looked at after their domain's last visit"),
 )

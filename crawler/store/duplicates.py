@@ -68,7 +68,7 @@ BAND = """
 ADVANCE = "UPDATE fingerprint_cursor SET event = %(event)s WHERE domain_id = %(domain_id)s"
 # Pages only of the nearest fingerprints: a crowd has thousands of them, and each may have thousands of pages.
 NEAR = """
-    SELECT p.url, n.bits
+    SELECT p.url, n.bits, p.leader IS NOT NULL
       FROM (SELECT DISTINCT distance_bits(b.fingerprint, a.fingerprint) AS bits, b.fingerprint
               FROM page_fingerprint a
              CROSS JOIN generate_series(0, 3) AS q
@@ -88,7 +88,7 @@ NEAR = """
 IS_COMPARED = "SELECT FROM page_fingerprint WHERE domain_id = %(domain_id)s AND key = %(key)s"
 COUNTS = "SELECT fingerprint, count(*) FROM page_fingerprint WHERE domain_id = %(domain_id)s GROUP BY fingerprint"
 PAGES = """
-    SELECT x.fingerprint, p.url
+    SELECT x.fingerprint, p.url, p.leader IS NOT NULL
       FROM unnest(%(fingerprints)s::bigint[]) WITH ORDINALITY AS x(fingerprint, n)
       JOIN LATERAL (SELECT key FROM page_fingerprint
                      WHERE domain_id = %(domain_id)s AND fingerprint = x.fingerprint
@@ -102,10 +102,14 @@ UNSIGNED = 2**64 - 1  # with which a BIGINT becomes a Fingerprint
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A page, and in how many bits of 64 its fingerprint differs from the one that was asked for."""
+    """A page, and in how many bits of 64 its fingerprint differs from the one that was asked for.
+
+    rides: it shares the schedule of a page with the same text.
+    """
 
     url: Url
     bits: int
+    rides: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +177,7 @@ async def near(db: Database, domain: Domain, key: PageKey, *, bits: int, most: i
         rows = await (await connection.execute(NEAR, values)).fetchall()
         if not rows and await (await connection.execute(IS_COMPARED, values)).fetchone() is None:
             return None
-        return [Near(Url(url), bits) for url, bits in rows]
+        return [Near(Url(url), bits, rides) for url, bits, rides in rows]
 
 
 async def alike(db: Database, domain: Domain, *, bits: int, most: int, members: int) -> list[Alike]:
@@ -196,4 +200,4 @@ async def _members(connection: Connection, domain_id: int, group: Group, most: i
     bits = {to_signed(each): bits for each, bits in group.bits.items()}
     values = {"domain_id": domain_id, "fingerprints": list(bits)[:most], "most": most}
     cursor = await connection.execute(PAGES, values)
-    return [Near(Url(url), bits[number]) for number, url in await cursor.fetchall()]
+    return [Near(Url(url), bits[number], rides) for number, url, rides in await cursor.fetchall()]

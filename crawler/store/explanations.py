@@ -41,6 +41,8 @@ PAGE = f"""
            g.template, p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
            p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.received_bytes,
            (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.moved_to) AS moved_to,
+           (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.leader) AS leader,
+           (SELECT count(*) FROM page t WHERE t.domain_id = %(domain_id)s AND t.leader = p.key) AS riders,
            (SELECT n.title FROM snapshot n
              WHERE n.domain_id = %(domain_id)s AND n.key = p.key AND n.number = p.version) AS title,
            (SELECT octet_length(l.targets) / 16 FROM page_links l
@@ -109,6 +111,7 @@ class PageFacts:
     prior, template: what the pages of its group say about it, and which group that is.
     cash, history, clocks, circulating: coins; cash, history and clock are None outside the economy.
     popularity, url_score: what links and what the URL make of importance; a mixed order weighs both.
+    leader: whose schedule it shares.  riders: how many share its own.
     outlinks: None if never read.  ahead: of a new page, how many new pages come before it.
     """
 
@@ -146,6 +149,8 @@ class PageFacts:
     version: int
     received_bytes: int
     moved_to: Url | None
+    leader: Url | None
+    riders: int
     title: str | None
     outlinks: int | None
     ahead: int | None

@@ -12,6 +12,7 @@ from crawler.core.domain import Lease
 from crawler.core.order import Ordering
 from crawler.core.urls import Url, key_of
 from crawler.core.visit import State, Wanted
+from crawler.store import sharing
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
 from crawler.store.leases import fence
@@ -117,6 +118,9 @@ async def drain(db: Database, lease: Lease, *, at: datetime) -> bool:
                 keys = [bytes.fromhex(key) for key in row["payload"]["keys"]]
                 values = {"domain_id": lease.domain.id, "keys": keys, "at": at, "wanted": Wanted.BY_AUDIT}
                 await connection.execute(LOOK_AGAIN, values)
+                is_done = True
+            elif row["kind"] == "share":
+                await sharing.begin(connection, lease.domain.id, row["payload"]["pairs"])
                 is_done = True
             else:
                 is_done = await _make_due(connection, lease, row, at=at)

@@ -17,7 +17,7 @@ from crawler.core.edits import SiteEdit
 from crawler.core.visit import Headed, State, Visit, Wanted
 from crawler.core.walls import Walls
 from crawler.errors import LeaseLost
-from crawler.store import admissions, events, masks, outcomes, trusts
+from crawler.store import admissions, events, masks, outcomes, sharing, trusts
 from crawler.store.budgets import settle_together
 from crawler.store.copying import clean, copy
 from crawler.store.database import Connection, Database
@@ -95,6 +95,7 @@ async def record(
         admitted = admissions.settle(books, visits, max_pages=max_pages)
         await admissions.write(connection, domain_id, books, admitted)
         await outcomes.write_pages(connection, domain_id, books, visits)
+        await sharing.settle(connection, domain_id, visits)
         await outcomes.write_links(connection, domain_id, books, visits)
         await write_books(connection, domain_id, books)
         await outcomes.write_versions(connection, domain_id, visits)

@@ -1,0 +1,130 @@
+"""Who shares whose schedule: found off the hot path, begun by the holder of the lease, tested and ended by records."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from crawler.core.change import Change
+from crawler.core.domain import Domain
+from crawler.core.sharing import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, rests_until, sharers
+from crawler.core.visit import State, Visit
+from crawler.store.database import Connection, Database
+from crawler.store.frontier import BY_KEY
+
+PAIRS_CHUNK = 1000  # of one row of the inbox
+MOST_PAIRS = 20_000  # of one plan; the next finds the rest
+MOST_FAILURES = 3  # of who leads, in a row: it vouches for nobody any more
+
+IS_WAITING = "SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'share' LIMIT 1"
+# Equal main texts have equal fingerprints, which are at hand by number. Their looks are counted only then.
+TWINS = """
+    WITH alike AS MATERIALIZED (
+        SELECT fingerprint FROM page_fingerprint WHERE domain_id = %(domain_id)s GROUP BY 1 HAVING count(*) > 1)
+    SELECT p.key, p.main_digest,
+           coalesce(page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
+                                    (SELECT sum(o.pages)::bigint FROM pool o WHERE o.domain_id = %(domain_id)s)), 0),
+           EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.leader = p.key)
+      FROM alike a
+      JOIN page_fingerprint n ON n.domain_id = %(domain_id)s AND n.fingerprint = a.fingerprint
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = n.key AND p.failures = 0 AND p.leader IS NULL
+      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = n.key AND f.state = 'known'
+      JOIN snapshot t ON t.domain_id = %(domain_id)s AND t.key = n.key AND t.number = p.version
+                     AND octet_length(t.text) >= %(least_bytes)s
+      JOIN domain_state s ON s.domain_id = %(domain_id)s
+      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = n.key
+      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+     WHERE (SELECT count(*) FROM (SELECT FROM visit v
+                                   WHERE v.domain_id = %(domain_id)s AND v.key = n.key AND v.at >= t.at
+                                     AND v.change IN ('first', 'same', 'cosmetic', 'changed', 'back')
+                                   LIMIT %(enough)s) v) >= %(enough)s
+"""
+PROPOSE = "INSERT INTO inbox (domain_id, kind, payload, arrived_at) VALUES (%s, 'share', %s, %s)"
+# As things are now, whatever they were when it was found. Who leads does not ride along.
+BEGIN = """
+    UPDATE page p SET leader = x.leader
+      FROM unnest(%(leaders)s::bytea[], %(keys)s::bytea[]) AS x(leader, key)
+      JOIN page l ON l.domain_id = %(domain_id)s AND l.key = x.leader AND l.leader IS NULL
+      JOIN frontier g ON g.domain_id = %(domain_id)s AND g.key = x.leader AND g.state = 'known'
+      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = x.key AND f.state = 'known'
+     WHERE p.domain_id = %(domain_id)s AND p.key = x.key AND p.leader IS NULL AND p.main_digest = l.main_digest
+       AND NOT EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.leader = x.key)
+"""
+RIDING = "SELECT key FROM page WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND leader IS NOT NULL"
+# A text of its own ends it, and so does whoever is not there any more. Its due time is its own belief's.
+END = """
+    UPDATE page p SET leader = NULL
+     WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s::bytea[]) AND p.leader IS NOT NULL
+       AND NOT EXISTS (SELECT FROM page l
+                         JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'known'
+                        WHERE l.domain_id = %(domain_id)s AND l.key = p.leader AND l.main_digest = p.main_digest)
+"""
+REST = """
+    UPDATE frontier f SET due_at = x.due_at
+      FROM unnest(%(keys)s::bytea[], %(due_at)s::timestamptz[]) AS x(key, due_at)
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key AND p.leader IS NOT NULL
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key
+"""
+# Those who were looked at together with their leader have been tested.
+CALL = """
+    UPDATE frontier f SET due_at = least(f.due_at, %(at)s)
+      FROM page p
+     WHERE p.domain_id = %(domain_id)s AND p.leader = ANY(%(news)s::bytea[]) AND p.key <> ALL(%(keys)s::bytea[])
+       AND p.failures = 0
+       AND f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'known'
+"""
+LEAVE = "UPDATE page SET leader = NULL WHERE domain_id = %(domain_id)s AND leader = ANY(%(lost)s::bytea[])"
+
+
+async def propose(db: Database, domain: Domain, *, at: datetime) -> int:
+    """Find pages that could share a schedule and leave them for the domain's holder; gives how many were found.
+
+    As of the last `duplicates.fill`. Nothing is left while something is waiting there.
+    """
+    values = {"domain_id": domain.id, "least_bytes": LEAST_SHARED_BYTES, "enough": ENOUGH_LOOKS}
+    async with db.transaction() as connection:
+        await connection.execute(BY_KEY)
+        if await (await connection.execute(IS_WAITING, values)).fetchone() is not None:
+            return 0
+        rows = await (await connection.execute(TWINS, values, binary=True)).fetchall()
+        pairs = sharers(Twin(*row) for row in rows)[:MOST_PAIRS]
+        for start in range(0, len(pairs), PAIRS_CHUNK):
+            chunk = [[leader.hex(), key.hex()] for leader, key in pairs[start : start + PAIRS_CHUNK]]
+            await connection.execute(PROPOSE, (domain.id, Jsonb({"pairs": chunk}), at))
+        return len(pairs)
+
+
+async def begin(connection: Connection, domain_id: int, pairs: Sequence[tuple[str, str]]) -> None:
+    """Let pages ride along whose texts are still the same, within a transaction of the lease's holder.
+
+    Each is looked at once more by its own schedule, which is where the sharing is tested first.
+    """
+    await connection.execute(BY_KEY)
+    leaders, keys = ([bytes.fromhex(pair[n]) for pair in pairs] for n in (0, 1))
+    await connection.execute(BEGIN, {"domain_id": domain_id, "leaders": leaders, "keys": keys})
+
+
+async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
+    """What looks mean for those who share: tested ones rest, or leave; whoever leads calls the others.
+
+    After pages and due times were written by the same record.
+    """
+    good = {visit.target.key: visit for visit in visits if visit.is_good}
+    values: dict[str, Any] = {"domain_id": domain_id, "keys": list(good)}
+    riding = await (await connection.execute(RIDING, values, binary=True)).fetchall()
+    if riding:
+        tested = [good[key] for (key,) in riding]
+        await connection.execute(END, values, binary=True)
+        rest = {"keys": [visit.target.key for visit in tested], "due_at": [_rest_of(visit) for visit in tested]}
+        await connection.execute(REST, values | rest, binary=True)
+    lost = [visit.target.key for visit in visits if visit.state is not State.KNOWN or visit.failures >= MOST_FAILURES]
+    news = lost + [key for key, visit in good.items() if visit.change is Change.CHANGED]
+    if news:
+        values |= {"news": news, "lost": lost, "at": max(visit.at for visit in visits)}
+        await connection.execute(CALL, values, binary=True)
+        await connection.execute(LEAVE, values, binary=True)
+
+
+def _rest_of(visit: Visit) -> datetime:
+    return rests_until(visit.at, due_at=visit.due_at, longest=visit.target.terms.most)

@@ -1,0 +1,232 @@
+"""Pages that say the same share one schedule, in a real Postgres, through the claim."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from crawler.core.answer import Answer
+from crawler.core.domain import Domain, Wishes
+from crawler.core.sharing import ENOUGH_LOOKS, LEAST_SHARED_BYTES
+from crawler.core.urls import Authority
+from crawler.store import checks, domains, duplicates, inbox, leases, sharing, visits
+from crawler.store.database import Database
+from crawler.store.frontier import BY_KEY
+from crawler.store.sharing import CALL, END, LEAVE, REST, RIDING
+from tests.store.conftest import START
+from tests.store.made_up import TERM, html, key, look, status, targets
+from tests.store.test_duplicates import LONG, OTHER
+
+DAY = timedelta(days=1)
+SETTLED = 60  # days in which pages that never change are looked at often enough
+NEXT = "another text altogether, " + OTHER
+
+
+def site(domain: Domain, texts: Mapping[int, str]) -> dict[int, Answer]:
+    pages: dict[int, Answer] = {n: html(domain, [], words=text) for n, text in texts.items()}
+    return {0: html(domain, pages, words="the root has links and no more"), **pages}
+
+
+async def day(db: Database, domain: Domain, answers: Mapping[int, Answer], *, at: datetime) -> list[int]:
+    """All that is due; which pages were looked at, in their order, and what they share is told afterwards."""
+    lease = await leases.claim(db, at=at, holder="test", term=TERM, only=[domain])
+    if lease is None:
+        return []
+    while await inbox.drain(db, lease, at=at):
+        pass
+    numbers, looked = {key(domain, n): n for n in answers}, []
+    while batch := await targets(db, lease, at):
+        at += timedelta(seconds=1)
+        done = [look(each, answers[numbers[each.key]], at, domain) for each in batch]
+        await visits.record(db, lease, done, max_pages=1000)
+        looked += [numbers[each.key] for each in batch]
+    await leases.release(db, lease, at=at, refund=0, wait=timedelta(0))
+    return looked
+
+
+async def days(
+    db: Database, domain: Domain, answers: Mapping[int, Answer], first: int, last: int, *, every: int = 5
+) -> Counter[int]:
+    """What is due each few days, with a plan's look for twins after each; how often each page was looked at."""
+    looks = Counter[int]()
+    for n in range(first, last, every):
+        looks += Counter(await day(db, domain, answers, at=START + n * DAY))
+        await duplicates.fill(db, domain)
+        await sharing.propose(db, domain, at=START + n * DAY)
+    assert await checks.check(db) == []
+    return looks
+
+
+async def riders(db: Database, domain: Domain) -> dict[int, int]:
+    """Who rides along with whom."""
+    async with db.transaction() as connection:
+        cursor = await connection.execute(
+            "SELECT p.url, l.url FROM page p JOIN page l ON l.domain_id = p.domain_id AND l.key = p.leader"
+            " WHERE p.domain_id = %s",
+            (domain.id,),
+        )
+        return {_number(one, domain): _number(other, domain) for one, other in await cursor.fetchall()}
+
+
+def _number(url: str, domain: Domain) -> int:
+    return int(url.removeprefix(domain.root) or 0)
+
+
+async def belief(db: Database, domain: Domain, n: int) -> tuple[float, float]:
+    async with db.transaction() as connection:
+        values = domain.id, key(domain, n)
+        cursor = await connection.execute(
+            "SELECT evidence_a, evidence_b FROM page WHERE domain_id = %s AND key = %s", values
+        )
+        row = await cursor.fetchone()
+        assert row is not None
+        return row
+
+
+async def shared(db: Database, domain: Domain, texts: Mapping[int, str]) -> tuple[int, int, datetime]:
+    """Pages 1 and 2 share a schedule, and both have just been looked at: who leads, who rides along, and when."""
+    await days(db, domain, site(domain, texts), 0, SETTLED)
+    ((follower, leader),) = (await riders(db, domain)).items()
+    await make_due(db, START + SETTLED * DAY)
+    await day(db, domain, site(domain, texts), at=START + SETTLED * DAY)
+    return leader, follower, START + (SETTLED + 1) * DAY
+
+
+async def make_due(db: Database, at: datetime, n: int | None = None, *, domain: Domain | None = None) -> None:
+    """All pages, or one."""
+    only = key(domain, n) if domain is not None and n is not None else None
+    async with db.transaction() as connection:
+        await connection.execute(
+            "UPDATE frontier SET due_at = %(at)s, wanted = 1 WHERE %(key)s::bytea IS NULL OR key = %(key)s",
+            {"at": at, "key": only},
+        )
+        await connection.execute("UPDATE domain_state SET wake_at = %s", (at,))
+
+
+async def due_in(db: Database, domain: Domain, n: int, *, at: datetime) -> timedelta:
+    async with db.transaction() as connection:
+        values = domain.id, key(domain, n)
+        cursor = await connection.execute("SELECT due_at FROM frontier WHERE domain_id = %s AND key = %s", values)
+        row = await cursor.fetchone()
+        assert row is not None
+        return timedelta(seconds=(row[0] - at).total_seconds())
+
+
+async def test_of_pages_with_one_text_one_is_looked_at_and_the_others_now_and_then(
+    db: Database, domain: Domain
+) -> None:
+    texts = {1: LONG, 2: LONG, 3: OTHER}
+    leader, follower, _ = await shared(db, domain, texts)
+
+    looks = await days(db, domain, site(domain, texts), SETTLED + 5, SETTLED + 205)
+
+    assert {leader, follower} == {1, 2}
+    assert min(looks[leader], looks[3]) >= 3 * max(looks[follower], 1)
+    assert await riders(db, domain) == {follower: leader}
+
+
+async def test_when_the_leader_has_changed_the_others_are_looked_at_at_once_and_go_on_sharing(
+    db: Database, domain: Domain
+) -> None:
+    leader, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
+    await make_due(db, at, leader, domain=domain)
+
+    looked = await day(db, domain, site(domain, {1: NEXT, 2: NEXT}), at=at)
+
+    assert looked == [leader, follower]
+    assert await riders(db, domain) == {follower: leader}
+    assert await due_in(db, domain, follower, at=at) > 3 * await due_in(db, domain, leader, at=at)
+
+
+async def test_who_has_not_changed_with_the_leader_is_on_its_own_at_once_with_all_that_it_knows(
+    db: Database, domain: Domain
+) -> None:
+    leader, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
+    before = await belief(db, domain, follower)
+    await make_due(db, at, leader, domain=domain)
+
+    await day(db, domain, site(domain, {leader: NEXT, follower: LONG}), at=at)
+    looks = await days(db, domain, site(domain, {leader: NEXT, follower: LONG}), SETTLED + 5, SETTLED + 105)
+
+    assert await riders(db, domain) == {}
+    assert (await belief(db, domain, follower))[1] > before[1]
+    assert looks[follower] >= 2
+
+
+async def test_a_test_that_finds_another_text_ends_the_sharing_and_the_next_look_is_the_pages_own(
+    db: Database, domain: Domain
+) -> None:
+    leader, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
+    answers = site(domain, {leader: LONG, follower: NEXT})
+    rests = await due_in(db, domain, follower, at=at)
+
+    looked = await day(db, domain, answers, at=at + rests)
+
+    assert follower in looked
+    assert await riders(db, domain) == {}
+    assert await due_in(db, domain, follower, at=at + rests) < rests
+    assert (await days(db, domain, answers, SETTLED + 300, SETTLED + 400))[follower] > 1
+
+
+async def test_who_rode_along_with_a_page_that_is_gone_has_its_own_schedule_again(db: Database, domain: Domain) -> None:
+    leader, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
+    await make_due(db, at, leader, domain=domain)
+    rests = await due_in(db, domain, follower, at=at)
+
+    await day(db, domain, {**site(domain, {1: LONG, 2: LONG}), leader: status(410)}, at=at)
+
+    assert await riders(db, domain) == {}
+    assert await due_in(db, domain, follower, at=at) < rests / 3
+
+
+async def test_two_looks_are_too_few_and_so_is_a_text_of_some_words(db: Database, domain: Domain) -> None:
+    note = " ".join(LONG.split()[:40])
+    answers = site(domain, {1: LONG, 2: LONG, 3: note, 4: note})
+    assert len(note.encode()) < LEAST_SHARED_BYTES
+    for n in range(ENOUGH_LOOKS - 1):
+        await make_due(db, START + n * DAY)
+        await day(db, domain, answers, at=START + n * DAY)
+    await duplicates.fill(db, domain)
+    assert await sharing.propose(db, domain, at=START + DAY) == 0
+
+    await make_due(db, START + 9 * DAY)
+    await day(db, domain, answers, at=START + 9 * DAY)
+
+    assert await sharing.propose(db, domain, at=START + 9 * DAY) == 1
+    assert await sharing.propose(db, domain, at=START + 9 * DAY) == 0  # it is waiting for the holder
+
+
+async def test_what_has_changed_before_the_holder_hears_of_it_is_not_shared(db: Database, domain: Domain) -> None:
+    answers = site(domain, {1: LONG, 2: LONG})
+    for n in range(ENOUGH_LOOKS):
+        await make_due(db, START + n * DAY)
+        await day(db, domain, answers, at=START + n * DAY)
+    await duplicates.fill(db, domain)
+    async with db.transaction() as connection:
+        await connection.execute("UPDATE page SET main_digest = 'other' WHERE key = %s", (key(domain, 2),))
+
+    assert await sharing.propose(db, domain, at=START + 3 * DAY) == 0
+    async with db.transaction() as connection:
+        await sharing.begin(connection, domain.id, [(key(domain, 1).hex(), key(domain, 2).hex())])
+    assert await riders(db, domain) == {}
+
+
+async def test_domains_do_not_share(db: Database, domain: Domain) -> None:
+    other = await domains.register(db, Authority("other.test"), scheme="http", wishes=Wishes(), at=START)
+    for n in range(ENOUGH_LOOKS):
+        await make_due(db, START + n * DAY)
+        for each in (domain, other):
+            await day(db, each, site(each, {1: LONG}), at=START + n * DAY)
+    for each in (domain, other):
+        await duplicates.fill(db, each)
+        assert await sharing.propose(db, each, at=START + 3 * DAY) == 0
+
+
+async def test_no_record_scans_a_table_for_those_who_share(db: Database, domain: Domain) -> None:
+    values = {"domain_id": domain.id, "keys": [key(domain, 1)], "news": [key(domain, 2)], "lost": [key(domain, 3)]}
+    async with db.transaction() as connection:
+        await connection.execute(BY_KEY)
+        for statement in (RIDING, END, REST, CALL, LEAVE):
+            at = {"at": START, "due_at": [START]}
+            cursor = await connection.execute(f"EXPLAIN {statement}".encode(), values | at)
+            plan = "\n".join(row[0] for row in await cursor.fetchall())
+            assert "Seq Scan" not in plan, plan
