@@ -23,6 +23,7 @@ from benchmarks.table import table
 from crawler.core.change import Change, Understood, understand
 from crawler.core.compare import Lesson, learn
 from crawler.core.decide import decide, needs_earlier, needs_reading
+from crawler.core.outline import outline
 from crawler.core.urls import key_of
 from crawler.core.visit import Earlier, Known, State, Target, Visit
 from crawler.core.words import numberless, words_of
@@ -141,7 +142,7 @@ def look(page: Document, target: Target, body: bytes, kept: bytes, known: Known)
     if needs_reading(target, answer):
         understood = understood_of(page, body)
         if needs_earlier(target, understood):
-            earlier = Earlier(understood_of(page, kept).outline, START)
+            earlier = Earlier(outline(kept, url=page.url, content_type="text/html"), START)
     return decide(target, answer, now=now, known=known, understood=understood, earlier=earlier)
 
 

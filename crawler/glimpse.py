@@ -125,7 +125,7 @@ class _Eye:
         if understood is None:
             return replace(seen, refusal="it was had, and cannot be read in bounded time")
         whole = await self.readers.whole(answer, target.url)
-        seen = replace(seen, whole=whole.outline if whole is not None else (), view=self.readers.view(target.url))
+        seen = replace(seen, whole=whole or (), view=self.readers.view(target.url))
         seen = replace(seen, apart=await self.readers.apart(answer, target.url))
         earlier = await self.earlier_of(target, answer, understood)
         later = await self.second(target) if again else ()
@@ -191,13 +191,12 @@ class _Eye:
         kept = await content.kept(self.db, self.lease.domain.id, target.key, target.version.number, text_digest=digest)
         if kept is None:
             return None
-        before = await self.readers.read(replace(answer, body=kept.body, content_type=kept.content_type), target.url)
-        return Earlier(before.outline, kept.at, kept.has_returned) if before is not None and before.outline else None
+        before = await self.readers.outline(replace(answer, body=kept.body, content_type=kept.content_type), target.url)
+        return Earlier(before, kept.at, kept.has_returned) if before else None
 
     async def second(self, target: Target) -> Outline:
         """The page a moment later; nothing where that cannot be had."""
         answer = await self.ask(target.url)
         if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
             return ()
-        understood = await self.readers.read(answer, target.url)
-        return understood.outline if understood is not None else ()
+        return await self.readers.outline(answer, target.url) or ()

@@ -13,6 +13,7 @@ from crawler.core.comparison import Comparison, compare, wants_again
 from crawler.core.decide import decide, needs_earlier, needs_reading, wants_outline
 from crawler.core.head import headed_of, is_told_same, spared
 from crawler.core.lifecycle import refuse, unfinished, unreadable
+from crawler.core.outline import Outline
 from crawler.core.trust import in_doubt
 from crawler.core.visit import BUSY, Earlier, Known, Target, Visit, refusal_of
 from crawler.core.walls import asked, is_due, told
@@ -89,8 +90,8 @@ class Looker:
         kept = await self.kept(target, understood)
         if kept is None:
             return None
-        before = await self.readers.read(replace(answer, body=kept.body, content_type=kept.content_type), target.url)
-        return Earlier(before.outline, kept.at, kept.has_returned) if before is not None and before.outline else None
+        before = await self.readers.outline(replace(answer, body=kept.body, content_type=kept.content_type), target.url)
+        return Earlier(before, kept.at, kept.has_returned) if before else None
 
     async def compared(
         self, target: Target, understood: Understood, earlier: Earlier, *, now: datetime
@@ -101,16 +102,16 @@ class Looker:
             again = await self.look_again(target)
             if again is None:
                 break
-            earlier = replace(earlier, again=(*earlier.again, again.outline))
+            earlier = replace(earlier, again=(*earlier.again, again))
             comparison = compare(target, understood, earlier, now=now, known=self.known)
         return earlier, comparison
 
-    async def look_again(self, target: Target) -> Understood | None:
+    async def look_again(self, target: Target) -> Outline | None:
         """The page as it is a moment later; None where that cannot be had."""
         answer = await self.asker.ask(target.url)
         if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
             return None
-        return await self.readers.read(answer, target.url)
+        return await self.readers.outline(answer, target.url)
 
     def is_doubtful(self, visit: Visit) -> bool:
         """Whether what the domain says where nothing can be would tell more of this look."""

@@ -1,4 +1,4 @@
-"""A process that reads bodies for another one: python -m crawler.reader, requests on stdin, what was read on stdout.
+"""A process that reads bodies for another one: python -m crawler.reader, calls on stdin, what they give on stdout.
 
 It ends when its input does, and so with whoever started it, however that ended.
 """
@@ -7,11 +7,11 @@ import pickle
 import resource
 import struct
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from crawler.core.change import Understood, understand
-from crawler.core.urls import Url
+import crawler.core.change  # noqa: F401  what it will be asked for, before its memory is bound
 
 LENGTH = struct.Struct(">I")
 MEMORY_BYTES = 1 << 30  # for one body, beside what the process has when it begins; a page takes 0.4 GB at most
@@ -32,15 +32,11 @@ def bound_memory() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (own_bytes + MEMORY_BYTES, hard))
 
 
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Read one body after the other until the input ends."""
-    while header := requests.read(LENGTH.size):
-        request = pickle.loads(requests.read(*LENGTH.unpack(header)))  # noqa: S301  ours
-        body, url, content_type, robots_tag, outlined, view = request
-        understood: Understood = understand(
-            body, url=Url(url), content_type=content_type, robots_tag=robots_tag, outlined=outlined, view=view
-        )
-        answers.write(pack(understood))
+def serve(calls: BinaryIO, answers: BinaryIO) -> None:
+    """Make one call after the other until the input ends."""
+    while header := calls.read(LENGTH.size):
+        call: Callable[[], object] = pickle.loads(calls.read(*LENGTH.unpack(header)))  # noqa: S301  ours
+        answers.write(pack(call()))
         answers.flush()
 
 

@@ -84,11 +84,11 @@ async def _content_of(db: Database, domain: Domain, page: PageFacts) -> Content 
     body = Fetched(200, kept.body, len(kept.body), timedelta(0), kept.content_type)
     async with Readers(1, few=1) as readers:
         lens = Lens(readers, Rules(domain.wishes.rules))
-        whole, seen = await lens.whole(body, page.url), await lens.read(body, page.url)
+        whole, seen = await lens.whole(body, page.url), await lens.outline(body, page.url)
     if whole is None or seen is None:
         return None
     mask = await masks.mask_of(db, domain.id)
-    pieces = pieces_of(whole.outline, seen.outline, mask, view=lens.view(page.url))
+    pieces = pieces_of(whole, seen, mask, view=lens.view(page.url))
     return Content(
         pieces=len(pieces),
         masked=sum(piece.is_whole for piece in pieces),

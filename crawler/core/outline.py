@@ -8,8 +8,9 @@ from enum import StrEnum
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.core.fingerprint import number_of
+from crawler.core.kinds import kind_of
 from crawler.core.markup import Markup, parsed
-from crawler.core.page import BLOCK_TAGS, BREAK_ID, TEXT_ID, TOLD, UNSEEN_TAGS, Reading, base_of, not_shown
+from crawler.core.page import BLOCK_TAGS, BREAK_ID, TEXT_ID, TOLD, UNSEEN_TAGS, Reading, base_of, not_shown, read
 from crawler.core.urls import Url, normalise
 from crawler.core.view import WHOLE, View
 
@@ -42,18 +43,25 @@ Outline = tuple[Place, ...]
 
 
 def outline(
-    body: bytes, reading: Reading, *, url: Url, content_type: str, view: View = WHOLE, markup: Markup | None = None
+    body: bytes,
+    reading: Reading | None = None,
+    *,
+    url: Url,
+    content_type: str,
+    view: View = WHOLE,
+    markup: Markup | None = None,
 ) -> Outline:
-    """A body that was read as places, in their order. Empty for what has no text. Never raises, whatever the bytes.
+    """A body as places, in their order. Empty for what has no text. Never raises, whatever the bytes.
 
     What is not HTML has a place for each line of its main text.
     view: what of the page is seen; selectors say nothing of what is not HTML. Where it is not the whole, an empty place
     comes first: a page of which nothing is seen is not one that was not told.
-    markup: as for read.
+    reading, markup: where it was read, and parsed, already.
     """
-    if reading.kind == "html":
+    if kind_of(body, content_type) == "html":
         places = list(_seen((markup or parsed(body, content_type)).tree, url, view))
     else:
+        reading = reading or read(body, url=url, content_type=content_type)
         places = [Place(_LINE, line) for line in reading.main.split("\n")[:MOST_PLACES] if line]
     if view:
         texts = [view.without_ignored(place.text) for place in places]

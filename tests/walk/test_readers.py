@@ -6,15 +6,18 @@ import signal
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import psutil
 import pytest
 
 from crawler.core.answer import Fetched
 from crawler.core.change import understand
+from crawler.core.outline import outline
 from crawler.core.urls import Url
-from crawler.core.view import WHOLE, View
+from crawler.core.view import View
 from crawler.reader import STATM, pack
 from crawler.readers import Readers
 from tests.core.printed import compressed, printed
@@ -63,6 +66,18 @@ async def test_a_pdf_is_read_in_another_process_however_few_there_are(processes:
     assert children() == set()
 
 
+@pytest.mark.parametrize("few", [0, 9])
+async def test_pieces_alone_are_those_of_what_is_read_whole(few: int) -> None:
+    view = View(ignore=("nav",))
+    async with Readers(1, few=few) as readers:
+        for body, kind in ((b"<nav>x</nav><p>words<a href=/y>there", "text/html"), (b"one\n\ntwo", "text/plain")):
+            said = replace(answer(body), content_type=kind)
+            read = await readers.read(said, URL, view=view)
+
+            assert read is not None
+            assert read.outline == await readers.outline(said, URL, view=view) != ()
+
+
 @pytest.mark.skipif(not STATM.exists(), reason="only Linux bounds a process's memory")
 def test_a_body_that_takes_too_much_memory_ends_its_reader() -> None:
     zeros = zlib.compressobj(9)
@@ -71,7 +86,7 @@ def test_a_body_that_takes_too_much_memory_ends_its_reader() -> None:
     content = b"<</Filter[/FlateDecode/FlateDecode]/Length %d>>stream\n%s\nendstream" % (len(twice), twice)
     bomb = printed([]).replace(compressed(b"BT /F 10 Tf  ET"), content)
 
-    request = pack((bomb, URL, "application/pdf", None, True, WHOLE))
+    request = pack(partial(outline, bomb, url=URL, content_type="application/pdf"))
     ended = subprocess.run([sys.executable, "-m", "crawler.reader"], input=request, capture_output=True, check=False)
 
     assert len(bomb) < 10_000
