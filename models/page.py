@@ -62,7 +62,7 @@ class Frontier(SQLModel, table=True):
     __table_args__ = (
         CheckConstraint("state IN ('new', 'known', 'gone', 'moved', 'refused')", name="frontier_state"),
         CheckConstraint("due_at IS NOT NULL OR state = 'new'", name="frontier_due"),
-        CheckConstraint("wanted BETWEEN 0 AND 2", name="frontier_wanted"),
+        CheckConstraint("wanted BETWEEN 0 AND 3", name="frontier_wanted"),
         Index(
             "frontier_discovery", "domain_id", "favoured", desc("rank"), "key", postgresql_where=sql("state = 'new'")
         ),
@@ -77,7 +77,8 @@ class Frontier(SQLModel, table=True):
     due_at: datetime | None = Field(sa_column=instant(nullable=True))
     favoured: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
     url_score: float = Field(sa_column=real(default="1"))
-    # Whether the next look at it is wanted whatever it is worth: 1 by a user, 2 as one of an audit's random sample.
+    # Whether the next look at it is wanted whatever it is worth: 1 by a user, 2 as one of an audit's random sample,
+    # 3 since the page has changed whose schedule it shares.
     wanted: int = Field(sa_column=small(default="0"))
 
 

@@ -58,6 +58,7 @@ class Wanted(IntEnum):
     NO = 0
     BY_USER = 1
     BY_AUDIT = 2  # one of a random sample
+    BY_LEADER = 3  # the page whose schedule it shares has changed
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 from crawler.core.change import Change
 from crawler.core.domain import Domain
 from crawler.core.sharing import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, rests_until, sharers
-from crawler.core.visit import State, Visit
+from crawler.core.visit import State, Visit, Wanted
 from crawler.store.database import Connection, Database
 from crawler.store.frontier import BY_KEY
 
@@ -68,7 +68,8 @@ REST = """
 """
 # Those who were looked at together with their leader have been tested.
 CALL = """
-    UPDATE frontier f SET due_at = least(f.due_at, %(at)s)
+    UPDATE frontier f
+       SET due_at = least(f.due_at, %(at)s), wanted = CASE f.wanted WHEN 0 THEN %(wanted)s ELSE f.wanted END
       FROM page p
      WHERE p.domain_id = %(domain_id)s AND p.leader = ANY(%(news)s::bytea[]) AND p.key <> ALL(%(keys)s::bytea[])
        AND p.failures = 0
@@ -121,7 +122,12 @@ async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]
     lost = [visit.target.key for visit in visits if visit.state is not State.KNOWN or visit.failures >= MOST_FAILURES]
     news = lost + [key for key, visit in good.items() if visit.change is Change.CHANGED]
     if news:
-        values |= {"news": news, "lost": lost, "at": max(visit.at for visit in visits)}
+        values |= {
+            "news": news,
+            "lost": lost,
+            "at": max(visit.at for visit in visits),
+            "wanted": Wanted.BY_LEADER.value,
+        }
         await connection.execute(CALL, values, binary=True)
         await connection.execute(LEAVE, values, binary=True)
 

@@ -199,7 +199,8 @@ def _visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
         visit.saved_bytes,
         round(visit.elapsed.total_seconds() * 1000),
         visit.target.cash if visit.gives is not None else 0,
-        visit.expected_change,
+        # Who is called because another page changed is no sample of what was expected.
+        None if visit.target.wanted is Wanted.BY_LEADER else visit.expected_change,
         visit.due_at,
         visit.target.terms.price,
         visit.target.wanted is Wanted.BY_AUDIT,

@@ -12,6 +12,9 @@ ALTER TABLE page ADD leader BYTEA;
 
 CREATE INDEX page_leader ON page (domain_id, leader) WHERE leader IS NOT NULL;
 
+ALTER TABLE frontier DROP CONSTRAINT frontier_wanted,
+    ADD CONSTRAINT frontier_wanted CHECK (wanted BETWEEN 0 AND 3);
+
 ALTER TABLE inbox DROP CONSTRAINT inbox_kind,
     ADD CONSTRAINT inbox_kind CHECK (kind IN ('seed', 'refresh', 'reorder', 'audit', 'reprice', 'share'));
 """

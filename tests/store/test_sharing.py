@@ -226,7 +226,7 @@ async def test_no_record_scans_a_table_for_those_who_share(db: Database, domain:
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
         for statement in (RIDING, END, REST, CALL, LEAVE):
-            at = {"at": START, "due_at": [START]}
+            at = {"at": START, "due_at": [START], "wanted": 3}
             cursor = await connection.execute(f"EXPLAIN {statement}".encode(), values | at)
             plan = "\n".join(row[0] for row in await cursor.fetchall())
             assert "Seq Scan" not in plan, plan
