@@ -9,50 +9,53 @@ from crawler.core.politeness import backoff
 from crawler.core.visit import FIRST_RETRY, Visit
 from crawler.settings import Settings
 
-LOOKS_UNTIL_OUTAGE = 5  # in a row without any answer
+LOOKS_UNTIL_OUTAGE = 5  # in a row without any answer, or with none but errors of the server's own (5xx)
 
 
 class Breaker:
-    """Holds back the looks of one lease that got no answer, until it is known whose fault that was.
+    """Holds back the looks of one lease that got no answer or a 5xx, until it is known whose fault that was.
 
     hold: why and until when nobody asks the domain anything, once there is a reason.
+    is_half_open: the domain was left alone before, and has shown nothing since: one look at a time, until it does.
     """
 
     def __init__(self, lease: Lease, *, settings: Settings, clock: Clock) -> None:
         self.settings, self.clock = settings, clock
         self.refusals_before = lease.refusals
+        self.is_half_open = lease.refusals > 0
         self.hold: Hold | None = None
-        self.silent: list[Visit] = []  # since the last answer
+        self.suspects: list[Visit] = []  # since the last good word
         self.has_done_well = False  # something good came under this lease
 
     @property
     def is_in_doubt(self) -> bool:
-        """So many looks without an answer that the domain must be asked whether it is there at all."""
-        return len(self.silent) >= LOOKS_UNTIL_OUTAGE
+        """So many of them that the domain must be asked whether it is there at all."""
+        return len(self.suspects) >= (1 if self.is_half_open else LOOKS_UNTIL_OUTAGE)
 
     def take_in(self, visit: Visit) -> list[Visit]:
         """One more look; gives those that can be recorded now."""
-        if visit.silent:
-            self.silent.append(visit)
+        if visit.silent or visit.is_broken:
+            self.suspects.append(visit)
             return []
         known = []
         if visit.requests:
-            known, self.silent = self.silent, []  # the domain answers, so it was theirs
+            known = self.acquitted()  # the domain answers, so it was theirs
+            self.is_half_open = self.is_half_open and visit.busy
         self.has_done_well = self.has_done_well or visit.is_good
         if visit.busy:
             self.leave_alone(visit.reason, asked=visit.retry_after)
         return [*known, visit]
 
-    def take_silent(self) -> list[Visit]:
-        """The looks without an answer, for `blame`."""
-        silent, self.silent = self.silent, []
-        return silent
+    def acquitted(self) -> list[Visit]:
+        """The suspects, for which the domain is not to blame."""
+        suspects, self.suspects = self.suspects, []
+        return suspects
 
-    def blame(self, silent: list[Visit]) -> list[Visit]:
-        """The same looks, where the domain does not answer at all: it is left alone, and they say nothing of pages."""
-        hold = self.leave_alone(silent[-1].reason, asked=None)
+    def blamed(self, suspects: list[Visit]) -> list[Visit]:
+        """The same looks, where the domain is to blame: it is left alone, and they say nothing of the pages."""
+        hold = self.hold or self.leave_alone(suspects[-1].reason, asked=None)
         due_at = hold.until + FIRST_RETRY  # others shall come first when the domain is asked again
-        return [replace(visit, failures=visit.target.failures, gives=None, due_at=due_at) for visit in silent]
+        return [replace(visit, failures=visit.target.failures, gives=None, due_at=due_at) for visit in suspects]
 
     def leave_alone(self, reason: str, *, asked: timedelta | None) -> Hold:
         """Hold the domain; a burst of refusals counts once, and the longest wait asked for wins."""

@@ -52,8 +52,8 @@ class Supply:
             most = min(most, int(BATCHES_AHEAD * self.settings.batch_age / delay) + 1)
         return max(most, self.parallelism)
 
-    async def refill(self, *, is_recorded: bool) -> None:
-        """Hand out more. is_recorded: there is no look that no record has."""
+    async def refill(self, *, is_recorded: bool, one: bool = False) -> None:
+        """Hand out more. is_recorded: there is no look that no record has.  one: no more than that at a time."""
         is_stopping, has_bytes = self.asker.is_stopping, self.asker.allowance.has_bytes
         if self.asker.allowance.is_over:
             self.take_back(refund=0)
@@ -61,7 +61,9 @@ class Supply:
             self.take_back(refund=len(self.queue))
         if is_stopping or (not has_bytes and (self.looking or not is_recorded)):
             return  # how much is left of the bytes is known when all is recorded
-        wanted = self.lookahead - len(self.queue)
+        if one and not (self.is_quiet and is_recorded):
+            return
+        wanted = 1 if one else self.lookahead - len(self.queue)
         if self.pages_left is not None:
             wanted = min(wanted, self.pages_left)
         if self.is_dry or len(self.queue) > self.lookahead // 2:

@@ -11,14 +11,14 @@ from crawler.allowance import Allowance
 from crawler.asker import Asker, Web
 from crawler.breaker import Breaker
 from crawler.clock import Clock
-from crawler.core.answer import Unreached
+from crawler.core.answer import Fetched, Unreached
 from crawler.core.change import Understood
 from crawler.core.compare import NO_MASK, Mask, told
 from crawler.core.decide import reconsider
 from crawler.core.domain import Hold, Lease
 from crawler.core.robots import Rules
 from crawler.core.urls import Url
-from crawler.core.visit import SILENCE, Known, Target, Visit
+from crawler.core.visit import SILENCE, Known, Target, Visit, refusal_of
 from crawler.core.walls import NO_WALLS, Walls
 from crawler.errors import StoreUnavailable
 from crawler.looker import Looker
@@ -166,10 +166,11 @@ class Walker:
 
     async def coordinate(self, looker: Looker) -> None:
         while True:
-            await self.supply.refill(is_recorded=not self.done and not self.breaker.silent)
+            is_recorded = not self.done and not self.breaker.suspects
+            await self.supply.refill(is_recorded=is_recorded, one=self.breaker.is_half_open)
             is_quiet = self.supply.is_quiet
-            if self.breaker.silent and (is_quiet or self.breaker.is_in_doubt):
-                await self.settle_silence()
+            if self.breaker.suspects and (is_quiet or self.breaker.is_in_doubt):
+                await self.settle_suspects(looker.known)
             if self.supply.queue and not self.asker.is_stopping:
                 self.work.set()
             if self.done and (is_quiet or self.hold is not None or self.is_batch_due()):
@@ -200,7 +201,7 @@ class Walker:
     def begin_day(self) -> int:
         """What waits was another day's. A record gives back what its visits did not send; so much of that, as well."""
         self.supply.take_back(refund=0)
-        return sum(1 - visit.requests for visit in (*self.done, *self.breaker.silent))
+        return sum(1 - visit.requests for visit in (*self.done, *self.breaker.suspects))
 
     async def record(self, looker: Looker) -> None:
         done, self.done = self.done, []
@@ -237,16 +238,32 @@ class Walker:
         self.tally.new += new
         self.progress(self.tally)
 
-    async def settle_silence(self) -> None:
-        """Say whose fault the silence is: if the domain answers for its robots.txt, it was the pages' own."""
-        silent = self.breaker.take_silent()
-        is_theirs = self.hold is None and await self.domain_answers()
-        self.add_done(silent if is_theirs else self.breaker.blame(silent))
+    async def settle_suspects(self, known: Known) -> None:
+        """Say whose fault silence and errors are: if the domain is there and well, it was the pages' own."""
+        is_in_doubt, suspects = self.breaker.is_in_doubt, self.breaker.acquitted()
+        is_theirs = self.hold is None
+        if is_theirs and is_in_doubt and any(visit.is_broken for visit in suspects):
+            is_theirs = await self.is_well(suspects, known)
+        elif is_theirs and any(visit.silent for visit in suspects):
+            is_theirs = await self.answers()
+        if is_theirs:
+            self.breaker.is_half_open = False
+        self.add_done(suspects if is_theirs else self.breaker.blamed(suspects))
 
-    async def domain_answers(self) -> bool:
+    async def answers(self) -> bool:
         """Ask for robots.txt; whether there is any answer. Without a budget for it, nothing is known against it."""
         answer = await self.asker.ask(Url(f"{self.lease.domain.root}robots.txt"))
         return not (isinstance(answer, Unreached) and answer.reason in SILENCE)
+
+    async def is_well(self, suspects: list[Visit], known: Known) -> bool:
+        """Ask for the front page, unless that is one of them; whether there is an answer that is no 5xx."""
+        front = self.lease.domain.root
+        if any(visit.target.url == front for visit in suspects) or refusal_of(front, depth=0, known=known):
+            return False
+        answer = await self.asker.ask(front)
+        if isinstance(answer, Unreached):
+            return answer.reason not in SILENCE
+        return not (isinstance(answer, Fetched) and answer.status >= 500)
 
     def add_done(self, batch: list[Visit]) -> None:
         if batch and not self.done:

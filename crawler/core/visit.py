@@ -190,6 +190,11 @@ class Visit:
         return self.verdict.change
 
     @property
+    def is_broken(self) -> bool:
+        """An error of the server's own: this page's fault or, with others, the domain's."""
+        return self.status is not None and self.status >= 500 and not self.busy and not self.is_good
+
+    @property
     def is_good(self) -> bool:
         """Whether the look told what the page is now."""
         return self.verdict.change is not Change.UNKNOWN
