@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.table import table
-from crawler.core.belief import PRIOR, faded, learn_changed, learn_same
+from crawler.core.belief import PRIOR, learn_changed, learn_same
 from crawler.core.budget import Budget, Work, price_of
-from crawler.core.gamma import Floats
+from crawler.core.drift import UNKNOWN, blend, chances, drift_of, share_redrawn
+from crawler.core.gamma import Floats, Numbers
 from crawler.core.population import Pages, gaps, pages_of, sampled
 
 HEAD = ("what", "pages", "seconds", "bar, seconds")
@@ -66,10 +67,15 @@ def learning(count: int, *, times: int) -> Timed:
 
 def learn_and_appraise(pages: Pages, gap: Floats, found: np.typing.NDArray[np.bool_]) -> Floats:
     """What a look at each page taught, and in how many days each is due again."""
-    a, b = faded(pages.a, pages.b, PRIOR.a, PRIOR.b, gap)
+    before, prior = (chances(a, b, gap, found) for a, b in ((pages.a, pages.b), (PRIOR.a, PRIOR.b)))
+    redrawn = share_redrawn(before, prior, gap, drift=drift_of(UNKNOWN))
+    a, b = blend(_learnt(pages.a, pages.b, gap, found), _learnt(PRIOR.a, PRIOR.b, gap, found), redrawn)
+    return gaps(pages_of(a, b, pages.weight), USUAL_PRICE)
+
+
+def _learnt(a: Numbers, b: Numbers, gap: Floats, found: np.typing.NDArray[np.bool_]) -> tuple[Floats, Floats]:
     changed, same = learn_changed(a, b, gap), learn_same(a, b, gap)
-    after = pages_of(np.where(found, changed[0], same[0]), np.where(found, changed[1], same[1]), pages.weight)
-    return gaps(after, USUAL_PRICE)
+    return np.where(found, changed[0], same[0]), np.where(found, changed[1], same[1])
 
 
 def pricing(count: int) -> Timed:

@@ -50,6 +50,11 @@ def small(*, nullable: bool = False, key: bool = False, default: str | None = No
     )
 
 
+def reals() -> Any:
+    """A list of doubles, empty by default."""
+    return Column(ARRAY(Double), nullable=False, server_default="{}")
+
+
 def real(*, nullable: bool = False, default: str | None = None) -> Any:
     """A double."""
     return Column(Double, nullable=nullable, server_default=default)

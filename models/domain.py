@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import Uuid
 from sqlmodel import Field, SQLModel
 
-from models.columns import big, count, domain_reference, instant, octets, real, small, text, texts
+from models.columns import big, count, domain_reference, instant, octets, real, reals, small, text, texts
 
 
 class Domain(SQLModel, table=True):
@@ -219,6 +219,8 @@ class DomainState(SQLModel, table=True):
     activity_seen: float = Field(sa_column=real(default="0"))
     activity_expected: float = Field(sa_column=real(default="0"))
     activity_at: datetime | None = Field(sa_column=instant(nullable=True))
+    # What its looks say of how often a page's rate is drawn anew, up to activity_at; empty before the first of them.
+    drift: list[float] = Field(sa_column=reals())
     # Mean requests and bytes of a look, by kind.
     costs: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
     # The change feed.

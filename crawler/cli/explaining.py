@@ -20,7 +20,7 @@ from crawler.core.pieces import pieces_of
 from crawler.core.prior import ELSEWHERE
 from crawler.core.rules import Rules
 from crawler.core.urls import Url, authority_of, key_of
-from crawler.core.visit import State
+from crawler.core.visit import State, Terms
 from crawler.naming import refuse_the_past
 from crawler.readers import Lens, Readers
 from crawler.registration import url_of
@@ -32,6 +32,7 @@ from crawler.store.explanations import Explanation, PageFacts
 from crawler.usual import usual_of
 
 MOST_EDITS = 3  # of the last change
+LONGEST_REDRAW_DAYS = 3650  # what is rarer than that is not worth a line
 
 
 def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
@@ -123,7 +124,7 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Cont
             ("State", page.state.value + (f", but now {refused}" if refused else "")),
             ("Next", why_due(domain, known, page)),
             ("Schedule", f"shared by {counted(page.riders, 'page')} with the same text" if page.riders else ""),
-            ("Belief", _shown_belief(page)),
+            ("Belief", _shown_belief(page, known.terms)),
             ("Fresh", _shown_freshness(page, at=known.at)),
             ("Worth", _shown_worth(domain, known, page)),
             ("Rules", _shown_rules(domain, page)),
@@ -169,14 +170,21 @@ def _shown_orphan(known: Explanation) -> str:
     return "; no page links to it any more, as far as they were read: it is kept" if known.is_orphan else ""
 
 
-def _shown_belief(page: PageFacts) -> str:
+def _shown_belief(page: PageFacts, terms: Terms | None) -> str:
     low, high = credible_interval(page.belief)
     group = f"pages like {page.template}" if page.template != ELSEWHERE else "pages of the domain"
     return (
         f"{why_belief(page)} (a {page.belief.a:.3g}, b {page.belief.b:.3g} days)\n"
         f"with a chance of 90% between {shown_rate(low)} and {shown_rate(high)}\n"
         f"{group} change {shown_rate(page.prior.rate_per_day)} (a {page.prior.a:.3g}, b {page.prior.b:.3g})"
+        f"{_shown_drift(terms)}"
     )
+
+
+def _shown_drift(terms: Terms | None) -> str:
+    if terms is None or terms.drift * LONGEST_REDRAW_DAYS < 1:
+        return ""
+    return f"\nhow often a page of the domain changes is itself another after {1 / terms.drift:,.0f} days, on average"
 
 
 def _shown_worth(domain: Domain, known: Explanation, page: PageFacts) -> str:

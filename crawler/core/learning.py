@@ -1,17 +1,21 @@
 """What a good look teaches: the belief, when the next look is due, and whether Last-Modified can be believed."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import assert_never
+
+import numpy as np
 
 from crawler.core import belief as beliefs
 from crawler.core.answer import Fetched
 from crawler.core.belief import Belief
 from crawler.core.change import Change, Verdict
+from crawler.core.drift import Scores, blended, chances, scores_after
 from crawler.core.politeness import http_date
 from crawler.core.price import first_gap, interval
 from crawler.core.visit import NEVER, State, Target, Visit, kept
 
+TEACHES = frozenset({Change.SAME, Change.COSMETIC, Change.CHANGED})  # of how often a page changes
 CLOCK_SLACK = timedelta(minutes=1)  # Last-Modified nearer to now than this is the clock's, not the page's
 
 
@@ -73,13 +77,36 @@ def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | N
         return target.belief, None
     gap = now - target.last_good_at
     expected = beliefs.change_expected(target.belief, gap=gap)
-    before = beliefs.fade(target.belief, prior=target.terms.prior, gap=gap)
-    match change:
-        case Change.SAME | Change.COSMETIC:
-            return beliefs.same(before, gap=gap), expected
-        case Change.CHANGED:
-            return beliefs.changed(before, gap=gap) if age is None else beliefs.changed_at(before, age=age), expected
-        case Change.FIRST | Change.MOVED | Change.GONE | Change.BACK | Change.UNKNOWN:
-            return target.belief, None
-        case _:
-            assert_never(change)
+    if change not in TEACHES:
+        return target.belief, None
+    stayed, redrawn = (_after(each, change, gap=gap, age=age) for each in (target.belief, target.terms.prior))
+    learnt = blended(
+        stayed,
+        redrawn,
+        believed=target.belief,
+        prior=target.terms.prior,
+        gap_days=gap / beliefs.DAY,
+        changed=change is Change.CHANGED,
+        drift=target.terms.drift,
+    )
+    return learnt, expected
+
+
+def _after(belief: Belief, change: Change, *, gap: timedelta, age: timedelta | None) -> Belief:
+    if change is not Change.CHANGED:
+        return beliefs.same(belief, gap=gap)
+    return beliefs.changed(belief, gap=gap) if age is None else beliefs.changed_at(belief, age=age)
+
+
+def drift_after(scores: Scores, visits: Sequence[Visit], *, days: float) -> Scores:
+    """What is known of a domain's drift after looks that told changed from same. days: since the last batch of them."""
+    targets = [visit.target for visit in visits]
+    gap = [(visit.at - visit.target.last_good_at) / beliefs.DAY for visit in visits if visit.target.last_good_at]
+    changed = np.array([visit.change is Change.CHANGED for visit in visits])
+    before, prior = (
+        chances(
+            np.array([each.a for each in believed]), np.array([each.b for each in believed]), np.array(gap), changed
+        )
+        for believed in ([target.belief for target in targets], [target.terms.prior for target in targets])
+    )
+    return scores_after(scores, days=days, before=before, prior=prior, gap=np.array(gap))

@@ -14,6 +14,7 @@ from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
 from crawler.core.cash import window_of
 from crawler.core.cost import BY_TIME, Cost, Costs, Kind, Price, is_head_cheaper
 from crawler.core.domain import Domain, Wishes
+from crawler.core.drift import drift_of
 from crawler.core.head import told_by_head
 from crawler.core.ledger import floor_left
 from crawler.core.rules import Rules
@@ -26,7 +27,7 @@ from crawler.store.trusts import Trusts, trusts_of
 
 STANDARDS = """
     SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.activity_seen, s.activity_expected, s.activity_at,
-           s.tracked, d.bytes_per_day, l.price_request,
+           s.drift, s.tracked, d.bytes_per_day, l.price_request,
            coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.trim, 1) AS trim, l.longest_s, coalesce(d.budget_per_day, l.budget_per_day) AS budget,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_floor ELSE 0 END AS spent_floor,
@@ -72,6 +73,7 @@ class Standards:
     price: Price
     costs: Costs
     activity: float
+    drift: float
     least: timedelta
     most: timedelta
     floor_left: int | None
@@ -107,6 +109,7 @@ class Standards:
             most=most,
             prior=prior,
             activity=self.activity,
+            drift=self.drift,
             once=said.once,
             is_ruled=said.most is not None,
         )
@@ -136,6 +139,7 @@ def _standards(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetim
         price=Price(price * row["trim"], row["price_byte"] * row["trim"]),
         costs=costs_from(row["costs"]),
         activity=float(factors(decayed(row["activity_seen"], since), decayed(row["activity_expected"], since))),
+        drift=drift_of(row["drift"]),
         least=usual.least,
         most=longest,
         floor_left=_floor_left(row, domain, usual, at=at),

@@ -6,13 +6,14 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from crawler.core import activity, cost
+from crawler.core import activity, cost, learning
 from crawler.core.activity import Activity
 from crawler.core.belief import DAY
 from crawler.core.change import Change
 from crawler.core.compare import Mask
 from crawler.core.cost import Costs, Kind
 from crawler.core.domain import Hold, Lease
+from crawler.core.drift import Scores
 from crawler.core.edits import SiteEdit
 from crawler.core.visit import Headed, State, Visit, Wanted
 from crawler.core.walls import Walls
@@ -32,7 +33,7 @@ RENEW_AND_READ = """
     UPDATE domain_state
        SET leased_until = clock_timestamp() + %(term)s
      WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- expiry only lets others take it
- RETURNING next_event, costs, activity_seen, activity_expected, activity_at
+ RETURNING next_event, costs, drift, activity_seen, activity_expected, activity_at
 """
 ADVANCE = """
     UPDATE domain_state
@@ -43,7 +44,7 @@ ADVANCE = """
                spent_requests - CASE WHEN budget_day = %(refund_day)s::date THEN %(refund)s ELSE 0 END, 0),
            refusals = CASE WHEN %(good)s THEN 0 ELSE refusals END,
            costs = %(costs)s, activity_seen = %(seen)s, activity_expected = %(expected)s,
-           activity_at = coalesce(%(learnt_at)s, activity_at)
+           activity_at = coalesce(%(learnt_at)s, activity_at), drift = %(drift)s
      WHERE domain_id = %(domain_id)s
 """
 VISITS = """
@@ -99,7 +100,7 @@ async def record(
         await outcomes.write_links(connection, domain_id, books, visits)
         await write_books(connection, domain_id, books)
         await outcomes.write_versions(connection, domain_id, visits)
-        next_event, *learnt = row
+        next_event, costs, scores, seen, expected, learnt_at = row
         told = await events.write(connection, lease.domain, visits, edit, first=next_event)
         await _write_visits(connection, domain_id, visits)
         await trusts.learn_of(connection, domain_id, visits)
@@ -120,7 +121,7 @@ async def record(
                 "refund": unused,
                 "debited_bytes": debited_bytes,
                 "good": any(visit.is_good for visit in visits) and hold is None,
-                **_learnt(visits, *learnt),
+                **_learnt(visits, costs, scores, Activity(seen, expected), learnt_at),
             },
         )
         if hold is not None:
@@ -137,21 +138,23 @@ async def record(
 
 
 def _learnt(
-    visits: Sequence[Visit], costs: dict[str, Any], seen: float, expected: float, at: datetime | None
+    visits: Sequence[Visit], costs: dict[str, Any], scores: Scores, lively: Activity, at: datetime | None
 ) -> dict[str, Any]:
-    """What a batch teaches about the domain: what looks cost, and how lively it is."""
+    """What a batch teaches about the domain: what looks cost, how lively it is, and how fast its rates drift."""
     told = [visit for visit in visits if visit.expected_change is not None and visit.target.wanted is Wanted.NO]
     last = max((visit.at for visit in told), default=None)
-    lively = Activity(seen, expected)
     if last is not None:
+        days = (last - at) / DAY if at is not None else 0.0
         lively = activity.after(
             lively,
-            days=(last - at) / DAY if at is not None else 0.0,
+            days=days,
             found=sum(visit.change is Change.CHANGED for visit in told),
             expected=sum(visit.expected_change or 0.0 for visit in told),
         )
+        scores = learning.drift_after(scores, told, days=days)
     return {
         "costs": Jsonb(costs_to(_costs_after(costs_from(costs), visits))),
+        "drift": list(scores),
         "seen": lively.seen,
         "expected": lively.expected,
         "learnt_at": last,

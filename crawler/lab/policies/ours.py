@@ -6,7 +6,7 @@ store keeps in tables stands in arrays: evidence relative to the group's prior, 
 
 import numpy as np
 
-from crawler.core import activity, belief, price, prior, selection
+from crawler.core import activity, belief, drift, price, prior, selection
 from crawler.lab.policies.planning import Plan, new_pages, plan
 from crawler.lab.policies.policy import Looks, Scene, places
 from crawler.lab.world import Flags, Floats, Ints
@@ -32,6 +32,7 @@ class Ours:
         self._new = np.zeros(0, np.int64)
         self._hosts = int(scene.host.max()) + 1
         self._seen, self._expected, self._active_at = np.zeros(self._hosts), np.zeros(self._hosts), 0.0
+        self._drift, self._drift_at = drift.UNKNOWN, 0.0
         self._rng = np.random.default_rng(0)  # samples and first gaps; the world has a seed of its own
         self._planned_day = -1
         self._plan = Plan(np.full(self._hosts, 0.25), np.full(self._hosts, 180.0), 0, np.ones(self._hosts))
@@ -130,8 +131,11 @@ class Ours:
         group = self._scene.group[page]
         a0, b0 = self._a0[group], self._b0[group]
         a, b = self._beliefs(page)
-        a, b = belief.faded(a, b, a0, b0, looks.gap)
-        learnt = _learnt(a, b, looks)
+        given = drift.chances(a, b, looks.gap, looks.changed)
+        by_prior = drift.chances(a0, b0, looks.gap, looks.changed)
+        redrawn = drift.share_redrawn(given, by_prior, looks.gap, drift=drift.drift_of(self._drift))
+        self._learn_drift(looks, again, given, by_prior)
+        learnt = drift.blend(_learnt(a, b, looks), _learnt(a0, b0, looks), redrawn)
         a, b = np.where(again, learnt[0], a), np.where(again, learnt[1], b)
         self._evidence_a[page], self._evidence_b[page] = prior.without_prior(a, b, a0, b0)
         self._since[page] = looks.at
@@ -151,6 +155,14 @@ class Ours:
             host, weights=chance, minlength=self._hosts
         )
         self._active_at = now
+
+    def _learn_drift(self, looks: Looks, again: Flags, given: Floats, by_prior: Floats) -> None:
+        """Tell the domain's drift what was found, and what chances that had been given."""
+        now = float(looks.at[-1])
+        self._drift = drift.scores_after(
+            self._drift, days=now - self._drift_at, before=given[again], prior=by_prior[again], gap=looks.gap[again]
+        )
+        self._drift_at = now
 
     def _gaps(self, pages: Ints, now: float) -> Floats:
         host = self._scene.host[pages]

@@ -1,0 +1,91 @@
+"""How fast a domain's change rates drift: where pages' rates are drawn anew, old evidence says little of them.
+
+The model is a change point (Adams and MacKay, "Bayesian Online Changepoint Detection", 2007), with one Gamma a page
+instead of one for each run length: within t days a page's rate was drawn anew, from its group's prior, with a chance
+of 1 - exp(-t d). What a look finds says how likely that was, and evidence fades toward the prior by just as much.
+Where a finding is no surprise, nothing fades, however long ago the last look was.
+
+d, the domain's drift, is learnt from its own looks: each candidate gives every finding a chance, and the logarithms of
+these add up. A domain of few looks keeps the guess that it began with. A belief that has been drawn toward the prior is
+less surprised by a rate that is another, so that d comes out too low rather than too high: a third of it where rates
+are drawn anew once a year. With that, the laboratory's reports are true.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from crawler.core import belief as beliefs
+from crawler.core.belief import Belief, Flags
+from crawler.core.gamma import Floats, Numbers
+
+REDRAWN_EVERY = (np.inf, 2920.0, 1460.0, 730.0, 365.0, 180.0)  # days: the candidates
+GUESS = (0.30, 0.20, 0.20, 0.15, 0.10, 0.05)  # how likely each is before a look was made: once in three years
+REMEMBERED_DAYS = 365.0  # what a year-old look says of the drift counts 1/e
+LEAST_CHANCE = 1e-9  # of a finding; nothing is impossible
+
+Scores = Sequence[float]  # of each candidate the logarithm of its likelihood, the best one's 0
+UNKNOWN: Scores = (0.0,) * len(REDRAWN_EVERY)
+
+
+def drift_of(scores: Scores) -> float:
+    """How often a page's rate is drawn anew, per day: the mean over the candidates. An empty score is unknown."""
+    weights = np.log(GUESS) + np.asarray(scores or UNKNOWN)
+    weights = np.exp(weights - weights.max())
+    return float((weights / REDRAWN_EVERY).sum() / weights.sum())
+
+
+def scores_after(scores: Scores, *, days: float, before: Numbers, prior: Numbers, gap: Numbers) -> Scores:
+    """The scores after a batch of looks.
+
+    days: since the last batch.  before, prior: the chances that the page's belief and its group's prior gave to what
+    each look found; see chances.  gap: days since each page's last good look.
+    """
+    every = np.reshape(REDRAWN_EVERY, (-1, 1))
+    redrawn = -np.expm1(-np.maximum(gap, 0.0) / every)
+    found = np.log((1 - redrawn) * before + redrawn * prior).sum(axis=1)
+    sums = np.asarray(scores or UNKNOWN) * np.exp(-max(days, 0.0) / REMEMBERED_DAYS) + found
+    return tuple(map(float, sums - sums.max()))
+
+
+def chances(a: Numbers, b: Numbers, gap: Numbers, changed: Flags) -> Floats:
+    """The chances that beliefs (a, b) gave to what looks found after `gap` days."""
+    change = beliefs.chance_changed(a, b, gap)
+    return np.clip(np.where(changed, change, 1 - change), LEAST_CHANCE, 1.0)
+
+
+def share_redrawn(before: Numbers, prior: Numbers, gap: Numbers, *, drift: float) -> Floats:
+    """The chance that a rate was drawn anew since the last good look, given what this one found.
+
+    before, prior: the chances that were given to that; see chances.  drift: of the domain, per day.
+    """
+    redrawn = -np.expm1(-np.maximum(gap, 0.0) * drift)
+    return np.asarray(redrawn * prior / ((1 - redrawn) * before + redrawn * prior))
+
+
+def blend(stayed: tuple[Numbers, Numbers], redrawn: tuple[Numbers, Numbers], share: Numbers) -> tuple[Floats, Floats]:
+    """One belief (a, b) for two of which the second holds with chance `share`: with the mean rate of both together.
+
+    Their figures alone, drawn together by the share, would keep a page slow that has most likely been redrawn: the b
+    of a year without a change outweighs all. Never less evidence than the weaker of the two has.
+    """
+    (a1, b1), (a2, b2) = stayed, redrawn
+    a = np.asarray(a1 + (a2 - a1) * share)
+    mean = (1 - share) * a1 / b1 + share * a2 / b2
+    return a, np.maximum(a / mean, np.minimum(b1, b2))
+
+
+def blended(
+    stayed: Belief, redrawn: Belief, *, believed: Belief, prior: Belief, gap_days: float, changed: bool, drift: float
+) -> Belief:
+    """A page's belief after a look. stayed, redrawn: what it taught a page whose rate stayed, and one drawn anew.
+
+    believed, prior: what was believed of both before.
+    """
+    if not drift:
+        return stayed
+    found = np.asarray(changed)
+    before, new = (chances(each.a, each.b, gap_days, found) for each in (believed, prior))
+    share = share_redrawn(before, new, gap_days, drift=drift)
+    a, b = blend((stayed.a, stayed.b), (redrawn.a, redrawn.b), share)
+    return Belief(float(a), float(b))
