@@ -213,12 +213,18 @@ def held_of(row: Row) -> Validators:
 def _terms(rows: list[Row], standards: Standards) -> list[Terms]:
     """What holds for each page's next look: one object for all those that are alike."""
     known: dict[tuple[object, ...], Terms] = {}  # by all that they depend on
+    kinds: dict[tuple[int, bool, bool], tuple[Kind, Kind]] = {}
     has_rules = bool(standards.rules.rules)  # without any they are the same for almost all
     found = []
     for row in rows:
         kind = Kind.CONDITIONAL if row.version and (row.etag or row.last_modified) else Kind.FULL
         if standards.trusts and row.version:
-            kind = standards.kind(held_of(row), row.prior_no, body_bytes=row.received_bytes)
+            alike = (row.prior_no, bool(row.etag), bool(row.last_modified))
+            if alike not in kinds:
+                kinds[alike] = standards.kinds(held_of(row), row.prior_no)
+            kind, otherwise = kinds[alike]
+            if kind is Kind.HEAD and not standards.is_head_worth_it(row.prior_no, body_bytes=row.received_bytes):
+                kind = otherwise
         same = (row.prior_no, kind, has_rules and row.url)
         terms = known.get(same)
         if terms is None:

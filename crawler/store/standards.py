@@ -88,10 +88,15 @@ class Standards:
 
     def kind(self, held: Validators, group: int, *, body_bytes: int) -> Kind:
         """How a page with such validators is asked for, but for challenges."""
+        worth_it, otherwise = self.kinds(held, group)
+        is_same = worth_it is otherwise
+        return worth_it if is_same or self.is_head_worth_it(group, body_bytes=body_bytes) else otherwise
+
+    def kinds(self, held: Validators, group: int) -> tuple[Kind, Kind]:
+        """The same where a HEAD is worth it, and where it is not; what the validators say makes no difference."""
         trust = self.trust(group)
-        if told_by_head(held, trust) is not None and self.is_head_worth_it(group, body_bytes=body_bytes):
-            return Kind.HEAD
-        return Kind.CONDITIONAL if sendable(held, trust) else Kind.FULL
+        otherwise = Kind.CONDITIONAL if sendable(held, trust) else Kind.FULL
+        return otherwise if told_by_head(held, trust) is None else Kind.HEAD, otherwise
 
     def is_head_worth_it(self, group: int, *, body_bytes: int) -> bool:
         """Whether a HEAD was of use in that group, and is cheaper than this body."""
