@@ -7,8 +7,8 @@ Where a finding is no surprise, nothing fades, however long ago the last look wa
 
 d, the domain's drift, is learnt from its own looks: each candidate gives every finding a chance, and the logarithms of
 these add up. A domain of few looks keeps the guess that it began with. A belief that has been drawn toward the prior is
-less surprised by a rate that is another, so that d comes out too low rather than too high: a third of it where rates
-are drawn anew once a year. With that, the laboratory's reports are true.
+less surprised by a rate that is another, so that d comes out too low rather than too high. With that, the laboratory's
+reports are true.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from crawler.core.belief import Belief, Flags
 from crawler.core.gamma import Floats, Numbers
 
 REDRAWN_EVERY = (np.inf, 2920.0, 1460.0, 730.0, 365.0, 180.0)  # days: the candidates
-GUESS = (0.30, 0.20, 0.20, 0.15, 0.10, 0.05)  # how likely each is before a look was made: once in three years
+GUESS = (0.80, 0.07, 0.05, 0.04, 0.03, 0.01)  # how likely each is before a look was made: once in eleven years
 REMEMBERED_DAYS = 365.0  # what a year-old look says of the drift counts 1/e
 LEAST_CHANCE = 1e-9  # of a finding; nothing is impossible
 
