@@ -5,12 +5,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 
-from crawler.core.dates import tells_the_day
+from crawler.core.dates import clock_in, tells_the_day
 from crawler.core.edits import NO_EDITS, Edits, Piece, SiteEdit, learn_edits, piece_of, taken
+from crawler.core.elapsed import counts_time, learn_elapsed
 from crawler.core.frame import NO_FRAME, Frame, form_of, learn_page
+from crawler.core.names import learn_names
 from crawler.core.outline import Outline, Part, Place
+from crawler.core.paired import learn_changes, learn_pair
 from crawler.core.urls import PageKey
-from crawler.core.volatile import NOTHING_VOLATILE, Volatile, learn_changes, learn_elapsed, learn_pair
+from crawler.core.volatile import NOTHING_VOLATILE, Volatile
+from crawler.core.words import words_of
 
 MOST_COMPARED = 4_000_000  # pairs of places that are aligned; beyond, the order counts no more
 MOST_AGAIN = 2  # looks beside the first; of a few banners in turn, two can be the same
@@ -83,6 +87,7 @@ class Lesson:
 
 def difference(before: Outline, after: Outline, volatile: Volatile) -> Difference:
     """All that differs, but for volatile words. Their order counts; where they stand in the tree does not."""
+    before, after = volatile.named(before), volatile.named(after)
     one, other = _forms(before, volatile), _forms(after, volatile)
     start, end = _common(one, other)
     one, other = one[start : len(one) - end], other[start : len(other) - end]
@@ -167,14 +172,19 @@ def _is_turned(before: Place, after: Place, mask: Mask) -> bool:
         return True
     if mask.volatile.has_gaps(after) and frame.has_switched(_form(before, mask), _form(after, mask)):
         return True
-    return mask.volatile.takes_the_place(before, after)
+    return mask.volatile.takes_the_place(before, after) or mask.volatile.is_by_turns(before, after)
 
 
 def _tells_the_day(before: Place, after: Place, mask: Mask, *, then: datetime, now: datetime) -> bool:
     if before.part is not after.part or after.part is Part.LINK:
         return False
     one, other = mask.volatile.both(before, after)
-    return one == other or tells_the_day(one, other, then=then, now=now)
+    if before.part is Part.TEXT and len(one) == len(other):
+        clock = clock_in(words_of(before), words_of(after), then=then, now=now)
+        one, other = (tuple(word for n, word in enumerate(words) if n not in clock) for words in (one, other))
+    if one == other or tells_the_day(one, other, then=then, now=now):
+        return True
+    return counts_time(mask.volatile, before, after, elapsed=now - then)
 
 
 def wants_pair(left: Difference, mask: Mask, *, taken: int, returned: bool) -> bool:
@@ -190,9 +200,23 @@ def wants_pair(left: Difference, mask: Mask, *, taken: int, returned: bool) -> b
     return returned or any(not mask.volatile.is_tested(place) for place in left.places)
 
 
+def _renamed(mask: Mask, lesson: Lesson) -> Volatile:
+    """What is known, with the names that a look tells."""
+    if not lesson.before:
+        return mask.volatile
+    names = learn_names(mask.volatile.names, lesson.before, lesson.after, met=mask.frame.looks)
+    return mask.volatile if names is mask.volatile.names else replace(mask.volatile, names=names)
+
+
 def learn(mask: Mask, lesson: Lesson) -> Mask:
     """The mask after one more look."""
-    volatile = mask.volatile
+    volatile = _renamed(mask, lesson)
+    lesson = replace(
+        lesson,
+        after=volatile.named(lesson.after),
+        before=volatile.named(lesson.before),
+        again=tuple(map(volatile.named, lesson.again)),
+    )
     for again in lesson.again:
         found = difference(lesson.after, again, volatile)
         volatile = learn_pair(

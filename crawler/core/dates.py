@@ -1,8 +1,10 @@
-"""Whether a place tells the day on which it was looked at, as mastheads and footers do."""
+"""Whether a place tells the day or the time at which it was looked at, as mastheads and clocks do."""
 
 import calendar
+import re
 from datetime import date, datetime, timedelta
 from functools import lru_cache
+from itertools import pairwise
 
 from crawler.core.words import Words
 
@@ -24,6 +26,43 @@ def tells_the_day(before: Words, after: Words, *, then: datetime, now: datetime)
         return True
     told = all(old in whole_then | parts_then and new in whole_now | parts_now for old, new in differing)
     return told and any(word.lower() in beside for word in after)
+
+
+_DIGITS = re.compile(r"\d+")
+
+
+def clock_in(before: Words, after: Words, *, then: datetime, now: datetime) -> frozenset[int]:
+    """The words by which two wordings tell the time of their looks to the minute, both as clocks of one time zone do.
+
+    As many words on both sides.
+    """
+    return frozenset(at for zone in _zones(before, then) & _zones(after, now) for at in zone[1])
+
+
+def _zones(words: Words, instant: datetime) -> frozenset[tuple[int, tuple[int, ...]]]:
+    """Clocks in a text: how far each is from UTC, in quarters of an hour, and where its words stand.
+
+    Clocks of twelve hours are taken for those of one half of the day.
+    """
+    numbers = [(at, digits) for at, word in enumerate(words) for digits in _DIGITS.findall(word)]
+    found = set()
+    for n, ((at, hour), (beside, minute)) in enumerate(pairwise(numbers)):
+        if not _are_neighbours(at, beside) or not _is_sixtieth(minute) or len(hour) > 2 or int(hour) > 24:
+            continue
+        ahead = (int(hour) * 60 + int(minute) - instant.hour * 60 - instant.minute) % 720
+        if (ahead + 1) % 15 <= 2:
+            after = numbers[n + 2 : n + 3]
+            seconds = [third for third, said in after if _are_neighbours(beside, third) and _is_sixtieth(said)]
+            found.add(((ahead + 1) // 15 % 48, (at, beside, *seconds)))
+    return frozenset(found)
+
+
+def _are_neighbours(one: int, other: int) -> bool:
+    return other - one <= 2
+
+
+def _is_sixtieth(digits: str) -> bool:
+    return len(digits) == 2 and int(digits) < 60
 
 
 Said = tuple[frozenset[str], frozenset[str], frozenset[str]]

@@ -36,7 +36,7 @@ class Frame:
     """What is known of one domain's frame; immutable, and bounded.
 
     stands: of pieces, by form_of.  looks: at pages that have a path, by path.
-    turned: how many pieces of the frame a path has had.
+    turned: how many pieces of the frame a path has had, one after the other.
     """
 
     stands: Mapping[int, Stand] = field(default_factory=dict)
@@ -97,11 +97,18 @@ def learn_page(frame: Frame, page: PageKey, pieces: Sequence[tuple[int, int]]) -
         stand = stands.pop(form, None)
         if stand is None or stand.last > looks[path]:  # or its path was forgotten meanwhile
             stand = Stand(path, (), first=looks[path], last=looks[path], looks=0)
+        gap = looks[path] - stand.last - 1
         pages = stand.pages if page in stand.pages or len(stand.pages) >= ENOUGH_PAGES else (*stand.pages, page)
         stand = replace(stand, pages=pages, last=looks[path], looks=stand.looks + 1)
         if not stand.was_frame and _is_frame(stand, looks):
             stand = replace(stand, was_frame=True)
-            turned[path] = turned.get(path, 0) + 1
+            follows = any(  # and does not stand beside it, as the entries of a menu do
+                o.was_frame and o.path == path and o.last < stand.first for o in stands.values()
+            )
+            turned[path] = turned.get(path, 0) + 1 if follows else max(1, turned.get(path, 0))
+        # It comes and goes on pages that are looked at in a row: the first few had it by chance.
+        elif stand.was_frame and 0 < gap < ENOUGH_PAGES and not _is_frame(stand, looks):
+            stand = replace(stand, was_frame=False)
         stands[form] = stand
     if len(turned) > MOST_STANDS:
         turned = {path: many for path, many in turned.items() if path in looks}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -31,12 +31,13 @@ class Part(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Place:
     """One piece of a page. path: a hash of the elements that it stands in, with their classes but without
-    numbers, so that it stays when rows come and go.
+    numbers, so that it stays when rows come and go.  bare: of the same without their classes; path tells it.
     """
 
     path: int
     text: str
     part: Part = Part.TEXT
+    bare: int = field(default=0, compare=False)
 
 
 Outline = tuple[Place, ...]
@@ -98,9 +99,10 @@ def _head(tree: LexborHTMLParser, ignored: frozenset[int], watched: frozenset[in
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """An element that text stands in. path: as in Place.  shown: readers see it.  watched: it is to be compared."""
+    """An element that text stands in. path, bare: as in Place.  shown: to readers.  watched: it is to be compared."""
 
     path: int
+    bare: int = 0
     shown: bool = True
     watched: bool = True
 
@@ -131,7 +133,8 @@ class _Blocks:
         if not outer.shown or tag in UNSEEN_TAGS:
             block = _HIDDEN
         elif tag in BLOCK_TAGS:
-            block = _Block(number_of(f"{outer.path} {_label(node, tag)}"), watched=is_watched)
+            path, bare = number_of(f"{outer.path} {_label(node, tag)}"), number_of(f"{outer.bare} {tag}")
+            block = _Block(path, bare, watched=is_watched)
         else:
             block = outer if is_watched == outer.watched else replace(outer, watched=True)
         self.known[node.mem_id] = block
@@ -180,7 +183,7 @@ def _body(
 def _flushed(block: _Block, pieces: list[str], beside: list[Place]) -> Iterator[Place]:
     text = _collapsed("".join(pieces))
     if text:
-        yield Place(block.path, text[:MAX_PLACE_CHARS])
+        yield Place(block.path, text[:MAX_PLACE_CHARS], bare=block.bare)
     yield from beside
     pieces.clear()
     beside.clear()
@@ -191,12 +194,12 @@ def _pointed(node: LexborNode, block: _Block, base: Url) -> Iterator[Place]:
     attributes = node.attrs
     if node.tag == "img":
         image = (attributes.get("src") or "").partition("?")[0].rpartition("/")[2]
-        yield Place(block.path, _collapsed(f"{attributes.get('alt') or ''} {image}"), Part.IMAGE)
+        yield Place(block.path, _collapsed(f"{attributes.get('alt') or ''} {image}"), Part.IMAGE, block.bare)
         return
     href = (attributes.get("href") or "").strip()
     target = normalise(href, base=base) if href and not href.startswith("#") else None
     if target is not None:
-        yield Place(block.path, target, Part.LINK)
+        yield Place(block.path, target, Part.LINK, block.bare)
 
 
 def _collapsed(text: str) -> str:

@@ -48,6 +48,7 @@ class Piece:
 
 def piece_of(place: Place, mask: Mask) -> Piece:
     """What a domain's mask hides of a place."""
+    (place,) = mask.volatile.named((place,))
     why = _why_masked(place, mask)
     masked = _masked_in(place, mask)
     return Piece(place.part, place.text, why or (Why.WORDS if masked else Why.NOT), masked)
@@ -81,7 +82,7 @@ def _cutting(place: Place, view: View) -> str:
 
 
 def _why_masked(place: Place, mask: Mask) -> Why:
-    if mask.volatile.swings(place.path):
+    if mask.volatile.swings(place):
         return Why.SWINGS
     if noise_of(place) in mask.volatile.noise:
         return Why.NOISE

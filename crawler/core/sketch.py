@@ -78,12 +78,12 @@ def sketch_of_target(key: PageKey) -> Sketch:
 
 def own(outline: Outline, mask: Mask) -> tuple[Place, ...]:
     """The places of a page that are its own text, and not the frame of the site."""
-    return tuple(place for place in outline if place.part is Part.TEXT and not _is_frame(place, mask))
+    return tuple(place for place in _texts(outline, mask) if not _is_frame(place, mask))
 
 
 def frame_of(outline: Outline, mask: Mask) -> tuple[Place, ...]:
     """The others."""
-    return tuple(place for place in outline if place.part is Part.TEXT and _is_frame(place, mask))
+    return tuple(place for place in _texts(outline, mask) if _is_frame(place, mask))
 
 
 def turn_of(before: Sequence[Place], after: Sequence[Place]) -> Turn:
@@ -96,6 +96,10 @@ def turn_of(before: Sequence[Place], after: Sequence[Place]) -> Turn:
         kept=common / one.total() if one else 1.0,
         added=1 - common / other.total() if other else 0.0,
     )
+
+
+def _texts(outline: Outline, mask: Mask) -> Iterable[Place]:
+    return (place for place in mask.volatile.named(outline) if place.part is Part.TEXT)
 
 
 def _is_frame(place: Place, mask: Mask) -> bool:

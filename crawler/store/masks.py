@@ -51,6 +51,7 @@ def pack(mask: Mask) -> bytes:
         "steadiness": [[path, stood.steady, stood.swung, stood.mixed] for path, stood in volatile.steadiness.items()],
         "counting": list(volatile.counting.items()),
         "trials": [[key, trial.steady, trial.changes] for key, trial in volatile.trials.items()],
+        "names": list(volatile.names.items()),
         "stands": [
             [form, s.path, [page.hex() for page in s.pages], s.first, s.last, s.looks, s.was_frame]
             for form, s in frame.stands.items()
@@ -84,6 +85,7 @@ def unpack(data: bytes) -> Mask:
         steadiness={path: Steadiness(*stood) for path, *stood in plain["steadiness"]},
         counting=dict(plain["counting"]),
         trials={key: Trial(*trial) for key, *trial in plain["trials"]},
+        names=dict(plain.get("names", ())),  # which masks from before there were any do not have
     )
     frame = Frame(
         stands={

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.dates import tells_the_day
+from crawler.core.dates import clock_in, tells_the_day
 from crawler.core.words import words_of
 from tests.core.pages import NOON, paragraph
 
@@ -56,3 +56,34 @@ def test_what_is_the_same_tells_nothing_else_and_any_words_are_taken(
 ) -> None:
     assert tells_the_day(words, words, then=NOON, now=NOON + LATER)
     assert isinstance(tells_the_day(words, other, then=NOON, now=NOON + LATER), bool)
+
+
+def clock(before: str, after: str, *, later: timedelta) -> frozenset[int]:
+    """Of noon, and so much later."""
+    return clock_in(words_of(paragraph(before)), words_of(paragraph(after)), then=NOON, now=NOON + later)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "where"),
+    [
+        ("It is 12:00:41", "It is 13:25:03", {2}),
+        ("now 12 h 00 min 41", "now 13 h 25 min 03", {1, 3, 5}),
+        ("\u73fe\u5728 12\u664200\u520641\u79d2", "\u73fe\u5728 13\u664225\u520603\u79d2", {2, 4, 6}),
+        ("5:30 in Delhi", "6:55 in Delhi", {0}),
+    ],
+)
+def test_a_clock_tells_the_time_of_the_look_to_the_minute_in_any_zone(before: str, after: str, where: set[int]) -> None:
+    assert clock(before, after, later=timedelta(hours=1, minutes=25)) == where
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("It is 12:00", "It is 13:40"),  # a quarter of an hour too late
+        ("opens 9:00", "opens 9:30"),
+        ("12.0 of 25", "13.25 of 25"),  # no two digits
+        ("12 apples, and later in the year 00", "13 apples, and later in the year 25"),
+    ],
+)
+def test_other_numbers_are_no_clock(before: str, after: str) -> None:
+    assert not clock(before, after, later=timedelta(hours=1, minutes=25))

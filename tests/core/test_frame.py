@@ -119,6 +119,23 @@ def test_a_site_that_is_restyled_by_other_classes_has_no_news() -> None:
     assert domain.look(shown(0), restyled, path="0") == SAME
 
 
+def test_what_comes_and_goes_from_page_to_page_was_the_frames_by_chance() -> None:
+    frame = NO_FRAME
+    for n, form in enumerate((10, 10, 10, 11, 10, 12, 10)):
+        frame = learn_page(frame, met(n), [(1, form)])
+
+    assert not frame.held(10)
+
+
+def test_pieces_that_stand_side_by_side_are_not_said_by_turns() -> None:
+    frame = NO_FRAME
+    for n in range(5):
+        frame = learn_page(frame, met(n), [(1, 10), (1, 11), (1, 12), (1, 13)])
+
+    assert frame.holds(13)
+    assert not frame.turns(1)
+
+
 def test_the_tables_are_bounded_and_what_most_pages_have_stays() -> None:
     frame = Frame()
     for n in range(3):

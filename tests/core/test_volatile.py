@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.core.compare import SAME
+from crawler.core.elapsed import learn_elapsed
 from crawler.core.outline import Part, Place
+from crawler.core.paired import learn_pair, learn_replaced
 from crawler.core.volatile import (
     MOST_NOISE,
     MOST_PARAMETERS,
@@ -16,9 +18,6 @@ from crawler.core.volatile import (
     MOST_SAME,
     NOTHING_VOLATILE,
     Volatile,
-    learn_elapsed,
-    learn_pair,
-    learn_replaced,
 )
 from crawler.core.words import NUMBER
 from tests.core.pages import DAY, Domain, paragraph
@@ -209,3 +208,68 @@ def test_after_a_pair_the_same_two_looks_no_longer_differ(before: str, after: st
 
     same = len(set(known.both(one, other))) == 1
     assert same or (known.is_noise(one) and known.is_noise(other))
+
+
+def test_a_picture_that_stands_still_beside_a_banner_is_still_compared() -> None:
+    page = "<div>{}<img src={}></div>"
+    domain = Domain()
+    for one, other in (("Moderators wanted", "Vote now!"), ("Donate to keep us running", "The meetup has moved")):
+        domain.look(page.format("Sign up", "1.png"), page.format(one, "1.png"), page.format(other, "1.png"))
+
+    assert domain.look(page.format("Vote now!", "1.png"), page.format("Hello", "1.png")) == SAME
+    left = domain.look(page.format("Vote now!", "1.png"), page.format("Hello", "2.png"))
+    assert left.parts == {Part.IMAGE}
+
+
+def test_a_banner_that_was_the_same_in_some_pairs_is_one_all_the_same() -> None:
+    one, other = paragraph("Moderators wanted"), paragraph("The meetup moved to the harbour")
+    known = NOTHING_VOLATILE
+    for second in (one, other, one, other):
+        lost = [one, second] if second is not one else []
+        known = learn_pair(known, replaced=[], others=lost, first=[one], second=[second])
+
+    assert known.is_noise(paragraph("Donate to keep us running"))
+
+
+def test_what_stands_in_place_of_a_banner_that_came_within_seconds_was_one() -> None:
+    one, other, third = paragraph("Vote"), paragraph("Join us today"), paragraph("Never seen within seconds")
+    known = NOTHING_VOLATILE
+    for _ in range(4):
+        known = learn_pair(known, replaced=[], others=[], first=[one], second=[one])
+    known = learn_pair(known, replaced=[], others=[one, other], first=[one], second=[other])
+
+    assert not known.is_noise(third)
+    assert known.is_by_turns(third, one)
+    assert not known.is_by_turns(third, paragraph("Neither was this"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("CharSet 10", "StringUtils 7"), ("Ad: fine boots", "Ad: cheap flights"), ("Join!", "Vote!")]
+)
+def test_numbers_and_signs_do_not_make_two_texts_one_place(before: str, after: str) -> None:
+    assert learn_replaced(NOTHING_VOLATILE, paragraph(before), paragraph(after)) is None
+
+
+def test_a_link_to_another_page_of_a_folder_is_another_link() -> None:
+    one, other = (Place(1, f"https://example.com/docs/{name}.html", Part.LINK) for name in ("zebra", "apple"))
+
+    assert learn_replaced(NOTHING_VOLATILE, one, other) is None
+
+
+def test_ages_beside_names_of_any_length_are_learnt_together() -> None:
+    domain = Domain()
+    page = "<p>by {} {} days ago</p>"
+    for n, name in enumerate(("Ann", "Ben Carl Doe", "Eve Fox")):
+        domain.look(page.format(name, 100 + n), page.format(name, 101 + n), path=name)
+
+    assert domain.look(page.format("A B C D", 7), page.format("A B C D", 8), path="x") == SAME
+
+
+def test_a_clock_of_many_words_is_known_at_the_first_look() -> None:
+    said = "<p>It is {} h {} min {} s</p><p>Price 19.99</p>"
+    later = timedelta(hours=25, minutes=10)  # before noon, and noon
+    before, after = said.format("10", "50", "11"), said.format("12", "00", "59")
+
+    assert Domain().look(before, after, later=later) == SAME
+    assert Domain().look(before, after.replace("19.99", "19.98"), later=later)
+    assert Domain().look(before, said.format("13", "07", "59"), later=later)

@@ -1,0 +1,110 @@
+"""What two looks at a page teach that were seconds apart: whatever differs between them is no news."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from crawler.core.bounded import newest
+from crawler.core.outline import Part, Place
+from crawler.core.patterns import is_one_place, pattern_of
+from crawler.core.volatile import (
+    MOST_NOISE,
+    MOST_PARAMETERS,
+    MOST_PATHS,
+    Steadiness,
+    Trial,
+    Volatile,
+    kind_of,
+    noise_of,
+    parameter_of,
+    trial_of,
+    with_pattern,
+)
+from crawler.core.words import words_of
+
+MOSTLY = 0.5  # of the places of one kind
+
+
+def learn_pair(
+    volatile: Volatile,
+    *,
+    replaced: Sequence[tuple[Place, Place]],
+    others: Sequence[Place],
+    first: Sequence[Place],
+    second: Sequence[Place],
+) -> Volatile:
+    """What two looks teach that were seconds apart.
+
+    replaced: places of the first look and what stood there in the second.  others: places that only one of them had.
+    first, second: all places of both.
+    """
+    known = volatile
+    lost, named = list(others), set()
+    for before, after in replaced:
+        learnt = learn_replaced(known, before, after)
+        if learnt is None:
+            lost += [before, after]
+        else:
+            known = learnt
+            named |= {noise_of(before), noise_of(after)}
+    noise = dict(known.noise) | dict.fromkeys(noise_of(place) for place in lost)
+    differing = named | {noise_of(place) for place in lost}
+    return replace(
+        known,
+        noise=newest(noise, MOST_NOISE),
+        steadiness=newest(_stood(known, lost, named, (*first, *second)), MOST_PATHS),
+        trials=newest(_tried(known.trials, differing, (*first, *second)), MOST_PATHS),
+    )
+
+
+def _stood(
+    volatile: Volatile, lost: Sequence[Place], named: set[int], places: Sequence[Place]
+) -> dict[int, Steadiness]:
+    """What has gaps tells nothing of the other places. named: those of which only some words differed."""
+    found = dict(volatile.steadiness)
+    differing = Counter(map(kind_of, lost))
+    partly = Counter(
+        kind_of(place) for place in places if noise_of(place) in named or volatile.masked(place) != words_of(place)
+    )
+    for kind, many in Counter(map(kind_of, places)).items():
+        stood = found.pop(kind, Steadiness())
+        if not differing[kind]:
+            found[kind] = replace(stood, steady=stood.steady + 1)
+        elif differing[kind] >= MOSTLY * (many - partly[kind]):
+            found[kind] = replace(stood, swung=stood.swung + 1)
+        else:
+            found[kind] = replace(stood, mixed=stood.mixed + 1)
+    return found
+
+
+def _tried(known: Mapping[int, Trial], differing: set[int], places: Sequence[Place]) -> dict[int, Trial]:
+    found = dict(known)
+    moved = {trial_of(place) for place in places if noise_of(place) in differing}
+    for trial in {trial_of(place) for place in places}:
+        before = found.pop(trial, Trial())
+        found[trial] = Trial() if trial in moved else Trial(before.steady + 1)
+    return found
+
+
+def learn_changes(volatile: Volatile, places: Iterable[Place]) -> Volatile:
+    """In these places there was news, and no pair was taken."""
+    found = dict(volatile.trials)
+    for trial in {trial_of(place) for place in places} & found.keys():
+        found[trial] = replace(found[trial], changes=found[trial].changes + 1)
+    return replace(volatile, trials=found)
+
+
+def learn_replaced(volatile: Volatile, before: Place, after: Place) -> Volatile | None:
+    """A place whose words differ here and there: these words are volatile. None if nothing of it stayed."""
+    one, other = volatile.said(before), volatile.said(after)
+    if before.path != after.path or len(one) != len(other):
+        return None
+    differing = {n for n in range(len(one)) if one[n] != other[n]}
+    names = {parameter_of(one[n]) for n in differing} if before.part is Part.LINK else {""}
+    if all(names) and names == {parameter_of(other[n]) for n in differing}:
+        parameters = volatile.parameters | names
+        return replace(volatile, parameters=parameters) if len(parameters) <= MOST_PARAMETERS else None
+    pattern = pattern_of(one, other)
+    if not is_one_place(pattern, before.part):
+        return None
+    return with_pattern(volatile, before.path, pattern)
