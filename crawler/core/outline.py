@@ -7,10 +7,11 @@ from enum import StrEnum
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from crawler.core.blocks import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, not_shown
 from crawler.core.fingerprint import number_of
 from crawler.core.kinds import kind_of
 from crawler.core.markup import Markup, parsed
-from crawler.core.page import BLOCK_TAGS, BREAK_ID, TEXT_ID, TOLD, UNSEEN_TAGS, Reading, base_of, not_shown, read
+from crawler.core.page import TOLD, Reading, base_of, read
 from crawler.core.urls import Url, normalise
 from crawler.core.view import WHOLE, View
 

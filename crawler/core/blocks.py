@@ -1,0 +1,135 @@
+"""The text of a web page block by block, and which blocks frame the others."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from crawler.core.lines import collapsed
+
+MAIN_SHARE = 0.25  # of the whole text; with less, the extractor has lost the page rather than found its content
+
+BLOCK_TAGS = frozenset(
+    {"address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir", "div"}
+    | {"dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "frameset", "h1", "h2", "h3", "h4", "h5", "h6"}
+    | {"header", "hgroup", "hr", "html", "legend", "li", "listing", "main", "menu", "nav", "ol", "optgroup", "option"}
+    | {"p", "plaintext", "pre", "search", "section", "select", "summary", "table", "tbody", "td", "tfoot", "th"}
+    | {"thead", "tr", "ul", "xmp"}
+)
+UNSEEN_TAGS = frozenset(
+    {"annotation", "audio", "canvas", "desc", "head", "iframe", "metadata", "noembed", "noframes", "noscript", "object"}
+    | {"script", "style", "template", "textarea", "title", "video"}
+)
+# What frames the content, by the standard's own elements and roles. A header within the content belongs to it.
+_FRAME_TAGS = frozenset({"nav", "footer", "aside", "search"})
+_CONTENT_TAGS = frozenset({"main", "article"})
+_FRAME_ROLES = ",".join(
+    f"[role={role} i]" for role in ("navigation", "banner", "contentinfo", "complementary", "search")
+)
+_NOT_SHOWN = re.compile(r"(?i)display\s*:\s*none")
+_UNSEEN = 0  # in place of a block's number
+
+
+def _tag_ids() -> tuple[int, int]:
+    nodes = LexborHTMLParser("<p><br>text").css("p")[0].traverse(include_text=True)
+    ids = {node.tag: node.tag_id for node in nodes}
+    return ids["-text"], ids["br"]
+
+
+TEXT_ID, BREAK_ID = _tag_ids()  # numbers compare three times faster than names, and there are hundreds of nodes
+
+
+@dataclass(slots=True)
+class _Blocks:
+    """The block that each element's own text belongs to, by their numbers, and where the blocks stand.
+
+    roles: elements that say they frame the content.  framed, content: blocks within a frame, and within the content.
+    """
+
+    blocks: dict[int, int]
+    roles: frozenset[int]
+    framed: set[int]
+    content: set[int]
+
+    def block_of(self, node: LexborNode) -> int:
+        """The block of an element's own text; learnt for all elements above it, too."""
+        block = self.blocks.get(node.mem_id)
+        return self._learn(node) if block is None else block
+
+    def _learn(self, node: LexborNode) -> int:
+        path: list[LexborNode] = []
+        above: LexborNode | None = node
+        block: int | None = None
+        while above is not None and block is None:
+            path.append(above)
+            above = above.parent
+            block = None if above is None else self.blocks.get(above.mem_id)
+        block = -1 if block is None else block  # outside of all blocks
+        for element in reversed(path):
+            tag = element.tag
+            if block != _UNSEEN and tag in UNSEEN_TAGS:
+                block = _UNSEEN
+            elif block != _UNSEEN and tag in BLOCK_TAGS:
+                block = self._enter(element.mem_id, tag, above=block)
+            self.blocks[element.mem_id] = block
+        return block
+
+    def _enter(self, block: int, tag: str, *, above: int) -> int:
+        if above in self.content or tag in _CONTENT_TAGS:
+            self.content.add(block)
+        is_frame = tag in _FRAME_TAGS or block in self.roles or (tag == "header" and block not in self.content)
+        if above in self.framed or is_frame:
+            self.framed.add(block)
+        return block
+
+
+def blocks_of(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
+    """The visible text of each block as it is written, or nothing but space between blocks; and whether it is framing.
+
+    A block is what stands in one block element, up to the next such element within it or a <br>.
+    """
+    root = tree.root
+    if root is None:
+        return
+    roles = frozenset(node.mem_id for node in tree.css(_FRAME_ROLES))
+    known = _Blocks(dict.fromkeys(not_shown(tree), _UNSEEN), roles, set(), set())
+    blocks = known.blocks
+    current = _UNSEEN
+    pieces: list[str] = []
+    for node in root.traverse(include_text=True):
+        kind = node.tag_id
+        if kind == TEXT_ID:
+            text = node.text_content or ""
+            if text.isspace():  # wherever it belongs, it can only be between words or at an end
+                pieces.append(" ")
+                continue
+            parent = node.parent
+            assert parent is not None  # it was reached from the root
+            block = blocks.get(parent.mem_id)
+            if block is None:
+                block = known.block_of(parent)
+            if block == _UNSEEN:
+                continue
+            if block != current:
+                yield "".join(pieces), current in known.framed
+                pieces.clear()
+                current = block
+            pieces.append(text)
+        elif kind == BREAK_ID:
+            yield "".join(pieces), current in known.framed
+            pieces.clear()
+    yield "".join(pieces), current in known.framed
+
+
+def not_shown(tree: LexborHTMLParser) -> Iterator[int]:
+    """The numbers of elements that say themselves that they are not shown."""
+    for node in tree.css('[hidden],[style*="display" i]'):
+        if "hidden" in node.attrs or _NOT_SHOWN.search(node.attrs.get("style") or ""):
+            yield node.mem_id
+
+
+def main_of(blocks: list[tuple[str, bool]], text: str) -> str:
+    """The text without what frames it; all of it where the frame is nearly everything."""
+    found = collapsed(block for block, is_framing in blocks if not is_framing)
+    return found if len(found) >= MAIN_SHARE * len(text) else text
