@@ -90,6 +90,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "selectolax": (
         "crawler/core/markup.py",
         "crawler/core/page.py",
+        "crawler/core/blocks.py",
         "crawler/core/outline.py",
         "crawler/core/view.py",
         "crawler/core/xpath.py",
