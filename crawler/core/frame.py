@@ -14,6 +14,7 @@ from crawler.core.urls import PageKey
 from crawler.core.words import Words
 
 MOST_STANDS = 2048  # pieces of one domain that are counted, and as many paths
+MOST_NEW = 256  # of one page that were not met before, from its beginning, and as many from its end
 ENOUGH_PAGES = 3  # distinct ones
 NEARLY_ALL = 0.8  # of the looks at pages with this path
 TURNS = 3  # texts that a path of the frame has had, one after the other: it is one for news of the day
@@ -85,7 +86,8 @@ def _is_frame(stand: Stand | None, looks: Mapping[int, int]) -> bool:
 
 
 def learn_page(frame: Frame, page: PageKey, pieces: Sequence[tuple[int, int]]) -> Frame:
-    """What one look at a page teaches. pieces: the path and the form of each of its places."""
+    """What one look at a page teaches. pieces: the path and the form of each of its places, in the page's order."""
+    pieces = _counted(frame, pieces)
     looks = dict(frame.looks)
     for path in {path for path, _ in pieces}:
         looks[path] = looks.pop(path, 0) + 1
@@ -113,6 +115,19 @@ def learn_page(frame: Frame, page: PageKey, pieces: Sequence[tuple[int, int]]) -
     if len(turned) > MOST_STANDS:
         turned = {path: many for path, many in turned.items() if path in looks}
     return Frame(_bounded(stands), looks, turned)
+
+
+def _counted(frame: Frame, pieces: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    """Those of a page that are counted: what was met before, and of the rest the page's two ends, where a frame is.
+
+    A page of thousands of pieces, a table or an index, would push out all that is known of the frame; it would be learnt
+    anew from the next pages, and seem to turn.
+    """
+    if len(pieces) <= 2 * MOST_NEW:
+        return pieces
+    new = [n for n, (_, form) in enumerate(pieces) if form not in frame.stands]
+    left_out = set(new[MOST_NEW:-MOST_NEW])
+    return [piece for n, piece in enumerate(pieces) if n not in left_out]
 
 
 def _bounded(stands: dict[int, Stand]) -> dict[int, Stand]:

@@ -156,3 +156,15 @@ def test_how_often_places_turned_is_forgotten_with_the_places() -> None:
             frame = learn_page(frame, met(n), [(5000 * batch + k, 5000 * batch + k) for k in range(1500)])
 
     assert len(frame.turned) <= MOST_STANDS
+
+
+def test_pages_of_thousands_of_pieces_neither_push_out_the_frame_nor_make_it_turn() -> None:
+    menu, foot = [(1, 10), (2, 11)], [(3, 12)]
+    frame = NO_FRAME
+    for n in range(40):
+        own = [(100 + piece % 50, 1000 + 5000 * n + piece) for piece in range(5000 if n % 4 == 3 else 20)]
+        frame = learn_page(frame, met(n), [*menu, *own, *foot])
+
+    assert all(frame.holds(form) for form in (10, 11, 12))
+    assert not any(frame.turns(path) for path in (1, 2, 3, *range(100, 150)))
+    assert len(frame.stands) <= MOST_STANDS
