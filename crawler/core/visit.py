@@ -106,7 +106,9 @@ class Target:
     outlinks: tuple[PageKey, ...] = field(default=(), repr=False)
     elsewhere: Elsewhere = field(default=(), repr=False)
     status: int | None = None  # of the last look
+    reason: str = ""  # the same
     failures: int = 0  # looks in a row without a good answer
+    walled: int = 0  # of these, the last ones at the wall that `reason` names
     last_look_at: datetime | None = None
     last_good_at: datetime | None = None
 
@@ -164,6 +166,7 @@ class Visit:
     reason: str
     failures: int
     requests: int
+    walled: int = 0  # looks in a row at the wall that `reason` names, with this one
     again: int = 0  # requests for more looks at the page, seconds later
     received_bytes: int = 0
     saved_bytes: int = 0

@@ -43,6 +43,8 @@ ENOUGH_ALIKE = 3
 LIKE_BITS = 16  # of 64: near enough to ask; short texts that differ in an address and a number are no nearer
 SLIGHT_BITS = 4  # of 64 by which fingerprints differ: then most of the text is still there
 NO_BODY = digest(b"")
+UNEXPLAINED = frozenset({Wall.SHRUNK, Wall.REPLACED})  # one wall, whatever the length of what it says
+MOST_WALLED = 1000  # looks that are counted
 REDIRECTED = Turn(before=1, after=1, kept=0.0, added=1.0)  # all of a page is gone where it leads elsewhere
 
 
@@ -97,12 +99,19 @@ def wall_of(target: Target, face: Face | None, *, now: datetime, known: Known) -
     if wall is None:
         return None
     looks = LOOKS_UNTIL_REAL.get(wall)
-    return None if looks is not None and _is_confirmed(target, looks, now) else wall
+    return None if looks is not None and _is_confirmed(target, wall, looks, now) else wall
 
 
-def _is_confirmed(target: Target, looks: int, now: datetime) -> bool:
-    """Whether this is one of so many looks in a row that all brought an answer, and none of them the page."""
-    if target.failures + 1 < looks or target.status is None or not 200 <= target.status < 400:
+def _walled(target: Target, wall: Wall) -> int:
+    """How many looks in a row have met this wall until now; failures of other kinds are none, and end it."""
+    if target.reason == wall.value:
+        return target.walled
+    return target.walled if wall in UNEXPLAINED and target.reason in UNEXPLAINED else 0
+
+
+def _is_confirmed(target: Target, wall: Wall, looks: int, now: datetime) -> bool:
+    """Whether this is one of so many looks in a row at the same wall."""
+    if _walled(target, wall) + 1 < looks:
         return False
     return target.last_look_at is not None and now - target.last_look_at >= CONFIRM_MISSING_AFTER
 
@@ -113,7 +122,7 @@ def withheld(target: Target, answer: Fetched, face: Face, wall: Wall, *, now: da
         visit = replace(missing(target, replace(answer, status=410), now=now), status=answer.status)
     else:
         visit = failed(target, answer, now=now, reason="")
-    return replace(visit, reason=wall.value, face=face)
+    return replace(visit, reason=wall.value, walled=min(_walled(target, wall) + 1, MOST_WALLED), face=face)
 
 
 def _is_gone(target: Target, face: Face, *, now: datetime, known: Known) -> bool:
@@ -124,7 +133,7 @@ def _is_gone(target: Target, face: Face, *, now: datetime, known: Known) -> bool
     if target.state is State.GONE or not known.walls.is_proven:
         return target.state is State.GONE
     looks = LOOKS_UNTIL_REAL[Wall.MANY_ALIKE] if is_shared(face, known.walls, now=now) else LOOKS_UNTIL_GONE
-    return target.version is None or _is_confirmed(target, looks, now)
+    return target.version is None or _is_confirmed(target, Wall.SOFT_404, looks, now)
 
 
 def is_suspect(visit: Visit) -> bool:

@@ -191,7 +191,9 @@ def _target(row: Row, terms: Terms, importance: float, links: Links, trust: Trus
         outlinks=keys_in(links.targets),
         elsewhere=tuple(zip(links.elsewhere, links.elsewhere_links, strict=True)),
         status=row.status,
+        reason=row.reason,
         failures=row.failures,
+        walled=row.walled,
         last_look_at=row.last_look_at,
         last_good_at=row.last_good_at,
     )

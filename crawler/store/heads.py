@@ -51,7 +51,9 @@ class Row(NamedTuple):
     shape_digest: bytes
     fingerprint: int | None
     status: int | None
+    reason: str
     failures: int
+    walled: int
     last_look_at: datetime | None
     last_good_at: datetime | None
     visits: int
@@ -92,8 +94,8 @@ KNOWN = """
            f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL OR p.leader IS NOT NULL
                AS is_timed,
            p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.body_digest, p.text_digest,
-           p.main_digest, p.shape_digest, p.fingerprint, p.status, p.failures, p.last_look_at, p.last_good_at,
-           p.visits
+           p.main_digest, p.shape_digest, p.fingerprint, p.status, p.reason, p.failures, p.walled,
+           p.last_look_at, p.last_good_at, p.visits
       FROM ({}) f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no

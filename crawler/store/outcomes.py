@@ -16,8 +16,8 @@ from crawler.store.frontier import to_signed
 # What a look may leave as it was comes as null.
 PAGES = """
     UPDATE page p
-       SET status = x.status, reason = x.reason, failures = x.failures, last_look_at = x.at, visits = p.visits + 1,
-           evidence_a = x.evidence_a, evidence_b = x.evidence_b,
+       SET status = x.status, reason = x.reason, failures = x.failures, walled = x.walled, last_look_at = x.at,
+           visits = p.visits + 1, evidence_a = x.evidence_a, evidence_b = x.evidence_b,
            moved_to = CASE WHEN x.good AND x.reason <> %(with_others)s THEN x.moved_to
                            ELSE coalesce(x.moved_to, p.moved_to) END,  -- whom a crowd went to tells the next of it
            last_good_at = CASE WHEN x.good THEN x.at ELSE p.last_good_at END,
@@ -36,13 +36,14 @@ PAGES = """
            shape_digest = coalesce(x.shape_digest, p.shape_digest),
            fingerprint = CASE WHEN x.version IS NULL THEN p.fingerprint ELSE x.fingerprint END
       FROM unnest(%(key)s::bytea[], %(at)s::timestamptz[], %(status)s::smallint[], %(reason)s::text[],
-                  %(failures)s::smallint[], %(evidence_a)s::float8[], %(evidence_b)s::float8[], %(moved_to)s::bytea[],
-                  %(good)s::bool[], %(changed)s::bool[], %(rereads)s::bool[], %(renews)s::bool[], %(etag)s::text[],
-                  %(last_modified)s::text[], %(body_bytes)s::int[], %(version)s::int[], %(body_digest)s::bytea[],
-                  %(text_digest)s::bytea[], %(main_digest)s::bytea[], %(shape_digest)s::bytea[],
-                  %(fingerprint)s::bigint[])
-        AS x(key, at, status, reason, failures, evidence_a, evidence_b, moved_to, good, changed, rereads, renews, etag,
-             last_modified, body_bytes, version, body_digest, text_digest, main_digest, shape_digest, fingerprint)
+                  %(failures)s::smallint[], %(walled)s::smallint[], %(evidence_a)s::float8[], %(evidence_b)s::float8[],
+                  %(moved_to)s::bytea[], %(good)s::bool[], %(changed)s::bool[], %(rereads)s::bool[], %(renews)s::bool[],
+                  %(etag)s::text[], %(last_modified)s::text[], %(body_bytes)s::int[], %(version)s::int[],
+                  %(body_digest)s::bytea[], %(text_digest)s::bytea[], %(main_digest)s::bytea[],
+                  %(shape_digest)s::bytea[], %(fingerprint)s::bigint[])
+        AS x(key, at, status, reason, failures, walled, evidence_a, evidence_b, moved_to, good, changed, rereads,
+             renews, etag, last_modified, body_bytes, version, body_digest, text_digest, main_digest, shape_digest,
+             fingerprint)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
 """
 FRONTIER = """
@@ -98,6 +99,7 @@ def _page_row(visit: Visit, books: Books) -> dict[str, Any]:
         "status": visit.status,
         "reason": clean(visit.reason),
         "failures": min(visit.failures, 32_000),
+        "walled": visit.walled,
         "evidence_a": evidence[0],
         "evidence_b": evidence[1],
         "moved_to": heir if heir in books.stands else None,  # out of scope or beyond the limits: it moved away

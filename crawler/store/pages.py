@@ -9,8 +9,8 @@ from crawler.store.database import Database
 from crawler.store.frontier import from_signed
 
 ONE = """
-    SELECT f.state, f.depth, g.a + p.evidence_a, g.b + p.evidence_b, p.received_bytes, p.status, p.failures,
-           p.last_look_at, p.last_good_at,
+    SELECT f.state, f.depth, g.a + p.evidence_a, g.b + p.evidence_b, p.received_bytes, p.status, p.reason, p.failures,
+           p.walled, p.last_look_at, p.last_good_at,
            p.version, p.body_digest, p.text_digest, p.main_digest, p.shape_digest, p.fingerprint
       FROM page p
       JOIN frontier f ON f.domain_id = p.domain_id AND f.key = p.key
@@ -26,8 +26,8 @@ async def target_of(db: Database, domain: Domain, url: Url) -> Target:
         row = await (await connection.execute(ONE, (domain.id, key))).fetchone()
     if row is None:
         return Target(key=key, url=url, depth=0, state=State.NEW, belief=PRIOR)
-    state, depth, a, b, received_bytes, status, failures, last_look_at, last_good_at, number, *said = row
-    body, text, main, shape, bits = said
+    state, depth, a, b, received_bytes, status, reason, failures, walled, last_look_at, last_good_at, *said = row
+    number, body, text, main, shape, bits = said
     return Target(
         key=key,
         url=url,
@@ -37,7 +37,9 @@ async def target_of(db: Database, domain: Domain, url: Url) -> Target:
         received_bytes=received_bytes,
         version=Version(number, body, text, main, shape, from_signed(bits)) if number else None,
         status=status,
+        reason=reason,
         failures=failures,
+        walled=walled,
         last_look_at=last_look_at,
         last_good_at=last_good_at,
     )

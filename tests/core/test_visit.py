@@ -66,7 +66,9 @@ def after(visit: Visit) -> Target:
         version=shot.version if shot else visit.target.version,
         outlinks=tuple(link.key for link in visit.links) if visit.links is not None else visit.target.outlinks,
         status=visit.status,
+        reason=visit.reason,
         failures=visit.failures,
+        walled=visit.walled,
         last_look_at=visit.at,
         last_good_at=visit.at if visit.is_good else visit.target.last_good_at,
     )

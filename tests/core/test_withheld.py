@@ -72,6 +72,25 @@ def test_a_failure_before_a_wall_is_no_first_look_at_it() -> None:
     assert look(broken, b"<html><body><p>It moved to the cellar.</p></body></html>").change is Change.UNKNOWN
 
 
+def test_failures_before_a_wall_are_no_looks_at_it_however_many_they_are() -> None:
+    page = seen(BODY)
+    for _ in range(11):
+        page = after(looked(page, fetched(status=500)))
+    looks = 0
+    while not (visit := look(page, LOGIN)).is_good:
+        looks, page = looks + 1, after(visit)
+
+    assert looks == 11
+
+
+def test_looks_at_one_wall_are_none_at_another() -> None:
+    page = seen(BODY)
+    for _ in range(11):
+        page = after(look(page, BODY[: len(BODY) // 2] if page.failures < 4 else LOGIN))
+
+    assert look(page, LOGIN).change is Change.UNKNOWN
+
+
 def test_what_is_withheld_leaves_validators_belief_and_version() -> None:
     before = seen(BODY)
     visit = look(before, LOGIN)
