@@ -7,6 +7,7 @@ from functools import partial
 
 from crawler.asker import Asker
 from crawler.clock import Clock
+from crawler.core.again import is_again
 from crawler.core.answer import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
 from crawler.core.change import Understood
 from crawler.core.comparison import Comparison, compare, wants_again
@@ -99,19 +100,24 @@ class Looker:
         """What separates the page from that and, where it would tell more, from itself seconds later."""
         comparison = compare(target, understood, earlier, now=now, known=self.known)
         while not self.asker.is_stopping and wants_again(target, comparison, earlier, now=now, known=self.known):
-            again = await self.look_again(target)
+            again = await self.look_again(target, understood)
             if again is None:
+                # It has cost a request all the same: where such looks are not wanted, few more are taken.
+                self.known = replace(self.known, mask=replace(self.known.mask, pairs=self.known.mask.pairs + 1))
                 break
             earlier = replace(earlier, again=(*earlier.again, again))
             comparison = compare(target, understood, earlier, now=now, known=self.known)
         return earlier, comparison
 
-    async def look_again(self, target: Target) -> Outline | None:
-        """The page as it is a moment later; None where that cannot be had."""
+    async def look_again(self, target: Target, first: Understood) -> Outline | None:
+        """The page as it is a moment later; None where that cannot be had, or what came is not that page."""
         answer = await self.asker.ask(target.url)
         if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
             return None
-        return await self.readers.outline(answer, target.url)
+        second = await self.readers.read(answer, target.url, outlined=True)
+        if second is None or not is_again(target, first, second, now=self.clock.now(), known=self.known):
+            return None
+        return second.outline
 
     def is_doubtful(self, visit: Visit) -> bool:
         """Whether what the domain says where nothing can be would tell more of this look."""

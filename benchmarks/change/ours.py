@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from benchmarks.change.looks import Look
+from crawler.core.again import is_again
 from crawler.core.answer import Fetched
 from crawler.core.belief import PRIOR
 from crawler.core.change import Change, Understood, understand
@@ -37,7 +38,10 @@ class Ours:
             earlier = replace(self._snapshots[look.page], has_returned=returned)
             comparison = compare(target, understood, earlier, now=look.at, known=known)
             while wants_again(target, comparison, earlier, now=look.at, known=known):
-                earlier = replace(earlier, again=(*earlier.again, _read(look.again(), look.page).outline))
+                again = _read(look.again(), look.page)
+                if not is_again(target, understood, again, now=look.at, known=known):
+                    break
+                earlier = replace(earlier, again=(*earlier.again, again.outline))
                 comparison = compare(target, understood, earlier, now=look.at, known=known)
         visit = decide(
             target,

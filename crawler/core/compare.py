@@ -221,6 +221,7 @@ def learn(mask: Mask, lesson: Lesson) -> Mask:
         found = difference(lesson.after, again, volatile)
         volatile = learn_pair(
             volatile,
+            page=lesson.page,
             replaced=found.replaced,
             others=(*found.removed, *found.added),
             first=lesson.after,

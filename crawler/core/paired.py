@@ -7,6 +7,7 @@ from dataclasses import replace
 from crawler.core.bounded import newest
 from crawler.core.outline import Part, Place
 from crawler.core.patterns import is_one_place, pattern_of
+from crawler.core.urls import PageKey
 from crawler.core.volatile import (
     MOST_NOISE,
     MOST_PARAMETERS,
@@ -28,12 +29,13 @@ MOSTLY = 0.5  # of the places of one kind
 def learn_pair(
     volatile: Volatile,
     *,
+    page: PageKey,
     replaced: Sequence[tuple[Place, Place]],
     others: Sequence[Place],
     first: Sequence[Place],
     second: Sequence[Place],
 ) -> Volatile:
-    """What two looks teach that were seconds apart.
+    """What two looks at a page teach that were seconds apart.
 
     replaced: places of the first look and what stood there in the second.  others: places that only one of them had.
     first, second: all places of both.
@@ -52,13 +54,13 @@ def learn_pair(
     return replace(
         known,
         noise=newest(noise, MOST_NOISE),
-        steadiness=newest(_stood(known, lost, named, (*first, *second)), MOST_PATHS),
+        steadiness=newest(_stood(known, page, lost, named, (*first, *second)), MOST_PATHS),
         trials=newest(_tried(known.trials, differing, (*first, *second)), MOST_PATHS),
     )
 
 
 def _stood(
-    volatile: Volatile, lost: Sequence[Place], named: set[int], places: Sequence[Place]
+    volatile: Volatile, page: PageKey, lost: Sequence[Place], named: set[int], places: Sequence[Place]
 ) -> dict[int, Steadiness]:
     """What has gaps tells nothing of the other places. named: those of which only some words differed."""
     found = dict(volatile.steadiness)
@@ -71,7 +73,7 @@ def _stood(
         if not differing[kind]:
             found[kind] = replace(stood, steady=stood.steady + 1)
         elif differing[kind] >= MOSTLY * (many - partly[kind]):
-            found[kind] = replace(stood, swung=stood.swung + 1)
+            found[kind] = stood.swung_on(page)
         else:
             found[kind] = replace(stood, mixed=stood.mixed + 1)
     return found

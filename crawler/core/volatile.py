@@ -13,7 +13,8 @@ from crawler.core.fingerprint import number_of
 from crawler.core.names import Names, named
 from crawler.core.outline import Outline, Part, Place
 from crawler.core.patterns import Pattern, agrees, fits, gaps_of, joined, shares
-from crawler.core.words import Words, words_of
+from crawler.core.urls import PageKey
+from crawler.core.words import Words, numberless, words_of
 
 MOST_PATTERNS = 1024  # of one domain; the oldest are forgotten first
 MOST_SAME = 32  # patterns of one path and length
@@ -25,15 +26,33 @@ ENOUGH_STEADY = 3  # pairs in which a path stood still, and it needs no more of 
 # the same. One in which some of its kind differed and others did not counts twice: those others are the page's own.
 SWINGING = 2
 MIXED = 2
+# A place swings on the word of so many pairs, on two pages: one look that went wrong tells nothing of all others.
+ENOUGH_SWUNG = 3
+ENOUGH_PAGES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """How a path came through pairs. steady: all on it stood still.  swung: most of it differed.  mixed: some did."""
+    """How a path came through pairs. steady: all on it stood still.  swung: most of it differed.  mixed: some did.
+
+    pages: the first few on which it swung.
+    """
 
     steady: int = 0
     swung: int = 0
     mixed: int = 0
+    pages: tuple[PageKey, ...] = ()
+
+    def swung_on(self, page: PageKey) -> "Steadiness":
+        """After one more pair in which most of it differed."""
+        pages = self.pages if page in self.pages else (*self.pages, page)[:ENOUGH_PAGES]
+        return replace(self, swung=self.swung + 1, pages=pages)
+
+    @property
+    def swings(self) -> bool:
+        """Whether it differs from look to look, as far as enough pairs have told."""
+        is_told = self.swung >= ENOUGH_SWUNG and len(self.pages) >= ENOUGH_PAGES
+        return is_told and SWINGING * self.swung > self.steady + MIXED * self.mixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +125,13 @@ class Volatile:
     def swings(self, place: Place) -> bool:
         """Whether what stands there differs, as a whole, from one look to the next."""
         known = self.steadiness.get(kind_of(place))
-        return known is not None and SWINGING * known.swung > known.steady + MIXED * known.mixed
+        return known is not None and known.swings
 
     def is_by_turns(self, before: Place, after: Place) -> bool:
-        """Whether one of the two came or went within seconds, and so does whatever stands there, if anything."""
+        """Whether one of the two came or went within seconds, and so does whatever stands there, if anything.
+
+        Another number in the same words is no other text that had its turn.
+        """
         known = self.steadiness.get(kind_of(before))
         if (
             before.path != after.path
@@ -117,6 +139,7 @@ class Volatile:
             or known is None
             or not known.swung
             or known.mixed
+            or list(map(numberless, words_of(before))) == list(map(numberless, words_of(after)))
         ):
             return False
         return noise_of(before) in self.noise or noise_of(after) in self.noise

@@ -16,7 +16,7 @@ from crawler.core.urls import PageKey
 from crawler.core.volatile import Steadiness, Trial, Volatile
 from crawler.store.database import Connection, Database
 
-FORM = 1  # of what is stored; another one is learnt anew
+FORM = 2  # of what is stored; another one is learnt anew
 MOST_BYTES = 16 << 20  # unpacked
 LEVEL = 3
 
@@ -48,7 +48,10 @@ def pack(mask: Mask) -> bytes:
         "anywhere": [[path, length, list(gaps.items())] for (path, length), gaps in volatile.anywhere.items()],
         "parameters": sorted(volatile.parameters),
         "noise": list(volatile.noise),
-        "steadiness": [[path, stood.steady, stood.swung, stood.mixed] for path, stood in volatile.steadiness.items()],
+        "steadiness": [
+            [path, s.steady, s.swung, s.mixed, [page.hex() for page in s.pages]]
+            for path, s in volatile.steadiness.items()
+        ],
         "counting": list(volatile.counting.items()),
         "trials": [[key, trial.steady, trial.changes] for key, trial in volatile.trials.items()],
         "names": list(volatile.names.items()),
@@ -82,7 +85,10 @@ def unpack(data: bytes) -> Mask:
         anywhere={(path, length): dict(gaps) for path, length, gaps in plain["anywhere"]},
         parameters=frozenset(plain["parameters"]),
         noise=dict.fromkeys(plain["noise"]),
-        steadiness={path: Steadiness(*stood) for path, *stood in plain["steadiness"]},
+        steadiness={
+            path: Steadiness(steady, swung, mixed, _pages(pages))
+            for path, steady, swung, mixed, pages in plain["steadiness"]
+        },
         counting=dict(plain["counting"]),
         trials={key: Trial(*trial) for key, *trial in plain["trials"]},
         names=dict(plain.get("names", ())),  # which masks from before there were any do not have

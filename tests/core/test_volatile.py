@@ -10,6 +10,7 @@ from crawler.core.compare import SAME
 from crawler.core.elapsed import learn_elapsed
 from crawler.core.outline import Part, Place
 from crawler.core.paired import learn_pair, learn_replaced
+from crawler.core.urls import Url, key_of
 from crawler.core.volatile import (
     MOST_NOISE,
     MOST_PARAMETERS,
@@ -20,7 +21,9 @@ from crawler.core.volatile import (
     Volatile,
 )
 from crawler.core.words import NUMBER
-from tests.core.pages import DAY, Domain, paragraph
+from tests.core.pages import DAY, HERE, Domain, paragraph
+
+PAGE, OTHER = key_of(HERE), key_of(Url("https://example.com/docs/b.html"))
 
 words = st.lists(st.sampled_from(["a", "b", "7", "9", "12d", "x"]), min_size=1, max_size=6).map(" ".join)
 
@@ -30,7 +33,7 @@ def learnt(*pairs: tuple[str, str]) -> Volatile:
     known = NOTHING_VOLATILE
     for before, after in pairs:
         one, other = paragraph(before), paragraph(after)
-        known = learn_pair(known, replaced=[(one, other)], others=[], first=[one], second=[other])
+        known = learn_pair(known, page=PAGE, replaced=[(one, other)], others=[], first=[one], second=[other])
     return known
 
 
@@ -80,7 +83,7 @@ def test_a_session_parameter_is_no_word_of_any_link_and_the_others_are() -> None
 def test_two_texts_that_share_nothing_are_no_pattern_but_noise() -> None:
     one, other = paragraph("buy these fine boots"), paragraph("fly to warm isles")
 
-    known = learn_pair(NOTHING_VOLATILE, replaced=[(one, other)], others=[], first=[one], second=[other])
+    known = learn_pair(NOTHING_VOLATILE, page=PAGE, replaced=[(one, other)], others=[], first=[one], second=[other])
 
     assert learn_replaced(NOTHING_VOLATILE, one, other) is None
     assert known.patterns == {}
@@ -99,9 +102,9 @@ def test_a_variant_that_was_shown_within_seconds_is_no_news_and_a_third_one_is()
 
 def test_a_path_on_which_most_pieces_differ_in_pair_after_pair_is_noise_whatever_it_says() -> None:
     known = NOTHING_VOLATILE
-    for one, other in (("boots", "isles of joy"), ("cars for sale", "hats"), ("x", "y z")):
+    for page, one, other in ((PAGE, "boots", "isles of joy"), (OTHER, "cars for sale", "hats"), (PAGE, "x", "y z")):
         before, after = paragraph(one), paragraph(other)
-        known = learn_pair(known, replaced=[], others=[before, after], first=[before], second=[after])
+        known = learn_pair(known, page=page, replaced=[], others=[before, after], first=[before], second=[after])
 
     assert known.is_noise(paragraph("never seen before"))
 
@@ -111,7 +114,7 @@ def test_a_place_that_stood_still_in_enough_pairs_needs_no_more_until_it_changes
     known = NOTHING_VOLATILE
     for _ in range(3):
         assert not known.is_tested(still)
-        known = learn_pair(known, replaced=[], others=[], first=[still], second=[still])
+        known = learn_pair(known, page=PAGE, replaced=[], others=[], first=[still], second=[still])
 
     assert known.is_tested(still)
     assert not known.is_unknown(still)
@@ -155,6 +158,7 @@ def test_the_tables_are_bounded_and_the_oldest_are_forgotten(many: int) -> None:
 
     known = learn_pair(
         NOTHING_VOLATILE,
+        page=PAGE,
         replaced=list(zip(first[: MOST_PATTERNS + 50], second, strict=False)),
         others=lost,
         first=first,
@@ -224,19 +228,28 @@ def test_a_picture_that_stands_still_beside_a_banner_is_still_compared() -> None
 def test_a_banner_that_was_the_same_in_some_pairs_is_one_all_the_same() -> None:
     one, other = paragraph("Moderators wanted"), paragraph("The meetup moved to the harbour")
     known = NOTHING_VOLATILE
-    for second in (one, other, one, other):
+    for n, second in enumerate((one, other, one, other, other)):
         lost = [one, second] if second is not one else []
-        known = learn_pair(known, replaced=[], others=lost, first=[one], second=[second])
+        known = learn_pair(known, page=OTHER if n % 2 else PAGE, replaced=[], others=lost, first=[one], second=[second])
 
     assert known.is_noise(paragraph("Donate to keep us running"))
+
+
+def test_one_pair_in_which_all_differed_tells_nothing_of_what_is_said_there_on_other_days() -> None:
+    page = "<h1>Kettle</h1><p>A kettle for those who drink tea.</p><b>Price {} EUR</b>"
+    blocked = "<div><h1>One moment</h1></div><i>You are asking too fast</i>"
+    domain = Domain()
+    for path in ("a", "b"):
+        domain.look(page.format("19.99"), page.format("24.99"), blocked, path=path)
+        assert domain.look(page.format("24.99"), page.format("199.00"), path=path)
 
 
 def test_what_stands_in_place_of_a_banner_that_came_within_seconds_was_one() -> None:
     one, other, third = paragraph("Vote"), paragraph("Join us today"), paragraph("Never seen within seconds")
     known = NOTHING_VOLATILE
     for _ in range(4):
-        known = learn_pair(known, replaced=[], others=[], first=[one], second=[one])
-    known = learn_pair(known, replaced=[], others=[one, other], first=[one], second=[other])
+        known = learn_pair(known, page=PAGE, replaced=[], others=[], first=[one], second=[one])
+    known = learn_pair(known, page=PAGE, replaced=[], others=[one, other], first=[one], second=[other])
 
     assert not known.is_noise(third)
     assert known.is_by_turns(third, one)

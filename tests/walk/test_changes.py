@@ -1,5 +1,6 @@
 """What a change is, from the server's bytes to the feed, where other crawlers have missed it."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -119,3 +120,27 @@ async def test_a_variant_that_was_seen_before_is_no_change_and_an_edit_beside_it
         for day in range(9, 12):
             await site.recrawl(db, domain, at=START + day * DAY)
         assert await events(db, domain) == [*known, ("/", "changed")]
+
+
+async def test_one_second_look_at_a_wall_hides_no_change_of_any_page(db: Database) -> None:
+    paths = [f"/{word}" for word in ("apples", "pears", "plums", "figs")]
+    shop = {path: body(title=path[1:], price="19.99") for path in paths}
+    links = "".join(f"<p><a href={path}>{path}</a>" for path in paths)
+    blocked = Said(body="<title>Checking</title><div class=box><h1>One moment</h1><p>You are asking too fast.</div>")
+    asked: Counter[str] = Counter()
+    async with scripted(db, shop | {"/": beside(body(), links)}) as (site, domain):
+        await site.crawl(db, at=START)
+        site.trouble = lambda path: (
+            blocked if path in shop and asked.update([path]) is None and asked[path] > 1 else None
+        )
+        site.pages["/figs"] = body(title="figs", price="24.99")
+        await site.recrawl(db, domain, at=START + DAY)
+        assert asked["/figs"] > 1
+        assert await events(db, domain) == [("/figs", "changed")]
+
+        site.trouble = lambda _path: None
+        site.pages |= {path: body(title=path[1:], price=f"{n}99.00") for n, path in enumerate(paths, 1)}
+        await site.recrawl(db, domain, at=START + 2 * DAY)
+        assert sorted(await events(db, domain)) == sorted(
+            [("/figs", "changed"), *((path, "changed") for path in paths)]
+        )

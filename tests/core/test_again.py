@@ -1,0 +1,54 @@
+"""A second look, seconds after the first, teaches only where it brought the same page."""
+
+import pytest
+
+from crawler.core.again import is_again
+from crawler.core.belief import PRIOR
+from crawler.core.change import Understood, understand
+from crawler.core.robots import ALLOW_ALL
+from crawler.core.urls import Scope, authority_of, key_of
+from crawler.core.visit import Known, State, Target
+from tests.core.pages import HERE, NOON
+
+KNOWN = Known(scope=Scope(authority_of(HERE)), rules=ALLOW_ALL, agent="recrawl")
+TARGET = Target(key=key_of(HERE), url=HERE, depth=1, state=State.KNOWN, belief=PRIOR)
+TEXT = "A kettle of steel for those who drink tea, in the morning and at night, and who like it hot and strong."
+KETTLE = f"<html><head><title>Kettle</title></head><body><h1>Kettle</h1><p>{TEXT}</p><p>{{}}</p></body></html>"
+SHORT = "<html><head><title>Kettle</title></head><body><h1>Kettle</h1><p>Price {} EUR</p></body></html>"
+
+
+def read(markup: str) -> Understood:
+    return understand(markup.encode(), url=HERE, content_type="text/html; charset=utf-8", robots_tag=None)
+
+
+def brought(first: str, second: str) -> bool:
+    return is_again(TARGET, read(first), read(second), now=NOON, known=KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (KETTLE.format("Served in 12 ms"), KETTLE.format("Served in 9 ms")),
+        (KETTLE.format("Buy fine boots"), KETTLE.format("Fly to warm isles, cheap as never before")),
+        (SHORT.format("19.99"), SHORT.format("24.99")),
+        (SHORT.replace("Kettle", "Said by chance").format(1), SHORT.replace("Kettle", "Said by chance").format(2)),
+    ],
+)
+def test_a_page_of_which_a_part_differs_is_that_page(first: str, second: str) -> None:
+    assert brought(first, second)
+
+
+BLOCKED = "<html><head><title>Checking</title></head><body><h1>One moment</h1><p>You ask too fast</p></body></html>"
+LOGIN = KETTLE.format("<form><input type=password name=p></form>")
+
+
+@pytest.mark.parametrize("first", [KETTLE.format("Price 19.99"), SHORT.format("19.99")])
+@pytest.mark.parametrize("second", [BLOCKED, LOGIN, "", KETTLE.format("Price 19.99")[:150]])
+def test_a_wall_or_half_a_page_is_not(first: str, second: str) -> None:
+    assert not brought(first, second)
+
+
+def test_nor_is_another_text_at_full_length() -> None:
+    words = "Other words by the dozen, not of tea. " * 6
+
+    assert not brought(KETTLE.format(""), SHORT.replace("Price {} EUR", words).replace("<h1>Kettle</h1>", ""))
