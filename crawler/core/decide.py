@@ -202,8 +202,13 @@ def _mask_after(
 
 
 def _is_new_version(verdict: Verdict, before: Version | None, after: Version) -> bool:
+    """Whether a Snapshot is due: one of a page that is back, too, if anything but its markup is another.
+
+    Its validators become those of what is there now, so a 304 would hide whatever differed and was not kept.
+    """
     if verdict.change is Change.BACK and before is not None:
-        return after.main_digest != before.main_digest
+        has_text = before.fingerprint is not None and after.fingerprint is not None
+        return after.text_digest != before.text_digest if has_text else after.body_digest != before.body_digest
     return verdict.change in {Change.FIRST, Change.CHANGED}
 
 

@@ -240,6 +240,31 @@ def test_what_is_gone_is_looked_at_again_and_may_come_back() -> None:
     assert other.snapshot.version.number == 2
 
 
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        (html("<p>Get <a href=/v1.zip>the file</a>"), html("<p>Get <a href=/v2.zip>the file</a>")),
+        (html("<p>price 19.99", footer="one year"), html("<p>price 19.99", footer="another")),
+    ],
+    ids=["link", "beside"],
+)
+def test_whatever_differs_of_a_page_that_is_back_is_kept(then: bytes, now: bytes) -> None:
+    gone = after(looked(seen(then), fetched(status=410)))
+    back = looked(gone, fetched(now), at=NOW + DAY)
+
+    assert back.change is Change.BACK
+    assert back.snapshot is not None
+    assert back.snapshot.body == now
+
+
+def test_a_picture_that_is_back_as_another_is_kept() -> None:
+    png = {"content_type": "image/png"}
+    gone = after(looked(after(looked(target(), fetched(b"\x89PNG one", **png))), fetched(status=410)))
+    back = looked(gone, fetched(b"\x89PNG two", **png), at=NOW + DAY)
+
+    assert (back.change, back.snapshot is None) == (Change.BACK, False)
+
+
 @pytest.mark.parametrize("status", [301, 308])
 def test_a_permanent_redirect_moves_the_page(status: int) -> None:
     visit = looked(seen(), fetched(status=status, location=Url(ROOT + "new")))
