@@ -155,10 +155,7 @@ def _form(place: Place, mask: Mask) -> int:
 
 
 def _went_with_frame(place: Place, mask: Mask) -> bool:
-    form = _form(place, mask)
-    if mask.frame.held(form) and mask.frame.turns(place.path):
-        return True
-    return mask.volatile.is_noise(place) or mask.frame.has_lost(form)
+    return mask.volatile.is_noise(place) or mask.frame.has_lost(_form(place, mask))
 
 
 def _came_with_frame(place: Place, mask: Mask) -> bool:
@@ -167,10 +164,10 @@ def _came_with_frame(place: Place, mask: Mask) -> bool:
 
 def _is_turned(before: Place, after: Place, mask: Mask) -> bool:
     """Whether one piece of the frame took another's place, or a volatile place says it in other words."""
-    frame = mask.frame
-    if frame.held(_form(before, mask)) and (frame.held(_form(after, mask)) or frame.turns(before.path)):
+    frame, was, now = mask.frame, _form(before, mask), _form(after, mask)
+    if frame.held(was) and (frame.held(now) or frame.turns_to(now)):
         return True
-    if mask.volatile.has_gaps(after) and frame.has_switched(_form(before, mask), _form(after, mask)):
+    if mask.volatile.has_gaps(after) and frame.has_switched(was, now):
         return True
     return mask.volatile.takes_the_place(before, after) or mask.volatile.is_by_turns(before, after)
 

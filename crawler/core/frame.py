@@ -18,6 +18,7 @@ MOST_NEW = 256  # of one page that were not met before, from its beginning, and 
 ENOUGH_PAGES = 3  # distinct ones
 NEARLY_ALL = 0.8  # of the looks at pages with this path
 TURNS = 3  # texts that a path of the frame has had, one after the other: it is one for news of the day
+SEVERAL = 2  # distinct pages, none of which says news of its own where they all say the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Frame:
     """What is known of one domain's frame; immutable, and bounded.
 
     stands: of pieces, by form_of.  looks: at pages that have a path, by path.
-    turned: how many pieces of the frame a path has had, one after the other.
+    turned: how many pieces of the frame a path has had, one after the other; those that stand side by side are one.
     """
 
     stands: Mapping[int, Stand] = field(default_factory=dict)
@@ -69,6 +70,11 @@ class Frame:
         """Whether the frame says something else here now and then."""
         return self.turned.get(path, 0) >= TURNS
 
+    def turns_to(self, form: int) -> bool:
+        """Whether this is what it says here now: not one page alone, and nearly all that were looked at since."""
+        stand = self.stands.get(form)
+        return _stands(stand, self.looks, pages=SEVERAL) and stand is not None and self.turns(stand.path)
+
 
 NO_FRAME = Frame()
 
@@ -79,7 +85,12 @@ def form_of(place: Place, words: Words) -> int:
 
 
 def _is_frame(stand: Stand | None, looks: Mapping[int, int]) -> bool:
-    if stand is None or len(stand.pages) < ENOUGH_PAGES or looks.get(stand.path, 0) < stand.last:
+    return _stands(stand, looks, pages=ENOUGH_PAGES)
+
+
+def _stands(stand: Stand | None, looks: Mapping[int, int], *, pages: int) -> bool:
+    """Whether so many pages say a piece, and nearly all looks at its path met it since the first that did."""
+    if stand is None or len(stand.pages) < pages or looks.get(stand.path, 0) < stand.last:
         return False
     since = looks.get(stand.path, 0) - stand.first + 1
     return stand.looks >= NEARLY_ALL * since and since - 1 + stand.first - stand.last < ENOUGH_PAGES
@@ -104,10 +115,7 @@ def learn_page(frame: Frame, page: PageKey, pieces: Sequence[tuple[int, int]]) -
         stand = replace(stand, pages=pages, last=looks[path], looks=stand.looks + 1)
         if not stand.was_frame and _is_frame(stand, looks):
             stand = replace(stand, was_frame=True)
-            follows = any(  # and does not stand beside it, as the entries of a menu do
-                o.was_frame and o.path == path and o.last < stand.first for o in stands.values()
-            )
-            turned[path] = turned.get(path, 0) + 1 if follows else max(1, turned.get(path, 0))
+            turned[path] = turned.get(path, 0) + 1 if _follows(stand, stands) else max(1, turned.get(path, 0))
         # It comes and goes on pages that are looked at in a row: the first few had it by chance.
         elif stand.was_frame and 0 < gap < ENOUGH_PAGES and not _is_frame(stand, looks):
             stand = replace(stand, was_frame=False)
@@ -117,11 +125,21 @@ def learn_page(frame: Frame, page: PageKey, pieces: Sequence[tuple[int, int]]) -
     return Frame(_bounded(stands), looks, turned)
 
 
+def _follows(stand: Stand, stands: Mapping[int, Stand]) -> bool:
+    """Whether a piece began after one of the frame at its path had ended, and is the first that did.
+
+    Entries of a menu stand beside each other. Of three new ones after one was taken out, one at most is in its place.
+    """
+    others = [other for other in stands.values() if other.was_frame and other.path == stand.path]
+    ended = max((other.last for other in others if other.last < stand.first), default=None)
+    return ended is not None and not any(other.first > ended for other in others)
+
+
 def _counted(frame: Frame, pieces: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
     """Those of a page that are counted: what was met before, and of the rest the page's two ends, where a frame is.
 
-    A page of thousands of pieces, a table or an index, would push out all that is known of the frame; it would be learnt
-    anew from the next pages, and seem to turn.
+    A page of thousands of pieces, a table or an index, would push out all that is known of the frame; that would be
+    learnt anew from the next pages, and seem to turn.
     """
     if len(pieces) <= 2 * MOST_NEW:
         return pieces

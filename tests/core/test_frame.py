@@ -108,8 +108,27 @@ def test_a_place_of_the_frame_that_had_three_texts_is_one_for_news_of_the_day() 
         for n in range(5):
             domain.look(shown(n, foot=before), shown(n, foot=after), path=str(n))
 
-    assert domain.look(shown(0, foot=said[-1]), shown(0, foot="Snow"), path="0") == SAME
+    found = [domain.look(shown(n, foot=said[-1]), shown(n, foot="Snow"), path=str(n)) for n in (0, 1, 0)]
+
+    assert [bool(left) for left in found] == [True, False, False]
     assert domain.look(shown(0), shown(0, own="Snow"), path="0")
+
+
+def test_what_one_page_alone_says_where_the_frame_says_something_else_now_and_then_is_its_news() -> None:
+    rows = "<h1>{name}</h1><table><tr><td>{stock}<tr><td>Sold by us</table>"
+    domain = Domain()
+    for stock in ("In stock", "In stock now", "Available now", "Available"):
+        for n in range(10):
+            domain.first(rows.format(name=OWN[n % 5], stock=stock), path=str(n))
+
+    available = rows.format(name=OWN[4], stock="Available")
+    for stock in ("Sold out", "Recalled: do not use"):
+        left = domain.look(available, available.replace("Available", stock), path="4")
+        assert [(one.text, other.text) for one, other in left.replaced] == [("Available", stock)]
+
+    domain.first(available, path="9")
+    left = domain.look(available, available.replace("<tr><td>Available", ""), path="4")
+    assert [place.text for place in left.removed] == ["Available"]
 
 
 def test_a_site_that_is_restyled_by_other_classes_has_no_news() -> None:
@@ -133,6 +152,17 @@ def test_pieces_that_stand_side_by_side_are_not_said_by_turns() -> None:
         frame = learn_page(frame, met(n), [(1, 10), (1, 11), (1, 12), (1, 13)])
 
     assert frame.holds(13)
+    assert not frame.turns(1)
+
+
+def test_entries_that_came_side_by_side_after_one_had_gone_are_one_turn() -> None:
+    frame = NO_FRAME
+    for menu in ((10, 11, 12), (10, 11), (10, 11, 13, 14, 15)):
+        for n in range(5):
+            frame = learn_page(frame, met(n), [(1, form) for form in menu])
+
+    assert frame.has_lost(12)
+    assert frame.holds(15)
     assert not frame.turns(1)
 
 
