@@ -1,10 +1,11 @@
 """Two versions of a page, place by place: what went, what came, and what of it is news."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from difflib import SequenceMatcher
 
+from crawler.core.alignment import gaps
 from crawler.core.dates import clock_in, tells_the_day
 from crawler.core.edits import NO_EDITS, Edits, Piece, SiteEdit, learn_edits, piece_of, taken
 from crawler.core.elapsed import counts_time, learn_elapsed
@@ -16,7 +17,7 @@ from crawler.core.urls import PageKey
 from crawler.core.volatile import NOTHING_VOLATILE, Volatile
 from crawler.core.words import words_of
 
-MOST_COMPARED = 4_000_000  # pairs of places that are aligned; beyond, the order counts no more
+MOST_GUESSED = 8  # places of one kind between two that stayed, of which some came or went: order tells which is which
 MOST_AGAIN = 2  # looks beside the first; of a few banners in turn, two can be the same
 ENOUGH_PAIRS = 40  # of a domain, before pairs are rationed
 PAIRED_SHARE = 0.15  # of the comparisons after that
@@ -45,11 +46,13 @@ class Difference:
     """What separates two outlines under a mask.
 
     replaced: what stood in a place, and what stands there now.  removed, added: what has no counterpart.
+    guessed: places of many of one kind of which some came or went, so that which stands for which is a guess.
     """
 
     replaced: tuple[tuple[Place, Place], ...] = ()
     removed: tuple[Place, ...] = ()
     added: tuple[Place, ...] = ()
+    guessed: frozenset[Place] = field(default=frozenset(), compare=False)
 
     def __bool__(self) -> bool:
         return bool(self.replaced or self.removed or self.added)
@@ -88,48 +91,52 @@ class Lesson:
 def difference(before: Outline, after: Outline, volatile: Volatile) -> Difference:
     """All that differs, but for volatile words. Their order counts; where they stand in the tree does not."""
     before, after = volatile.named(before), volatile.named(after)
-    one, other = _forms(before, volatile), _forms(after, volatile)
-    start, end = _common(one, other)
-    one, other = one[start : len(one) - end], other[start : len(other) - end]
-    if not one and not other:
-        return SAME
     replaced: list[tuple[Place, Place]] = []
     removed: list[Place] = []
     added: list[Place] = []
-    for tag, i1, i2, j1, j2 in _opcodes(one, other):
-        if tag == "equal":
+    guessed: set[Place] = set()
+    for went, came in gaps(_forms(before, volatile), _forms(after, volatile)):
+        guessed.update(_guessed(before[went], after[came]))
+        for old, new in _counterparts(before[went], after[came]):
+            if old is not None and new is not None:
+                replaced.append((old, new))
+            elif old is not None:
+                removed.append(old)
+            elif new is not None:
+                added.append(new)
+    return Difference(tuple(replaced), tuple(removed), tuple(added), frozenset(guessed))
+
+
+def _counterparts(went: Outline, came: Outline) -> Iterator[tuple[Place | None, Place | None]]:
+    """Each place with the next one in like elements, if there is one."""
+    standing: dict[tuple[int, Part], deque[int]] = defaultdict(deque)
+    for n, place in enumerate(came):
+        standing[place.path, place.part].append(n)
+    start = 0
+    for place in went:
+        alike = standing[place.path, place.part]
+        while alike and alike[0] < start:
+            alike.popleft()
+        if not alike:
+            yield place, None
             continue
-        went, came = before[start + i1 : start + i2], list(after[start + j1 : start + j2])
-        for place in went:
-            at = next((n for n, new in enumerate(came) if (new.path, new.part) == (place.path, place.part)), None)
-            if at is None:
-                removed.append(place)
-            else:
-                added += came[:at]
-                replaced.append((place, came[at]))
-                del came[: at + 1]
-        added += came
-    return Difference(tuple(replaced), tuple(removed), tuple(added))
+        yield from ((None, new) for new in came[start : alike[0]])
+        yield place, came[alike[0]]
+        start = alike[0] + 1
+    yield from ((None, new) for new in came[start:])
+
+
+def _guessed(went: Outline, came: Outline) -> Iterator[Place]:
+    """What stands among many of its kind that are more, or fewer, on the other side."""
+    if min(len(went), len(came)) <= MOST_GUESSED:
+        return
+    were, are = (Counter((place.path, place.part) for place in side) for side in (went, came))
+    unsure = {kind for kind, many in were.items() if many != are[kind] and min(many, are[kind]) > MOST_GUESSED}
+    yield from (place for place in (*went, *came) if (place.path, place.part) in unsure)
 
 
 def _forms(outline: Outline, volatile: Volatile) -> list[tuple[Part, tuple[str, ...]]]:
     return [(place.part, volatile.masked(place)) for place in outline]
-
-
-def _common(one: Sequence[object], other: Sequence[object]) -> tuple[int, int]:
-    """How many are the same at the start, and of the rest at the end."""
-    most = min(len(one), len(other))
-    start = next((n for n in range(most) if one[n] != other[n]), most)
-    end = next((n for n in range(most - start) if one[-1 - n] != other[-1 - n]), most - start)
-    return start, end
-
-
-def _opcodes(
-    one: list[tuple[Part, tuple[str, ...]]], other: list[tuple[Part, tuple[str, ...]]]
-) -> list[tuple[str, int, int, int, int]]:
-    if len(one) * len(other) > MOST_COMPARED:
-        return [("replace", 0, len(one), 0, len(other))]
-    return list(SequenceMatcher(None, one, other, autojunk=False).get_opcodes())
 
 
 def news(found: Difference, mask: Mask, *, then: datetime, now: datetime) -> Difference:
@@ -207,6 +214,11 @@ def _renamed(mask: Mask, lesson: Lesson) -> Volatile:
 
 def learn(mask: Mask, lesson: Lesson) -> Mask:
     """The mask after one more look."""
+    return learnt(mask, lesson)[0]
+
+
+def learnt(mask: Mask, lesson: Lesson) -> tuple[Mask, Difference]:
+    """The same, and what differs under it from the last Snapshot."""
     volatile = _renamed(mask, lesson)
     lesson = replace(
         lesson,
@@ -215,32 +227,51 @@ def learn(mask: Mask, lesson: Lesson) -> Mask:
         again=tuple(map(volatile.named, lesson.again)),
     )
     for again in lesson.again:
-        found = difference(lesson.after, again, volatile)
-        volatile = learn_pair(
-            volatile,
-            page=lesson.page,
-            replaced=found.replaced,
-            others=(*found.removed, *found.added),
-            first=lesson.after,
-            second=again,
-        )
-    if lesson.before:
-        for before, after in difference(lesson.before, lesson.after, volatile).replaced:
-            volatile = learn_elapsed(volatile, before, after, elapsed=lesson.elapsed)
-    found = difference(lesson.before, lesson.after, volatile) if lesson.before else SAME
-    if lesson.then is not None and not lesson.again:
+        volatile = _paired(volatile, lesson, again)
+    volatile, found = _timed(volatile, lesson)
+    if lesson.before and lesson.then is not None and not lesson.again:
         left = news(found, Mask(volatile, mask.frame), then=lesson.then, now=lesson.at)
         volatile = learn_changes(volatile, left.places)
     pieces = [(place.path, form_of(place, volatile.masked(place))) for place in lesson.after]
-    learnt = Mask(
+    taught = Mask(
         volatile=volatile,
         frame=learn_page(mask.frame, lesson.page, pieces),
         pairs=mask.pairs + len(lesson.again),
         compared=mask.compared + bool(lesson.before),
         looks=mask.looks + 1,
     )
-    edits = learn_edits(mask.edits, lesson.page, _pieces(found, learnt, lesson), before=mask.frame, after=learnt.frame)
-    return replace(learnt, edits=edits)
+    differing = _pieces(found if lesson.before else SAME, taught, lesson)
+    edits = learn_edits(mask.edits, lesson.page, differing, before=mask.frame, after=taught.frame)
+    return replace(taught, edits=edits), found
+
+
+def _paired(volatile: Volatile, lesson: Lesson, again: Outline) -> Volatile:
+    """What a second look teaches. Of a guess nothing is learnt, and what moved on the page has no words that differ."""
+    found = difference(lesson.after, again, volatile)
+    here, there = set(lesson.after), set(again)
+    moved = [pair for pair in found.replaced if pair[0] in there and pair[1] in here]
+    sure = set(found.replaced).difference(moved)
+    others = (*found.removed, *found.added, *(place for pair in moved for place in pair))
+    return learn_pair(
+        volatile,
+        page=lesson.page,
+        replaced=[pair for pair in found.replaced if pair in sure and found.guessed.isdisjoint(pair)],
+        others=[place for place in others if place not in found.guessed],
+        first=[place for place in lesson.after if place not in found.guessed],
+        second=[place for place in again if place not in found.guessed],
+    )
+
+
+def _timed(volatile: Volatile, lesson: Lesson) -> tuple[Volatile, Difference]:
+    """What the time since the last Snapshot teaches, and what differs from that."""
+    found = difference(lesson.before, lesson.after, volatile)
+    taught = volatile
+    for before, after in found.replaced:
+        if found.guessed.isdisjoint((before, after)):
+            taught = learn_elapsed(taught, before, after, elapsed=lesson.elapsed)
+    if _forms(found.places, taught) != _forms(found.places, volatile):
+        found = difference(lesson.before, lesson.after, taught)
+    return taught, found
 
 
 def told(mask: Mask, *, at: datetime) -> tuple[SiteEdit | None, Mask]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crawler.core.change import Understood
-from crawler.core.compare import Difference, Lesson, Mask, difference, learn, news, wants_pair
+from crawler.core.compare import Difference, Lesson, Mask, difference, learnt, news, wants_pair
 from crawler.core.visit import Earlier, Known, Target
 from crawler.core.walls import Face, Wall
 from crawler.core.withheld import face_of, wall_of
@@ -30,10 +30,11 @@ def compare(
 ) -> Comparison:
     """What separates a page from what it was. settled: the mask is taken as it stands."""
     mask = known.mask
-    if not settled:
+    if settled:
+        found = difference(earlier.outline, understood.outline, mask.volatile)
+    else:
         lesson = Lesson(target.key, understood.outline, now, earlier.outline, earlier.at, earlier.again)
-        mask = learn(mask, lesson)
-    found = difference(earlier.outline, understood.outline, mask.volatile)
+        mask, found = learnt(mask, lesson)
     return Comparison(
         under=known.mask,
         mask=mask,

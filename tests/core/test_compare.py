@@ -1,11 +1,13 @@
 """Two versions of a page, place by place."""
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.core.compare import NO_MASK, SAME, difference, news, wants_pair
-from crawler.core.outline import Outline, Part, Place
+from crawler.core.outline import Part
 from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import DAY, NOON, Domain, places
 
@@ -72,11 +74,55 @@ def test_the_address_of_the_same_image_may_carry_any_query() -> None:
     assert Domain().look("<img src=/a/x.png?v=1>", "<img src=/b/x.png?v=2>") == SAME
 
 
-def test_pages_of_too_many_pieces_to_align_are_compared_all_the_same() -> None:
-    many: Outline = tuple(Place(1, f"one {n}") for n in range(2100))
-    other: Outline = tuple(Place(1, f"two {n}") for n in range(2100))
+def priced(rows: int, of: str, *, first: str = "") -> str:
+    """A price list in which each row says a word that others say as well."""
+    told = "".join(f"<tr><td>Buy</td><td>{of}{n}.99 EUR</td></tr>" for n in range(rows))
+    return f"<table>{first}{told}</table>"
 
-    assert len(difference(many, other, NOTHING_VOLATILE).replaced) == 2100
+
+def test_long_lists_are_compared_in_their_order_though_their_rows_repeat_a_word() -> None:
+    before, after = places(priced(2100, "1")), places(priced(2100, "2", first="<tr><td>New<td>7 EUR</tr>"))
+
+    found = difference(before, after, NOTHING_VOLATILE)
+
+    assert {(old.text[1:], new.text[1:]) for old, new in found.replaced} == {(f"{n}.99 EUR",) * 2 for n in range(2100)}
+    assert [place.text for place in found.added] == ["New", "7 EUR"]
+    assert not found.removed
+
+
+def test_a_row_that_comes_and_goes_on_top_of_a_long_list_masks_no_price_in_it() -> None:
+    def page(served: int, advert: str = "", price: str = "10.99") -> str:
+        rows = "".join(f"<li>Widget {n} costs {10 + n % 90}.99 EUR" for n in range(2100))
+        return f"<ul>{advert}{rows}<li>Widget 2100 costs {price} EUR</ul><p>Served in {served} ms"
+
+    domain = Domain()
+    for day in range(3):
+        domain.look(page(day * 3, "<li>Advert a"), page(day * 3 + 1), page(day * 3 + 2, "<li>Advert b"))
+
+    found = domain.look(page(10), page(11, price="777.99"))
+
+    assert ("Widget 2100 costs 10.99 EUR", "Widget 2100 costs 777.99 EUR") in {
+        (old.text, new.text) for old, new in found.replaced
+    }
+
+
+@pytest.mark.parametrize("advert", ["", "<li>Advert"])
+def test_rows_in_another_order_or_with_one_on_top_are_not_taken_for_rows_whose_words_differ(advert: str) -> None:
+    def page(order: Iterable[int], *, views: int, first: str = "", price: int = 10) -> str:
+        rows = "".join(
+            f"<li>Widget {n} costs {price + n} EUR" + f", {views * n} views" * bool(first or views) for n in order
+        )
+        return f"<ul>{first}{rows}</ul>"
+
+    domain = Domain()
+    shuffled = [n * 7 % 60 for n in range(60)]
+    for day in range(3):
+        first = page(range(60), views=day * 2 + 1 if advert else 0)
+        again = page(range(60) if advert else shuffled, views=day * 2 + 2 if advert else 0, first=advert)
+        domain.look(page(range(60), views=day * 3 + 5), first, again)
+
+    before, after = (page(range(60), views=0, price=price) for price in (10, 500))
+    assert domain.look(before, after)
 
 
 @given(page=pages)
