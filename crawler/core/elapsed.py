@@ -1,4 +1,9 @@
-"""Numbers that count the time: they have grown by exactly the hours, days or weeks that passed, and never otherwise."""
+"""Numbers that count the time: they have grown by exactly the hours, days or weeks that passed, and never otherwise.
+
+A number that grows by one from look to look proves nothing: so do prices, and issues. Only where it grew by more, by
+another number each time, and each time by what had passed, is it held to be a clock; and then no gap is left in what
+the place says: one look's number is forgiven if it is the one that the time foretells, and no other.
+"""
 
 import re
 from dataclasses import dataclass, replace
@@ -7,31 +12,40 @@ from datetime import timedelta
 from crawler.core.bounded import newest
 from crawler.core.fingerprint import number_of
 from crawler.core.outline import Place
-from crawler.core.patterns import Pattern, pattern_of
-from crawler.core.volatile import MOST_PATHS, Volatile, with_pattern
+from crawler.core.patterns import pattern_of
+from crawler.core.volatile import MOST_PATHS, Count, Volatile
 
 FOUND_COUNTING = 3  # times that a place has counted the time exactly, before it is believed to do so
+ENOUGH_GROWTHS = 2  # that differ from each other, and are more than 1
+MOST_MISSED = 10
 UNITS_S = (1, 60, 3600, 86400, 7 * 86400, 30.44 * 86400, 365.25 * 86400)  # in which pages say how long ago it was
 
 
 def learn_elapsed(volatile: Volatile, before: Place, after: Place, *, elapsed: timedelta) -> Volatile:
     """What a place teaches that differs from what it was `elapsed` ago: whether it counts the time.
 
-    One agreement is chance; FOUND_COUNTING of them without a single disagreement are not.
+    A disagreement ends the belief. What is said anew may count from then on, but each time twice as much is asked.
     """
     grown = _grown(volatile, before, after)
     if grown is None:
         return volatile
-    told = volatile.counting.get(grown.key, 0)
-    told = told + 1 if grown.by(elapsed) and told >= 0 else -1
-    learnt = replace(volatile, counting=newest({**volatile.counting, grown.key: told}, MOST_PATHS))
-    return with_pattern(learnt, before.path, grown.pattern) if told >= FOUND_COUNTING else learnt
+    told = volatile.counting.get(grown.key, Count())
+    units = grown.units(elapsed) & (told.units or _ALL_UNITS)
+    if units:
+        growths = told.growths | ({grown.by} if grown.by > 1 and len(told.growths) < ENOUGH_GROWTHS else frozenset())
+        told = Count(told.times + 1, units, growths, told.missed)
+    else:
+        told = Count(missed=min(told.missed + 1, MOST_MISSED))
+    return replace(volatile, counting=newest({**volatile.counting, grown.key: told}, MOST_PATHS))
 
 
 def counts_time(volatile: Volatile, before: Place, after: Place, *, elapsed: timedelta) -> bool:
     """Whether all that differs is a number that counts the time, and has grown by as much as passed."""
     grown = _grown(volatile, before, after)
-    return grown is not None and volatile.counting.get(grown.key, 0) >= FOUND_COUNTING and grown.by(elapsed)
+    told = volatile.counting.get(grown.key) if grown is not None else None
+    if grown is None or told is None or not grown.units(elapsed) & told.units:
+        return False
+    return told.times >= FOUND_COUNTING << told.missed and len(told.growths) >= ENOUGH_GROWTHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +53,16 @@ class _Grown:
     """A place of which only one number differs, and perhaps its unit. key: of all numbers that stand so."""
 
     key: int
-    pattern: Pattern
-    was: int
-    now: int
+    by: int
 
-    def by(self, elapsed: timedelta) -> bool:
-        """Whether it is by the time that passed."""
-        return _counts_time(self.was, self.now, elapsed.total_seconds())
+    def units(self, elapsed: timedelta) -> frozenset[int]:
+        """Of which units it grew by as many as have passed."""
+        passed_s = elapsed.total_seconds()
+        return frozenset(
+            n
+            for n, unit in enumerate(UNITS_S)
+            if self.by >= 1 and unit <= passed_s * 2 and abs(self.by * unit - passed_s) < unit
+        )
 
 
 def _grown(volatile: Volatile, before: Place, after: Place) -> _Grown | None:
@@ -60,9 +77,10 @@ def _grown(volatile: Volatile, before: Place, after: Place) -> _Grown | None:
     pattern = pattern_of(one, other)
     # By what stands beside it, since the words before it, a name perhaps, are others on other pages.
     beside = one[at + 1] if at + 1 < len(one) else one[at - 1] if at else ""
-    return _Grown(number_of(f"{before.path} {pattern[at]} {beside}"), pattern, was, now)
+    return _Grown(number_of(f"{before.path} {pattern[at]} {beside}"), now - was)
 
 
+_ALL_UNITS = frozenset(range(len(UNITS_S)))
 _NUMBER = re.compile(r"(\D*)(\d{1,9}|\d{1,3}(?:[., ']\d{3}){1,2})(\D*)")
 
 
@@ -76,9 +94,3 @@ def _numbers(one: str, other: str) -> tuple[int, int] | None:
 
 def _integer(written: str) -> int:
     return int("".join(filter(str.isdecimal, written)))
-
-
-def _counts_time(before: int, after: int, elapsed_s: float) -> bool:
-    """Whether the number grew by as many of some unit as have passed."""
-    grown = after - before
-    return grown >= 1 and any(abs(grown * unit - elapsed_s) < unit for unit in UNITS_S if unit <= elapsed_s * 2)

@@ -64,13 +64,27 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """How numbers that stand alike have agreed with the time since they last did not.
+
+    times: how often.  units: of elapsed.UNITS_S, by number, of which all of them grew by as many as had passed.
+    growths: the first few that differ and are more than 1.  missed: how often they did not agree, ever.
+    """
+
+    times: int = 0
+    units: frozenset[int] = frozenset()
+    growths: frozenset[int] = frozenset()
+    missed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Volatile:
     """What is known of the volatile places of one domain; immutable, and bounded.
 
     patterns: by path and number of words.  anywhere: gaps at a path whatever its other words.
     parameters: of links, by name.  noise: whole places that came or went between two looks of a pair.
-    steadiness: by kind_of.  counting: how often numbers that stand alike agreed with the time; below 0: they do not.
-    trials: by trial_of.  names: the paths by which places are known.
+    steadiness: by kind_of.  counting: of numbers that stand alike.  trials: by trial_of.
+    names: the paths by which places are known.
     """
 
     patterns: Mapping[tuple[int, int], tuple[Pattern, ...]] = field(default_factory=dict)
@@ -78,7 +92,7 @@ class Volatile:
     parameters: frozenset[str] = frozenset()
     noise: Mapping[int, None] = field(default_factory=dict)
     steadiness: Mapping[int, Steadiness] = field(default_factory=dict)
-    counting: Mapping[int, int] = field(default_factory=dict)
+    counting: Mapping[int, Count] = field(default_factory=dict)
     trials: Mapping[int, Trial] = field(default_factory=dict)
     names: Names = field(default_factory=dict)
 

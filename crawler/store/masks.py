@@ -13,10 +13,10 @@ from crawler.core.compare import NO_MASK, Mask
 from crawler.core.edits import Edits
 from crawler.core.frame import Frame, Stand
 from crawler.core.urls import PageKey
-from crawler.core.volatile import Steadiness, Trial, Volatile
+from crawler.core.volatile import Count, Steadiness, Trial, Volatile
 from crawler.store.database import Connection, Database
 
-FORM = 2  # of what is stored; another one is learnt anew
+FORM = 3  # of what is stored; another one is learnt anew
 MOST_BYTES = 16 << 20  # unpacked
 LEVEL = 3
 
@@ -52,7 +52,10 @@ def pack(mask: Mask) -> bytes:
             [path, s.steady, s.swung, s.mixed, [page.hex() for page in s.pages]]
             for path, s in volatile.steadiness.items()
         ],
-        "counting": list(volatile.counting.items()),
+        "counting": [
+            [key, count.times, sorted(count.units), sorted(count.growths), count.missed]
+            for key, count in volatile.counting.items()
+        ],
         "trials": [[key, trial.steady, trial.changes] for key, trial in volatile.trials.items()],
         "names": list(volatile.names.items()),
         "stands": [
@@ -89,7 +92,10 @@ def unpack(data: bytes) -> Mask:
             path: Steadiness(steady, swung, mixed, _pages(pages))
             for path, steady, swung, mixed, pages in plain["steadiness"]
         },
-        counting=dict(plain["counting"]),
+        counting={
+            key: Count(times, frozenset(units), frozenset(growths), missed)
+            for key, times, units, growths, missed in plain["counting"]
+        },
         trials={key: Trial(*trial) for key, *trial in plain["trials"]},
         names=dict(plain.get("names", ())),  # which masks from before there were any do not have
     )

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.core.compare import SAME
-from crawler.core.elapsed import learn_elapsed
+from crawler.core.elapsed import counts_time, learn_elapsed
 from crawler.core.outline import Part, Place
 from crawler.core.paired import learn_pair, learn_replaced
 from crawler.core.urls import Url, key_of
@@ -121,33 +121,74 @@ def test_a_place_that_stood_still_in_enough_pairs_needs_no_more_until_it_changes
     assert known.masked(still) == ("Price", "19.99")
 
 
-def test_age_in_days_is_learnt_from_time_alone_and_a_price_that_moves_daily_is_not() -> None:
-    known = NOTHING_VOLATILE
-    for day in range(5):
-        for said in ("built {} days ago", "price {} euros"):
-            grown = day if "days" in said else 3 * day
-            before, after = paragraph(said.format(100 + grown)), paragraph(said.format(101 + grown))
-            if "price" in said:
-                before, after = paragraph(f"price is {90 + grown} euros"), paragraph(f"price is {93 + grown} euros")
-            known = learn_elapsed(known, before, after, elapsed=DAY)
-
-    assert NUMBER in known.masked(paragraph("built 300 days ago"))
-    assert known.masked(paragraph("price is 300 euros")) == ("price", "is", "300", "euros")
+def counted(said: str, *steps: tuple[int, float]) -> tuple[Volatile, int]:
+    """After looks at a paragraph with a number that grows by so much in so many days each time; and the number then."""
+    known, number = NOTHING_VOLATILE, 100
+    for grown, days in steps:
+        before, after = paragraph(said.format(number)), paragraph(said.format(number + grown))
+        known = learn_elapsed(known, before, after, elapsed=days * DAY)
+        number += grown
+    return known, number
 
 
-def test_one_disagreement_and_a_place_is_never_again_believed_to_count_the_time() -> None:
-    known = learn_elapsed(NOTHING_VOLATILE, paragraph("up 5 days"), paragraph("up 9 days"), elapsed=DAY)
-    for day in range(9, 20):
-        before, after = paragraph(f"up {day} days"), paragraph(f"up {day + 1} days")
-        known = learn_elapsed(known, before, after, elapsed=DAY)
+def counts(known: Volatile, said: str, before: int, after: int, days: float) -> bool:
+    return counts_time(known, paragraph(said.format(before)), paragraph(said.format(after)), elapsed=days * DAY)
 
-    assert known.masked(paragraph("up 30 days")) == ("up", "30", "days")
+
+AGE = "built {} days ago"
+
+
+def test_an_age_is_learnt_from_time_alone_and_is_forgiven_what_the_time_foretells() -> None:
+    known, age = counted(AGE, (2, 2), (3, 3.4), (1, 1), (5, 5.1))
+
+    assert counts(known, AGE, age, age + 4, 4)
+    assert counts(known, AGE, 7, 8, 1)  # on another page
+    assert not counts(known, AGE, age, age + 6, 4)
+    assert not counts(known, AGE, age, age - 4, 4)
+    assert not counts(known, AGE, age, age + 96, 4)  # hours, of which it never counted any
+    assert known.masked(paragraph("built 300 days ago")) == ("built", "300", "days", "ago")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [(1, 1.0)] * 9,  # a price that rises by one a day, an issue
+        [(1, 0.6), (1, 1.9), (1, 1.2), (1, 1.0), (1, 1.0)],
+        [(3, 3.0)] * 9,
+        [(2, 2.0), (3, 3.0), (72, 3.0)],  # in days, and in hours
+    ],
+)
+def test_what_grows_by_one_or_always_by_the_same_does_not_count_the_time(steps: list[tuple[int, float]]) -> None:
+    known, price = counted("Price {} EUR", *steps)
+
+    assert not counts(known, "Price {} EUR", price, price + 1, 1)
+    assert not counts(known, "Price {} EUR", price, price + 3, 3)
+
+
+def test_one_disagreement_ends_the_belief_and_twice_as_much_is_asked_after_it() -> None:
+    agreeing = [(2, 2.0), (3, 3.0), (4, 4.0)]
+    known, age = counted(AGE, *agreeing)
+    assert counts(known, AGE, age, age + 2, 2)
+
+    known, age = counted(AGE, *agreeing, (7, 2.0), *agreeing)
+    assert not counts(known, AGE, age, age + 2, 2)
+    known, age = counted(AGE, *agreeing, (7, 2.0), *agreeing, *agreeing)
+    assert counts(known, AGE, age, age + 2, 2)
 
 
 def test_nothing_is_counted_where_no_time_passed() -> None:
-    assert (
-        learn_elapsed(NOTHING_VOLATILE, paragraph("5 left"), paragraph("6 left"), elapsed=timedelta(0)).patterns == {}
-    )
+    known, left = counted("{} left", (1, 0), (2, 0), (3, 0))
+
+    assert not counts(known, "{} left", left, left + 1, 0)
+
+
+def test_a_price_that_rises_by_one_a_day_is_news_each_day_and_so_is_its_jump() -> None:
+    page = "<h1>Kettle</h1><p>For those who drink tea.</p><b>Price {} EUR</b>"
+    domain = Domain()
+    for day in range(9):
+        assert domain.look(page.format(20 + day), page.format(21 + day))
+
+    assert domain.look(page.format(29), page.format(199))
 
 
 @pytest.mark.parametrize("many", [MOST_PATHS + 50])
@@ -272,8 +313,8 @@ def test_a_link_to_another_page_of_a_folder_is_another_link() -> None:
 def test_ages_beside_names_of_any_length_are_learnt_together() -> None:
     domain = Domain()
     page = "<p>by {} {} days ago</p>"
-    for n, name in enumerate(("Ann", "Ben Carl Doe", "Eve Fox")):
-        domain.look(page.format(name, 100 + n), page.format(name, 101 + n), path=name)
+    for n, name in enumerate(("Ann", "Ben Carl Doe", "Eve Fox"), 2):
+        domain.look(page.format(name, 100), page.format(name, 100 + n), path=name, later=n * DAY)
 
     assert domain.look(page.format("A B C D", 7), page.format("A B C D", 8), path="x") == SAME
 
