@@ -17,6 +17,7 @@ from crawler.core.rules import Rules
 from crawler.core.urls import Url
 from crawler.core.view import WHOLE, View
 from crawler.core.visit import NEVER, Earlier, Known, Target, Visit, refusal_of
+from crawler.core.withheld import with_signs
 from crawler.crawl import give_back
 from crawler.errors import StoreUnavailable
 from crawler.gate import Gate
@@ -192,7 +193,10 @@ class _Eye:
         if kept is None:
             return None
         before = await self.readers.outline(replace(answer, body=kept.body, content_type=kept.content_type), target.url)
-        return Earlier(before, kept.at, kept.has_returned) if before else None
+        if not before:
+            return None
+        earlier = Earlier(before, kept.at, kept.has_returned)
+        return with_signs(earlier, understood.reading, kept.body, content_type=kept.content_type)
 
     async def second(self, target: Target) -> Outline:
         """The page a moment later; nothing where that cannot be had."""

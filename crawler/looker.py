@@ -18,7 +18,7 @@ from crawler.core.outline import Outline
 from crawler.core.trust import in_doubt
 from crawler.core.visit import BUSY, Earlier, Known, Target, Visit, refusal_of
 from crawler.core.walls import asked, is_due, told
-from crawler.core.withheld import Firsts, is_suspect, walls_after
+from crawler.core.withheld import Firsts, is_suspect, walls_after, with_signs
 from crawler.probe import ask_nowhere
 from crawler.readers import Lens
 from crawler.store.content import Kept
@@ -92,7 +92,10 @@ class Looker:
         if kept is None:
             return None
         before = await self.readers.outline(replace(answer, body=kept.body, content_type=kept.content_type), target.url)
-        return Earlier(before, kept.at, kept.has_returned) if before else None
+        if not before:
+            return None
+        earlier = Earlier(before, kept.at, kept.has_returned)
+        return with_signs(earlier, understood.reading, kept.body, content_type=kept.content_type)
 
     async def compared(
         self, target: Target, understood: Understood, earlier: Earlier, *, now: datetime

@@ -102,7 +102,7 @@ def read(
         charset=markup.charset,
         kind=kind,
         ending=ending_of(markup.source),
-        asks_password=tree.css_first("input[type=password i]") is not None,
+        asks_password=asks_password_in(tree),
     )
 
 
@@ -115,6 +115,11 @@ def ending_of(source: str) -> Ending:
     if tail.rfind("<") > tail.rfind(">"):
         return Ending.TORN
     return Ending.CLOSED if _CLOSED.search(tail) else Ending.OPEN
+
+
+def asks_password_in(tree: LexborHTMLParser) -> bool:
+    """Whether there is a field for a password, which is markup in any language."""
+    return tree.css_first("input[type=password i]") is not None
 
 
 # What it says of itself to others.

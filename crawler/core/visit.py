@@ -9,6 +9,7 @@ from crawler.core.belief import PRIOR, Belief
 from crawler.core.change import Change, Rung, Snapshot, Understood, Verdict, Version
 from crawler.core.compare import NO_MASK, Mask
 from crawler.core.outline import Outline
+from crawler.core.page import Ending
 from crawler.core.robots import Rules
 from crawler.core.urls import Authority, PageKey, Scope, Url
 from crawler.core.walls import NO_WALLS, Face, Walls
@@ -129,11 +130,14 @@ class Earlier:
     """What a look is compared with: the last Snapshot, and more looks that were taken seconds after it.
 
     at: when the Snapshot was taken.  has_returned: the page is as it was in an even earlier version.
+    ending, asks_password: of the Snapshot's body, where the page now shows such a sign of a wall (core/withheld).
     """
 
     outline: Outline
     at: datetime
     has_returned: bool = False
+    ending: Ending = Ending.CLOSED
+    asks_password: bool = False
     again: tuple[Outline, ...] = ()
 
 

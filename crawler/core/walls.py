@@ -99,7 +99,7 @@ class Face:
     said: its own text.  beside: words that prove nothing: those of the frame and of its own URL.
     turn: None for a page without a Snapshot, whose digest is `before`.
     is_cut, is_empty, is_blank, asks_password: its body ends too early, has not a byte, has no text where there was
-    some, or has a field for a password.
+    some, or has a field for a password; the first and the last only where its Snapshot had not.
     is_lively: it is expected to change so often that a new text is no surprise.  is_seed: nobody needs to link to it.
     """
 

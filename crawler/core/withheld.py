@@ -8,8 +8,10 @@ from crawler.core.answer import Fetched
 from crawler.core.belief import change_expected
 from crawler.core.change import Change, Understood
 from crawler.core.fingerprint import Fingerprint, digest, distance_bits
+from crawler.core.kinds import kind_of
 from crawler.core.lifecycle import CONFIRM_MISSING_AFTER, failed, missing
-from crawler.core.page import Ending
+from crawler.core.markup import parsed
+from crawler.core.page import Ending, Reading, asks_password_in, ending_of
 from crawler.core.sketch import (
     NOTHING,
     Sketch,
@@ -48,6 +50,18 @@ MOST_WALLED = 1000  # looks that are counted
 REDIRECTED = Turn(before=1, after=1, kept=0.0, added=1.0)  # all of a page is gone where it leads elsewhere
 
 
+def with_signs(earlier: Earlier, reading: Reading, body: bytes, *, content_type: str) -> Earlier:
+    """A Snapshot with those signs of a wall that its body shows as well; it is read only where the page shows one now.
+
+    body, content_type: of the Snapshot.
+    """
+    is_plain = reading.ending is Ending.CLOSED and not reading.asks_password
+    if is_plain or kind_of(body, content_type) != "html":
+        return earlier
+    markup = parsed(body, content_type)
+    return replace(earlier, ending=ending_of(markup.source), asks_password=asks_password_in(markup.tree))
+
+
 def face_of(target: Target, understood: Understood, earlier: Earlier | None, *, known: Known) -> Face | None:
     """What a page that was read shows, as far as it can be told a wall by it; None where nothing speaks for one."""
     before, after, reading = target.version, understood.version, understood.reading
@@ -63,14 +77,15 @@ def face_of(target: Target, understood: Understood, earlier: Earlier | None, *, 
     mask = known.mask
     text = own(understood.outline, mask)
     turn = turn_of(own(earlier.outline, mask), text)
-    is_open = reading.ending is Ending.OPEN and turn.kept < CUT_KEPT
+    is_torn = reading.ending is Ending.TORN and earlier.ending is not Ending.TORN
+    is_open = reading.ending is Ending.OPEN and earlier.ending is Ending.CLOSED and turn.kept < CUT_KEPT
     return Face(
         said=sketch(text),
         beside=sketch(frame_of(understood.outline, mask)) | sketch_of_url(target.url),
         turn=turn,
         before=before.main_digest,
-        is_cut=reading.ending is Ending.TORN or is_open,
-        asks_password=reading.asks_password,
+        is_cut=is_torn or is_open,
+        asks_password=reading.asks_password and not earlier.asks_password,
         is_lively=change_expected(target.belief, gap=DAY) >= LIVELY,
         is_seed=target.depth == 0,
     )

@@ -9,20 +9,29 @@ from crawler.core.sketch import Sketch, own, sketch, sketch_of_target
 from crawler.core.urls import Url, key_of
 from crawler.core.visit import Earlier, Known, State, Target, Visit
 from crawler.core.walls import NO_WALLS, Walls, after_good, asked, told
-from crawler.core.withheld import walls_after
+from crawler.core.withheld import walls_after, with_signs
 from tests.core.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen
 
 BODY = html("<p>price 19.99")
 LOGIN = b"<html><body><form><p>Your name <input name=n> <p>and your secret <input type=password></form></body></html>"
 SORRY = b"<html><body><h1>Sorry</h1><p>Nothing of this name is here, or it never was.</p></body></html>"
+WORDS = b"apple river stone cloud paper glass metal wood".split()
+PAGE = b"<html><body>%s<h1>News</h1>%s</body></html>"
 AWAY = fetched(status=302, location=Url(ROOT + "elsewhere"))
 
 
 def look(
-    target: Target, body: bytes, *, walls: Walls = NO_WALLS, known: Known = KNOWN, later: timedelta = DAY
+    target: Target,
+    body: bytes,
+    *,
+    before: bytes = BODY,
+    walls: Walls = NO_WALLS,
+    known: Known = KNOWN,
+    later: timedelta = DAY,
 ) -> Visit:
     """A look that finds this where the page was, compared with what the first one found."""
-    earlier = Earlier(understand(BODY, url=target.url, content_type="text/html", robots_tag=None).outline, NOW)
+    then, now = (understand(each, url=target.url, content_type="text/html", robots_tag=None) for each in (before, body))
+    earlier = with_signs(Earlier(then.outline, NOW), now.reading, before, content_type="text/html")
     at = (target.last_look_at or NOW) + later
     return decide(target, fetched(body), now=at, known=replace(known, walls=walls), earlier=earlier)
 
@@ -89,6 +98,28 @@ def test_looks_at_one_wall_are_none_at_another() -> None:
         page = after(look(page, BODY[: len(BODY) // 2] if page.failures < 4 else LOGIN))
 
     assert look(page, LOGIN).change is Change.UNKNOWN
+
+
+def test_a_field_for_a_password_that_was_there_before_is_no_sign_of_a_login_page() -> None:
+    box = b"<form>Members <input name=u> <input type=password name=p></form>"
+    open_to_all, news, other = (
+        PAGE % (form, b" ".join(n * word for word in WORDS for _ in range(4)))
+        for form, n in ((b"", 1), (box, 1), (box, 2))
+    )
+    once = look(seen(news), other, before=news)
+    twice = look(after(once), other, before=news)
+
+    assert (once.reason, twice.change) == ("replaced", Change.CHANGED)
+    assert look(seen(open_to_all), other, before=open_to_all).reason == "login"
+
+
+def test_an_end_that_was_never_closed_is_no_sign_of_a_body_cut_off() -> None:
+    paragraphs = [b"<p>What there is to say of %s, of %s alone and of nobody else." % (2 * (word,)) for word in WORDS]
+    whole, fewer = (b"<!doctype html><title>T</title>" + b"".join(paragraphs[:n]) for n in (8, 5))
+
+    assert look(seen(whole), fewer, before=whole).change is Change.CHANGED
+    closed = whole + b"</body></html>"
+    assert look(seen(closed), fewer, before=closed).reason == "cut_off"
 
 
 def test_what_is_withheld_leaves_validators_belief_and_version() -> None:
