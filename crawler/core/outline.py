@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from hashlib import blake2b
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -16,7 +17,8 @@ from crawler.core.urls import Url, normalise
 from crawler.core.view import WHOLE, View
 
 MOST_PLACES = 20_000  # of one page; what comes after them is compared as one
-MAX_PLACE_CHARS = 100_000
+MAX_PLACE_CHARS = 100_000  # what comes after them is one word, the digest of it
+DIGEST_BYTES = 16
 
 
 class Part(StrEnum):
@@ -64,15 +66,22 @@ def outline(
         places = list(_seen((markup or parsed(body, content_type)).tree, url, view))
     else:
         reading = reading or read(body, url=url, content_type=content_type)
-        places = [Place(_LINE, line) for line in reading.main.split("\n")[:MOST_PLACES] if line]
+        places = [Place(_LINE, line) for line in reading.main.split("\n") if line]
     if view:
         texts = [view.without_ignored(place.text) for place in places]
         seen = [replace(place, text=text) for place, text in zip(places, texts, strict=True) if text or not place.text]
         places = [Place(_LINE, ""), *seen]
     if len(places) > MOST_PLACES:
         rest = "\n".join(place.text for place in places[MOST_PLACES:])
-        places[MOST_PLACES:] = [Place(_LINE, rest[:MAX_PLACE_CHARS])]
-    return tuple(places)
+        places[MOST_PLACES:] = [Place(_LINE, rest)]
+    return tuple(place if len(place.text) <= MAX_PLACE_CHARS else _cut(place) for place in places)
+
+
+def _cut(place: Place) -> Place:
+    """The beginning of a long place; whatever changes after it changes the digest."""
+    kept = MAX_PLACE_CHARS - 1 - 2 * DIGEST_BYTES
+    rest = blake2b(place.text[kept:].encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES)
+    return replace(place, text=f"{place.text[:kept]} {rest.hexdigest()}")
 
 
 def _seen(tree: LexborHTMLParser, url: Url, view: View) -> Iterator[Place]:
@@ -184,7 +193,7 @@ def _body(
 def _flushed(block: _Block, pieces: list[str], beside: list[Place]) -> Iterator[Place]:
     text = _collapsed("".join(pieces))
     if text:
-        yield Place(block.path, text[:MAX_PLACE_CHARS], bare=block.bare)
+        yield Place(block.path, text, bare=block.bare)
     yield from beside
     pieces.clear()
     beside.clear()

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.core.compare import difference
 from crawler.core.outline import MAX_PLACE_CHARS, MOST_PLACES, Part
+from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import places, texts
 
 
@@ -95,6 +97,25 @@ def test_a_piece_is_kept_up_to_its_bound() -> None:
     (only,) = places(f"<p>{'x' * (MAX_PLACE_CHARS + 10)}</p>")
 
     assert len(only.text) == MAX_PLACE_CHARS
+
+
+@pytest.mark.parametrize(
+    ("page", "content_type"),
+    [
+        (f"<pre>{'so much was said. ' * 8000} Price PRICE EUR</pre>", "text/html"),
+        ("a\n" * MOST_PLACES + "one line\n" * 12_000 + "Price PRICE EUR\n", "text/plain"),
+        ("<p>a" * MOST_PLACES + f"<p>{'so much was said. ' * 8000}<p>Price PRICE EUR", "text/html"),
+    ],
+)
+def test_what_changes_beyond_a_bound_is_seen(page: str, content_type: str) -> None:
+    one, same, other = (
+        places(page.replace("PRICE", price), content_type=content_type) for price in ("19.99", "19.99", "99.19")
+    )
+
+    assert one == same
+    assert one != other
+    assert difference(one, other, NOTHING_VOLATILE)
+    assert all(len(place.text) <= MAX_PLACE_CHARS for place in one)
 
 
 def test_plain_text_is_told_line_by_line() -> None:
