@@ -288,6 +288,6 @@ def _pieces(found: Difference, mask: Mask, lesson: Lesson) -> Iterator[Piece]:
 
     for was, now in found.replaced:
         if lesson.then is None or not _tells_the_day(was, now, mask, then=lesson.then, now=lesson.at):
-            yield piece_of(known(was), known(now), stood=lesson.elapsed)
+            yield piece_of(known(was), known(now))
     yield from (piece_of(known(place), None) for place in found.removed)
     yield from (piece_of(None, known(place)) for place in found.added)

@@ -11,31 +11,22 @@ from datetime import datetime, timedelta
 from crawler.core.frame import ENOUGH_PAGES, TURNS, Frame
 from crawler.core.outline import Place
 from crawler.core.urls import PageKey
-from crawler.core.words import NUMBER, numberless, words_of
 
 MOST_MET = 2048  # pieces that came or went on too few pages as yet; the oldest are forgotten first
 MOST_TOLD = 2048
-# A place that was told of TURNS times, each sooner after the last, is told of no more. Another number is news of the
-# site only where one stood so long.
-QUIET = timedelta(days=30)
+QUIET = timedelta(days=30)  # a place that was told of TURNS times, each sooner after the last, is told of no more
 
 Key = int  # of what came: its form; of what went: the form's complement
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What a page said in a place, or None, and what it says now, or None, with the numbers for them.
-
-    counts: it says another number, or nothing else, as a date or a counter does, and a site's copyright.
-    stood: how long ago the page said what it was.
-    """
+    """What a page said in a place, or None, and what it says now, or None, with the numbers for them."""
 
     was: Place | None
     now: Place | None
     went: Key | None = None
     came: Key | None = None
-    counts: bool = False
-    stood: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +55,9 @@ class Edits:
 NO_EDITS = Edits()
 
 
-def piece_of(was: tuple[Place, int] | None, now: tuple[Place, int] | None, *, stood: timedelta = timedelta(0)) -> Piece:
+def piece_of(was: tuple[Place, int] | None, now: tuple[Place, int] | None) -> Piece:
     """A piece, from its places and their forms."""
-    told = [_numberless(side[0]) for side in (was, now) if side is not None]
-    counts = told[0] == told[1] if len(told) == 2 else all(NUMBER in word for words in told for word in words)
-    return Piece(was and was[0], now and now[0], ~was[1] if was else None, now[1] if now else None, counts, stood)
-
-
-def _numberless(place: Place) -> list[str]:
-    return [numberless(word) for word in words_of(place)]
+    return Piece(was and was[0], now and now[0], ~was[1] if was else None, now[1] if now else None)
 
 
 def learn_edits(edits: Edits, page: PageKey, pieces: Iterable[Piece], *, before: Frame, after: Frame) -> Edits:
@@ -97,7 +82,6 @@ def learn_edits(edits: Edits, page: PageKey, pieces: Iterable[Piece], *, before:
         went, came = is_edit(piece.went), is_edit(piece.came)
         came = came or (went and len(met.get(piece.came or 0, ())) >= ENOUGH_PAGES)  # as it did before, some time
         if went or came:
-            piece = replace(piece, counts=piece.counts and not (went and piece.stood >= QUIET))  # noqa: PLW2901
             _note(news, replace(piece, was=piece.was if went else None, now=piece.now if came else None), page, met)
     for key in list(met)[: max(len(met) - MOST_MET, 0)]:
         del met[key]
@@ -138,7 +122,7 @@ def taken(edits: Edits, *, at: datetime) -> tuple[SiteEdit | None, Edits]:
         told=dict.fromkeys(list(told)[-MOST_TOLD:]),
         turns=dict(list(turns.items())[-MOST_TOLD:]),
     )
-    left = [each for each in found if not each[0].counts and not _is_daily(each[0], turns)]
+    left = [each for each in found if not _is_daily(each[0], turns)]
     pages = frozenset().union(*(pages for _, pages in left))
     return SiteEdit(_once(piece for piece, _ in left), len(pages)) if left else None, known
 
