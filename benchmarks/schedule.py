@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.table import table
-from crawler.core.belief import PRIOR, learn_changed, learn_same
+from crawler.core.belief import PRIOR, faded, learn_changed, learn_same
 from crawler.core.budget import Budget, Work, price_of
 from crawler.core.drift import UNKNOWN, blend, chances, drift_of, share_redrawn
 from crawler.core.gamma import Floats, Numbers
@@ -67,9 +67,10 @@ def learning(count: int, *, times: int) -> Timed:
 
 def learn_and_appraise(pages: Pages, gap: Floats, found: np.typing.NDArray[np.bool_]) -> Floats:
     """What a look at each page taught, and in how many days each is due again."""
-    before, prior = (chances(a, b, gap, found) for a, b in ((pages.a, pages.b), (PRIOR.a, PRIOR.b)))
+    a, b = faded(pages.a, pages.b, PRIOR.a, PRIOR.b, gap)
+    before, prior = chances(a, b, gap, found), chances(PRIOR.a, PRIOR.b, gap, found)
     redrawn = share_redrawn(before, prior, gap, drift=drift_of(UNKNOWN))
-    a, b = blend(_learnt(pages.a, pages.b, gap, found), _learnt(PRIOR.a, PRIOR.b, gap, found), redrawn)
+    a, b = blend(_learnt(a, b, gap, found), _learnt(PRIOR.a, PRIOR.b, gap, found), redrawn)
     return gaps(pages_of(a, b, pages.weight), USUAL_PRICE)
 
 

@@ -18,6 +18,9 @@ DAY = timedelta(days=1)
 SHORTEST_GAP_DAYS = 1e-6  # under a tenth of a second a gap teaches nothing, and divisions stay finite
 SHORTEST_AGE_DAYS = 1 / 1440  # of a Last-Modified
 LARGEST_SHAPE = 1e6  # beyond it a belief is a point, and differences of moments drown in rounding
+FADING_DAYS = 365.0  # evidence of a year ago counts 1/e of today's
+# But one look, however late, takes at most so much (in the exponent): pages seldom seen keep theirs.
+MOST_FADED = 1 / 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,16 @@ def is_believable(age: Numbers, gap: Numbers) -> Flags:
     return np.greater(age, SHORTEST_AGE_DAYS) & np.less_equal(age, gap)
 
 
+def faded(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers, gap: Numbers) -> tuple[Floats, Floats]:
+    """(a, b) with evidence aged by `gap` days: drawn toward the group's prior (a0, b0), never toward nothing.
+
+    To be applied before what a look found is learnt. What was learnt under a prior that is known better now goes with
+    it; what a domain's drift takes away comes on top (core/drift).
+    """
+    kept = np.exp(-np.minimum(np.maximum(gap, 0.0) / FADING_DAYS, MOST_FADED))
+    return np.asarray(a0 + (a - a0) * kept), np.asarray(b0 + (b - b0) * kept)
+
+
 def chance_fresh(a: Numbers, b: Numbers, unseen: Numbers) -> Floats:
     """The chance that pages last seen `unseen` days ago have not changed since: E[exp(-rate t)] = (b / (b + t))^a."""
     return np.asarray(np.exp(-a * np.log1p(np.maximum(unseen, 0.0) / b)))
@@ -109,6 +122,11 @@ def changed(belief: Belief, *, gap: timedelta) -> Belief:
 def changed_at(belief: Belief, *, age: timedelta) -> Belief:
     """The belief after a change whose instant an honest Last-Modified tells: `age` before the look. Exact."""
     return _belief(*learn_changed_at(belief.a, belief.b, age / DAY))
+
+
+def fade(belief: Belief, *, prior: Belief, gap: timedelta) -> Belief:
+    """The belief with its evidence aged by `gap`, toward the prior of the page's group."""
+    return _belief(*faded(belief.a, belief.b, prior.a, prior.b, gap / DAY))
 
 
 def fresh_now(belief: Belief, *, unseen: timedelta) -> float:

@@ -79,12 +79,14 @@ def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | N
     expected = beliefs.change_expected(target.belief, gap=gap)
     if change not in TEACHES:
         return target.belief, None
-    stayed, redrawn = (_after(each, change, gap=gap, age=age) for each in (target.belief, target.terms.prior))
+    prior = target.terms.prior
+    believed = beliefs.fade(target.belief, prior=prior, gap=gap)
+    stayed, redrawn = (_after(each, change, gap=gap, age=age) for each in (believed, prior))
     learnt = blended(
         stayed,
         redrawn,
-        believed=target.belief,
-        prior=target.terms.prior,
+        believed=believed,
+        prior=prior,
         gap_days=gap / beliefs.DAY,
         changed=change is Change.CHANGED,
         drift=target.terms.drift,

@@ -15,6 +15,8 @@ from crawler.core.belief import (
     changed_at,
     credible_interval,
     credible_rates,
+    fade,
+    faded,
     fresh_now,
     is_believable,
     learn_changed,
@@ -132,6 +134,26 @@ def exact_means(a: float, b: float, days: Numbers, found: NDArray[np.bool_]) -> 
         weight = np.exp(log_density - log_density.max())
         means.append((rate * weight).sum() / weight.sum())
     return np.array(means)
+
+
+@given(belief=beliefs, prior=beliefs, gap=gaps)
+def test_fading_goes_toward_the_prior_and_never_past_a_fifteenth_at_once(
+    belief: Belief, prior: Belief, gap: timedelta
+) -> None:
+    after = fade(belief, prior=prior, gap=gap)
+
+    for now, then, at in ((after.a, belief.a, prior.a), (after.b, belief.b, prior.b)):
+        assert min(then, at) * (1 - 1e-9) <= now <= max(then, at) * (1 + 1e-9)
+        assert abs(now - at) >= abs(then - at) * math.exp(-1 / 15) * (1 - 1e-9) - 1e-9 * max(then, at)
+
+
+def test_a_year_of_weekly_looks_leaves_a_third_of_old_evidence() -> None:
+    a, b = np.asarray(10.5), np.asarray(1010.0)
+    for _ in range(52):
+        a, b = faded(a, b, PRIOR.a, PRIOR.b, 7.0)
+
+    assert float(a - PRIOR.a) == pytest.approx(10 * math.exp(-52 * 7 / 365))
+    assert float(b - PRIOR.b) == pytest.approx(1000 * math.exp(-52 * 7 / 365))
 
 
 def test_the_credible_interval_holds_its_mass() -> None:

@@ -131,6 +131,7 @@ class Ours:
         group = self._scene.group[page]
         a0, b0 = self._a0[group], self._b0[group]
         a, b = self._beliefs(page)
+        a, b = belief.faded(a, b, a0, b0, looks.gap)
         given = drift.chances(a, b, looks.gap, looks.changed)
         by_prior = drift.chances(a0, b0, looks.gap, looks.changed)
         redrawn = drift.share_redrawn(given, by_prior, looks.gap, drift=drift.drift_of(self._drift))
