@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from crawler.core.answer import Answer, Fetched, NotModified, Reason, Unreached
 from crawler.core.change import Change, Rung, Verdict
-from crawler.core.outlinks import link_of
+from crawler.core.outlinks import led_to, link_of
 from crawler.core.page import Reading
 from crawler.core.politeness import retry_after
 from crawler.core.visit import (
@@ -85,6 +85,7 @@ def redirected(target: Target, answer: Fetched, *, now: datetime, known: Known) 
         reason="" if link else "moved_away",
         failures=0,
         moved_to=link,
+        led_to=led_to(target, answer.location),
     )
 
 
@@ -128,12 +129,13 @@ class Landing:
 def believed(visit: Visit, landing: Landing) -> Visit:
     """A move as it stands, or as long as it may be an outage no move at all: then the page keeps its state and history.
 
-    Where many pages move to one target, each is asked again for a week or so, and is gone then rather than moved: their
-    importance is not that one page's. Where a page moves onto one that stood there already, beside it, a second look
-    must say the same, as for a 404. Who never had a version has nothing to lose, and moves at once.
+    Where many pages move to one target, in the domain or out of it, each is asked again for a week or so, and is gone
+    then rather than moved: their importance is not that one page's. Where a page moves onto one that stood there
+    already, beside it, a second look must say the same, as for a 404. Who never had a version has nothing to lose, and
+    moves at once.
     """
     target = visit.target
-    if visit.change is not Change.MOVED or visit.moved_to is None:
+    if visit.change is not Change.MOVED:
         return visit
     if landing.is_circle:
         return _put_off(replace(visit, moved_to=None), "redirects_in_a_circle", wait=_retry(target.failures + 1))

@@ -1,5 +1,7 @@
 """Where a page leads: the links that a look makes known, within the domain and out of it."""
 
+from urllib.parse import unquote, urlsplit
+
 from crawler.core.page import Reading
 from crawler.core.urls import Authority, PageKey, Refusal, Url, authority_of, key_of
 from crawler.core.visit import Elsewhere, Known, Link, Target, refusal_of
@@ -43,3 +45,13 @@ def link_of(raw: Url, *, target: Target, known: Known) -> Link | None:
     if refusal == Refusal.OTHER_DOMAIN.value:
         return None
     return Link(key=key_of(url), url=url, refusal=refusal)
+
+
+def led_to(target: Target, location: Url) -> PageKey:
+    """The place that a redirect leads to, whoever is led there: without a query that repeats the page's own address.
+
+    A sign-on is told there where to send its reader back to, so each page is led to an address of its own.
+    """
+    own = urlsplit(target.url)._replace(scheme="", netloc="").geturl()
+    place, _, query = location.partition("?")
+    return key_of(Url(place) if own in unquote(query) else location)

@@ -187,6 +187,7 @@ class Visit:
     gives: tuple[PageKey, ...] | None = field(default=None, repr=False)
     elsewhere: Elsewhere | None = field(default=None, repr=False)
     moved_to: Link | None = None
+    led_to: PageKey | None = None  # the place that a redirect for good names, in the domain or not (core/outlinks)
     busy: bool = False  # 429 or 503: it is the domain that wants to be left alone
     retry_after: timedelta | None = None
     mask: Mask | None = field(default=None, repr=False)  # of the domain, after this look; None: it taught nothing

@@ -11,6 +11,7 @@ from crawler.core.fingerprint import Fingerprint, digest, distance_bits
 from crawler.core.kinds import kind_of
 from crawler.core.lifecycle import CONFIRM_MISSING_AFTER, failed, missing
 from crawler.core.markup import parsed
+from crawler.core.outlinks import led_to
 from crawler.core.page import Ending, Reading, asks_password_in, ending_of
 from crawler.core.sketch import (
     NOTHING,
@@ -105,7 +106,9 @@ def redirect_face(target: Target, location: Url) -> Face | None:
     if target.version is None:
         return None
     is_seed = target.depth == 0
-    return Face(sketch_of_target(key_of(location)), turn=REDIRECTED, before=target.version.main_digest, is_seed=is_seed)
+    return Face(
+        sketch_of_target(led_to(target, location)), turn=REDIRECTED, before=target.version.main_digest, is_seed=is_seed
+    )
 
 
 def wall_of(target: Target, face: Face | None, *, now: datetime, known: Known) -> Wall | None:

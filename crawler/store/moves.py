@@ -30,22 +30,22 @@ ONWARD = """
 """
 # Pages that lately began to redirect there, believed or not, or are gone for it; one that had long moved, and was asked
 # again, did not.
-# Reads all pages of the domain, since moved_to has no index, once for a batch; batches with a move are few.
+# Reads all pages of the domain, since led_to has no index, once for a batch; batches with a move are few.
 OTHERS = """
-    SELECT p.moved_to, count(*)
+    SELECT p.led_to, count(*)
       FROM page p
-     WHERE p.domain_id = %(domain_id)s AND p.moved_to = ANY(%(targets)s) AND p.version > 0
+     WHERE p.domain_id = %(domain_id)s AND p.led_to = ANY(%(targets)s) AND p.version > 0
        AND p.last_look_at > %(since)s AND p.key <> ALL(%(batch)s)
        AND EXISTS (SELECT FROM visit v
                     WHERE v.domain_id = %(domain_id)s AND v.key = p.key AND v.at > %(since)s
                       AND (v.change = 'moved' OR v.reason = ANY(%(doubts)s)))
-     GROUP BY p.moved_to
+     GROUP BY p.led_to
 """
 # Who was believed before there was a crowd is asked again when that is over.
 ASK_AGAIN = """
     UPDATE frontier f SET due_at = %(due_at)s
       FROM page p
-     WHERE p.domain_id = %(domain_id)s AND p.moved_to = ANY(%(targets)s) AND p.version > 0
+     WHERE p.domain_id = %(domain_id)s AND p.led_to = ANY(%(targets)s) AND p.version > 0
        AND f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'moved' AND f.due_at > %(due_at)s
        AND EXISTS (SELECT FROM visit v WHERE v.domain_id = %(domain_id)s AND v.key = p.key AND v.at > %(since)s
                                          AND v.change = 'moved')
@@ -57,7 +57,7 @@ async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> li
 
     Nearly always the visits as they are, and then without a question to the database. Raises LeaseLost.
     """
-    moves = [visit for visit in visits if visit.change is Change.MOVED and visit.moved_to is not None]
+    moves = [visit for visit in visits if visit.change is Change.MOVED]
     if not moves:
         return list(visits)
     async with db.transaction() as connection:
@@ -72,20 +72,19 @@ async def _landings(connection: Connection, domain_id: int, moves: Sequence[Visi
     """For each page that moves, what is known of where it goes."""
     heirs = {visit.target.key: visit.moved_to.key for visit in moves if visit.moved_to}
     onward = heirs | await _onward(connection, domain_id, heirs)
-    told = {key: heirs[key] for key in (visit.target.key for visit in moves if visit.target.version is not None)}
+    told = {visit.target.key: visit.led_to for visit in moves if visit.target.version is not None and visit.led_to}
     if not told:
         return {key: Landing(is_circle=_leads_to(key, heir, onward)) for key, heir in heirs.items()}
-    targets = list(set(told.values()))
-    cursor = await connection.execute(READ_SINCE, (domain_id, targets))
+    cursor = await connection.execute(READ_SINCE, (domain_id, list(set(heirs.values()))))
     read_since = {PageKey(key): since for key, since in await cursor.fetchall()}
     others = await _others(connection, domain_id, told, at=max(visit.at for visit in moves))
     return {
         key: Landing(
-            others=others[heir] - (key in told),
-            read_since=read_since.get(heir),
-            is_circle=_leads_to(key, heir, onward),
+            others=others[told[key]] - 1 if key in told else 0,
+            read_since=read_since.get(heirs[key]) if key in heirs else None,
+            is_circle=key in heirs and _leads_to(key, heirs[key], onward),
         )
-        for key, heir in heirs.items()
+        for key in heirs.keys() | told.keys()
     }
 
 

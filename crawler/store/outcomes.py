@@ -19,7 +19,8 @@ PAGES = """
        SET status = x.status, reason = x.reason, failures = x.failures, walled = x.walled, last_look_at = x.at,
            visits = p.visits + 1, evidence_a = x.evidence_a, evidence_b = x.evidence_b,
            moved_to = CASE WHEN x.good AND x.reason <> %(with_others)s THEN x.moved_to
-                           ELSE coalesce(x.moved_to, p.moved_to) END,  -- whom a crowd went to tells the next of it
+                           ELSE coalesce(x.moved_to, p.moved_to) END,
+           led_to = coalesce(x.led_to, p.led_to),  -- whom a crowd went to tells the next of it
            last_good_at = CASE WHEN x.good THEN x.at ELSE p.last_good_at END,
            last_change_at = CASE WHEN x.changed THEN x.at ELSE p.last_change_at END,
            changes = p.changes + x.changed::int,
@@ -37,13 +38,13 @@ PAGES = """
            fingerprint = CASE WHEN x.version IS NULL THEN p.fingerprint ELSE x.fingerprint END
       FROM unnest(%(key)s::bytea[], %(at)s::timestamptz[], %(status)s::smallint[], %(reason)s::text[],
                   %(failures)s::smallint[], %(walled)s::smallint[], %(evidence_a)s::float8[], %(evidence_b)s::float8[],
-                  %(moved_to)s::bytea[], %(good)s::bool[], %(changed)s::bool[], %(rereads)s::bool[], %(renews)s::bool[],
-                  %(etag)s::text[], %(last_modified)s::text[], %(body_bytes)s::int[], %(version)s::int[],
-                  %(body_digest)s::bytea[], %(text_digest)s::bytea[], %(main_digest)s::bytea[],
-                  %(shape_digest)s::bytea[], %(fingerprint)s::bigint[])
-        AS x(key, at, status, reason, failures, walled, evidence_a, evidence_b, moved_to, good, changed, rereads,
-             renews, etag, last_modified, body_bytes, version, body_digest, text_digest, main_digest, shape_digest,
-             fingerprint)
+                  %(moved_to)s::bytea[], %(led_to)s::bytea[], %(good)s::bool[], %(changed)s::bool[],
+                  %(rereads)s::bool[], %(renews)s::bool[], %(etag)s::text[], %(last_modified)s::text[],
+                  %(body_bytes)s::int[], %(version)s::int[], %(body_digest)s::bytea[], %(text_digest)s::bytea[],
+                  %(main_digest)s::bytea[], %(shape_digest)s::bytea[], %(fingerprint)s::bigint[])
+        AS x(key, at, status, reason, failures, walled, evidence_a, evidence_b, moved_to, led_to, good, changed,
+             rereads, renews, etag, last_modified, body_bytes, version, body_digest, text_digest, main_digest,
+             shape_digest, fingerprint)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
 """
 FRONTIER = """
@@ -103,6 +104,7 @@ def _page_row(visit: Visit, books: Books) -> dict[str, Any]:
         "evidence_a": evidence[0],
         "evidence_b": evidence[1],
         "moved_to": heir if heir in books.stands else None,  # out of scope or beyond the limits: it moved away
+        "led_to": visit.led_to,
         "good": visit.is_good,
         "changed": visit.change is Change.CHANGED,
         "rereads": visit.is_good and visit.links is not None and not version and _is_forgotten(visit),

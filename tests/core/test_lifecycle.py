@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from crawler.core.answer import Fetched, NotModified, Reason, Unreached
 from crawler.core.change import Change
 from crawler.core.lifecycle import CROWD, Landing, believed, refuse
-from crawler.core.outlinks import canonical_of, links_of
+from crawler.core.outlinks import canonical_of, led_to, links_of
 from crawler.core.page import Reading
 from crawler.core.urls import Url, key_of
 from crawler.core.visit import State, Target, Visit
@@ -138,12 +138,28 @@ def test_whatever_a_landing_is_nothing_that_was_learnt_is_lost(
         looked(seen(), fetched(html("<p>new"))),
         looked(seen(), fetched(status=404)),
         looked(seen(), fetched(status=302, location=Url(ROOT))),
-        looked(seen(), fetched(status=301, location=Url("http://else.test/"))),
     ],
-    ids=["304", "200", "404", "302", "away"],
+    ids=["304", "200", "404", "302"],
 )
-def test_what_is_no_move_within_the_domain_is_left_as_it_is(visit: Visit) -> None:
+def test_what_is_no_move_is_left_as_it_is(visit: Visit) -> None:
     assert believed(visit, replace(CROWDED, is_circle=True)) == visit
+
+
+def test_a_crowd_that_is_led_out_of_the_domain_is_one_as_well() -> None:
+    away = looked(seen(), fetched(status=301, location=Url("http://parked.test/")))
+
+    crowded = believed(away, CROWDED)
+
+    assert (away.moved_to, believed(away, Landing()).state) == (None, State.MOVED)
+    assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.KNOWN, "moves_with_others")
+
+
+def test_who_is_told_where_to_come_back_to_is_led_to_the_same_place_as_others() -> None:
+    one, other = (target(url=Url(f"{ROOT}{name}")) for name in ("one", "two?page=2"))
+    sign_on = "http://sign-on.test/login?back="
+
+    assert led_to(one, Url(f"{sign_on}%2Fone")) == led_to(other, Url(f"{sign_on}{ROOT}two%3Fpage=2"))
+    assert led_to(one, Url("http://new.test/item?no=1")) != led_to(other, Url("http://new.test/item?no=2"))
 
 
 @pytest.mark.parametrize("status", [302, 303, 307])

@@ -258,9 +258,9 @@ def test_whatever_differs_of_a_page_that_is_back_is_kept(then: bytes, now: bytes
 
 
 def test_a_picture_that_is_back_as_another_is_kept() -> None:
-    png = {"content_type": "image/png"}
-    gone = after(looked(after(looked(target(), fetched(b"\x89PNG one", **png))), fetched(status=410)))
-    back = looked(gone, fetched(b"\x89PNG two", **png), at=NOW + DAY)
+    one, two = (fetched(b"\x89PNG " + each, content_type="image/png") for each in (b"one", b"two"))
+    gone = after(looked(after(looked(target(), one)), fetched(status=410)))
+    back = looked(gone, two, at=NOW + DAY)
 
     assert (back.change, back.snapshot is None) == (Change.BACK, False)
 

@@ -254,6 +254,29 @@ async def test_all_pages_to_the_home_page_for_good_are_gone_once_each_and_none_h
         assert await coins_missing(db) == 0
 
 
+async def test_all_pages_to_another_host_for_a_day_are_an_outage(db: Database) -> None:
+    async with scripted(db, SITE) as (site, domain):
+        await site.crawl(db, at=START)
+        before = await rows(db, f"SELECT {LEARNT} FROM page ORDER BY key")
+        site.trouble = lambda path: (
+            None if path == "/robots.txt" else Said(301, location=f"http://park.invalid/?from={path}")
+        )
+        site.settings = QUICK.model_copy(update={"batch_visits": 3})
+        await site.recrawl(db, domain, at=START + 2 * DAY)
+        await site.recrawl(db, domain, at=START + 3 * DAY)
+        during = await rows(db, f"SELECT {LEARNT} FROM page ORDER BY key")
+        site.trouble = lambda _path: None
+        for day in range(4, 8):
+            await site.crawl(db, at=START + day * DAY)
+
+        assert await all_known(db, domain)
+        assert [each[:2] for each in during] == [each[:2] for each in before]
+        told = await events(db, domain)
+        assert {change for _, change in told} <= {"moved", "back"}
+        assert len(told) <= 2 * 4  # the first four cannot know
+        assert await coins_missing(db) == 0
+
+
 async def test_of_a_crowd_that_comes_page_by_page_to_an_unknown_place_only_the_first_four_are_believed(
     db: Database,
 ) -> None:
