@@ -34,6 +34,8 @@ class Rung(StrEnum):
     BYTES = "bytes"
     TEXT = "text"  # all that a reader or a link can tell
     VOLATILE = "volatile"  # what differs was proven to differ from look to look
+    RULE = "rule"  # what differs is out of sight by a user's rule
+    MARKUP = "markup"  # nothing differs piece by piece, only what no piece tells
     FRAME = "frame"  # what differs is the site's, on nearly all its pages
     PIECES = "pieces"  # piece by piece
     # Where the last Snapshot's body cannot be had any more:
@@ -87,12 +89,13 @@ class Verdict:
 class Understood:
     """A body that was read, with what a judgement needs of it. The version has no number yet: 0.
 
-    outline: its pieces, if they were wanted.
+    outline: its pieces, if they were wanted.  is_viewed: by a rule that leaves some of them out.
     """
 
     reading: Reading
     version: Version
     outline: Outline = field(default=(), repr=False)
+    is_viewed: bool = False
 
 
 def understand(
@@ -113,14 +116,22 @@ def understand(
         fingerprint=fingerprint(reading.main),
     )
     places = outline(body, reading, url=url, content_type=content_type, view=view, markup=markup) if outlined else ()
-    return Understood(replace(reading, text="", beside=""), version, places)  # of these only the digests are kept
+    short = replace(reading, text="", beside="")  # of these only the digests are kept
+    return Understood(short, version, places, bool(view))
 
 
-def judge(before: Version | None, after: Version, compared: tuple[Difference, Difference] | None = None) -> Verdict:
+def judge(
+    before: Version | None,
+    after: Version,
+    compared: tuple[Difference, Difference] | None = None,
+    *,
+    unseen: Rung = Rung.VOLATILE,
+) -> Verdict:
     """Compare what was just read with the last Snapshot, never with the last look: small edits cannot drift through.
 
     compared: all that differs piece by piece but for volatile words, and what of it is news; None where that cannot be
     told any more. Then what differs outside the main text is no change as long as the shape of the page stays.
+    unseen: what has decided where nothing differs piece by piece.
     Where neither side has any text (an image, an empty page) the bytes decide.
     """
     if before is None:
@@ -138,7 +149,7 @@ def judge(before: Version | None, after: Version, compared: tuple[Difference, Di
         found, left = compared
         if left:
             return Verdict(Change.CHANGED, Rung.PIECES, bits, left)
-        return Verdict(Change.COSMETIC, Rung.FRAME if found else Rung.VOLATILE, bits)
+        return Verdict(Change.COSMETIC, Rung.FRAME if found else unseen, bits)
     if after.main_digest == before.main_digest:
         if after.shape_digest == before.shape_digest:
             return Verdict(Change.COSMETIC, Rung.MAIN, bits)

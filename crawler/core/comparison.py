@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crawler.core.change import Understood
+from crawler.core.change import Rung, Understood
 from crawler.core.compare import Difference, Lesson, Mask, difference, learnt, news, wants_pair
 from crawler.core.visit import Earlier, Known, Target
 from crawler.core.walls import Face, Wall
@@ -15,7 +15,7 @@ class Comparison:
     """What differs under a mask, and what of it is news.
 
     under: the mask that was known.  mask: the one by which it was compared, with what this look teaches.
-    face: what the page shows, as far as it can tell a wall.
+    face: what the page shows, as far as it can tell a wall.  unseen: what decides where nothing differs.
     """
 
     under: Mask = field(repr=False)
@@ -23,6 +23,7 @@ class Comparison:
     found: Difference
     left: Difference
     face: Face | None
+    unseen: Rung = Rung.VOLATILE
 
 
 def compare(
@@ -41,7 +42,16 @@ def compare(
         found=found,
         left=news(found, mask, then=earlier.at, now=now),
         face=face_of(target, understood, earlier, known=known),
+        unseen=_unseen(understood, earlier),
     )
+
+
+def _unseen(understood: Understood, earlier: Earlier) -> Rung:
+    """Why nothing may differ of bodies that do: their words that do are volatile, or none is seen to differ."""
+    then, now = ([(place.part, place.text) for place in places] for places in (earlier.outline, understood.outline))
+    if then != now:
+        return Rung.VOLATILE
+    return Rung.RULE if understood.is_viewed else Rung.MARKUP
 
 
 def wants_again(target: Target, comparison: Comparison, earlier: Earlier, *, now: datetime, known: Known) -> bool:

@@ -151,7 +151,9 @@ def _read(
         return passed_on(target, answer, reading, now=now, known=known)
     links, elsewhere = links_of(reading, target=target, known=known)
     alias = canonical_of(reading, links, known=known)
-    verdict = judge(before, after, (comparison.found, comparison.left) if comparison is not None else None)
+    verdict = judge(before, after)
+    if comparison is not None:
+        verdict = judge(before, after, (comparison.found, comparison.left), unseen=comparison.unseen)
     face = None
     if verdict.change in {Change.FIRST, Change.CHANGED}:
         face = comparison.face if comparison is not None else face_of(target, understood, earlier, known=known)
