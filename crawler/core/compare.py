@@ -4,6 +4,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from crawler.core.alignment import gaps
 from crawler.core.dates import clock_in, tells_the_day
@@ -226,8 +227,8 @@ def learnt(mask: Mask, lesson: Lesson) -> tuple[Mask, Difference]:
         before=volatile.named(lesson.before),
         again=tuple(map(volatile.named, lesson.again)),
     )
-    for again in lesson.again:
-        volatile = _paired(volatile, lesson, again)
+    for one, again in pairwise((lesson.after, *lesson.again)):
+        volatile = _paired(volatile, lesson.page, one, again)
     volatile, found = _timed(volatile, lesson)
     if lesson.before and lesson.then is not None and not lesson.again:
         left = news(found, Mask(volatile, mask.frame), then=lesson.then, now=lesson.at)
@@ -245,19 +246,19 @@ def learnt(mask: Mask, lesson: Lesson) -> tuple[Mask, Difference]:
     return replace(taught, edits=edits), found
 
 
-def _paired(volatile: Volatile, lesson: Lesson, again: Outline) -> Volatile:
+def _paired(volatile: Volatile, page: PageKey, one: Outline, again: Outline) -> Volatile:
     """What a second look teaches. Of a guess nothing is learnt, and what moved on the page has no words that differ."""
-    found = difference(lesson.after, again, volatile)
-    here, there = set(lesson.after), set(again)
+    found = difference(one, again, volatile)
+    here, there = set(one), set(again)
     moved = [pair for pair in found.replaced if pair[0] in there and pair[1] in here]
     sure = set(found.replaced).difference(moved)
     others = (*found.removed, *found.added, *(place for pair in moved for place in pair))
     return learn_pair(
         volatile,
-        page=lesson.page,
+        page=page,
         replaced=[pair for pair in found.replaced if pair in sure and found.guessed.isdisjoint(pair)],
         others=[place for place in others if place not in found.guessed],
-        first=[place for place in lesson.after if place not in found.guessed],
+        first=[place for place in one if place not in found.guessed],
         second=[place for place in again if place not in found.guessed],
     )
 

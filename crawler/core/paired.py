@@ -12,6 +12,7 @@ from crawler.core.volatile import (
     MOST_NOISE,
     MOST_PARAMETERS,
     MOST_PATHS,
+    Once,
     Steadiness,
     Trial,
     Volatile,
@@ -19,7 +20,7 @@ from crawler.core.volatile import (
     noise_of,
     parameter_of,
     trial_of,
-    with_pattern,
+    with_differing,
 )
 from crawler.core.words import words_of
 
@@ -43,7 +44,7 @@ def learn_pair(
     known = volatile
     lost, named = list(others), set()
     for before, after in replaced:
-        learnt = learn_replaced(known, before, after)
+        learnt = learn_replaced(known, before, after, once=volatile.once)
         if learnt is None:
             lost += [before, after]
         else:
@@ -96,8 +97,8 @@ def learn_changes(volatile: Volatile, places: Iterable[Place]) -> Volatile:
     return replace(volatile, trials=found)
 
 
-def learn_replaced(volatile: Volatile, before: Place, after: Place) -> Volatile | None:
-    """A place whose words differ here and there: these words are volatile. None if nothing of it stayed."""
+def learn_replaced(volatile: Volatile, before: Place, after: Place, *, once: Once) -> Volatile | None:
+    """A place whose words differ here and there: twice, and these words are volatile. None if nothing of it stayed."""
     one, other = volatile.said(before), volatile.said(after)
     if before.path != after.path or len(one) != len(other):
         return None
@@ -106,7 +107,6 @@ def learn_replaced(volatile: Volatile, before: Place, after: Place) -> Volatile 
     if all(names) and names == {parameter_of(other[n]) for n in differing}:
         parameters = volatile.parameters | names
         return replace(volatile, parameters=parameters) if len(parameters) <= MOST_PARAMETERS else None
-    pattern = pattern_of(one, other)
-    if not is_one_place(pattern, before.part):
+    if not is_one_place(pattern_of(one, other), before.part):
         return None
-    return with_pattern(volatile, before.path, pattern)
+    return with_differing(volatile, before.path, one, other, once=once)

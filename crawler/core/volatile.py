@@ -12,7 +12,7 @@ from crawler.core.bounded import newest
 from crawler.core.fingerprint import number_of
 from crawler.core.names import Names, named
 from crawler.core.outline import Outline, Part, Place
-from crawler.core.patterns import Pattern, agrees, fits, gaps_of, joined, shares
+from crawler.core.patterns import Pattern, agrees, fits, gaps_of, joined, pattern_of, shares
 from crawler.core.urls import PageKey
 from crawler.core.words import Words, numberless, words_of
 
@@ -29,6 +29,8 @@ MIXED = 2
 # A place swings on the word of so many pairs, on two pages: one look that went wrong tells nothing of all others.
 ENOUGH_SWUNG = 3
 ENOUGH_PAGES = 2
+
+Once = Mapping[tuple[int, int], tuple[Pattern, ...]]  # by path and number of words
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class Volatile:
     """What is known of the volatile places of one domain; immutable, and bounded.
 
     patterns: by path and number of words.  anywhere: gaps at a path whatever its other words.
+    once: what differed in a single pair; it may have been edited between the two looks.
     parameters: of links, by name.  noise: whole places that came or went between two looks of a pair.
     steadiness: by kind_of.  counting: of numbers that stand alike.  trials: by trial_of.
     names: the paths by which places are known.
@@ -89,6 +92,7 @@ class Volatile:
 
     patterns: Mapping[tuple[int, int], tuple[Pattern, ...]] = field(default_factory=dict)
     anywhere: Mapping[tuple[int, int], Mapping[int, str]] = field(default_factory=dict)
+    once: Once = field(default_factory=dict)
     parameters: frozenset[str] = frozenset()
     noise: Mapping[int, None] = field(default_factory=dict)
     steadiness: Mapping[int, Steadiness] = field(default_factory=dict)
@@ -211,6 +215,24 @@ def noise_of(place: Place) -> int:
 def parameter_of(step: str) -> str:
     name, equals, _ = step.partition("=")
     return name if equals else ""
+
+
+def with_differing(volatile: Volatile, path: int, one: Words, other: Words, *, once: Once) -> Volatile:
+    """After a pair in which some words of a place differed: those that had differed in another pair are volatile.
+
+    once: what had differed in a single pair before this one.
+    """
+    pattern = pattern_of(one, other)
+    same, gaps = (path, len(pattern)), gaps_of(pattern)
+    doubted = volatile.once.get(same, ())
+    proven = {n for each in once.get(same, ()) for n in gaps_of(each)} | volatile.gaps(path, other).keys()
+    if gaps.keys() <= proven:
+        return with_pattern(volatile, path, pattern)
+    once = {**volatile.once, same: (*(each for each in doubted if each != pattern), pattern)[-MOST_SAME:]}
+    volatile = replace(volatile, once=newest(once, MOST_PATTERNS))
+    if gaps.keys().isdisjoint(proven):
+        return volatile
+    return with_pattern(volatile, path, tuple(each if n in proven else other[n] for n, each in enumerate(pattern)))
 
 
 def with_pattern(volatile: Volatile, path: int, pattern: Pattern) -> Volatile:

@@ -12,11 +12,12 @@ import zstandard
 from crawler.core.compare import NO_MASK, Mask
 from crawler.core.edits import Edits
 from crawler.core.frame import Frame, Stand
+from crawler.core.patterns import Pattern
 from crawler.core.urls import PageKey
 from crawler.core.volatile import Count, Steadiness, Trial, Volatile
 from crawler.store.database import Connection, Database
 
-FORM = 3  # of what is stored; another one is learnt anew
+FORM = 4  # of what is stored; another one is learnt anew
 MOST_BYTES = 16 << 20  # unpacked
 LEVEL = 3
 
@@ -45,6 +46,7 @@ def pack(mask: Mask) -> bytes:
     plain = {
         "form": FORM,
         "patterns": [[path, list(pattern)] for (path, _), same in volatile.patterns.items() for pattern in same],
+        "once": [[path, list(pattern)] for (path, _), same in volatile.once.items() for pattern in same],
         "anywhere": [[path, length, list(gaps.items())] for (path, length), gaps in volatile.anywhere.items()],
         "parameters": sorted(volatile.parameters),
         "noise": list(volatile.noise),
@@ -79,12 +81,9 @@ def unpack(data: bytes) -> Mask:
     plain: dict[str, Any] = json.loads(zstandard.ZstdDecompressor().decompress(data, max_output_size=MOST_BYTES))
     if plain.get("form") != FORM:
         return NO_MASK
-    patterns: dict[tuple[int, int], tuple[tuple[str, ...], ...]] = {}
-    for path, pattern in plain["patterns"]:
-        same = (path, len(pattern))
-        patterns[same] = (*patterns.get(same, ()), tuple(pattern))
     volatile = Volatile(
-        patterns=patterns,
+        patterns=_patterns(plain["patterns"]),
+        once=_patterns(plain["once"]),
         anywhere={(path, length): dict(gaps) for path, length, gaps in plain["anywhere"]},
         parameters=frozenset(plain["parameters"]),
         noise=dict.fromkeys(plain["noise"]),
@@ -117,3 +116,11 @@ def unpack(data: bytes) -> Mask:
 
 def _pages(written: list[str]) -> tuple[PageKey, ...]:
     return tuple(PageKey(bytes.fromhex(page)) for page in written)
+
+
+def _patterns(written: list[tuple[int, list[str]]]) -> dict[tuple[int, int], tuple[Pattern, ...]]:
+    found: dict[tuple[int, int], tuple[Pattern, ...]] = {}
+    for path, pattern in written:
+        same = (path, len(pattern))
+        found[same] = (*found.get(same, ()), tuple(pattern))
+    return found

@@ -29,9 +29,9 @@ words = st.lists(st.sampled_from(["a", "b", "7", "9", "12d", "x"]), min_size=1, 
 
 
 def learnt(*pairs: tuple[str, str]) -> Volatile:
-    """After looks at paragraphs that were replaced within seconds."""
+    """After looks at paragraphs that were replaced within seconds, and once more so."""
     known = NOTHING_VOLATILE
-    for before, after in pairs:
+    for before, after in (*pairs, *pairs):
         one, other = paragraph(before), paragraph(after)
         known = learn_pair(known, page=PAGE, replaced=[(one, other)], others=[], first=[one], second=[other])
     return known
@@ -40,7 +40,7 @@ def learnt(*pairs: tuple[str, str]) -> Volatile:
 def test_a_clock_is_masked_and_the_price_beside_it_is_not() -> None:
     clock = "<p>Now it is {}</p><p>Price 19.99</p>"
     domain = Domain()
-    domain.look(clock.format("10:15"), clock.format("10:20"), clock.format("10:21"))
+    domain.look(clock.format("10:15"), clock.format("10:20"), clock.format("10:21"), clock.format("10:22"))
 
     assert domain.look(clock.format("10:20"), clock.format("11:58")) == SAME
     left = domain.look(clock.format("10:20"), clock.format("11:58").replace("19.99", "19.98"))
@@ -50,10 +50,19 @@ def test_a_clock_is_masked_and_the_price_beside_it_is_not() -> None:
 def test_a_clock_and_a_price_in_one_sentence_are_told_apart() -> None:
     said = "<p>At {} it costs {} euros</p>"
     domain = Domain()
-    domain.look(said.format("10:15", 5), said.format("10:20", 5), said.format("10:21", 5))
+    domain.look(said.format("10:15", 5), said.format("10:20", 5), said.format("10:21", 5), said.format("10:22", 5))
 
     assert domain.look(said.format("10:20", 5), said.format("11:00", 5)) == SAME
     assert domain.look(said.format("10:20", 5), said.format("11:00", 6))
+
+
+def test_a_price_that_was_changed_between_two_looks_is_news_and_so_is_its_next_change() -> None:
+    page = "<h1>Kettle</h1><p>Price {} EUR</p><p>Teapot {} EUR</p>"
+    domain = Domain()
+
+    assert domain.look(page.format(19, 7), page.format(19, 8), page.format(24, 9), page.format(24, 9))
+    for before, after in ((24, 29), (29, 9), (9, 149)):
+        assert domain.look(page.format(before, 9), page.format(after, 9), page.format(after, 9))
 
 
 def test_what_is_about_a_volatile_number_is_still_compared() -> None:
@@ -85,7 +94,7 @@ def test_two_texts_that_share_nothing_are_no_pattern_but_noise() -> None:
 
     known = learn_pair(NOTHING_VOLATILE, page=PAGE, replaced=[(one, other)], others=[], first=[one], second=[other])
 
-    assert learn_replaced(NOTHING_VOLATILE, one, other) is None
+    assert learn_replaced(NOTHING_VOLATILE, one, other, once={}) is None
     assert known.patterns == {}
     assert known.is_noise(one)
     assert known.is_noise(other)
@@ -197,16 +206,18 @@ def test_the_tables_are_bounded_and_the_oldest_are_forgotten(many: int) -> None:
     second = [Place(n, f"at 11:2{n % 10}") for n in range(many)]
     lost = [Place(n, "x") for n in range(MOST_NOISE + 50)]
 
-    known = learn_pair(
-        NOTHING_VOLATILE,
-        page=PAGE,
-        replaced=list(zip(first[: MOST_PATTERNS + 50], second, strict=False)),
-        others=lost,
-        first=first,
-        second=second,
-    )
+    known = NOTHING_VOLATILE
+    for start in (50, 0):
+        known = learn_pair(
+            known,
+            page=PAGE,
+            replaced=list(zip(first[start : MOST_PATTERNS + 50], second[start:], strict=False)),
+            others=lost,
+            first=first,
+            second=second,
+        )
 
-    assert len(known.patterns) == MOST_PATTERNS
+    assert len(known.once) == MOST_PATTERNS
     assert len(known.noise) == MOST_NOISE
     assert len(known.steadiness) == len(known.trials) == MOST_PATHS
     assert known.masked(first[0]) == ("at", "10:10")  # forgotten
@@ -217,7 +228,7 @@ def test_parameters_that_are_named_anew_each_time_are_bounded() -> None:
     known = NOTHING_VOLATILE
     for n in range(3000):
         one, other = (Place(1, f"https://example.com/a?k{n}={value}", Part.LINK) for value in "xy")
-        known = learn_replaced(known, one, other) or known
+        known = learn_replaced(known, one, other, once={}) or known
 
     assert len(known.parameters) == MOST_PARAMETERS
 
@@ -301,13 +312,13 @@ def test_what_stands_in_place_of_a_banner_that_came_within_seconds_was_one() -> 
     ("before", "after"), [("CharSet 10", "StringUtils 7"), ("Ad: fine boots", "Ad: cheap flights"), ("Join!", "Vote!")]
 )
 def test_numbers_and_signs_do_not_make_two_texts_one_place(before: str, after: str) -> None:
-    assert learn_replaced(NOTHING_VOLATILE, paragraph(before), paragraph(after)) is None
+    assert learn_replaced(NOTHING_VOLATILE, paragraph(before), paragraph(after), once={}) is None
 
 
 def test_a_link_to_another_page_of_a_folder_is_another_link() -> None:
     one, other = (Place(1, f"https://example.com/docs/{name}.html", Part.LINK) for name in ("zebra", "apple"))
 
-    assert learn_replaced(NOTHING_VOLATILE, one, other) is None
+    assert learn_replaced(NOTHING_VOLATILE, one, other, once={}) is None
 
 
 def test_ages_beside_names_of_any_length_are_learnt_together() -> None:
