@@ -269,7 +269,7 @@ def _timed(volatile: Volatile, lesson: Lesson) -> tuple[Volatile, Difference]:
     taught = volatile
     for before, after in found.replaced:
         if found.guessed.isdisjoint((before, after)):
-            taught = learn_elapsed(taught, before, after, elapsed=lesson.elapsed)
+            taught = learn_elapsed(taught, before, after, page=lesson.page, elapsed=lesson.elapsed)
     if _forms(found.places, taught) != _forms(found.places, volatile):
         found = difference(lesson.before, lesson.after, taught)
     return taught, found

@@ -1,8 +1,8 @@
 """Numbers that count the time: they have grown by exactly the hours, days or weeks that passed, and never otherwise.
 
 A number that grows by one from look to look proves nothing: so do prices, and issues. Only where it grew by more, by
-another number each time, and each time by what had passed, is it held to be a clock; and then no gap is left in what
-the place says: one look's number is forgiven if it is the one that the time foretells, and no other.
+another number each time or on several pages, and each time by what had passed, is it held to be a clock; and then no
+gap is left in what the place says: a look's number is forgiven if it is the one that the time foretells, and no other.
 """
 
 import re
@@ -13,16 +13,18 @@ from crawler.core.bounded import newest
 from crawler.core.fingerprint import number_of
 from crawler.core.outline import Place
 from crawler.core.patterns import pattern_of
+from crawler.core.urls import PageKey
 from crawler.core.volatile import MOST_PATHS, Count, Volatile
 
 FOUND_COUNTING = 3  # times that a place has counted the time exactly, before it is believed to do so
 ENOUGH_GROWTHS = 2  # that differ from each other, and are more than 1
+ENOUGH_PAGES = 4  # that grew by more than 1: pages that are looked at together all grow by the same
 MOST_MISSED = 10
 UNITS_S = (1, 60, 3600, 86400, 7 * 86400, 30.44 * 86400, 365.25 * 86400)  # in which pages say how long ago it was
 
 
-def learn_elapsed(volatile: Volatile, before: Place, after: Place, *, elapsed: timedelta) -> Volatile:
-    """What a place teaches that differs from what it was `elapsed` ago: whether it counts the time.
+def learn_elapsed(volatile: Volatile, before: Place, after: Place, *, page: PageKey, elapsed: timedelta) -> Volatile:
+    """What a place of a page teaches that differs from what it was `elapsed` ago: whether it counts the time.
 
     A disagreement ends the belief. What is said anew may count from then on, but each time twice as much is asked.
     """
@@ -32,8 +34,11 @@ def learn_elapsed(volatile: Volatile, before: Place, after: Place, *, elapsed: t
     told = volatile.counting.get(grown.key, Count())
     units = grown.units(elapsed) & (told.units or _ALL_UNITS)
     if units:
-        growths = told.growths | ({grown.by} if grown.by > 1 and len(told.growths) < ENOUGH_GROWTHS else frozenset())
-        told = Count(told.times + 1, units, growths, told.missed)
+        told = replace(told, times=told.times + 1, units=units)
+        if grown.by > 1:
+            growths, pages = (*sorted(told.growths - {grown.by}), grown.by), (*told.pages, page)
+            growths, pages = growths[-ENOUGH_GROWTHS:], tuple(dict.fromkeys(pages))[:ENOUGH_PAGES]
+            told = replace(told, growths=frozenset(growths), pages=pages)
     else:
         told = Count(missed=min(told.missed + 1, MOST_MISSED))
     return replace(volatile, counting=newest({**volatile.counting, grown.key: told}, MOST_PATHS))
@@ -45,7 +50,8 @@ def counts_time(volatile: Volatile, before: Place, after: Place, *, elapsed: tim
     told = volatile.counting.get(grown.key) if grown is not None else None
     if grown is None or told is None or not grown.units(elapsed) & told.units:
         return False
-    return told.times >= FOUND_COUNTING << told.missed and len(told.growths) >= ENOUGH_GROWTHS
+    is_clock = len(told.growths) >= ENOUGH_GROWTHS or len(told.pages) >= ENOUGH_PAGES
+    return is_clock and told.times >= FOUND_COUNTING << told.missed
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,12 +70,14 @@ class Count:
     """How numbers that stand alike have agreed with the time since they last did not.
 
     times: how often.  units: of elapsed.UNITS_S, by number, of which all of them grew by as many as had passed.
-    growths: the first few that differ and are more than 1.  missed: how often they did not agree, ever.
+    growths: the first few that differ and are more than 1.  pages: the first few that grew by more than 1.
+    missed: how often they did not agree, ever.
     """
 
     times: int = 0
     units: frozenset[int] = frozenset()
     growths: frozenset[int] = frozenset()
+    pages: tuple[PageKey, ...] = ()
     missed: int = 0
 
 

@@ -17,7 +17,7 @@ from crawler.core.urls import PageKey
 from crawler.core.volatile import Count, Steadiness, Trial, Volatile
 from crawler.store.database import Connection, Database
 
-FORM = 4  # of what is stored; another one is learnt anew
+FORM = 5  # of what is stored; another one is learnt anew
 MOST_BYTES = 16 << 20  # unpacked
 LEVEL = 3
 
@@ -55,8 +55,8 @@ def pack(mask: Mask) -> bytes:
             for path, s in volatile.steadiness.items()
         ],
         "counting": [
-            [key, count.times, sorted(count.units), sorted(count.growths), count.missed]
-            for key, count in volatile.counting.items()
+            [key, c.times, sorted(c.units), sorted(c.growths), [page.hex() for page in c.pages], c.missed]
+            for key, c in volatile.counting.items()
         ],
         "trials": [[key, trial.steady, trial.changes] for key, trial in volatile.trials.items()],
         "names": list(volatile.names.items()),
@@ -92,8 +92,8 @@ def unpack(data: bytes) -> Mask:
             for path, steady, swung, mixed, pages in plain["steadiness"]
         },
         counting={
-            key: Count(times, frozenset(units), frozenset(growths), missed)
-            for key, times, units, growths, missed in plain["counting"]
+            key: Count(times, frozenset(units), frozenset(growths), _pages(pages), missed)
+            for key, times, units, growths, pages, missed in plain["counting"]
         },
         trials={key: Trial(*trial) for key, *trial in plain["trials"]},
         names=dict(plain.get("names", ())),  # which masks from before there were any do not have

@@ -135,7 +135,7 @@ def counted(said: str, *steps: tuple[int, float]) -> tuple[Volatile, int]:
     known, number = NOTHING_VOLATILE, 100
     for grown, days in steps:
         before, after = paragraph(said.format(number)), paragraph(said.format(number + grown))
-        known = learn_elapsed(known, before, after, elapsed=days * DAY)
+        known = learn_elapsed(known, before, after, page=PAGE, elapsed=days * DAY)
         number += grown
     return known, number
 
@@ -172,6 +172,18 @@ def test_what_grows_by_one_or_always_by_the_same_does_not_count_the_time(steps: 
 
     assert not counts(known, "Price {} EUR", price, price + 1, 1)
     assert not counts(known, "Price {} EUR", price, price + 3, 3)
+
+
+@pytest.mark.parametrize(("grown", "is_known"), [(3, True), (1, False)])
+def test_an_age_is_learnt_from_several_pages_that_are_looked_at_together(grown: int, is_known: bool) -> None:
+    page = "<h1>Text</h1><p>By Ann, {} days ago</p>"
+    domain = Domain()
+    for n in range(1, 5):
+        domain.look(page.format(90 * n), page.format(90 * n + grown), path=str(n), later=grown * DAY)
+
+    left = domain.look(page.format(500), page.format(500 + grown), path="5", later=grown * DAY)
+    assert (left == SAME) == is_known
+    assert domain.look(page.format(700), page.format(710), path="6", later=grown * DAY)
 
 
 def test_one_disagreement_ends_the_belief_and_twice_as_much_is_asked_after_it() -> None:
