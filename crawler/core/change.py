@@ -37,6 +37,7 @@ class Rung(StrEnum):
     RULE = "rule"  # what differs is out of sight by a user's rule
     MARKUP = "markup"  # nothing differs piece by piece, only what no piece tells
     FRAME = "frame"  # what differs is the site's, on nearly all its pages
+    VARIANT = "variant"  # what differs has gone and come back on this page before
     PIECES = "pieces"  # piece by piece
     # Where the last Snapshot's body cannot be had any more:
     MAIN = "main"  # the main text

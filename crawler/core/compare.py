@@ -15,6 +15,7 @@ from crawler.core.names import learn_names
 from crawler.core.outline import Outline, Part, Place
 from crawler.core.paired import learn_changes, learn_pair
 from crawler.core.urls import PageKey
+from crawler.core.variants import Variants
 from crawler.core.volatile import NOTHING_VOLATILE, Volatile
 from crawler.core.words import words_of
 
@@ -29,6 +30,7 @@ class Mask:
     """What one domain's pages have that is no news; immutable.
 
     pairs: taken so far, of `compared` looks.  looks: that it was learnt from.  edits: of the frame, told and not.
+    variants: of its pages, what they say by turns.
     """
 
     volatile: Volatile = NOTHING_VOLATILE
@@ -37,6 +39,7 @@ class Mask:
     compared: int = 0
     looks: int = 0
     edits: Edits = NO_EDITS
+    variants: Variants = field(default_factory=dict)
 
 
 NO_MASK = Mask()
@@ -240,6 +243,7 @@ def learnt(mask: Mask, lesson: Lesson) -> tuple[Mask, Difference]:
         pairs=mask.pairs + len(lesson.again),
         compared=mask.compared + bool(lesson.before),
         looks=mask.looks + 1,
+        variants=mask.variants,
     )
     differing = _pieces(found if lesson.before else SAME, taught, lesson)
     edits = learn_edits(mask.edits, lesson.page, differing, before=mask.frame, after=taught.frame)

@@ -1,10 +1,15 @@
 """A page beside its last Snapshot, worked out once for all who ask: is one more look wanted, what is the verdict?"""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from crawler.core.change import Rung, Understood
 from crawler.core.compare import Difference, Lesson, Mask, difference, learnt, news, wants_pair
+from crawler.core.frame import form_of
+from crawler.core.outline import Place
+from crawler.core.urls import PageKey
+from crawler.core.variants import ENOUGH_RETURNS, learn_variants, numbers_of, returns_of, variant_of
 from crawler.core.visit import Earlier, Known, Target
 from crawler.core.walls import Face, Wall
 from crawler.core.withheld import face_of, wall_of
@@ -24,6 +29,7 @@ class Comparison:
     left: Difference
     face: Face | None
     unseen: Rung = Rung.VOLATILE
+    varies: bool = False  # some of it would be news, had the page not said it by turns before
 
 
 def compare(
@@ -36,13 +42,52 @@ def compare(
     else:
         lesson = Lesson(target.key, understood.outline, now, earlier.outline, earlier.at, earlier.again)
         mask, found = learnt(mask, lesson)
+    fresh = news(found, mask, then=earlier.at, now=now)
+    if not settled:
+        mask = _with_variants(mask, target.key, fresh, at=now)
+    left = _unseen_before(fresh, mask, target.key)
     return Comparison(
         under=known.mask,
         mask=mask,
         found=found,
-        left=news(found, mask, then=earlier.at, now=now),
+        left=left,
         face=face_of(target, understood, earlier, known=known),
         unseen=_unseen(understood, earlier),
+        varies=left != fresh,
+    )
+
+
+def _with_variants(mask: Mask, page: PageKey, fresh: Difference, *, at: datetime) -> Mask:
+    went = {_variant(place, mask, page) for place in (*(was for was, _ in fresh.replaced), *fresh.removed)}
+    came = {_variant(place, mask, page) for place in (*(now for _, now in fresh.replaced), *fresh.added)}
+    return replace(mask, variants=learn_variants(mask.variants, went=went, came=came, at=at))
+
+
+def _variant(place: Place, mask: Mask, page: PageKey) -> int:
+    return variant_of(page, form_of(place, mask.volatile.masked(place)))
+
+
+def _unseen_before(fresh: Difference, mask: Mask, page: PageKey) -> Difference:
+    """What is left without what this page says by turns: words, never numbers."""
+
+    def numbers(place: Place) -> Sequence[str]:
+        return numbers_of(mask.volatile.masked(place))
+
+    def returned(place: Place) -> int:
+        return returns_of(mask.variants, _variant(place, mask, page))
+
+    def is_known(place: Place) -> bool:
+        return not numbers(place) and returned(place) >= ENOUGH_RETURNS
+
+    def are_known(was: Place, now: Place) -> bool:
+        has_returned = returned(was) and returned(now) and max(returned(was), returned(now)) >= ENOUGH_RETURNS
+        return bool(has_returned) and numbers(was) == numbers(now)
+
+    return replace(
+        fresh,
+        replaced=tuple(pair for pair in fresh.replaced if not are_known(*pair)),
+        removed=tuple(place for place in fresh.removed if not is_known(place)),
+        added=tuple(place for place in fresh.added if not is_known(place)),
     )
 
 

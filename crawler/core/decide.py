@@ -154,6 +154,8 @@ def _read(
     verdict = judge(before, after)
     if comparison is not None:
         verdict = judge(before, after, (comparison.found, comparison.left), unseen=comparison.unseen)
+        if comparison.varies and verdict.change is Change.COSMETIC:
+            verdict = replace(verdict, rung=Rung.VARIANT)
     face = None
     if verdict.change in {Change.FIRST, Change.CHANGED}:
         face = comparison.face if comparison is not None else face_of(target, understood, earlier, known=known)

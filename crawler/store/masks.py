@@ -14,6 +14,7 @@ from crawler.core.edits import Edits
 from crawler.core.frame import Frame, Stand
 from crawler.core.patterns import Pattern
 from crawler.core.urls import PageKey
+from crawler.core.variants import Variant
 from crawler.core.volatile import Count, Steadiness, Trial, Volatile
 from crawler.store.database import Connection, Database
 
@@ -72,6 +73,7 @@ def pack(mask: Mask) -> bytes:
         "met": [[key, [page.hex() for page in pages]] for key, pages in mask.edits.met.items()],
         "told": list(mask.edits.told),
         "turns": [[path, many, last.isoformat()] for path, (many, last) in mask.edits.turns.items()],
+        "variants": [[key, v.returns, v.last.isoformat(), v.is_gone] for key, v in mask.variants.items()],
     }
     return zstandard.ZstdCompressor(level=LEVEL).compress(json.dumps(plain, separators=(",", ":")).encode())
 
@@ -111,7 +113,13 @@ def unpack(data: bytes) -> Mask:
         told=dict.fromkeys(plain.get("told", ())),
         turns={path: (many, datetime.fromisoformat(last)) for path, many, last in plain.get("turns", ())},
     )
-    return Mask(volatile, frame, plain["pairs"], plain["compared"], plain["all_looks"], edits)
+    variants = {
+        key: Variant(returns, datetime.fromisoformat(last), is_gone)
+        for key, returns, last, is_gone in plain.get(
+            "variants", ()
+        )  # which masks from before there were any do not have
+    }
+    return Mask(volatile, frame, plain["pairs"], plain["compared"], plain["all_looks"], edits, variants)
 
 
 def _pages(written: list[str]) -> tuple[PageKey, ...]:

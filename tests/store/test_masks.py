@@ -1,6 +1,7 @@
 """What is known of a domain's volatile places comes back from the store as it was."""
 
 import json
+from dataclasses import replace
 
 import zstandard
 from hypothesis import given, settings
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from crawler.core.compare import NO_MASK, Mask
 from crawler.core.domain import Domain
+from crawler.core.variants import learn_variants
 from crawler.store import masks
 from crawler.store.database import Database
 from tests.core import pages
@@ -22,7 +24,8 @@ def taught(looks: list[list[str]]) -> Mask:
     for n, markup in enumerate(shown):
         domain.first(markup, path=str(n))
         domain.look(shown[max(n - 1, 0)], markup, shown[max(n - 2, 0)])
-    return domain.mask
+    variants = learn_variants({}, went={len(text) for look in looks for text in look}, came={-1, 2}, at=domain.now)
+    return replace(domain.mask, variants=variants)
 
 
 @settings(max_examples=40)

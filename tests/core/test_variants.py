@@ -1,0 +1,120 @@
+"""What a page says by turns, and that a variant that was met before is no change each time."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from crawler.core.change import Change, Rung, Understood, understand
+from crawler.core.comparison import compare
+from crawler.core.decide import decide
+from crawler.core.urls import PageKey
+from crawler.core.variants import MOST_PIECES, MOST_VARIANTS, Variants, learn_variants, returns_of, variant_of
+from crawler.core.visit import Earlier
+from tests.core.test_visit import DAY, KNOWN, NOW, after, fetched, html, target
+
+A, B = "<p class=offer>Try it out now", "<p class=offer>Nothing but the best for you"
+KNOWN_VARIANT = (Change.COSMETIC, Rung.VARIANT)
+NEWS = (Change.CHANGED, Rung.PIECES)
+PAGE = PageKey(bytes(16))
+
+
+def read(body: bytes) -> Understood:
+    return understand(body, url=target().url, content_type="text/html", robots_tag=None)
+
+
+def looks(shown: Sequence[str], *, gap: timedelta = DAY) -> list[tuple[Change, Rung]]:
+    """What is found at each look after the first, `gap` after the one before. The page says the same seconds later."""
+    page, known, found = target(), KNOWN, []
+    earlier: Earlier | None = None
+    for n, inside in enumerate(shown):
+        answer, now = fetched(html(inside)), NOW + n * gap
+        understood, comparison = read(answer.body), None
+        if (
+            earlier is not None
+            and page.version is not None
+            and understood.version.text_digest != page.version.text_digest
+        ):
+            comparison = compare(page, understood, replace(earlier, again=(understood.outline,)), now=now, known=known)
+        visit = decide(
+            page, answer, now=now, known=known, understood=understood, earlier=earlier, comparison=comparison
+        )
+        if visit.snapshot is not None:
+            earlier = Earlier(understood.outline, now)
+        known = replace(known, mask=visit.mask or known.mask)
+        page = after(visit)
+        found.append((visit.change, visit.verdict.rung))
+    return found[1:]
+
+
+def test_words_that_went_and_came_back_twice_are_a_variant_and_no_change() -> None:
+    found = looks([A, B, A, B, A, B, A, A, B])
+
+    assert found[:3] == [NEWS] * 3  # there, back, and there again
+    assert set(found[3:]) <= {KNOWN_VARIANT, (Change.SAME, Rung.BYTES)}
+    assert KNOWN_VARIANT in found[3:]
+
+
+def test_a_banner_that_is_there_now_and_then_is_a_variant_after_it_came_back_twice() -> None:
+    found = looks([A, "", A, "", A, "", A])
+
+    assert found[:3] == [NEWS] * 3
+    assert NEWS not in found[3:]
+
+
+def test_a_third_text_is_news_however_often_two_others_took_turns() -> None:
+    found = looks([A, B] * 4 + ["<p class=offer>We close down at the end of the month"])
+
+    assert found[-1] == NEWS
+
+
+def test_what_differs_beside_a_variant_is_news() -> None:
+    found = looks([f"{A if n % 2 else B}<p class=price>Price {price} EUR" for n, price in enumerate([20] * 8 + [99])])
+
+    assert found[-2] == KNOWN_VARIANT or found[-2][0] is Change.SAME
+    assert found[-1] == NEWS
+
+
+@pytest.mark.parametrize("markup", ["<p>Price {} EUR", "<p>Only today: {} left", "<p>Size {}"])
+def test_numbers_are_news_however_often_they_go_and_come_back(markup: str) -> None:
+    assert looks([markup.format(20 + 15 * (n % 2)) for n in range(9)]) == [NEWS] * 8
+
+
+def test_what_comes_back_after_months_is_news() -> None:
+    assert looks([A, B] * 4, gap=timedelta(days=40)) == [NEWS] * 7
+
+
+def returns(variants: Variants, form: int) -> int:
+    return returns_of(variants, variant_of(PAGE, form))
+
+
+def learnt(variants: Variants, went: Iterable[int], came: Iterable[int]) -> Variants:
+    keys = [{variant_of(PAGE, form) for form in forms} for forms in (went, came)]
+    return learn_variants(variants, went=keys[0], came=keys[1], at=NOW)
+
+
+def test_a_piece_that_moved_on_its_page_has_not_come_back() -> None:
+    variants: Variants = {}
+    for _ in range(5):
+        variants = learnt(variants, [1, 2], [2, 1])
+
+    assert returns(variants, 1) == 0
+
+
+def test_what_is_met_again_and_again_without_having_gone_has_not_come_back() -> None:
+    variants: Variants = {}
+    for _ in range(5):  # the last Snapshot is an older one each time
+        variants = learnt(variants, [1], [2])
+
+    assert (returns(variants, 1), returns(variants, 2)) == (0, 0)
+
+
+def test_variants_are_bounded_and_a_page_that_is_written_anew_pushes_out_none() -> None:
+    variants = learnt({}, [1], [2])
+    assert learnt(variants, range(MOST_PIECES), range(100, 200)) is variants
+
+    for n in range(MOST_VARIANTS):
+        variants = learnt(variants, [10 + n], [])
+    assert len(variants) == MOST_VARIANTS
+    assert variant_of(PAGE, 1) not in variants
