@@ -46,7 +46,7 @@ def refuse(target: Target, *, reason: str, now: datetime) -> Visit:
         kept(target, now=now),
         answer="unreached",
         state=target.state if target.state in {State.GONE, State.MOVED} else State.REFUSED,
-        due_at=now + LOOK_AGAIN_REFUSED,
+        due_at=now + min(LOOK_AGAIN_REFUSED, target.terms.most),
         reason=reason,
         requests=0,
         conditional=False,
@@ -81,7 +81,7 @@ def redirected(target: Target, answer: Fetched, *, now: datetime, known: Known) 
         fetched(kept(target, now=now), answer=answer),
         verdict=Verdict(Change.SAME if already else Change.MOVED, Rung.STATUS),
         state=State.MOVED,
-        due_at=now + LOOK_AGAIN_GONE,
+        due_at=now + min(LOOK_AGAIN_GONE, target.terms.most),
         reason="" if link else "moved_away",
         failures=0,
         moved_to=link,
@@ -101,10 +101,12 @@ def _elsewhere_today(target: Target, answer: Fetched, link: Link | None, *, now:
     )
     if target.version is None:
         gives = (link.key,) if link else ()
-        return replace(visit, failures=0, due_at=now + LOOK_AGAIN_REDIRECT, gives=gives, elsewhere=())
+        due_at = now + min(LOOK_AGAIN_REDIRECT, target.terms.most)
+        return replace(visit, failures=0, due_at=due_at, gives=gives, elsewhere=())
     failures = target.failures + 1
-    wait = LOOK_AGAIN_REDIRECT if visit.state is not State.KNOWN else min(_retry(failures), LOOK_AGAIN_REDIRECT)
-    return replace(visit, failures=failures, due_at=now + wait, gives=target.outlinks)
+    wait = LOOK_AGAIN_REDIRECT if visit.state is not State.KNOWN else _retry(failures)
+    due_at = now + min(wait, LOOK_AGAIN_REDIRECT, target.terms.most)
+    return replace(visit, failures=failures, due_at=due_at, gives=target.outlinks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,9 @@ def missing(target: Target, answer: Fetched, *, now: datetime) -> Visit:
         )
     )
     if not confirmed:
-        return replace(failed(target, answer, now=now, reason="http_404"), due_at=now + LOOK_AGAIN_MISSING)
+        return replace(
+            failed(target, answer, now=now, reason="http_404"), due_at=now + min(LOOK_AGAIN_MISSING, target.terms.most)
+        )
     return _gone(fetched(kept(target, now=now), answer=answer), reason=f"http_{answer.status}")
 
 
@@ -214,7 +218,6 @@ def unreached(target: Target, answer: Unreached, *, now: datetime) -> Visit:
         answer="unreached",
         silent=answer.reason in SILENCE,
         received_bytes=answer.received_bytes,
-        due_at=now + min(_retry(target.failures + 1), target.terms.most),
     )
 
 
@@ -230,12 +233,12 @@ def failed(target: Target, answer: Answer, *, now: datetime, reason: str) -> Vis
         asked = retry_after(answer.retry_after, now=now, server_date=answer.date)
         # The page has its own back-off beside the domain's: if it alone is busy, others must come first next time.
         wait = min(FIRST_BUSY_RETRY * int(2 ** min(target.failures, 20)), LAST_RETRY)
-        visit = replace(visit, busy=True, retry_after=asked, due_at=now + wait)
+        visit = replace(visit, busy=True, retry_after=asked, due_at=now + min(wait, target.terms.most))
     failures = target.failures + 1
     return replace(
         visit,
         failures=failures,
-        due_at=visit.due_at if visit.busy else now + _retry(failures),
+        due_at=visit.due_at if visit.busy else now + min(_retry(failures), target.terms.most),
         gives=() if failures >= LOOKS_BEFORE_A_FAILING_PAGE_PAYS else None,
     )
 

@@ -13,7 +13,7 @@ from crawler.core.lifecycle import CROWD, Landing, believed, refuse
 from crawler.core.outlinks import canonical_of, led_to, links_of
 from crawler.core.page import Reading
 from crawler.core.urls import Url, key_of
-from crawler.core.visit import State, Target, Visit
+from crawler.core.visit import State, Target, Terms, Visit
 from tests.core.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen, target
 
 CROWDED = Landing(others=CROWD - 1)
@@ -226,6 +226,17 @@ def test_404_410_429_and_500_are_four_things_and_redirects_silence_and_refusals_
     assert (waits["404"], waits["410"], waits["500"]) == (24, 30 * 24, 1)
     assert waits["429"] < 1  # its domain is held for two hours, and it is not last after that
     assert visits["429"].retry_after == timedelta(hours=2)
+
+
+@pytest.mark.parametrize("answer", KINDS.values(), ids=KINDS)
+def test_a_rule_of_six_hours_holds_for_every_back_off(answer: Fetched | Unreached) -> None:
+    terms = Terms(most=timedelta(hours=6))
+    for before in (seen(), target()):
+        page = replace(before, terms=terms)
+        for n in range(12):
+            visit = looked(page, answer, at=NOW + n * DAY)
+            page = after(visit)
+            assert visit.due_at - visit.at <= terms.most
 
 
 def test_of_a_copy_only_a_page_of_the_domain_can_be_the_original() -> None:
