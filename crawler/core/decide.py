@@ -113,7 +113,9 @@ def reconsider(visit: Visit, known: Known) -> Visit:
         earlier=evidence.earlier,
         settled=True,
     )
-    return replace(again, again=visit.again) if again.change in {Change.COSMETIC, Change.UNKNOWN} else visit
+    if again.change not in {Change.COSMETIC, Change.UNKNOWN}:
+        return visit
+    return replace(again, again=visit.again, headed=visit.headed)
 
 
 def _elsewhere(target: Target, answer: Fetched, location: Url, *, now: datetime, known: Known) -> Visit:

@@ -3,11 +3,12 @@ from datetime import timedelta
 
 import pytest
 
+from crawler.core.belief import Belief
 from crawler.core.change import Change, understand
-from crawler.core.decide import decide
+from crawler.core.decide import decide, reconsider
 from crawler.core.sketch import Sketch, own, sketch, sketch_of_target
 from crawler.core.urls import Url, key_of
-from crawler.core.visit import Earlier, Known, State, Target, Visit
+from crawler.core.visit import Earlier, Headed, Known, State, Target, Visit
 from crawler.core.walls import NO_WALLS, Walls, after_good, asked, told
 from crawler.core.withheld import walls_after, with_signs
 from tests.core.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen
@@ -120,6 +121,21 @@ def test_an_end_that_was_never_closed_is_no_sign_of_a_body_cut_off() -> None:
     assert look(seen(whole), fewer, before=whole).change is Change.CHANGED
     closed = whole + b"</body></html>"
     assert look(seen(closed), fewer, before=closed).reason == "cut_off"
+
+
+def test_a_wall_that_is_told_late_keeps_that_a_head_was_asked_for() -> None:
+    lively = replace(seen(BODY), belief=Belief(50.0, 1.0))
+    other = PAGE % (b"", b" ".join(word + bytes([97 + n]) for word in WORDS for n in range(20)))
+    visit = replace(look(lively, other), headed=Headed.DIFFERED)
+    assert visit.change is Change.CHANGED
+    assert visit.face is not None
+    walls = NO_WALLS
+    for n in range(4):
+        walls = walls_after(walls, replace(visit, face=replace(visit.face, before=bytes([n]))))
+
+    again = reconsider(visit, replace(KNOWN, walls=walls))
+
+    assert (again.change, again.reason, again.headed) == (Change.UNKNOWN, "many_alike", Headed.DIFFERED)
 
 
 def test_what_is_withheld_leaves_validators_belief_and_version() -> None:
