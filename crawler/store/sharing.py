@@ -15,6 +15,9 @@ from crawler.store.frontier import BY_KEY
 
 PAIRS_CHUNK = 1000  # of one row of the inbox
 MOST_PAIRS = 20_000  # of one plan; the next finds the rest
+MOST_CALLED = 500  # pages of one record, those not seen for longest; the others wait for their own test
+LAST_LOOKS = 3  # of who leads, before the one that found it changed:
+MOST_CHANGED = 2  # of these; from that on it calls at most looks, and nobody is spared one
 MOST_FAILURES = 3  # of who leads, in a row: it vouches for nobody any more
 
 IS_WAITING = "SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'share' LIMIT 1"
@@ -70,10 +73,21 @@ REST = """
 CALL = """
     UPDATE frontier f
        SET due_at = least(f.due_at, %(at)s), wanted = CASE f.wanted WHEN 0 THEN %(wanted)s ELSE f.wanted END
-      FROM page p
-     WHERE p.domain_id = %(domain_id)s AND p.leader = ANY(%(news)s::bytea[]) AND p.key <> ALL(%(keys)s::bytea[])
-       AND p.failures = 0
-       AND f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'known'
+      FROM (SELECT key FROM page
+             WHERE domain_id = %(domain_id)s AND leader = ANY(%(news)s::bytea[]) AND key <> ALL(%(keys)s::bytea[])
+               AND failures = 0
+             ORDER BY last_look_at LIMIT %(most)s) p
+     WHERE f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'known'
+"""
+# Of those who lead and have changed. This look is not written yet.
+LIVELY = """
+    SELECT x.key FROM unnest(%(changed)s::bytea[]) AS x(key)
+     WHERE EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.leader = x.key)
+       AND (SELECT count(*) FILTER (WHERE v.change = 'changed')
+              FROM (SELECT change FROM visit
+                     WHERE domain_id = %(domain_id)s AND key = x.key
+                       AND change IN ('first', 'same', 'cosmetic', 'changed', 'back')
+                     ORDER BY at DESC LIMIT %(looks)s) v) >= %(many)s
 """
 LEAVE = "UPDATE page SET leader = NULL WHERE domain_id = %(domain_id)s AND leader = ANY(%(lost)s::bytea[])"
 
@@ -120,11 +134,15 @@ async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]
         rest = {"keys": [visit.target.key for visit in tested], "due_at": [_rest_of(visit) for visit in tested]}
         await connection.execute(REST, values | rest, binary=True)
     lost = [visit.target.key for visit in visits if visit.state is not State.KNOWN or visit.failures >= MOST_FAILURES]
-    news = lost + [key for key, visit in good.items() if visit.change is Change.CHANGED]
+    changed = [key for key, visit in good.items() if visit.change is Change.CHANGED]
+    news = lost + changed
     if news:
+        lively = values | {"changed": changed, "looks": LAST_LOOKS, "many": MOST_CHANGED}
+        found = await (await connection.execute(LIVELY, lively, binary=True)).fetchall()
         values |= {
             "news": news,
-            "lost": lost,
+            "lost": lost + [key for (key,) in found],
+            "most": MOST_CALLED,
             "at": max(visit.at for visit in visits),
             "wanted": Wanted.BY_LEADER.value,
         }

@@ -11,7 +11,7 @@ from crawler.core.urls import Authority
 from crawler.store import checks, domains, duplicates, inbox, leases, sharing, visits
 from crawler.store.database import Database
 from crawler.store.frontier import BY_KEY
-from crawler.store.sharing import CALL, END, LEAVE, REST, RIDING
+from crawler.store.sharing import CALL, END, LEAVE, LIVELY, MOST_CALLED, REST, RIDING
 from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets
 from tests.store.test_duplicates import LONG, OTHER
@@ -178,6 +178,46 @@ async def test_who_rode_along_with_a_page_that_is_gone_has_its_own_schedule_agai
     assert await due_in(db, domain, follower, at=at) < rests / 3
 
 
+async def test_who_rode_along_with_a_page_that_changes_at_most_looks_is_on_its_own(
+    db: Database, domain: Domain
+) -> None:
+    leader, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
+    shares = []
+    for n in range(3):
+        await make_due(db, at + n * DAY, leader, domain=domain)
+        text = f"{NEXT} in edition {n}"
+        await day(db, domain, site(domain, {1: text, 2: text}), at=at + n * DAY)
+        shares.append(await riders(db, domain))
+
+    assert shares == [{follower: leader}, {follower: leader}, {}]
+
+
+async def test_one_record_calls_so_many_pages_and_no_more(db: Database, domain: Domain) -> None:
+    leader, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
+    copies = MOST_CALLED + 20
+    async with db.transaction() as connection:
+        values = {"domain_id": domain.id, "key": key(domain, follower), "copies": copies, "at": at}
+        for table in ("page", "frontier"):
+            cursor = await connection.execute(
+                "SELECT string_agg(column_name, ', ') FROM information_schema.columns WHERE table_schema = 'public'"
+                " AND table_name = %s AND column_name <> ALL(%s)",
+                (table, ["key", "url"]),
+            )
+            row = await cursor.fetchone()
+            assert row is not None
+            named = "key, url" if table == "page" else "key"
+            given = "decode(md5(n::text), 'hex')" + (", url || n" if table == "page" else "")
+            await connection.execute(
+                f"INSERT INTO {table} ({named}, {row[0]}) SELECT {given}, {row[0]}"
+                f" FROM {table}, generate_series(1, %(copies)s) n WHERE domain_id = %(domain_id)s AND key = %(key)s",
+                values,
+            )
+        call = {"keys": [], "news": [key(domain, leader)], "wanted": 3, "most": MOST_CALLED}
+        cursor = await connection.execute(CALL, values | call)
+
+        assert cursor.rowcount == MOST_CALLED
+
+
 async def test_two_looks_are_too_few_and_so_is_a_text_of_some_words(db: Database, domain: Domain) -> None:
     note = " ".join(LONG.split()[:40])
     answers = site(domain, {1: LONG, 2: LONG, 3: note, 4: note})
@@ -225,8 +265,16 @@ async def test_no_record_scans_a_table_for_those_who_share(db: Database, domain:
     values = {"domain_id": domain.id, "keys": [key(domain, 1)], "news": [key(domain, 2)], "lost": [key(domain, 3)]}
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
-        for statement in (RIDING, END, REST, CALL, LEAVE):
-            at = {"at": START, "due_at": [START], "wanted": 3}
+        for statement in (RIDING, END, REST, LIVELY, CALL, LEAVE):
+            at = {
+                "at": START,
+                "due_at": [START],
+                "wanted": 3,
+                "changed": [key(domain, 2)],
+                "looks": 3,
+                "many": 2,
+                "most": 9,
+            }
             cursor = await connection.execute(f"EXPLAIN {statement}".encode(), values | at)
             plan = "\n".join(row[0] for row in await cursor.fetchall())
             assert "Seq Scan" not in plan, plan
