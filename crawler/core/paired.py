@@ -1,6 +1,6 @@
 """What two looks at a page teach that were seconds apart: whatever differs between them is no news."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -19,10 +19,11 @@ from crawler.core.volatile import (
     kind_of,
     noise_of,
     parameter_of,
+    said_of,
     trial_of,
     with_differing,
 )
-from crawler.core.words import words_of
+from crawler.core.words import Words, words_of
 
 MOSTLY = 0.5  # of the places of one kind
 
@@ -52,12 +53,36 @@ def learn_pair(
             named |= {noise_of(before), noise_of(after)}
     noise = dict(known.noise) | dict.fromkeys(noise_of(place) for place in lost)
     differing = named | {noise_of(place) for place in lost}
+    known = _owned(known, first, second)
     return replace(
         known,
         noise=newest(noise, MOST_NOISE),
         steadiness=newest(_stood(known, page, lost, named, (*first, *second)), MOST_PATHS),
         trials=newest(_tried(known.trials, differing, (*first, *second)), MOST_PATHS),
     )
+
+
+def _owned(volatile: Volatile, first: Sequence[Place], second: Sequence[Place]) -> Volatile:
+    """What stood still beside its like that moved within seconds has no gaps, until it moves itself."""
+    one, other = (_by_form(volatile, places) for places in (first, second))
+    moved = {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
+    lively = {same for same, _ in moved}
+    own = dict(volatile.own)
+    for _, form in moved:
+        own.pop(form, None)
+    own |= dict.fromkeys(form for same, form in one if same in lively and (same, form) not in moved)
+    return replace(volatile, own=newest(own, MOST_PATHS))
+
+
+def _by_form(volatile: Volatile, places: Iterable[Place]) -> dict[tuple[tuple[int, int], int], Counter[Words]]:
+    """What is said where something is, or may be, volatile: by path and number of words, and by all but the numbers."""
+    found: dict[tuple[tuple[int, int], int], Counter[Words]] = defaultdict(Counter)
+    for place in places:
+        words = volatile.said(place)
+        same = (place.path, len(words))
+        if same in volatile.patterns or same in volatile.anywhere or same in volatile.once:
+            found[same, said_of(place.path, words)][words] += 1
+    return found
 
 
 def _stood(

@@ -88,6 +88,7 @@ class Volatile:
     patterns: by path and number of words.  anywhere: gaps at a path whatever its other words.
     once: what differed in a single pair; it may have been edited between the two looks.
     parameters: of links, by name.  noise: whole places that came or went between two looks of a pair.
+    own: by said_of, what has no gaps: it stood still while others of its kind moved.
     steadiness: by kind_of.  counting: of numbers that stand alike.  trials: by trial_of.
     names: the paths by which places are known.
     """
@@ -97,6 +98,7 @@ class Volatile:
     once: Once = field(default_factory=dict)
     parameters: frozenset[str] = frozenset()
     noise: Mapping[int, None] = field(default_factory=dict)
+    own: Mapping[int, None] = field(default_factory=dict)
     steadiness: Mapping[int, Steadiness] = field(default_factory=dict)
     counting: Mapping[int, Count] = field(default_factory=dict)
     trials: Mapping[int, Trial] = field(default_factory=dict)
@@ -136,7 +138,7 @@ class Volatile:
         for pattern in self.patterns.get(same, ()):
             if all(n in found or agrees(each, word) for n, (each, word) in enumerate(zip(pattern, words, strict=True))):
                 found |= gaps_of(pattern)
-        return found
+        return {} if found and said_of(path, words) in self.own else found
 
     def is_noise(self, place: Place) -> bool:
         """Whether this very place came or went within seconds before, or what stands there never stands still."""
@@ -217,6 +219,11 @@ def noise_of(place: Place) -> int:
 def parameter_of(step: str) -> str:
     name, equals, _ = step.partition("=")
     return name if equals else ""
+
+
+def said_of(path: int, words: Words) -> int:
+    """A number for places of one path that say the same but for their numbers."""
+    return number_of(f"{path} {' '.join(map(numberless, words))}")
 
 
 def with_differing(volatile: Volatile, path: int, one: Words, other: Words, *, once: Once) -> Volatile:

@@ -18,7 +18,7 @@ from crawler.core.variants import Variant
 from crawler.core.volatile import Count, Steadiness, Trial, Volatile
 from crawler.store.database import Connection, Database
 
-FORM = 5  # of what is stored; another one is learnt anew
+FORM = 6  # of what is stored; another one is learnt anew
 MOST_BYTES = 16 << 20  # unpacked
 LEVEL = 3
 
@@ -51,6 +51,7 @@ def pack(mask: Mask) -> bytes:
         "anywhere": [[path, length, list(gaps.items())] for (path, length), gaps in volatile.anywhere.items()],
         "parameters": sorted(volatile.parameters),
         "noise": list(volatile.noise),
+        "own": list(volatile.own),
         "steadiness": [
             [path, s.steady, s.swung, s.mixed, [page.hex() for page in s.pages]]
             for path, s in volatile.steadiness.items()
@@ -89,6 +90,7 @@ def unpack(data: bytes) -> Mask:
         anywhere={(path, length): dict(gaps) for path, length, gaps in plain["anywhere"]},
         parameters=frozenset(plain["parameters"]),
         noise=dict.fromkeys(plain["noise"]),
+        own=dict.fromkeys(plain["own"]),
         steadiness={
             path: Steadiness(steady, swung, mixed, _pages(pages))
             for path, steady, swung, mixed, pages in plain["steadiness"]

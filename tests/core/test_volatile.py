@@ -65,6 +65,32 @@ def test_a_price_that_was_changed_between_two_looks_is_news_and_so_is_its_next_c
         assert domain.look(page.format(before, 9), page.format(after, 9), page.format(after, 9))
 
 
+def test_a_price_that_stood_still_beside_two_counters_is_compared_though_it_looks_like_them() -> None:
+    rows = "<table><tr><td>{} EUR</td></tr><tr><td>{} times</td></tr><tr><td>{} people</td></tr></table>"
+    domain = Domain()
+    domain.look(rows.format(20, 1, 41), rows.format(20, 2, 45), rows.format(20, 3, 44), rows.format(20, 4, 42))
+
+    assert domain.look(rows.format(20, 4, 42), rows.format(20, 9, 17)) == SAME
+    left = domain.look(rows.format(20, 4, 42), rows.format(35, 9, 17))
+    assert [(one.text, other.text) for one, other in left.replaced] == [("20 EUR", "35 EUR")]
+    other = rows.replace("EUR", "dollars")  # which no pair has shown, as yet
+    assert domain.look(other.format(1, 2, 3), other.format(1, 5, 8), other.format(1, 6, 7), path="b") == SAME
+    assert domain.look(other.format(1, 2, 3), other.format(7, 5, 8), path="b")
+
+
+def test_a_product_in_the_markup_of_suggestions_by_turns_is_compared() -> None:
+    item = "<li>Kettle {} for {} EUR</li>"
+    domain = Domain()
+
+    def page(price: int, *turn: tuple[str, int]) -> str:
+        return f"<ul>{item.format('red', price)}{''.join(item.format(*each) for each in turn)}</ul>"
+
+    shown = [page(19, ("blue", 25)), page(19, ("green", 31)), page(19, ("white", 52)), page(19, ("black", 44))]
+    domain.look(*shown)
+
+    assert domain.look(shown[-1], page(29, ("blue", 25)))
+
+
 def test_what_is_about_a_volatile_number_is_still_compared() -> None:
     known = learnt(("seen 394d ago", "seen 395d ago"))
 
