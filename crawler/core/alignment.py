@@ -1,5 +1,6 @@
 """Which entries of two sequences are the same ones, in their order, and what lies between them."""
 
+from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence
 
 STEP = 128  # rows that are kept at a time while the way back is found; others are worked out again
@@ -15,6 +16,25 @@ def gaps(one: Sequence[Hashable], other: Sequence[Hashable]) -> Iterator[tuple[s
         if n > i or m > j:
             yield slice(i, n), slice(j, m)
         i, j = n + 1, m + 1
+
+
+def counterparts(went: Sequence[Hashable], came: Sequence[Hashable]) -> Iterator[tuple[int | None, int | None]]:
+    """Each entry of one sequence with the next that is the same in the other, or None, by position; all of both."""
+    standing: dict[Hashable, deque[int]] = defaultdict(deque)
+    for m, each in enumerate(came):
+        standing[each].append(m)
+    start = 0
+    for n, each in enumerate(went):
+        alike = standing[each]
+        while alike and alike[0] < start:
+            alike.popleft()
+        if not alike:
+            yield n, None
+            continue
+        yield from ((None, m) for m in range(start, alike[0]))
+        yield n, alike[0]
+        start = alike[0] + 1
+    yield from ((None, m) for m in range(start, len(came)))
 
 
 def matched(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:

@@ -1,12 +1,12 @@
 """Two versions of a page, place by place: what went, what came, and what of it is news."""
 
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from crawler.core.alignment import gaps
+from crawler.core.alignment import counterparts, gaps
 from crawler.core.dates import clock_in, tells_the_day
 from crawler.core.edits import NO_EDITS, Edits, Piece, SiteEdit, learn_edits, piece_of, taken
 from crawler.core.elapsed import counts_time, learn_elapsed
@@ -14,6 +14,7 @@ from crawler.core.frame import NO_FRAME, Frame, form_of, learn_page
 from crawler.core.names import learn_names
 from crawler.core.outline import Outline, Part, Place
 from crawler.core.paired import learn_changes, learn_pair
+from crawler.core.room import fitted
 from crawler.core.urls import PageKey
 from crawler.core.variants import Variants
 from crawler.core.volatile import NOTHING_VOLATILE, Volatile
@@ -100,43 +101,29 @@ def difference(before: Outline, after: Outline, volatile: Volatile) -> Differenc
     added: list[Place] = []
     guessed: set[Place] = set()
     for went, came in gaps(_forms(before, volatile), _forms(after, volatile)):
-        guessed.update(_guessed(before[went], after[came]))
-        for old, new in _counterparts(before[went], after[came]):
-            if old is not None and new is not None:
-                replaced.append((old, new))
-            elif old is not None:
-                removed.append(old)
-            elif new is not None:
-                added.append(new)
+        old, new = before[went], after[came]
+        guessed.update(_guessed(old, new))
+        for n, m in counterparts(_kinds(old), _kinds(new)):
+            if n is not None and m is not None:
+                replaced.append((old[n], new[m]))
+            elif n is not None:
+                removed.append(old[n])
+            elif m is not None:
+                added.append(new[m])
     return Difference(tuple(replaced), tuple(removed), tuple(added), frozenset(guessed))
-
-
-def _counterparts(went: Outline, came: Outline) -> Iterator[tuple[Place | None, Place | None]]:
-    """Each place with the next one in like elements, if there is one."""
-    standing: dict[tuple[int, Part], deque[int]] = defaultdict(deque)
-    for n, place in enumerate(came):
-        standing[place.path, place.part].append(n)
-    start = 0
-    for place in went:
-        alike = standing[place.path, place.part]
-        while alike and alike[0] < start:
-            alike.popleft()
-        if not alike:
-            yield place, None
-            continue
-        yield from ((None, new) for new in came[start : alike[0]])
-        yield place, came[alike[0]]
-        start = alike[0] + 1
-    yield from ((None, new) for new in came[start:])
 
 
 def _guessed(went: Outline, came: Outline) -> Iterator[Place]:
     """What stands among many of its kind that are more, or fewer, on the other side."""
     if min(len(went), len(came)) <= MOST_GUESSED:
         return
-    were, are = (Counter((place.path, place.part) for place in side) for side in (went, came))
+    were, are = Counter(_kinds(went)), Counter(_kinds(came))
     unsure = {kind for kind, many in were.items() if many != are[kind] and min(many, are[kind]) > MOST_GUESSED}
     yield from (place for place in (*went, *came) if (place.path, place.part) in unsure)
+
+
+def _kinds(outline: Outline) -> list[tuple[int, Part]]:
+    return [(place.path, place.part) for place in outline]
 
 
 def _forms(outline: Outline, volatile: Volatile) -> list[tuple[Part, tuple[str, ...]]]:
@@ -231,7 +218,7 @@ def learnt(mask: Mask, lesson: Lesson) -> tuple[Mask, Difference]:
         again=tuple(map(volatile.named, lesson.again)),
     )
     for one, again in pairwise((lesson.after, *lesson.again)):
-        volatile = _paired(volatile, lesson.page, one, again)
+        volatile = fitted(_paired(volatile, lesson.page, one, again))
     volatile, found = _timed(volatile, lesson)
     if lesson.before and lesson.then is not None and not lesson.again:
         left = news(found, Mask(volatile, mask.frame), then=lesson.then, now=lesson.at)

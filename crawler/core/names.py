@@ -7,15 +7,14 @@ of its pages are new at once; then each is taken for the old one that stood ther
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from difflib import SequenceMatcher
 
+from crawler.core.alignment import counterparts, gaps
 from crawler.core.bounded import newest
 from crawler.core.outline import Outline, Part, Place
 
 Names = Mapping[int, int]  # the path by which a place is known, by its path now
 
 MOST_NAMES = 4096
-MOST_ALIGNED = 4_000_000  # pairs of places
 MOSTLY = 0.5  # of a page's paths have to be new ones, and of its texts the same; else each path is a new place
 
 
@@ -29,7 +28,7 @@ def named(outline: Outline, names: Names) -> Outline:
 def learn_names(names: Names, before: Outline, after: Outline, *, met: Collection[int]) -> Names:
     """The names after a look. met: all paths known of the domain; one of them is never another's new name."""
     were, are = ({place.path for place in outline} for outline in (before, after))
-    if len(were & are) > (1 - MOSTLY) * len(were) or len(before) * len(after) > MOST_ALIGNED:
+    if len(were & are) > (1 - MOSTLY) * len(were):
         return names
     aligned = list(_aligned(before, after))
     said = sum(place.part is Part.TEXT for place in before)
@@ -48,13 +47,12 @@ def learn_names(names: Names, before: Outline, after: Outline, *, met: Collectio
 def _aligned(before: Outline, after: Outline) -> Iterator[tuple[Place, Place]]:
     """Which place stands where which stood: those that say the same and, between them, those in like elements."""
     one, other = ([(place.part, place.bare, place.text) for place in outline] for outline in (before, after))
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
-        if tag == "equal":
-            yield from zip(before[i1:i2], after[j1:j2], strict=True)
-            continue
-        came = list(after[j1:j2])
-        for old in before[i1:i2]:
-            at = next((n for n, new in enumerate(came) if (new.part, new.bare) == (old.part, old.bare)), None)
-            if at is not None:
-                yield old, came[at]
-                del came[: at + 1]
+    end = slice(len(one), None), slice(len(other), None)
+    i = j = 0
+    for went, came in (*gaps(one, other), end):
+        yield from zip(before[i : went.start], after[j : came.start], strict=True)
+        lost, new = before[went], after[came]
+        for n, m in counterparts(*([(place.part, place.bare) for place in side] for side in (lost, new))):
+            if n is not None and m is not None:
+                yield lost[n], new[m]
+        i, j = went.stop, came.stop

@@ -4,6 +4,7 @@ It can be learnt again, so it is written when it has grown, and a crash loses at
 """
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from crawler.core.compare import NO_MASK, Mask
 from crawler.core.edits import Edits
 from crawler.core.frame import Frame, Stand
 from crawler.core.patterns import Pattern
+from crawler.core.room import MOST_CHARS, fitted
 from crawler.core.urls import PageKey
 from crawler.core.variants import Variant
 from crawler.core.volatile import Count, Steadiness, Trial, Volatile
@@ -41,8 +43,16 @@ async def put(connection: Connection, domain_id: int, mask: Mask) -> None:
     await connection.execute(PUT, (domain_id, pack(mask)))
 
 
-def pack(mask: Mask) -> bytes:
-    """A mask as it is stored; edits of the frame are told before."""
+def pack(mask: Mask, *, most_bytes: int = MOST_BYTES) -> bytes:
+    """A mask as it is stored; edits of the frame are told before. Of one that is too long the oldest texts go."""
+    written, chars = _written(mask), MOST_CHARS
+    while len(written) > most_bytes and chars:
+        chars //= 2
+        written = _written(replace(mask, volatile=fitted(mask.volatile, chars=chars)))
+    return zstandard.ZstdCompressor(level=LEVEL).compress(written)
+
+
+def _written(mask: Mask) -> bytes:
     volatile, frame = mask.volatile, mask.frame
     plain = {
         "form": FORM,
@@ -76,11 +86,13 @@ def pack(mask: Mask) -> bytes:
         "turns": [[path, many, last.isoformat()] for path, (many, last) in mask.edits.turns.items()],
         "variants": [[key, v.returns, v.last.isoformat(), v.is_gone] for key, v in mask.variants.items()],
     }
-    return zstandard.ZstdCompressor(level=LEVEL).compress(json.dumps(plain, separators=(",", ":")).encode())
+    return json.dumps(plain, separators=(",", ":")).encode()
 
 
 def unpack(data: bytes) -> Mask:
-    """The same the other way round; nothing is known where it was stored in another form."""
+    """The same the other way round; nothing is known where it was stored in another form, or is too long."""
+    if zstandard.frame_content_size(data) > MOST_BYTES:
+        return NO_MASK
     plain: dict[str, Any] = json.loads(zstandard.ZstdDecompressor().decompress(data, max_output_size=MOST_BYTES))
     if plain.get("form") != FORM:
         return NO_MASK

@@ -62,7 +62,9 @@ def pack(walls: Walls) -> bytes:
 
 
 def unpack(data: bytes) -> Walls:
-    """The same the other way round; nothing is known where it was stored in another form."""
+    """The same the other way round; nothing is known where it was stored in another form, or is too long."""
+    if zstandard.frame_content_size(data) > MOST_BYTES:
+        return NO_WALLS
     plain: dict[str, Any] = json.loads(zstandard.ZstdDecompressor().decompress(data, max_output_size=MOST_BYTES))
     if plain.get("form") != FORM:
         return NO_WALLS

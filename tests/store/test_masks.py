@@ -41,6 +41,28 @@ def test_a_mask_that_was_packed_is_the_same_mask_in_the_same_order(looks: list[l
     assert list(found.frame.stands) == list(mask.frame.stands)
 
 
+def test_of_a_mask_that_takes_too_much_room_the_oldest_texts_are_left_out() -> None:
+    domain = pages.Domain()
+    for n in range(20):
+        text = "".join(f"<p>said on page {n} in line {'a' * line} at NOW" for line in range(10))
+        domain.look(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=str(n))
+        domain.look(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=f"other {n}")
+    whole = len(zstandard.ZstdDecompressor().decompress(masks.pack(domain.mask)))
+
+    packed = masks.pack(domain.mask, most_bytes=whole - 1)
+
+    assert len(zstandard.ZstdDecompressor().decompress(packed)) < whole
+    kept, every = (list(known.volatile.patterns.values()) for known in (masks.unpack(packed), domain.mask))
+    assert kept
+    assert [pattern for same in kept for pattern in same] == [p for same in every for p in same][-sum(map(len, kept)) :]
+
+
+def test_a_mask_that_was_stored_without_a_bound_is_learnt_anew() -> None:
+    long = json.dumps({"form": masks.FORM, "patterns": "x" * masks.MOST_BYTES}).encode()
+
+    assert masks.unpack(zstandard.ZstdCompressor().compress(long)) == NO_MASK
+
+
 def test_a_mask_of_another_form_is_learnt_anew() -> None:
     later = zstandard.ZstdCompressor().compress(json.dumps({"form": masks.FORM + 1, "patterns": "otherwise"}).encode())
 

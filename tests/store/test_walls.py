@@ -1,0 +1,31 @@
+"""What is known of a domain's walls comes back from the store, up to its bound."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import zstandard
+
+from crawler.core.walls import MANY, MOST_SIGHTINGS, NO_WALLS, Sighting, Walls
+from crawler.store import walls
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+
+
+def test_as_much_as_is_ever_known_comes_back_as_it_was() -> None:
+    sketch = frozenset(range(1 << 31, (1 << 31) + 256))
+    befores = tuple(bytes([n]) * 32 for n in range(MANY))
+    known = Walls(
+        sightings=(Sighting(sketch, befores, NOON),) * MOST_SIGHTINGS,
+        absent=sketch,
+        front=sketch,
+        asked_at=NOON,
+        wait=timedelta(days=1),
+    )
+
+    assert walls.unpack(walls.pack(known)) == known
+
+
+def test_more_than_that_is_learnt_anew() -> None:
+    long = json.dumps({"form": walls.FORM, "sightings": "x" * walls.MOST_BYTES}).encode()
+
+    assert walls.unpack(zstandard.ZstdCompressor().compress(long)) == NO_WALLS
