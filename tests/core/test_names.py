@@ -19,7 +19,7 @@ def shown(*, seen: int, v: str = "", own: str = "What the page says", price: str
 
 def known_domain() -> Domain:
     domain = Domain()
-    domain.look(shown(seen=5), shown(seen=71), shown(seen=34))
+    domain.look(shown(seen=5), shown(seen=71), shown(seen=34), shown(seen=60))
     return domain
 
 
