@@ -2,8 +2,8 @@
 
 The model is a change point (Adams and MacKay, "Bayesian Online Changepoint Detection", 2007), with one Gamma a page
 instead of one for each run length: within t days a page's rate was drawn anew, from its group's prior, with a chance
-of 1 - exp(-t d). What a look finds says how likely that was, and evidence fades toward the prior by just as much, beside
-what time takes of it anyway (belief.faded).
+of 1 - exp(-t d). What a look finds says how likely that was, and evidence fades toward the prior by just as much,
+beside what time takes of it anyway (belief.faded).
 
 d, the domain's drift, is learnt from its own looks: each candidate gives every finding a chance, and the logarithms of
 these add up. A domain of few looks keeps the guess that it began with. A belief that has been drawn toward the prior is
