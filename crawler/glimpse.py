@@ -30,6 +30,7 @@ from crawler.store.database import Database
 from crawler.store.pages import target_of
 from crawler.usual import together_of
 
+PAIRS = 2  # of looks that have to agree on what is volatile
 BUSY = "another worker has the domain or its address just now: try again in a moment"
 SPENT = "its budget allows no request today"
 
@@ -40,7 +41,8 @@ class Glimpse:
 
     refusal: why the page was not asked for, or an empty string.  visit: what a crawl would make of the answer.
     whole: the pieces of the page, whatever the rules say.  view: what they leave.  apart: and what each of them would.
-    earlier: the last Snapshot's pieces, if there is one and it is kept.  again: the page as it was seconds later.
+    earlier: the last Snapshot's pieces, if there is one and it is kept.  again: the page as it was
+    seconds later, once and once more.
     before: the domain's mask as it stands.  mask: as it would be after this look.
     """
 
@@ -54,7 +56,7 @@ class Glimpse:
     view: View = WHOLE
     apart: Mapping[str, Outline] = field(default_factory=dict, repr=False)
     earlier: Earlier | None = field(default=None, repr=False)
-    again: Outline = field(default=(), repr=False)
+    again: tuple[Outline, ...] = field(default=(), repr=False)
     before: Mask = field(default=NO_MASK, repr=False)
     mask: Mask = field(default=NO_MASK, repr=False)
 
@@ -62,7 +64,7 @@ class Glimpse:
 async def glimpse(
     db: Database, web: Web, readers: Readers, domain: Domain, url: Url, *, settings: Settings, clock: Clock, again: bool
 ) -> Glimpse:
-    """Look at a page of the domain once. again: and once more, after the domain's delay.
+    """Look at a page of the domain once. again: and twice more, each after the domain's delay.
 
     Of the page nothing is recorded. What is kept is what any request owes others: the domain's delay, its account of
     the day, and its robots.txt.
@@ -129,13 +131,13 @@ class _Eye:
         seen = replace(seen, whole=whole or (), view=self.readers.view(target.url))
         seen = replace(seen, apart=await self.readers.apart(answer, target.url))
         earlier = await self.earlier_of(target, answer, understood)
-        later = await self.second(target) if again else ()
-        if earlier is not None and later:
-            earlier = replace(earlier, again=(later,))
+        later = await self.later(target) if again else ()
+        if earlier is not None:
+            earlier = replace(earlier, again=later)
         visit = decide(target, answer, now=now, known=known, understood=understood, earlier=earlier)
         mask = visit.mask or known.mask
         if later:
-            lesson = Lesson(target.key, understood.outline, now, again=(later,))
+            lesson = Lesson(target.key, understood.outline, now, again=later)
             if earlier is not None:
                 lesson = replace(lesson, before=earlier.outline, then=earlier.at)
             mask = learn(known.mask, lesson)
@@ -197,6 +199,13 @@ class _Eye:
             return None
         earlier = Earlier(before, kept.at, kept.has_returned)
         return with_signs(earlier, understood.reading, kept.body, content_type=kept.content_type)
+
+    async def later(self, target: Target) -> tuple[Outline, ...]:
+        """The page a moment later, and once more: what differs in two pairs of looks is volatile (core/volatile)."""
+        found: list[Outline] = []
+        while len(found) < PAIRS and (outline := await self.second(target)):
+            found.append(outline)
+        return tuple(found)
 
     async def second(self, target: Target) -> Outline:
         """The page a moment later; nothing where that cannot be had."""

@@ -321,7 +321,7 @@ def explain(
 def try_url(
     url: Annotated[str, typer.Argument(metavar="URL", help="A page of a registered domain, known or not.")],
     again: Annotated[
-        bool, typer.Option("--again", help="Look twice, one delay apart, and show what that teaches.")
+        bool, typer.Option("--again", help="Look three times, one delay apart, and show what that teaches.")
     ] = False,
     at: At = None,
     as_json: Json = False,

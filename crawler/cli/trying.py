@@ -74,10 +74,10 @@ def _single(found: Difference) -> list[Difference]:
 
 
 def lessons(seen: Glimpse) -> list[Difference]:
-    """What differed between this look and one that was taken seconds later."""
+    """What differed between this look and the one that was taken next, seconds later."""
     if seen.understood is None or not seen.again:
         return []
-    return _single(difference(seen.understood.outline, seen.again, seen.before.volatile))
+    return _single(difference(seen.understood.outline, seen.again[0], seen.before.volatile))
 
 
 def _pieces(seen: Glimpse) -> list[Piece]:
@@ -104,7 +104,7 @@ def _show(seen: Glimpse) -> None:
         show(["news", "part", "was", "is"], [(_news(why), *_row(each)) for each, why in found])
     if seen.again:
         taught = lessons(seen)
-        say("\nTwo looks at once: nothing differs" if not taught else "")
+        say("\nLooks at once: nothing differs" if not taught else "")
         if taught:
             show(["seconds later", "here", "there"], [_row(each) for each in taught])
     if pieces:

@@ -1,8 +1,8 @@
 """Numbers that count the time: they have grown by exactly the hours, days or weeks that passed, and never otherwise.
 
-A number that grows by one from look to look proves nothing: so do prices, and issues. Only where it grew by more, by
-another number each time or on several pages, and each time by what had passed, is it held to be a clock; and then no
-gap is left in what the place says: a look's number is forgiven if it is the one that the time foretells, and no other.
+A number that grows by one from look to look proves little: so do prices, and issues. Where it grew by more, by another
+number each time or on several pages, or by one on many, and each time by what had passed, it is held to be a clock; and
+then no gap is left in what the place says: a look's number is forgiven if the time foretells it, and no other.
 """
 
 import re
@@ -19,7 +19,9 @@ from crawler.core.volatile import MOST_PATHS, Count, Volatile
 FOUND_COUNTING = 3  # times that a place has counted the time exactly, before it is believed to do so
 ENOUGH_GROWTHS = 2  # that differ from each other, and are more than 1
 ENOUGH_PAGES = 4  # that grew by more than 1: pages that are looked at together all grow by the same
+MANY_PAGES = 8  # that grew by 1
 MOST_MISSED = 10
+MOST_DOUBLED = 3  # times that many pages are doubled for a disagreement
 UNITS_S = (1, 60, 3600, 86400, 7 * 86400, 30.44 * 86400, 365.25 * 86400)  # in which pages say how long ago it was
 
 
@@ -35,7 +37,9 @@ def learn_elapsed(volatile: Volatile, before: Place, after: Place, *, page: Page
     units = grown.units(elapsed) & (told.units or _ALL_UNITS)
     if units:
         told = replace(told, times=told.times + 1, units=units)
-        if grown.by > 1:
+        if grown.by == 1:
+            told = replace(told, ones=tuple(dict.fromkeys((*told.ones, page)))[: MANY_PAGES << MOST_DOUBLED])
+        else:
             growths, pages = (*sorted(told.growths - {grown.by}), grown.by), (*told.pages, page)
             growths, pages = growths[-ENOUGH_GROWTHS:], tuple(dict.fromkeys(pages))[:ENOUGH_PAGES]
             told = replace(told, growths=frozenset(growths), pages=pages)
@@ -50,7 +54,8 @@ def counts_time(volatile: Volatile, before: Place, after: Place, *, elapsed: tim
     told = volatile.counting.get(grown.key) if grown is not None else None
     if grown is None or told is None or not grown.units(elapsed) & told.units:
         return False
-    is_clock = len(told.growths) >= ENOUGH_GROWTHS or len(told.pages) >= ENOUGH_PAGES
+    many = MANY_PAGES << min(told.missed, MOST_DOUBLED)
+    is_clock = len(told.growths) >= ENOUGH_GROWTHS or len(told.pages) >= ENOUGH_PAGES or len(told.ones) >= many
     return is_clock and told.times >= FOUND_COUNTING << told.missed
 
 

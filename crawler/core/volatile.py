@@ -70,7 +70,8 @@ class Count:
     """How numbers that stand alike have agreed with the time since they last did not.
 
     times: how often.  units: of elapsed.UNITS_S, by number, of which all of them grew by as many as had passed.
-    growths: the first few that differ and are more than 1.  pages: the first few that grew by more than 1.
+    growths: the first few that differ and are more than 1.  pages: the first few that grew by more than 1.  ones: those
+    that grew by 1, as most do that are looked at daily.
     missed: how often they did not agree, ever.
     """
 
@@ -78,6 +79,7 @@ class Count:
     units: frozenset[int] = frozenset()
     growths: frozenset[int] = frozenset()
     pages: tuple[PageKey, ...] = ()
+    ones: tuple[PageKey, ...] = ()
     missed: int = 0
 
 

@@ -20,7 +20,7 @@ from crawler.core.variants import Variant
 from crawler.core.volatile import Count, Steadiness, Trial, Volatile
 from crawler.store.database import Connection, Database
 
-FORM = 6  # of what is stored; another one is learnt anew
+FORM = 7  # of what is stored; another one is learnt anew
 MOST_BYTES = 16 << 20  # unpacked
 LEVEL = 3
 
@@ -67,7 +67,7 @@ def _written(mask: Mask) -> bytes:
             for path, s in volatile.steadiness.items()
         ],
         "counting": [
-            [key, c.times, sorted(c.units), sorted(c.growths), [page.hex() for page in c.pages], c.missed]
+            [key, c.times, sorted(c.units), sorted(c.growths), *_hexes(c.pages, c.ones), c.missed]
             for key, c in volatile.counting.items()
         ],
         "trials": [[key, trial.steady, trial.changes] for key, trial in volatile.trials.items()],
@@ -108,8 +108,8 @@ def unpack(data: bytes) -> Mask:
             for path, steady, swung, mixed, pages in plain["steadiness"]
         },
         counting={
-            key: Count(times, frozenset(units), frozenset(growths), _pages(pages), missed)
-            for key, times, units, growths, pages, missed in plain["counting"]
+            key: Count(times, frozenset(units), frozenset(growths), _pages(pages), _pages(ones), missed)
+            for key, times, units, growths, pages, ones, missed in plain["counting"]
         },
         trials={key: Trial(*trial) for key, *trial in plain["trials"]},
         names=dict(plain.get("names", ())),  # which masks from before there were any do not have
@@ -134,6 +134,10 @@ def unpack(data: bytes) -> Mask:
         )  # which masks from before there were any do not have
     }
     return Mask(volatile, frame, plain["pairs"], plain["compared"], plain["all_looks"], edits, variants)
+
+
+def _hexes(*pages: tuple[PageKey, ...]) -> list[list[str]]:
+    return [[page.hex() for page in each] for each in pages]
 
 
 def _pages(written: list[str]) -> tuple[PageKey, ...]:

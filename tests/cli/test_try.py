@@ -75,10 +75,16 @@ def test_a_second_look_shows_what_it_teaches(recrawl: Recrawl, crawled: Site) ->
     crawled.answers = Clock()
 
     told = recrawl("try", crawled.url, "--again", "--json").json
+    shown = recrawl("try", crawled.url, "--again").out
 
-    assert told["change"] == "changed"  # words are volatile once two pairs of looks have said so
+    assert (told["change"], told["rung"]) == ("cosmetic", "volatile")
     (lesson,) = told["seconds_later"]
     assert lesson["was"].startswith("It is 11:")
+    clock = next(piece for piece in told["pieces"] if piece["text"].startswith("It is"))
+    assert clock["why"] == "words"
+    assert len(clock["masked"]) == 1
+    assert "It is [11:" in shown
+    assert "these words differ from look to look" in shown
 
 
 def test_a_page_that_was_never_seen_is_shown_and_not_admitted(

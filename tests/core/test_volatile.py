@@ -212,6 +212,17 @@ def test_an_age_is_learnt_from_several_pages_that_are_looked_at_together(grown: 
     assert domain.look(page.format(700), page.format(710), path="6", later=grown * DAY)
 
 
+def test_an_age_that_grows_by_one_is_learnt_from_many_pages_and_forgiven_nothing_else() -> None:
+    page = "<h1>Text</h1><p>By Ann, {} days ago</p>"
+    domain = Domain()
+    for n in range(1, 8):
+        assert domain.look(page.format(90 * n), page.format(90 * n + 1), path=str(n), later=DAY)
+
+    assert domain.look(page.format(500), page.format(501), path="8", later=DAY) == SAME
+    assert domain.look(page.format(600), page.format(605), path="10", later=DAY)
+    assert domain.look(page.format(700), page.format(701), path="11", later=DAY)  # which ended the belief
+
+
 def test_one_disagreement_ends_the_belief_and_twice_as_much_is_asked_after_it() -> None:
     agreeing = [(2, 2.0), (3, 3.0), (4, 4.0)]
     known, age = counted(AGE, *agreeing)
