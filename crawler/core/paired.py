@@ -1,7 +1,7 @@
 """What two looks at a page teach that were seconds apart: whatever differs between them is no news."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from crawler.core.bounded import newest
@@ -58,7 +58,7 @@ def learn_pair(
         known,
         noise=newest(noise, MOST_NOISE),
         steadiness=newest(_stood(known, page, lost, named, (*first, *second)), MOST_PATHS),
-        trials=newest(_tried(known.trials, differing, (*first, *second)), MOST_PATHS),
+        trials=newest(_tried(known, differing, (*first, *second)), MOST_PATHS),
     )
 
 
@@ -105,10 +105,11 @@ def _stood(
     return found
 
 
-def _tried(known: Mapping[int, Trial], differing: set[int], places: Sequence[Place]) -> dict[int, Trial]:
-    found = dict(known)
+def _tried(volatile: Volatile, differing: set[int], places: Sequence[Place]) -> dict[int, Trial]:
+    """Places that have gaps stood still as far as is known only; of them a pair tells more where they differ again."""
+    found = dict(volatile.trials)
     moved = {trial_of(place) for place in places if noise_of(place) in differing}
-    for trial in {trial_of(place) for place in places}:
+    for trial in moved | {trial_of(place) for place in places if not volatile.has_gaps(place)}:
         before = found.pop(trial, Trial())
         found[trial] = Trial() if trial in moved else Trial(before.steady + 1)
     return found

@@ -238,6 +238,9 @@ def with_differing(volatile: Volatile, path: int, one: Words, other: Words, *, o
     doubted = volatile.once.get(same, ())
     proven = {n for each in once.get(same, ()) for n in gaps_of(each)} | volatile.gaps(path, other).keys()
     if gaps.keys() <= proven:
+        for each in once.get(same, ()):  # which this pair proves, as they prove it
+            if gaps_of(each).keys() <= gaps.keys():
+                volatile = with_pattern(volatile, path, each)
         return with_pattern(volatile, path, pattern)
     once = {**volatile.once, same: (*(each for each in doubted if each != pattern), pattern)[-MOST_SAME:]}
     volatile = replace(volatile, once=newest(once, MOST_PATTERNS))

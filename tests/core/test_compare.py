@@ -153,3 +153,13 @@ def test_a_pair_is_wanted_of_what_no_pair_has_told_of_and_never_without_news() -
     assert wants_pair(left, NO_MASK, taken=0, returned=False)
     assert not wants_pair(SAME, NO_MASK, taken=0, returned=True)
     assert not wants_pair(left, NO_MASK, taken=2, returned=True)
+
+
+def test_a_place_whose_words_a_pair_could_not_tell_as_they_were_masked_has_not_stood_still() -> None:
+    page = "<p>Made on {} in {} ms</p>"
+    domain = Domain()
+    for n in range(0, 30, 3):
+        domain.look(*(page.format("Monday", n + each) for each in range(3)))
+
+    left = difference(places(page.format("Monday", 3)), places(page.format("Friday", 9)), domain.mask.volatile)
+    assert wants_pair(left, domain.mask, taken=0, returned=False)

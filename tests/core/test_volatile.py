@@ -21,7 +21,7 @@ from crawler.core.volatile import (
     Volatile,
 )
 from crawler.core.words import NUMBER
-from tests.core.pages import DAY, HERE, Domain, paragraph
+from tests.core.pages import DAY, HERE, Domain, paragraph, places
 
 PAGE, OTHER = key_of(HERE), key_of(Url("https://example.com/docs/b.html"))
 
@@ -387,3 +387,13 @@ def test_a_clock_of_many_words_is_known_at_the_first_look() -> None:
     assert Domain().look(before, after, later=later) == SAME
     assert Domain().look(before, after.replace("19.99", "19.98"), later=later)
     assert Domain().look(before, said.format("13", "07", "59"), later=later)
+
+
+def test_two_pairs_with_other_words_prove_what_differed_in_both_whatever_else_is_said() -> None:
+    page = "<h1>Kettle</h1><p>Made on {} in {} ms</p>"
+    domain = Domain()
+    domain.look(page.format("Monday", 7), page.format("Monday", 8), page.format("Monday", 9))
+    domain.look(page.format("Monday", 9), page.format("Friday", 5), page.format("Friday", 6))
+
+    assert domain.mask.volatile.masked(places(page.format("Sunday", 3))[-1])[-2:] == (NUMBER, "ms")
+    assert domain.look(page.format("Friday", 6), page.format("Sunday", 3))
