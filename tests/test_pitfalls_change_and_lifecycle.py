@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from tests.core import test_fingerprint, test_lifecycle, test_visit, test_volatile
+from tests.core import test_fingerprint, test_lifecycle, test_variants, test_visit, test_volatile
 from tests.store import test_economy, test_record
 from tests.walk import test_changes, test_kill, test_living
 from tests.walk import test_lifecycle as test_lives
@@ -15,11 +15,11 @@ from tests.web import test_http
 
 Shown = tuple[Callable[..., object], ...]
 
-SHOWN: Mapping[str, Shown] = {
-    # Change detection
+CHANGE: Mapping[str, Shown] = {
     "conditional requests are off by default or half wired (StormCrawler, Heritrix, Nutch)": (
         test_living.test_the_second_look_sends_both_validators_verbatim,
         test_http.test_validators_go_back_verbatim,
+        test_changes.test_an_etag_goes_back_as_it_came_whatever_it_looks_like,
     ),
     "our own clock is sent as If-Modified-Since (Nutch, urlwatch)": (
         test_changes.test_a_server_whose_clock_is_wrong_gets_its_own_date_back,
@@ -46,6 +46,9 @@ SHOWN: Mapping[str, Shown] = {
     "variants of a page are reported again and again (changedetection.io before it compared with several versions)": (
         test_changes.test_a_variant_that_was_seen_before_is_no_change_and_an_edit_beside_it_is,
         test_volatile.test_a_variant_that_was_shown_within_seconds_is_no_news_and_a_third_one_is,
+        test_changes.test_a_variant_that_holds_for_a_day_is_told_until_it_was_back_twice_and_an_edit_beside_it_is,
+        test_variants.test_words_that_went_and_came_back_twice_are_a_variant_and_no_change,
+        test_variants.test_what_differs_beside_a_variant_is_news,
     ),
     "the version before is not found, so that everything is new (Firecrawl)": (
         test_economy.test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_made_again,
@@ -57,9 +60,12 @@ SHOWN: Mapping[str, Shown] = {
         test_fingerprint.test_a_page_with_one_word_a_million_times_has_a_fingerprint,
         test_fingerprint.test_a_word_that_weighs_more_than_a_byte_holds_does_not_wrap_around,
     ),
-    # Lifecycle
+}
+
+LIFECYCLE: Mapping[str, Shown] = {
     "404, 410, 429 and 500 are one class (StormCrawler)": (
         test_lifecycle.test_404_410_429_and_500_are_four_things_and_redirects_silence_and_refusals_others,
+        test_lives.test_404_410_500_and_429_are_four_things_in_states_events_and_waits,
     ),
     "a parent that is not modified or skipped orphans and deletes its children (Norconex)": (
         test_lives.test_months_of_304_from_the_parents_and_skips_of_them_touch_no_child,
@@ -69,6 +75,7 @@ SHOWN: Mapping[str, Shown] = {
         test_lives.test_404_once_is_an_accident_and_twice_a_tombstone_of_which_there_is_one,
         test_lives.test_a_name_that_does_not_resolve_for_three_days_says_nothing_about_pages,
         test_lives.test_maintenance_with_503_holds_the_domain_and_its_pages_stay_as_they_were,
+        test_lives.test_a_page_that_alone_fails_for_half_a_year_is_no_tombstone,
     ),
     "a page that starts to redirect stays as it was (StormCrawler)": (
         test_lives.test_a_page_that_moves_is_told_of_over_a_chain_of_redirects,
@@ -77,18 +84,21 @@ SHOWN: Mapping[str, Shown] = {
         test_economy.test_history_follows_a_page_that_moved_to_one_that_has_moved_on,
     ),
     "known pages are never fetched again, and this is called incremental (deltafetch, Brozzler)": (
+        test_changes.test_a_known_page_that_changed_is_asked_for_by_its_schedule_and_told,
         test_changes.test_an_edit_that_others_miss_is_one_version_more_and_one_event,
         test_living.test_changes_are_found_and_clocks_and_tokens_are_none,
     ),
 }
 
+SHOWN: Mapping[str, Mapping[str, Shown]] = {"Change detection": CHANGE, "Lifecycle": LIFECYCLE}
 
-@pytest.mark.parametrize("failure", SHOWN)
+
+@pytest.mark.parametrize("failure", [*CHANGE, *LIFECYCLE])
 def test_a_failure_of_other_crawlers_has_tests_that_are_collected(failure: str) -> None:
-    for shown in SHOWN[failure]:
+    for shown in {**CHANGE, **LIFECYCLE}[failure]:
         assert shown.__name__.startswith("test_")
         assert shown.__module__.rpartition(".")[2].startswith("test_")
 
 
 def test_no_failure_of_either_kind_is_left_out() -> None:
-    assert len(SHOWN) == 10 + 5  # rows of the list under each heading
+    assert (len(CHANGE), len(LIFECYCLE)) == (10, 5)  # rows of the list under each heading

@@ -11,11 +11,11 @@ from tests.cli import test_reference
 from tests.core import test_cash, test_estimate, test_price, test_selection, test_visit
 from tests.lab import test_time_policies
 from tests.store import test_claim_plans, test_economy
-from tests.walk import test_kill
+from tests.walk import test_changes, test_kill
 
 Shown = tuple[Callable[..., object], ...]
 
-SHOWN: Mapping[str, Shown] = {
+SCHEDULING: Mapping[str, Shown] = {
     "a page keeps its cash after giving it away, so that every re-read inflates scores (Nutch)": (
         test_cash.test_coins_are_conserved_whatever_happens,
         test_economy.test_a_thousand_rereads_of_one_page_leave_its_rank_and_do_not_raise_its_importance,
@@ -26,12 +26,15 @@ SHOWN: Mapping[str, Shown] = {
     ),
     "the next time lands in the past (Nutch)": (
         test_price.test_a_page_is_due_within_bounds_and_exactly_when_it_is_worth_its_price,
+        test_visit.test_the_next_look_is_never_in_the_past_and_never_beyond_the_longest_wait,
     ),
     "a ceiling of the interval wipes signature and modified time of the most stable pages (Nutch)": (
         test_visit.test_two_virtual_years_of_a_static_page_stay_conditional,
+        test_changes.test_two_years_of_a_static_page_stay_conditional_and_keep_what_was_learnt,
     ),
     "one timeout or redirect wipes signature and interval (StormCrawler)": (
         test_visit.test_a_sequence_with_errors_in_between_leaves_the_same_knowledge,
+        test_visit.test_a_failure_erases_nothing_that_was_learnt,
     ),
     "the newest due goes first, and the most overdue starves (StormCrawler)": (
         test_selection.test_of_equal_value_the_longest_overdue_goes_first,
@@ -54,13 +57,15 @@ SHOWN: Mapping[str, Shown] = {
     ),
 }
 
+SHOWN: Mapping[str, Mapping[str, Shown]] = {"Importance and scheduling": SCHEDULING}
 
-@pytest.mark.parametrize("failure", SHOWN)
+
+@pytest.mark.parametrize("failure", SCHEDULING)
 def test_a_failure_of_other_crawlers_has_tests_that_are_collected(failure: str) -> None:
-    for shown in SHOWN[failure]:
+    for shown in SCHEDULING[failure]:
         assert shown.__name__.startswith("test_")
         assert shown.__module__.rpartition(".")[2].startswith("test_")
 
 
 def test_all_ten_failures_are_there() -> None:
-    assert len(SHOWN) == 10
+    assert len(SCHEDULING) == 10

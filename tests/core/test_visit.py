@@ -205,6 +205,7 @@ def test_a_sequence_with_errors_in_between_leaves_the_same_knowledge(answers: li
                 return  # 404 twice is no error any more
 
     assert (with_errors.belief, with_errors.version) == (without.belief, without.version)
+    assert with_errors.validators == without.validators
 
 
 def test_404_needs_confirmation_and_410_does_not() -> None:

@@ -24,14 +24,16 @@ NAME = "site.test"  # which only the test's own look-up knows
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An answer: a body or a place to go to."""
+    """An answer: a body or a place to go to. wait: its Retry-After."""
 
     status: int = 200
     body: str = ""
     location: str | None = None
+    wait: str = ""
 
 
 NOT_THERE = Said(404, "<p>no such page")
+HUNG_UP = Said(0)  # the line goes dead, and nothing is said
 
 
 def text(words: str, *links: str, head: str = "") -> Said:
@@ -49,18 +51,21 @@ class Scripted:
     """What stands where at the moment.
 
     trouble: what the server says instead, whatever is asked for, or None.  is_named: whether its name resolves.
-    modified: the Last-Modified of all pages, if any.  asked: path and whether it was asked conditionally.
-    dates: all that came as If-Modified-Since.
+    modified, etag: of all pages; without them there is no Last-Modified, and the ETag is a digest of the body.
+    asked: path and whether it was asked conditionally.  dates, tags: all that came as If-Modified-Since and
+    If-None-Match.
     """
 
     pages: dict[str, Said] = field(default_factory=dict)
     trouble: Callable[[str], Said | None] = lambda _path: None
     is_named: bool = True
     modified: str | None = None
+    etag: str | None = None
     settings: Settings = QUICK
     port: int = 0
     asked: list[tuple[str, bool]] = field(default_factory=list)
     dates: set[str] = field(default_factory=set)
+    tags: set[str] = field(default_factory=set)
 
     def move(self, path: str, to: str) -> None:
         """The page stands elsewhere from now on."""
@@ -69,8 +74,12 @@ class Scripted:
 
     def reply(self, path: str, tag: str | None) -> bytes:
         said = self.trouble(path) or self.pages.get(path, NOT_THERE)
-        etag = f'"{blake2b(said.body.encode(), digest_size=8).hexdigest()}"'
+        etag = self.etag or f'"{blake2b(said.body.encode(), digest_size=8).hexdigest()}"'
+        if said == HUNG_UP:
+            return b""
         head = f"Content-Type: text/html; charset=utf-8\r\nContent-Length: {len(said.body.encode())}\r\n"
+        if said.wait:
+            head += f"Retry-After: {said.wait}\r\n"
         if said.location is not None:
             head += f"Location: {said.location}\r\n"
         if said.status == 200:
@@ -87,7 +96,10 @@ class Scripted:
                 path, tag = first.split(" ")[1], headers.get("if-none-match")
                 self.asked.append((path, tag is not None))
                 self.dates |= {headers["if-modified-since"]} if "if-modified-since" in headers else set()
-                writer.write(self.reply(path, tag))
+                self.tags |= {tag} if tag is not None else set()
+                if not (reply := self.reply(path, tag)):
+                    break
+                writer.write(reply)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass

@@ -3,15 +3,17 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
+from datetime import timedelta
+from itertools import count, pairwise
 from random import Random
 
 import pytest
 
 from crawler.store.database import Database
-from tests.walk.crawls import DAY, START, page
+from tests.walk.crawls import DAY, QUICK, START, page, rows
 from tests.walk.scripted import Said, events, scripted
 
+HOUR = timedelta(hours=1)
 PARAGRAPHS = "".join(
     f"<p>Paragraph {n} says at some length what there is to be said about number {n}." for n in range(9)
 )
@@ -60,7 +62,55 @@ async def test_a_server_whose_clock_is_wrong_gets_its_own_date_back(db: Database
         assert site.dates == {wrong}
 
 
-# What a page says beside its text at the n-th request.
+async def test_an_etag_goes_back_as_it_came_whatever_it_looks_like(db: Database) -> None:
+    odd = 'W/"Ab, b;  /\\ c"'
+    async with scripted(db, {"/": body()}) as (site, domain):
+        site.etag = odd
+        await site.crawl(db, at=START)
+        for day in range(1, 4):  # one may be a challenge
+            await site.recrawl(db, domain, at=START + day * DAY)
+
+        assert site.tags == {odd}
+        assert (304,) in await rows(db, "SELECT status FROM visit")
+
+
+async def test_a_known_page_that_changed_is_asked_for_by_its_schedule_and_told(db: Database) -> None:
+    async with scripted(db, {"/": body()}) as (site, domain):
+        for day in range(20):
+            await site.crawl(db, at=START + day * DAY)  # what is due, and nobody asks for more
+        assert await events(db, domain) == []
+        assert 1 < len([path for path, _ in site.asked if path == "/"]) < 20
+
+        site.pages["/"] = body(price="19.98")
+        for day in range(20, 60):
+            await site.crawl(db, at=START + day * DAY)
+        assert await events(db, domain) == [("/", "changed")]
+
+
+async def test_two_years_of_a_static_page_stay_conditional_and_keep_what_was_learnt(db: Database) -> None:
+    longest = 10 * DAY
+    async with scripted(db, {"/": body()}) as (site, domain):
+        site.modified = "Thu, 01 Jan 2026 00:00:00 GMT"
+        site.settings = QUICK.model_copy(update={"most_interval": longest})
+        await site.crawl(db, at=START)
+        first, at = await page(db, domain, "/"), START
+        while at < START + 730 * DAY:
+            at = (await rows(db, "SELECT due_at FROM frontier"))[0][0] + HOUR
+            await site.crawl(db, at=at)
+
+        kept = await page(db, domain, "/")
+        assert [kept[name] for name in LEARNT_ONCE] == [first[name] for name in LEARNT_ONCE]
+        looks = await rows(db, "SELECT due_at - at, conditional, status FROM visit ORDER BY at")
+        assert all(status == (304 if conditional else 200) for _, conditional, status in looks)
+        at_the_ceiling = [conditional for (gap, *_), (_, conditional, _) in pairwise(looks) if gap == longest]
+        assert len(at_the_ceiling) > 10
+        assert sum(at_the_ceiling) >= 0.7 * len(at_the_ceiling)  # all others are challenges
+
+
+LEARNT_ONCE = ("etag", "last_modified", "version", "body_digest", "text_digest", "main_digest", "fingerprint")
+
+
+# What a page says beside its text at its n-th request.
 NOISES: dict[str, Callable[[int], str]] = {
     "clock": lambda n: f"<p class=clock>Generated at 10:{n:02}:07 in 0.{n % 90 + 10} s",
     "token": lambda n: (
@@ -79,11 +129,13 @@ NOISES: dict[str, Callable[[int], str]] = {
 
 
 async def test_what_differs_at_every_request_is_no_change_and_an_edit_beside_it_is(db: Database) -> None:
-    number = count()
+    numbers = {f"/{noise}": count() for noise in NOISES}
     pages = {f"/{noise}": body(title=noise, price=f"{n}9.90") for n, noise in enumerate(NOISES, 1)}
     links = "".join(f"<p><a href={path}>{path}</a>" for path in pages)
     async with scripted(db, pages | {"/": beside(body(), links)}) as (site, domain):
-        site.trouble = lambda path: beside(site.pages[path], NOISES[path[1:]](next(number))) if path in pages else None
+        site.trouble = lambda path: (
+            beside(site.pages[path], NOISES[path[1:]](next(numbers[path]))) if path in pages else None
+        )
         await site.crawl(db, at=START)
         for day in range(1, 6):
             await site.recrawl(db, domain, at=START + day * DAY)
@@ -120,6 +172,27 @@ async def test_a_variant_that_was_seen_before_is_no_change_and_an_edit_beside_it
         for day in range(9, 12):
             await site.recrawl(db, domain, at=START + day * DAY)
         assert await events(db, domain) == [*known, ("/", "changed")]
+
+
+async def test_a_variant_that_holds_for_a_day_is_told_until_it_was_back_twice_and_an_edit_beside_it_is(
+    db: Database,
+) -> None:
+    async with scripted(db, {"/": body()}) as (site, domain):
+
+        async def look(*days: int) -> None:
+            for day in days:
+                half = HALVES[day % 2]
+                site.trouble = lambda path: beside(site.pages[path], half) if path == "/" else None  # noqa: B023
+                await site.recrawl(db, domain, at=START + day * DAY)
+
+        await look(0, 1, 2, 3)
+        told = await events(db, domain)
+        await look(*range(4, 12))
+        assert await events(db, domain) == told == [("/", "changed")] * 3
+
+        site.pages["/"] = body(price="19.98")
+        await look(12, 13, 14)
+        assert await events(db, domain) == [*told, ("/", "changed")]
 
 
 async def test_one_second_look_at_a_wall_hides_no_change_of_any_page(db: Database) -> None:

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from crawler.core.change import Change
 from crawler.core.domain import Domain
 from crawler.core.urls import Url
@@ -9,7 +11,7 @@ from crawler.store import explanations
 from crawler.store.database import Database
 from crawler.usual import usual_of
 from tests.walk.crawls import DAY, QUICK, START, coins_missing, page, rows
-from tests.walk.scripted import NOT_THERE, Said, events, scripted, states, text
+from tests.walk.scripted import HUNG_UP, NOT_THERE, Said, events, scripted, states, text
 
 LEAVES = tuple(f"/leaf{n}" for n in range(8))
 HOUR = timedelta(hours=1)
@@ -133,6 +135,48 @@ async def test_404_once_is_an_accident_and_twice_a_tombstone_of_which_there_is_o
         assert await events(db, domain) == [("/leaf1", "gone")]
         assert (await page(db, domain, "/leaf0"))["version"] == 1
         assert await coins_missing(db) == 0
+
+
+async def test_404_410_500_and_429_are_four_things_in_states_events_and_waits(db: Database) -> None:
+    async with scripted(db, SITE) as (site, domain):
+        await site.crawl(db, at=START)
+        holds, at = {}, START + DAY
+        for path, said in zip(LEAVES, (NOT_THERE, Said(410), Said(500), Said(429, wait="7200")), strict=False):
+            site.pages[path] = said
+            at += timedelta(minutes=5)
+            holds[path] = (await site.recrawl(db, domain, at=at, prefix=path)).holds
+        waits = await rows(
+            db,
+            "SELECT p.url, f.state, p.reason, f.due_at - p.last_look_at FROM page p JOIN frontier f"
+            " USING (domain_id, key) WHERE p.failures > 0 OR f.state <> 'known' ORDER BY p.url",
+        )
+
+        assert [(f"/{url.removeprefix(domain.root)}", *found) for url, *found in waits] == [
+            ("/leaf0", "known", "http_404", DAY),
+            ("/leaf1", "gone", "http_410", 30 * DAY),
+            ("/leaf2", "known", "http_500", HOUR),
+            ("/leaf3", "known", "http_429", timedelta(minutes=1)),  # behind its domain's two hours
+        ]
+        assert {path for path, held in holds.items() if held} == {"/leaf3"}
+        assert await events(db, domain) == [("/leaf1", "gone")]
+        held = await rows(db, "SELECT resume_at FROM domain_state")
+        assert at + 2 * HOUR <= held[0][0] < at + 3 * HOUR
+
+
+@pytest.mark.parametrize("trouble", [HUNG_UP, Said(500), Said(403)], ids=["no answer", "500", "403"])
+async def test_a_page_that_alone_fails_for_half_a_year_is_no_tombstone(db: Database, trouble: Said) -> None:
+    async with scripted(db, SITE) as (site, domain):
+        await site.crawl(db, at=START)
+        learnt_of = f"SELECT {LEARNT} FROM page WHERE url LIKE '%%/leaf0'"
+        before = await rows(db, learnt_of)
+        site.pages["/leaf0"] = trouble
+        for day in range(1, 180, 15):
+            await site.crawl(db, at=START + day * DAY)
+
+        kept = await page(db, domain, "/leaf0")
+        assert (kept["state"], kept["failures"] > 5) == ("known", True)
+        assert await rows(db, learnt_of) == before
+        assert await events(db, domain) == []
 
 
 async def test_what_is_gone_and_comes_back_as_it_was_is_told_of_though_a_304_may_be_all_that_comes(
