@@ -22,6 +22,7 @@ from crawler.core.words import words_of
 
 MOST_GUESSED = 8  # places of one kind between two that stayed, of which some came or went: order tells which is which
 MOST_AGAIN = 2  # looks beside the first; of a few banners in turn, two can be the same
+MOST_DOUBTED = 4  # where one pair of them differs and another does not
 ENOUGH_PAIRS = 40  # of a domain, before pairs are rationed
 PAIRED_SHARE = 0.15  # of the comparisons after that
 
@@ -188,8 +189,10 @@ def wants_pair(left: Difference, mask: Mask, *, taken: int, returned: bool) -> b
     taken: looks that were taken for this already.  returned: the page is as it was in an earlier version: it goes back
     and forth, perhaps from look to look.
     """
-    if not left or taken >= MOST_AGAIN or mask.pairs >= ENOUGH_PAIRS + PAIRED_SHARE * mask.compared:
+    if not left or taken >= MOST_DOUBTED or mask.pairs >= ENOUGH_PAIRS + PAIRED_SHARE * mask.compared:
         return False
+    if taken >= MOST_AGAIN:
+        return any(mask.volatile.is_suspect(place) for place in left.places)
     if taken and not returned:
         return any(mask.volatile.is_unknown(place) for place in left.places)
     return returned or any(not mask.volatile.is_tested(place) for place in left.places)

@@ -11,7 +11,6 @@ from crawler.core.dates import tells_the_day
 from crawler.core.frame import form_of
 from crawler.core.outline import Outline, Part, Place
 from crawler.core.view import View
-from crawler.core.volatile import noise_of
 from crawler.core.words import words_of
 
 
@@ -84,7 +83,7 @@ def _cutting(place: Place, view: View) -> str:
 def _why_masked(place: Place, mask: Mask) -> Why:
     if mask.volatile.swings(place):
         return Why.SWINGS
-    if noise_of(place) in mask.volatile.noise:
+    if mask.volatile.is_noise(place):
         return Why.NOISE
     if mask.frame.holds(form_of(place, mask.volatile.masked(place))):
         return Why.FRAME

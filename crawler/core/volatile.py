@@ -29,6 +29,8 @@ MIXED = 2
 # A place swings on the word of so many pairs, on two pages: one look that went wrong tells nothing of all others.
 ENOUGH_SWUNG = 3
 ENOUGH_PAGES = 2
+# A text that came or went within seconds may have been edited just then, until so many pairs have found such there.
+ENOUGH_DIFFERED = 2
 
 Once = Mapping[tuple[int, int], tuple[Pattern, ...]]  # by path and number of words
 
@@ -49,6 +51,11 @@ class Steadiness:
         """After one more pair in which most of it differed."""
         pages = self.pages if page in self.pages else (*self.pages, page)[:ENOUGH_PAGES]
         return replace(self, swung=self.swung + 1, pages=pages)
+
+    @property
+    def is_lively(self) -> bool:
+        """Whether texts come and go here within seconds, as more than one pair has shown."""
+        return self.swung + self.mixed >= ENOUGH_DIFFERED
 
     @property
     def swings(self) -> bool:
@@ -144,7 +151,8 @@ class Volatile:
 
     def is_noise(self, place: Place) -> bool:
         """Whether this very place came or went within seconds before, or what stands there never stands still."""
-        return noise_of(place) in self.noise or self.swings(place)
+        known = self.steadiness.get(kind_of(place), Steadiness())
+        return known.swings or (known.is_lively and noise_of(place) in self.noise)
 
     def swings(self, place: Place) -> bool:
         """Whether what stands there differs, as a whole, from one look to the next."""
@@ -161,7 +169,7 @@ class Volatile:
             before.path != after.path
             or before.part is not after.part
             or known is None
-            or not known.swung
+            or not known.is_lively
             or known.mixed
             or list(map(numberless, words_of(before))) == list(map(numberless, words_of(after)))
         ):
@@ -178,6 +186,12 @@ class Volatile:
     def is_unknown(self, place: Place) -> bool:
         """Whether one pair at most has told anything of places like this."""
         return self.trials.get(trial_of(place), Trial()).steady <= 1
+
+    def is_suspect(self, place: Place) -> bool:
+        """Whether one pair has found it differing, and none yet that it does so again."""
+        words = self.said(place)
+        is_noise = noise_of(place) in self.noise and not self.is_noise(place)
+        return is_noise or any(fits(pattern, words) for pattern in self.once.get((place.path, len(words)), ()))
 
     def has_gaps(self, place: Place) -> bool:
         """Whether some words of a place are volatile: a machine writes it."""

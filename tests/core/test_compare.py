@@ -163,3 +163,13 @@ def test_a_place_whose_words_a_pair_could_not_tell_as_they_were_masked_has_not_s
 
     left = difference(places(page.format("Monday", 3)), places(page.format("Friday", 9)), domain.mask.volatile)
     assert wants_pair(left, domain.mask, taken=0, returned=False)
+
+
+def test_more_looks_are_taken_where_one_pair_differs_and_another_does_not_and_not_for_ever() -> None:
+    page = "<h1>Kettle</h1><p>{}</p>"
+    domain = Domain()
+    left = domain.look(*(page.format(text) for text in ("Buy boots", "Fly to Rome", "Learn to sail", "Learn to sail")))
+
+    assert [wants_pair(left, domain.mask, taken=taken, returned=False) for taken in (2, 3, 4)] == [True, True, False]
+    domain.look(*(page.format(text) for text in ("Buy boots", "Fly to Rome", "Learn to sail")))
+    assert not wants_pair(left, domain.mask, taken=2, returned=False)
