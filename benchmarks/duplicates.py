@@ -26,7 +26,7 @@ from crawler.core.urls import Authority, PageKey, Url, key_of
 from crawler.local.postgres import borrowed_postgres
 from crawler.store import domains, duplicates
 from crawler.store.database import Database, open_database, upgrade
-from crawler.store.frontier import to_signed
+from crawler.store.fingerprints import to_signed
 
 HERE = Path(__file__).parent
 HEAD = (

@@ -14,7 +14,8 @@ from crawler.core.fingerprint import Fingerprint
 from crawler.core.likeness import LEAST_TEXT_BYTES, NEAR_BITS, Group, groups
 from crawler.core.urls import PageKey, Url
 from crawler.store.database import Connection, Database
-from crawler.store.frontier import BY_KEY, to_signed
+from crawler.store.fingerprints import to_signed
+from crawler.store.frontier import BY_KEY
 
 CHUNK = 5_000  # events of one transaction; a second
 # Whoever removes the domain waits for us, or we for him; its holder does not.

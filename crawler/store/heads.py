@@ -18,7 +18,7 @@ from crawler.store.standards import Standards
 
 
 class Row(NamedTuple):
-    """What is known of a page at the head of an order, but for its links. Times in days.
+    """What a page at the head of an order is weighed by. Times in days.
 
     a, b: of today's belief.  importance: the domain's mean is 1; rules say more.  is_timed: of a page that is not new,
     due by a clock of its own, so that what it would be worth does not count.
@@ -45,38 +45,31 @@ class Row(NamedTuple):
     last_modified: str | None
     received_bytes: int
     version: int
-    body_digest: bytes
-    text_digest: bytes
-    main_digest: bytes
-    shape_digest: bytes
-    fingerprint: int | None
-    status: int | None
-    reason: str
-    failures: int
-    walled: int
-    last_look_at: datetime | None
-    last_good_at: datetime | None
     visits: int
 
 
 # Known pages whether due or not: stored due times are only a place in this order, what decides is today's price.
 # Favoured pages are in a pool of their own, so that their ranks compare with each other only.
-# Of the known ones fewer, where new ones will have their share.
+# Of either kind fewer, where the other will have its share: known pages that are due, and any new ones.
 FRONTIER = """
-    WITH flying AS MATERIALIZED (SELECT unnest(%(without)b::bytea[])), new AS MATERIALIZED (
+    WITH flying AS MATERIALIZED (SELECT unnest(%(without)b::bytea[])), due AS MATERIALIZED (
+        SELECT FROM frontier
+         WHERE domain_id = %(domain_id)s AND state <> 'new' AND due_at <= %(at)s AND key NOT IN (TABLE flying)
+         ORDER BY due_at, key LIMIT %(share_known)s
+    ), room AS MATERIALIZED (SELECT greatest(%(most_new)s - count(*), 0) AS new FROM due), new AS MATERIALIZED (
         (SELECT * FROM frontier
           WHERE domain_id = %(domain_id)s AND state = 'new' AND NOT favoured AND key NOT IN (TABLE flying)
-          ORDER BY rank DESC, key LIMIT %(most_new)s)
+          ORDER BY rank DESC, key LIMIT (SELECT new FROM room))
         UNION ALL
         (SELECT * FROM frontier
           WHERE domain_id = %(domain_id)s AND state = 'new' AND favoured AND key NOT IN (TABLE flying)
-          ORDER BY rank DESC, key LIMIT %(most_new)s))
+          ORDER BY rank DESC, key LIMIT (SELECT new FROM room)))
     SELECT * FROM new
     UNION ALL
     (SELECT * FROM frontier
       WHERE domain_id = %(domain_id)s AND state <> 'new' AND (due_at, key) > (%(after_at)s, %(after_key)s)
         AND key NOT IN (TABLE flying)
-      ORDER BY due_at, key LIMIT %(most)s - least((SELECT count(*) FROM new), %(share_new)s))
+      ORDER BY due_at, key LIMIT greatest(%(most)s - least((SELECT count(*) FROM new), %(share_new)s), 0))
 """
 # A part of all pages, in the order of their keys.
 SLICE = """
@@ -93,9 +86,7 @@ KNOWN = """
            coalesce(date_part('epoch', f.due_at - %(at)s) / 86400, 0) AS due_in,
            f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL OR p.leader IS NOT NULL
                AS is_timed,
-           p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.body_digest, p.text_digest,
-           p.main_digest, p.shape_digest, p.fingerprint, p.status, p.reason, p.failures, p.walled,
-           p.last_look_at, p.last_good_at, p.visits
+           p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.visits
       FROM ({}) f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
@@ -139,8 +130,9 @@ class Weighed:
 async def weigh(connection: Connection, values: dict[str, Any], standards: Standards) -> Weighed:
     """What stands at the heads now: the new pages in the domain's order of discovery, then the known ones.
 
-    values: domain_id, at; without: keys in flight; most_new: of each pool; most: known ones after (after_at, after_key)
-    of the due order, less the new ones that were found, of those share_new at most.
+    values: domain_id, at; without: keys in flight; most_new: of each pool, less the known ones that are due, of those
+    share_known at most; most: known ones after (after_at, after_key) of the due order, less the new ones that were
+    found, of those share_new at most.
     """
     ordering = standards.wishes.ordering
     rows = await _read(connection, HEADS, values, standards)
@@ -150,6 +142,18 @@ async def weigh(connection: Connection, values: dict[str, Any], standards: Stand
     if len(known) < values["most"] - min(len(new), values["share_new"]):
         return weighed
     return replace(weighed, end=max((row.due_at, row.key) for row in known if row.due_at is not None))
+
+
+async def with_more_new(
+    connection: Connection, values: dict[str, Any], standards: Standards, weighed: Weighed
+) -> Weighed:
+    """The same, and of each pool so many (most_new) more new pages, each in its place of the order of discovery."""
+    new = [row for row in weighed.rows if row.state == State.NEW]
+    known = [row for row in weighed.rows if row.state != State.NEW]
+    without = [*values["without"], *(row.key for row in new)]
+    more = await _read(connection, HEADS, values | {"most": 0, "share_known": 0, "without": without}, standards)
+    both = _weighed(_in_order(new + more, standards.wishes.ordering) + known, standards)
+    return replace(both, end=weighed.end) if more else weighed
 
 
 async def weigh_slice(

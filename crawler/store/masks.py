@@ -13,14 +13,16 @@ import zstandard
 from crawler.core.compare import NO_MASK, Mask
 from crawler.core.edits import Edits
 from crawler.core.frame import Frame, Stand
+from crawler.core.links import Parameter
 from crawler.core.patterns import Pattern
+from crawler.core.proof import Proof
 from crawler.core.room import MOST_CHARS, fitted
 from crawler.core.urls import PageKey
 from crawler.core.variants import Variant
 from crawler.core.volatile import Count, Steadiness, Trial, Volatile
 from crawler.store.database import Connection, Database
 
-FORM = 7  # of what is stored; another one is learnt anew
+FORM = 8  # of what is stored; another one is learnt anew
 MOST_BYTES = 16 << 20  # unpacked
 LEVEL = 3
 
@@ -59,7 +61,10 @@ def _written(mask: Mask) -> bytes:
         "patterns": [[path, list(pattern)] for (path, _), same in volatile.patterns.items() for pattern in same],
         "once": [[path, list(pattern)] for (path, _), same in volatile.once.items() for pattern in same],
         "anywhere": [[path, length, list(gaps.items())] for (path, length), gaps in volatile.anywhere.items()],
-        "parameters": sorted(volatile.parameters),
+        "parameters": [
+            [name, [[path, proof.moved, proof.steady] for path, proof in each.behind.items()], list(each.still)]
+            for name, each in volatile.parameters.items()
+        ],
         "noise": list(volatile.noise),
         "own": list(volatile.own),
         "steadiness": [
@@ -100,7 +105,10 @@ def unpack(data: bytes) -> Mask:
         patterns=_patterns(plain["patterns"]),
         once=_patterns(plain["once"]),
         anywhere={(path, length): dict(gaps) for path, length, gaps in plain["anywhere"]},
-        parameters=frozenset(plain["parameters"]),
+        parameters={
+            name: Parameter({path: Proof(*proof) for path, *proof in behind}, dict.fromkeys(still))
+            for name, behind, still in plain["parameters"]
+        },
         noise=dict.fromkeys(plain["noise"]),
         own=dict.fromkeys(plain["own"]),
         steadiness={

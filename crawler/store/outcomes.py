@@ -11,7 +11,7 @@ from crawler.store import content
 from crawler.store.copying import clean, copy
 from crawler.store.database import Connection
 from crawler.store.economy import Books
-from crawler.store.frontier import to_signed
+from crawler.store.fingerprints import to_signed
 
 # What a look may leave as it was comes as null.
 PAGES = """

@@ -6,7 +6,7 @@ from crawler.core.domain import Domain
 from crawler.core.urls import Url, key_of
 from crawler.core.visit import State, Target
 from crawler.store.database import Database
-from crawler.store.frontier import from_signed
+from crawler.store.fingerprints import from_signed
 
 ONE = """
     SELECT f.state, f.depth, g.a + p.evidence_a, g.b + p.evidence_b, p.received_bytes, p.status, p.reason, p.failures,

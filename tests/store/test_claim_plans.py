@@ -11,8 +11,9 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.visit import State, Target
 from crawler.store import checks, frontier
 from crawler.store.database import Database, open_database
-from crawler.store.frontier import BEGINNING, BY_KEY, LINKS, PUT_OFF
+from crawler.store.frontier import BEGINNING, BY_KEY, PUT_OFF
 from crawler.store.heads import HEADS
+from crawler.store.targets import DETAILS
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, take, targets
 from tests.store.populated import Bulk, add
@@ -66,6 +67,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
         "most": MOST + frontier.MOST_BESIDE,
         "most_new": MOST,
         "share_new": MOST // 3,
+        "share_known": MOST // 3,
         "circulating": 10**15,
         "clock": 10.0**15,
         "pages": PAGES,
@@ -76,7 +78,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
         "due_at": [START + timedelta(days=1)] * len(keys),
     }
 
-    plans = [await plan_of(db, statement, values) for statement in (HEADS, LINKS, PUT_OFF)]
+    plans = [await plan_of(db, statement, values) for statement in (HEADS, DETAILS, PUT_OFF)]
     before = {table: await counts(db, table) for table in TABLES}
     handed = await hand_out(db, lease)
     after = {table: await counts(db, table) for table in TABLES}
@@ -114,3 +116,19 @@ async def test_of_equal_value_a_claim_hands_out_the_longest_overdue_first(db: Da
     again = [target.key for target in handed if target.state is State.KNOWN]
     assert again == sorted(keys, key=lambda key: 7 * keys.index(key) % 40)[: len(again)]
     assert len(again) >= 9  # and the root, which nobody has asked for
+
+
+async def test_pages_that_are_due_and_not_worth_a_look_leave_their_slots_to_new_ones_in_their_order(
+    db: Database, domain: Domain
+) -> None:
+    """The claim reads fewer new pages where known ones are due, and more when these are put off."""
+    await add(db, domain, Bulk(100, a=0.0, b=50_000.0), at=START)
+    new = await add(db, domain, Bulk(200, state="new", first=1_000), at=START)
+    at = START + timedelta(days=2)
+    lease = await take(db, at)
+
+    handed = await targets(db, lease, at, most=50)
+
+    assert {target.state for target in handed} == {State.NEW}
+    assert [target.key for target in handed[1:]] == sorted(new)[:49]  # after the root
+    assert len(handed) == 50

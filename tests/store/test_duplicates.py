@@ -15,7 +15,8 @@ from crawler.core.urls import Authority
 from crawler.store import checks, domains, duplicates, inbox, leases, visits
 from crawler.store.database import Database
 from crawler.store.duplicates import BAND, EVENTS, FORGET, NEAR, NOW, PAGES, REMEMBER, UNBAND
-from crawler.store.frontier import BY_KEY, to_signed
+from crawler.store.fingerprints import to_signed
+from crawler.store.frontier import BY_KEY
 from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets, url
 

@@ -1,0 +1,151 @@
+"""The pages that a claim has chosen, as they are handed out: with all that is known, and how each is asked for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from struct import unpack
+from typing import NamedTuple, cast
+
+from crawler.core.answer import NO_VALIDATORS
+from crawler.core.belief import Belief
+from crawler.core.change import Version
+from crawler.core.head import told_by_head
+from crawler.core.trust import Kind, Trust, is_challenge, sendable
+from crawler.core.urls import Authority, PageKey
+from crawler.core.visit import State, Target, Wanted
+from crawler.store.database import Connection
+from crawler.store.fingerprints import from_signed
+from crawler.store.heads import Row, Weighed, held_of
+from crawler.store.standards import Standards
+
+STATES = {state.value: state for state in State}  # which are looked up for every page
+WANTED = {wanted.value: wanted for wanted in Wanted}
+# Of those handed out only: it is most of what is known of a page.
+DETAILS = """
+    SELECT p.key, l.targets, coalesce(l.elsewhere, '{}'), coalesce(l.elsewhere_links, '{}'), p.body_digest,
+           p.text_digest, p.main_digest, p.shape_digest, p.fingerprint, p.status, p.reason, p.failures, p.walled,
+           p.last_look_at, p.last_good_at
+      FROM page p
+      LEFT JOIN page_links l ON l.domain_id = %(domain_id)s AND l.key = p.key
+     WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)b)
+"""
+
+
+class Details(NamedTuple):
+    """A row of DETAILS, but for its key; by itself that of a page which nobody has looked at."""
+
+    links: bytes | None = None
+    elsewhere: Sequence[Authority] = ()
+    elsewhere_links: Sequence[int] = ()
+    body_digest: bytes = b""
+    text_digest: bytes = b""
+    main_digest: bytes = b""
+    shape_digest: bytes = b""
+    fingerprint: int | None = None
+    status: int | None = None
+    reason: str = ""
+    failures: int = 0
+    walled: int = 0
+    last_look_at: datetime | None = None
+    last_good_at: datetime | None = None
+
+
+UNSEEN = Details()
+
+
+@dataclass(slots=True)
+class Group:
+    """Pages that are trusted alike. revisits: of them, handed out so far, of which some are challenges."""
+
+    trust: Trust
+    trusts_modified: bool
+    revisits: int
+
+
+async def targets_of(
+    connection: Connection, domain_id: int, pages: Weighed, chosen: Sequence[int], standards: Standards
+) -> list[Target]:
+    """The pages of these places, in this order."""
+    rows = [pages.rows[n] for n in chosen]
+    keys = [row.key for row in rows if row.visits or row.state != State.NEW]
+    async with connection.cursor(binary=True) as cursor:
+        await cursor.execute(DETAILS, {"domain_id": domain_id, "keys": keys})
+        details = {row[0]: Details(*row[1:]) for row in await cursor.fetchall()}
+    groups = {no: _group(standards.trust(no)) for no in {row.prior_no for row in rows}}
+    return [_target(pages, n, details.get(pages.rows[n].key, UNSEEN), groups, standards) for n in chosen]
+
+
+def _group(trust: Trust) -> Group:
+    return Group(trust, trusts_modified=trust.of(Kind.DATE).is_proven, revisits=trust.revisits)
+
+
+def is_revisit(target: Target) -> bool:
+    """Whether something is believed of the page, so that the look is one of those of which some are challenges."""
+    return bool(target.held) or target.by_head is not None
+
+
+def _target(pages: Weighed, n: int, details: Details, groups: dict[int, Group], standards: Standards) -> Target:
+    """A challenge believes neither validators nor a HEAD. Where a HEAD was of no use, it is tried instead of one."""
+    row = pages.rows[n]
+    group = groups[row.prior_no]
+    held = held_of(row)
+    by_head = told_by_head(held, group.trust) if _can_be_told(row, details) else None
+    is_slot = asks_head = False  # whether it is this look's turn to be a challenge
+    if held or by_head is not None:
+        is_slot = is_challenge(group.revisits)
+        group.revisits += 1
+    if by_head is not None:
+        asks_head = standards.is_head_worth_it(row.prior_no, body_bytes=row.received_bytes) != is_slot
+    return Target(
+        key=row.key,
+        url=row.url,
+        depth=row.depth,
+        state=STATES[row.state],
+        belief=Belief(row.a, row.b),
+        terms=pages.terms[n],
+        importance=pages.importance[n],
+        wanted=WANTED[row.wanted],
+        cash=row.cash,
+        group=row.prior_no,
+        validators=NO_VALIDATORS if is_slot else sendable(held, group.trust),
+        held=held,
+        challenge=is_slot and not asks_head,
+        by_head=by_head,
+        asks_head=asks_head,
+        trusts_modified=group.trusts_modified,
+        received_bytes=row.received_bytes,
+        version=_version(row.version, details),
+        outlinks=keys_in(details.links),
+        elsewhere=tuple(zip(details.elsewhere, details.elsewhere_links, strict=True)),
+        status=details.status,
+        reason=details.reason,
+        failures=details.failures,
+        walled=details.walled,
+        last_look_at=details.last_look_at,
+        last_good_at=details.last_good_at,
+    )
+
+
+def _can_be_told(row: Row, details: Details) -> bool:
+    """Not where a full look is wanted: of a page that is gone, to be read anew, or one of a random sample."""
+    return (
+        bool(row.state == State.KNOWN and details.body_digest and row.received_bytes) and row.wanted != Wanted.BY_AUDIT
+    )
+
+
+def _version(number: int, details: Details) -> Version | None:
+    if not number:
+        return None
+    return Version(
+        number=number,
+        body_digest=details.body_digest,
+        text_digest=details.text_digest,
+        main_digest=details.main_digest,
+        shape_digest=details.shape_digest,
+        fingerprint=from_signed(details.fingerprint),
+    )
+
+
+def keys_in(packed: bytes | None) -> tuple[PageKey, ...]:
+    """The keys of a row of links, 16 bytes each."""
+    return cast("tuple[PageKey, ...]", unpack("16s" * (len(packed) // 16), packed)) if packed else ()
