@@ -1,16 +1,16 @@
 """What two looks at a page teach that were seconds apart: whatever differs between them is no news."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from crawler.core.bounded import newest
+from crawler.core.links import Behind, learn_parameters, moved_in, parameter_of, path_of
 from crawler.core.outline import Part, Place
 from crawler.core.patterns import is_one_place, pattern_of
 from crawler.core.urls import PageKey
 from crawler.core.volatile import (
     MOST_NOISE,
-    MOST_PARAMETERS,
     MOST_PATHS,
     Once,
     Steadiness,
@@ -18,7 +18,6 @@ from crawler.core.volatile import (
     Volatile,
     kind_of,
     noise_of,
-    parameter_of,
     said_of,
     trial_of,
     with_differing,
@@ -42,10 +41,11 @@ def learn_pair(
     replaced: places of the first look and what stood there in the second.  others: places that only one of them had.
     first, second: all places of both.
     """
-    known = volatile
+    moved = moved_in(first, second)
+    known = replace(volatile, parameters=learn_parameters(volatile.parameters, moved))
     lost, named = list(others), set()
     for before, after in replaced:
-        learnt = learn_replaced(known, before, after, once=volatile.once)
+        learnt = learn_replaced(known, before, after, once=volatile.once, moved=moved)
         if learnt is None:
             lost += [before, after]
         else:
@@ -123,16 +123,20 @@ def learn_changes(volatile: Volatile, places: Iterable[Place]) -> Volatile:
     return replace(volatile, trials=found)
 
 
-def learn_replaced(volatile: Volatile, before: Place, after: Place, *, once: Once) -> Volatile | None:
-    """A place whose words differ here and there: twice, and these words are volatile. None if nothing of it stayed."""
+def learn_replaced(
+    volatile: Volatile, before: Place, after: Place, *, once: Once, moved: Mapping[Behind, bool]
+) -> Volatile | None:
+    """A place whose words differ here and there: twice, and these words are volatile. None if nothing of it stayed.
+
+    moved: which parameters differed in this pair.
+    """
     one, other = volatile.said(before), volatile.said(after)
     if before.path != after.path or len(one) != len(other):
         return None
     differing = {n for n in range(len(one)) if one[n] != other[n]}
     names = {parameter_of(one[n]) for n in differing} if before.part is Part.LINK else {""}
     if all(names) and names == {parameter_of(other[n]) for n in differing}:
-        parameters = volatile.parameters | names
-        return replace(volatile, parameters=parameters) if len(parameters) <= MOST_PARAMETERS else None
+        return volatile if all(moved.get((name, path_of(one))) for name in names) else None
     if not is_one_place(pattern_of(one, other), before.part):
         return None
     return with_differing(volatile, before.path, one, other, once=once)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from crawler.core.bounded import newest
 from crawler.core.fingerprint import number_of
+from crawler.core.links import Parameters, said_without
 from crawler.core.names import Names, named
 from crawler.core.outline import Outline, Part, Place
 from crawler.core.patterns import Pattern, agrees, fits, gaps_of, joined, pattern_of, shares
@@ -20,7 +21,6 @@ MOST_PATTERNS = 1024  # of one domain; the oldest are forgotten first
 MOST_SAME = 32  # patterns of one path and length
 MOST_NOISE = 1024
 MOST_PATHS = 4096
-MOST_PARAMETERS = 1024  # names; a site that makes up more of them has links that are noise
 ENOUGH_STEADY = 3  # pairs in which a path stood still, and it needs no more of them
 # In so many pairs a place may stand still for each in which it differed as a whole: of a few banners in turn two can be
 # the same. One in which some of its kind differed and others did not counts twice: those others are the page's own.
@@ -96,7 +96,7 @@ class Volatile:
 
     patterns: by path and number of words.  anywhere: gaps at a path whatever its other words.
     once: what differed in a single pair; it may have been edited between the two looks.
-    parameters: of links, by name.  noise: whole places that came or went between two looks of a pair.
+    parameters: of links.  noise: whole places that came or went between two looks of a pair.
     own: by said_of, what has no gaps: it stood still while others of its kind moved.
     steadiness: by kind_of.  counting: of numbers that stand alike.  trials: by trial_of.
     names: the paths by which places are known.
@@ -105,7 +105,7 @@ class Volatile:
     patterns: Mapping[tuple[int, int], tuple[Pattern, ...]] = field(default_factory=dict)
     anywhere: Mapping[tuple[int, int], Mapping[int, str]] = field(default_factory=dict)
     once: Once = field(default_factory=dict)
-    parameters: frozenset[str] = frozenset()
+    parameters: Parameters = field(default_factory=dict)
     noise: Mapping[int, None] = field(default_factory=dict)
     own: Mapping[int, None] = field(default_factory=dict)
     steadiness: Mapping[int, Steadiness] = field(default_factory=dict)
@@ -136,9 +136,7 @@ class Volatile:
     def said(self, place: Place) -> Words:
         """The words of a place without volatile parameters, which other pages' links do not even have."""
         words = words_of(place)
-        if place.part is Part.LINK and self.parameters:
-            return tuple(word for word in words if parameter_of(word) not in self.parameters)
-        return words
+        return said_without(self.parameters, words) if place.part is Part.LINK and self.parameters else words
 
     def gaps(self, path: int, words: Words) -> dict[int, str]:
         """Which words of a place are volatile, with what stands for them."""
@@ -230,11 +228,6 @@ def trial_of(place: Place) -> int:
 def noise_of(place: Place) -> int:
     """A number for a place with all that it says."""
     return number_of(f"{place.path} {place.part} {place.text}")
-
-
-def parameter_of(step: str) -> str:
-    name, equals, _ = step.partition("=")
-    return name if equals else ""
 
 
 def said_of(path: int, words: Words) -> int:

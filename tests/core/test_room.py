@@ -45,15 +45,6 @@ def test_all_patterns_are_counted_and_not_only_their_places() -> None:
     assert kept[99, 2] == many[99, 2]
 
 
-def test_names_of_parameters_have_their_room_too() -> None:
-    names = frozenset("p" * length for length in range(1, 3000))
-
-    kept = fitted(Volatile(parameters=names)).parameters
-
-    assert "p" in kept
-    assert sum(map(len, kept)) <= MOST_CHARS
-
-
 @given(
     known=st.dictionaries(st.integers(0, 9), st.lists(st.text("ab", max_size=9), min_size=1, max_size=4).map(tuple)),
     most=st.integers(0, 9),

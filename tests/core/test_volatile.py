@@ -13,7 +13,6 @@ from crawler.core.paired import learn_pair, learn_replaced
 from crawler.core.urls import Url, key_of
 from crawler.core.volatile import (
     MOST_NOISE,
-    MOST_PARAMETERS,
     MOST_PATHS,
     MOST_PATTERNS,
     MOST_SAME,
@@ -104,17 +103,6 @@ def test_a_place_of_another_path_is_not_masked() -> None:
     assert known.masked(Place(1, "at 10:17")) == ("at", "10:17")
 
 
-def test_a_session_parameter_is_no_word_of_any_link_and_the_others_are() -> None:
-    page = "<p><a href='/a?id=7&sid={}'>a</a><a href='/b?sid={}'>b</a>"
-    domain = Domain()
-    domain.look(page.format("x1", "x1"), page.format("y2", "y2"), page.format("z3", "z3"))
-
-    assert domain.mask.volatile.parameters == {"sid"}
-    assert domain.look(page.format("z3", "z3"), page.format("q4", "q4")) == SAME
-    left = domain.look(page.format("z3", "z3"), page.format("q4", "q4").replace("id=7", "id=8"))
-    assert left.parts == {Part.LINK}
-
-
 def test_two_texts_that_share_nothing_are_no_pattern_but_noise() -> None:
     one, other = paragraph("buy these fine boots"), paragraph("fly to warm isles")
 
@@ -122,7 +110,7 @@ def test_two_texts_that_share_nothing_are_no_pattern_but_noise() -> None:
     for _ in range(2):
         known = learn_pair(known, page=PAGE, replaced=[(one, other)], others=[], first=[one], second=[other])
 
-    assert learn_replaced(NOTHING_VOLATILE, one, other, once={}) is None
+    assert learn_replaced(NOTHING_VOLATILE, one, other, once={}, moved={}) is None
     assert known.patterns == {}
     assert known.is_noise(one)
     assert known.is_noise(other)
@@ -286,15 +274,6 @@ def test_the_tables_are_bounded_and_the_oldest_are_forgotten(many: int) -> None:
     assert known.gaps(first[MOST_PATTERNS].path, ("at", "11:20"))
 
 
-def test_parameters_that_are_named_anew_each_time_are_bounded() -> None:
-    known = NOTHING_VOLATILE
-    for n in range(3000):
-        one, other = (Place(1, f"https://example.com/a?k{n}={value}", Part.LINK) for value in "xy")
-        known = learn_replaced(known, one, other, once={}) or known
-
-    assert len(known.parameters) == MOST_PARAMETERS
-
-
 def test_patterns_of_one_path_and_length_are_bounded() -> None:
     kinds = [f"{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(MOST_SAME + 20)]
     known = learnt(*((f"kind {kind} at 10:15", f"kind {kind} at 10:16") for kind in kinds))
@@ -375,13 +354,13 @@ def test_what_stands_in_place_of_a_banner_that_came_within_seconds_was_one() -> 
     ("before", "after"), [("CharSet 10", "StringUtils 7"), ("Ad: fine boots", "Ad: cheap flights"), ("Join!", "Vote!")]
 )
 def test_numbers_and_signs_do_not_make_two_texts_one_place(before: str, after: str) -> None:
-    assert learn_replaced(NOTHING_VOLATILE, paragraph(before), paragraph(after), once={}) is None
+    assert learn_replaced(NOTHING_VOLATILE, paragraph(before), paragraph(after), once={}, moved={}) is None
 
 
 def test_a_link_to_another_page_of_a_folder_is_another_link() -> None:
     one, other = (Place(1, f"https://example.com/docs/{name}.html", Part.LINK) for name in ("zebra", "apple"))
 
-    assert learn_replaced(NOTHING_VOLATILE, one, other, once={}) is None
+    assert learn_replaced(NOTHING_VOLATILE, one, other, once={}, moved={}) is None
 
 
 def test_ages_beside_names_of_any_length_are_learnt_together() -> None:
