@@ -19,6 +19,8 @@ NO_LIE = 0.1  # of what a length told: then the last one was more than ten chang
 MOST_IGNORED = 0.9  # of the last looks at a body that is as it was: conditional requests are never honoured
 PROVEN = 3.0  # honest findings, faded, before Last-Modified tells when a page changed: five in a row, or more
 
+DOUBTED_PART = 4  # each so many-th change of pages whose words are not believed is a test of them, at a request more
+
 FIRST_STRETCH = 4  # of a group's first revisits one in so many is a challenge,
 FIRST_STRETCHES = 5  # for so many times that,
 LONGER_BY = 4  # then fewer,
@@ -127,14 +129,18 @@ def is_challenge(revisit: int) -> bool:
 
 
 def in_doubt(visit: Visit) -> Validators:
-    """What must be asked once more after a challenge: the words that would have been sent for a body that has changed.
+    """What must be asked once more of a page that changed: the words that would have been sent, were they believed.
 
-    They differ from today's; whether the server minds them, only a request with them can tell.
+    They differ from today's; whether the server minds them, only a request with them can tell. So after each challenge,
+    and after one change of DOUBTED_PART where nothing is believed any more, or trust would be hard to win back.
     """
     target = visit.target
-    if not target.challenge or visit.change is not Change.CHANGED or visit.validators is None:
+    if visit.change is not Change.CHANGED or visit.validators is None or target.version is None:
         return NO_VALIDATORS
     if target.by_head:  # it does not mind them, as is known
+        return NO_VALIDATORS
+    is_turn = (target.key[0] + target.version.number) % DOUBTED_PART == 0
+    if not target.challenge and (target.validators or not is_turn):
         return NO_VALIDATORS
     return only(target.held, [kind for kind in SENT if word_of(target.held, kind) != word_of(visit.validators, kind)])
 

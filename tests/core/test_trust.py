@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from crawler.core.answer import NO_VALIDATORS, NotModified, Validators
 from crawler.core.trust import NO_TRUST, Kind, Record, Trust, in_doubt, is_challenge, learn, sendable
+from crawler.core.urls import PageKey
 from crawler.core.visit import Target, Visit
 from tests.core.test_visit import fetched, html, looked, seen
 
@@ -124,6 +125,36 @@ def test_a_trusted_group_loses_its_trust_by_two_lies_and_not_by_one() -> None:
 
     assert sendable(BOTH, taught(lie, trust=trusted)) == BOTH
     assert sendable(BOTH, taught(lie, lie, trust=trusted)) == NO_VALIDATORS
+
+
+def test_a_trusted_group_that_begins_to_lie_is_found_within_200_revisits_whenever_it_begins() -> None:
+    lie, told_same = full(challenged(), CHANGED, BOTH), looked(asked(), NotModified(elapsed=timedelta(0)))
+    honest = taught(*[full(asked(), CHANGED, OTHER)] * 20)
+
+    taken = [revisits_until_found(replace(honest, revisits=start), lie, told_same) for start in range(200, 6_000, 13)]
+
+    assert max(taken) <= 200
+
+
+def revisits_until_found(trust: Trust, lie: Visit, told_same: Visit) -> int:
+    """After how many revisits to pages that all change the words are not sent any more."""
+    for revisits in range(10_000):
+        if not sendable(BOTH, trust):
+            return revisits
+        turn = is_challenge(trust.revisits)
+        trust = learn(replace(trust, revisits=trust.revisits + 1), lie if turn else told_same)
+    return 10_000
+
+
+def test_where_nothing_is_believed_one_change_of_four_is_a_test_too() -> None:
+    pages = [replace(challenged(), challenge=False, key=PageKey(bytes([n]) * 16)) for n in range(256)]
+
+    tested = [in_doubt(full(each, CHANGED, OTHER)) for each in pages]
+
+    assert tested.count(BOTH) == 64
+    assert tested.count(NO_VALIDATORS) == 192
+    date_alone = [replace(each, validators=Validators(None, BOTH.last_modified)) for each in pages]
+    assert all(in_doubt(full(each, CHANGED, OTHER)) == NO_VALIDATORS for each in date_alone)
 
 
 def test_a_lie_brings_the_challenges_of_the_beginning_back() -> None:
