@@ -15,6 +15,7 @@ from crawler.local.stack import crawl_database
 from crawler.naming import domain_named
 from crawler.settings import settings
 from crawler.store.database import open_database
+from flows.ending import says_why
 from flows.lease import if_heard
 from flows.shift import instant
 
@@ -29,6 +30,7 @@ def _name() -> str:
 
 
 @flow(name="audit", flow_run_name=_name, persist_result=False)
+@says_why
 async def audit(domain: str = "", at: str = "") -> dict[str, int]:
     """Draw pages by chance to be looked at whether they are due or not, and hold earlier such looks to the report.
 

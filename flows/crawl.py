@@ -7,6 +7,7 @@ from crawler.local.stack import crawl_database
 from crawler.naming import domain_named, refuse_the_past
 from crawler.settings import settings
 from crawler.store.database import open_database
+from flows.ending import says_why
 from flows.shift import instant, run
 
 
@@ -16,6 +17,7 @@ def _name() -> str:
 
 
 @flow(name="crawl", flow_run_name=_name, persist_result=False)
+@says_why
 async def crawl(domain: str = "", pages: int = 0, at: str = "") -> dict[str, object]:
     """Look at the pages that are due, and at those that were never fetched, the most valuable first.
 

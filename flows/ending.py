@@ -1,14 +1,27 @@
-"""A run that is told to end does so in good order: what is in flight is recorded, and its domains are given back."""
+"""How a run ends before its time.
+
+Told to end, it does so in good order: what is in flight is recorded, and its domains are given back. What its user can
+mend, it says in one line.
+"""
 
 import asyncio
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
+from prefect import State
 from prefect.client.orchestration import get_client
 from prefect.exceptions import Abort, TerminationSignal
 from prefect.runtime import flow_run
+from prefect.states import Failed
+
+from crawler.errors import CrawlerError
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
 
 
 @contextmanager
@@ -42,3 +55,16 @@ async def end_early() -> None:
     if run.state is not None and run.state.is_cancelling():
         raise Abort("cancelled")  # says nothing to the server; the worker calls the run cancelled when this has ended
     raise TerminationSignal(signal.SIGTERM)
+
+
+def says_why(work: Callable[Given, Awaitable[Found]]) -> Callable[Given, Awaitable[Found | State[Any]]]:
+    """A run that fails by what its user gave, or by a database that is away, says so in a line, and shows no code."""
+
+    @wraps(work)
+    async def told(*args: Given.args, **kwargs: Given.kwargs) -> Found | State[Any]:
+        try:
+            return await work(*args, **kwargs)
+        except CrawlerError as error:
+            return Failed(message=str(error))
+
+    return told

@@ -13,6 +13,7 @@ from crawler.plan import plan as plan_all
 from crawler.settings import settings
 from crawler.store import duplicates, sharing
 from crawler.store.database import open_database
+from flows.ending import says_why
 from flows.lease import if_heard
 from flows.shift import instant
 
@@ -22,6 +23,7 @@ COLUMNS = ("domain", "importance", "price", "budget", "requests a day", "fresh",
 
 
 @flow(name="plan", flow_run_name="plan", persist_result=False)
+@says_why
 async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
     """Work out what a request must be worth in each domain, so that budgets are spent where they do most.
 

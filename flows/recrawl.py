@@ -10,6 +10,7 @@ from crawler.naming import beneath, domain_named, refuse_the_past
 from crawler.settings import settings
 from crawler.store import domains
 from crawler.store.database import open_database
+from flows.ending import says_why
 from flows.shift import instant, run
 
 
@@ -19,6 +20,7 @@ def _name() -> str:
 
 
 @flow(name="recrawl", flow_run_name=_name, persist_result=False)
+@says_why
 async def recrawl(domain: str, prefix: str = "", at: str = "") -> dict[str, object]:
     """Make every page of a domain due now, or those under a prefix, and look at them.
 
