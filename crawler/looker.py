@@ -128,10 +128,12 @@ class Looker:
 
     async def probe(self, target: Target) -> None:
         """Ask the domain for what cannot exist, to know that again."""
+        last = self.known.walls.asked_at
+        is_later = bool(target.walled and last and target.last_look_at and target.last_look_at <= last)
         self.known = replace(self.known, walls=asked(self.known.walls, now=self.clock.now()))
         absent = await ask_nowhere(target, self.asker.ask, self.readers, known=self.known)
         if absent is not None:
-            self.known = replace(self.known, walls=told(self.known.walls, absent))
+            self.known = replace(self.known, walls=told(self.known.walls, absent, is_later=is_later))
 
     async def tested(self, visit: Visit, doubted: Validators) -> Visit:
         """A challenge that found a change, with what the server says to the validators that it would have got."""

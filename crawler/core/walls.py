@@ -191,11 +191,16 @@ def asked(walls: Walls, *, now: datetime) -> Walls:
     return replace(walls, asked_at=now, wait=max(walls.wait, FIRST_WAIT))
 
 
-def told(walls: Walls, absent: Sketch) -> Walls:
-    """After the answer. As long as it stays the same, it is asked for half as often each time."""
-    is_same = absent == walls.absent or alike(absent, walls.absent)
-    wait = min(2 * walls.wait, LONGEST_WAIT) if is_same and walls.is_told else FIRST_WAIT
-    return replace(walls, absent=absent, is_told=True, is_front=alike(absent, walls.front), wait=wait, good=0)
+def told(walls: Walls, absent: Sketch, *, is_later: bool = False) -> Walls:
+    """After the answer. As long as it stays the same, it is asked for half as often each time.
+
+    is_later: the page for which it was asked had been behind a wall when it was asked last. What was well since then
+    still counts, or a page that comes whenever it is time to ask would never be told gone.
+    """
+    is_same = walls.is_told and (absent == walls.absent or alike(absent, walls.absent))
+    wait = min(2 * walls.wait, LONGEST_WAIT) if is_same else FIRST_WAIT
+    good = walls.good if is_same and is_later else 0
+    return replace(walls, absent=absent, is_told=True, is_front=alike(absent, walls.front), wait=wait, good=good)
 
 
 def after_good(walls: Walls, face: Face | None) -> Walls:

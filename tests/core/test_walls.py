@@ -183,3 +183,10 @@ def test_an_absent_page_is_not_told_from_a_wall_around_all_until_others_were_wel
     assert not where_nothing_is(MAINTENANCE, good=good).is_proven
     assert where_nothing_is(MAINTENANCE).is_proven
     assert not told(asked(where_nothing_is(MAINTENANCE), now=NOW), said(MAINTENANCE)).is_proven
+
+
+def test_what_was_well_between_two_looks_at_one_absent_page_still_counts_when_the_domain_answers_as_before() -> None:
+    again = asked(where_nothing_is(MAINTENANCE), now=NOW)
+
+    assert told(again, said(MAINTENANCE), is_later=True).is_proven
+    assert not told(again, said("Something else is said today, and it is no shorter"), is_later=True).is_proven

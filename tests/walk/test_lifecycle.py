@@ -20,6 +20,8 @@ SITE = {
     "/list": text("list", *LEAVES),
     **{path: text(f"leaf {path}") for path in LEAVES},
 }
+WHO_ARE_YOU = Said(body="<title>Welcome</title><form><p>Who are you? <input name=n><input type=password name=p></form>")
+SORRY = Said(body="<title>Sorry</title><main><p>Nothing is to be found under this address, now or ever.</main>")
 LEARNT = "key, version, etag, evidence_a, evidence_b, last_good_at"
 
 
@@ -57,15 +59,22 @@ async def test_a_life_of_half_a_year_with_every_trouble_tells_what_became_of_pag
         site.trouble = lambda _path: None
         site.pages |= {"/leaf1": text("another leaf"), "/leaf3": NOT_THERE}
         await look(130, 131, 132, 133)
+        site.trouble = lambda path: None if path == "/robots.txt" else WHO_ARE_YOU
+        await look(140, 141, 142)
+        site.trouble = lambda path: None if path == "/robots.txt" or path in site.pages else SORRY
+        site.pages["/leaf4"] = SORRY
+        await look(150, 151, 152, 153)
 
         told = await events(db, domain)
         assert sorted(told[:2]) == [("/leaf1", "gone"), ("/leaf2", "moved")]
-        assert told[2:] == [("/leaf1", "back"), ("/leaf3", "gone")]
+        assert told[2:] == [("/leaf1", "back"), ("/leaf3", "gone"), ("/leaf4", "gone")]
         assert (await page(db, domain, "/leaf1"))["version"] == 2
         found = await states(db, domain)
         assert {path: state for path, state in found.items() if state != "known"} == {
-            "/leaf2": "moved", "/leaf3": "gone"
+            "/leaf2": "moved", "/leaf3": "gone", "/leaf4": "gone"
         }  # fmt: skip
+        stood_by = [path for path in SITE if path not in {"/leaf1", "/leaf2", "/leaf3", "/leaf4"}]
+        assert {(await page(db, domain, path))["version"] for path in stood_by} == {1}
         assert await coins_missing(db) == 0
 
 
