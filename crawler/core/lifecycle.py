@@ -104,7 +104,7 @@ def _elsewhere_today(target: Target, answer: Fetched, link: Link | None, *, now:
         due_at = now + min(LOOK_AGAIN_REDIRECT, target.terms.most)
         return replace(visit, failures=0, due_at=due_at, gives=gives, elsewhere=())
     failures = target.failures + 1
-    wait = LOOK_AGAIN_REDIRECT if visit.state is not State.KNOWN else _retry(failures)
+    wait = LOOK_AGAIN_REDIRECT if visit.state is not State.KNOWN else retry_after_failures(failures)
     due_at = now + min(wait, LOOK_AGAIN_REDIRECT, target.terms.most)
     return replace(visit, failures=failures, due_at=due_at, gives=target.outlinks)
 
@@ -140,7 +140,9 @@ def believed(visit: Visit, landing: Landing) -> Visit:
     if visit.change is not Change.MOVED:
         return visit
     if landing.is_circle:
-        return _put_off(replace(visit, moved_to=None), "redirects_in_a_circle", wait=_retry(target.failures + 1))
+        return _put_off(
+            replace(visit, moved_to=None), "redirects_in_a_circle", wait=retry_after_failures(target.failures + 1)
+        )
     if target.version is None:
         return visit
     waited = _moving_for(visit)
@@ -238,10 +240,11 @@ def failed(target: Target, answer: Answer, *, now: datetime, reason: str) -> Vis
     return replace(
         visit,
         failures=failures,
-        due_at=visit.due_at if visit.busy else now + min(_retry(failures), target.terms.most),
+        due_at=visit.due_at if visit.busy else now + min(retry_after_failures(failures), target.terms.most),
         gives=() if failures >= LOOKS_BEFORE_A_FAILING_PAGE_PAYS else None,
     )
 
 
-def _retry(failures: int) -> timedelta:
+def retry_after_failures(failures: int) -> timedelta:
+    """How long to wait after so many looks in a row without a good answer, 1 or more."""
     return min(FIRST_RETRY * int(2 ** min(failures - 1, 20)), LAST_RETRY)

@@ -9,7 +9,7 @@ from crawler.core.belief import change_expected
 from crawler.core.change import Change, Understood
 from crawler.core.fingerprint import Fingerprint, digest, distance_bits
 from crawler.core.kinds import kind_of
-from crawler.core.lifecycle import CONFIRM_MISSING_AFTER, failed, missing
+from crawler.core.lifecycle import CONFIRM_MISSING_AFTER, failed, missing, retry_after_failures
 from crawler.core.markup import parsed
 from crawler.core.outlinks import led_to
 from crawler.core.page import Ending, Reading, asks_password_in, ending_of
@@ -135,12 +135,17 @@ def _is_confirmed(target: Target, wall: Wall, looks: int, now: datetime) -> bool
 
 
 def withheld(target: Target, answer: Fetched, face: Face, wall: Wall, *, now: datetime, known: Known) -> Visit:
-    """A look that told nothing of the page, or, where others are well and it stays absent, that it is gone."""
+    """A look that told nothing of the page, or, where others are well and it stays absent, that it is gone.
+
+    The waits grow with the looks at this wall alone: after an outage of weeks it is believed no later than otherwise.
+    """
+    walled = min(_walled(target, wall) + 1, MOST_WALLED)
     if wall is Wall.SOFT_404 and _is_gone(target, face, now=now, known=known):
         visit = replace(missing(target, replace(answer, status=410), now=now), status=answer.status)
     else:
         visit = failed(target, answer, now=now, reason="")
-    return replace(visit, reason=wall.value, walled=min(_walled(target, wall) + 1, MOST_WALLED), face=face)
+        visit = replace(visit, due_at=now + min(retry_after_failures(walled), target.terms.most))
+    return replace(visit, reason=wall.value, walled=walled, face=face)
 
 
 def _is_gone(target: Target, face: Face, *, now: datetime, known: Known) -> bool:

@@ -93,6 +93,17 @@ def test_failures_before_a_wall_are_no_looks_at_it_however_many_they_are() -> No
     assert looks == 11
 
 
+def test_after_weeks_of_other_failures_a_login_is_believed_in_five_weeks_too() -> None:
+    page = seen(BODY)
+    for n in range(11):
+        page = after(looked(page, fetched(status=500), at=NOW + n * DAY))
+    start = visit = look(page, LOGIN)
+    while not visit.is_good:
+        visit = look(after(visit), LOGIN, later=visit.due_at - visit.at)
+
+    assert timedelta(weeks=4) < visit.at - start.at < timedelta(weeks=5)
+
+
 def test_looks_at_one_wall_are_none_at_another() -> None:
     page = seen(BODY)
     for _ in range(11):
