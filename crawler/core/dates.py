@@ -4,12 +4,17 @@ import calendar
 import re
 from datetime import date, datetime, timedelta
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 
 from crawler.core.words import Words
 
 ZONES = (timedelta(hours=-14), timedelta(0), timedelta(hours=14))  # what day it is depends on where the server stands
-WRITTEN = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%Y%m%d")
+WRITTEN = (
+    "%d.%m.%y",
+    "%d/%m/%y",
+    "%m/%d/%y",
+    "%Y%m%d",
+)  # and with all of the year, each number with a 0 before it or not
 
 
 def tells_the_day(before: Words, after: Words, *, then: datetime, now: datetime) -> bool:
@@ -78,11 +83,9 @@ def _said_of(instant: datetime) -> Said:
 def _of_day(day: date) -> Said:
     """A day as one word, its parts as words, and those of the parts that no other number is likely to be."""
     whole = {day.strftime(form) for form in WRITTEN}
-    whole |= {
-        f"{day.day}.{day.month}.{day.year}",
-        f"{day.day}/{day.month}/{day.year}",
-        f"{day.month}/{day.day}/{day.year}",
-    }
+    for d, m in product((f"{day.day}", f"{day.day:02}"), (f"{day.month}", f"{day.month:02}")):
+        whole |= {f"{d}.{m}.{day.year}", f"{d}/{m}/{day.year}", f"{m}/{d}/{day.year}", f"{day.year}/{m}/{d}"}
+        whole |= {f"{d}-{m}-{day.year}", f"{day.year}-{m}-{d}"}
     months = {calendar.month_name[day.month], calendar.month_abbr[day.month]}
     beside = {name.lower() for name in months} | {str(day.year)}
     weekdays = {calendar.day_name[day.weekday()].lower(), calendar.day_abbr[day.weekday()].lower()}
