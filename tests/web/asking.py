@@ -1,0 +1,44 @@
+"""A client as tests of it want one, and what it found."""
+
+import ssl
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from crawler.core.answer import Answer, Reason, Unreached
+from crawler.core.urls import Url
+from crawler.web.http import Http
+
+AGENT = "recrawl/test (+https://example.com/about-our-crawler)"
+SOON = timedelta(seconds=20)  # never waited for
+MEGABYTE = 1024 * 1024
+
+
+def http(
+    *,
+    allow_private: bool = True,
+    max_body_bytes: int = MEGABYTE,
+    connections: int = 16,
+    lookup: Callable[[str], Sequence[str]] | None = None,
+    trust: ssl.SSLContext | None = None,
+) -> Http:
+    if lookup is None:
+        return Http(
+            user_agent=AGENT,
+            allow_private=allow_private,
+            max_body_bytes=max_body_bytes,
+            connections=connections,
+            trust=trust,
+        )
+    return Http(user_agent=AGENT, allow_private=allow_private, lookup=lookup, trust=trust)
+
+
+async def one(url: Url, **options: bool | int) -> Answer:
+    async with http(**options) as web:  # type: ignore[arg-type]
+        return await web.fetch(url, deadline=SOON)
+
+
+def reason(found: Answer) -> Reason:
+    assert isinstance(found, Unreached), found
+    assert found.detail
+    assert "\n" not in found.detail
+    return found.reason

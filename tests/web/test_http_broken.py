@@ -1,0 +1,130 @@
+"""Servers that break off or break the protocol, and connections that are used again."""
+
+import asyncio
+import socket
+
+import pytest
+
+from crawler.core.answer import Fetched, Reason
+from crawler.core.urls import Url
+from tests.web.asking import SOON, http, one, reason
+from tests.web.server import Request, Send, answer, serving
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"", Reason.RESET),
+        (b"HTTP/1.1 200 OK\r\nContent-", Reason.RESET),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Reason.RESET),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", Reason.RESET),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nabc", Reason.GARBAGE),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: abc\r\n\r\nabc", Reason.GARBAGE),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc", Reason.GARBAGE),
+        (b"HTTP/1.1 OK\r\n\r\n", Reason.GARBAGE),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", Reason.GARBAGE),
+        (b"\x00\x01\x02\x03\r\n\r\n", Reason.GARBAGE),
+        (b"<html>hello</html>", Reason.GARBAGE),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", Reason.GARBAGE),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc", Reason.GARBAGE),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", None),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n", None),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 50, None),
+        (b"\r\n\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", None),
+    ],
+)
+async def test_a_broken_answer_is_a_finding(raw: bytes, why: Reason | None) -> None:
+    async with serving() as server:
+        found = await one(server.says("/", raw, close=True))
+    if why is not None:
+        assert reason(found) is why
+    assert len(server.heard) == 1
+
+
+async def test_a_server_that_hangs_up_on_a_new_connection_is_asked_once() -> None:
+    async with serving() as server:
+        assert reason(await one(server.says("/", b"", close=True))) is Reason.RESET
+    assert len(server.heard) == 1
+
+
+async def test_a_half_closed_connection_is_still_read() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    loop = asyncio.get_running_loop()
+
+    async def half_close() -> None:
+        taken, _ = await loop.sock_accept(listener)
+        await loop.sock_recv(taken, 4096)
+        await loop.sock_sendall(taken, b"HTTP/1.1 200 OK\r\n\r\nthe rest")
+        taken.shutdown(socket.SHUT_WR)
+        assert await loop.sock_recv(taken, 4096) == b""  # the other side closes in its turn
+        taken.close()
+
+    with listener:
+        async with asyncio.TaskGroup() as both:
+            both.create_task(half_close())
+            found = await one(Url(f"http://127.0.0.1:{listener.getsockname()[1]}/"))
+    assert isinstance(found, Fetched)
+    assert found.body == b"the rest"
+
+
+async def test_a_reset_in_the_middle_is_a_reset() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    loop = asyncio.get_running_loop()
+
+    async def reset() -> None:
+        taken, _ = await loop.sock_accept(listener)
+        await loop.sock_recv(taken, 4096)
+        await loop.sock_sendall(taken, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        taken.close()
+
+    with listener:
+        async with asyncio.TaskGroup() as both:
+            both.create_task(reset())
+            found = await one(Url(f"http://127.0.0.1:{listener.getsockname()[1]}/"))
+    assert reason(found) is Reason.RESET
+
+
+async def test_what_follows_a_body_never_answers_the_next_request() -> None:
+    async with serving() as server, http() as web:
+        forged = answer(b"forged")
+        first = await web.fetch(server.says("/a", answer(b"true") + forged), deadline=SOON)
+        second = await web.fetch(server.says("/b", answer(b"true")), deadline=SOON)
+    assert isinstance(first, Fetched)
+    assert isinstance(second, Fetched)
+    assert first.body == second.body == b"true"
+
+
+async def test_connections_are_used_again() -> None:
+    async with serving() as server, http() as web:
+        url = server.says("/", answer(b"x" * 20_000))
+        for _ in range(20):
+            assert isinstance(await web.fetch(url, deadline=SOON), Fetched)
+    assert len(server.heard) == 20
+    assert server.connections == 1
+
+
+async def test_never_more_connections_than_allowed() -> None:
+    async with serving() as server, http(connections=4) as web, asyncio.TaskGroup() as crowd:
+        url = server.says("/", answer(b"x"))
+        for _ in range(50):
+            crowd.create_task(web.fetch(url, deadline=SOON))
+    assert len(server.heard) == 50
+    assert server.connections <= 4
+
+
+async def test_a_connection_that_the_server_let_go_of_is_replaced() -> None:
+    async with serving() as server, http() as web:
+
+        async def let_go(request: Request, send: Send) -> None:
+            # Hangs up when the second request on a connection comes: as a server does whose patience has just ended.
+            if sum(other.connection == request.connection for other in server.heard) > 1:
+                raise ConnectionAbortedError
+            await send(answer(b"x"))
+
+        url = server.does("/", let_go)
+        found = [await web.fetch(url, deadline=SOON) for _ in range(3)]
+    assert all(isinstance(each, Fetched) for each in found)
+    assert server.connections == 3

@@ -1,0 +1,138 @@
+"""Bodies and headers without end, and servers that take their time: everything is bounded."""
+
+import asyncio
+import gzip
+import time
+from datetime import timedelta
+
+import pytest
+
+from crawler.core.answer import Fetched, Reason, Unreached
+from tests.web.asking import MEGABYTE, SOON, http, one, reason
+from tests.web.server import Request, Send, answer, serving
+
+
+async def test_a_gigabyte_that_is_declared_is_not_read() -> None:
+    async with serving() as server:
+
+        async def reply(_: Request, send: Send) -> None:
+            await send(b"HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n")
+            while True:
+                await send(bytes(65536))
+
+        found = await one(server.does("/", reply))
+        async with asyncio.timeout(10):
+            await server.hung_up.wait()
+    assert reason(found) is Reason.TOO_LARGE
+    assert server.sent < 16 * MEGABYTE  # what fits into the buffers of two sockets
+
+
+async def test_a_gigabyte_that_is_streamed_is_read_only_to_the_limit() -> None:
+    async with serving() as server:
+
+        async def reply(_: Request, send: Send) -> None:
+            await send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            while True:
+                await send(b"10000\r\n" + bytes(65536) + b"\r\n")
+
+        found = await one(server.does("/", reply))
+        async with asyncio.timeout(10):
+            await server.hung_up.wait()
+    assert reason(found) is Reason.TOO_LARGE
+    assert isinstance(found, Unreached)
+    assert found.received_bytes < 2 * MEGABYTE
+    assert server.sent < 16 * MEGABYTE
+
+
+async def test_a_body_of_exactly_the_limit_is_taken() -> None:
+    async with serving() as server:
+        found = await one(server.says("/", answer(b"a" * MEGABYTE)))
+        assert isinstance(found, Fetched)
+        assert found.received_bytes == MEGABYTE
+        assert reason(await one(server.says("/", answer(b"a" * (MEGABYTE + 1))))) is Reason.TOO_LARGE
+
+
+async def test_a_bomb_is_too_large() -> None:
+    bomb = gzip.compress(bytes(50 * MEGABYTE))
+    assert len(bomb) < MEGABYTE
+    async with serving() as server:
+        found = await one(server.says("/", answer(bomb, "Content-Encoding: gzip")))
+    assert reason(found) is Reason.TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"X: " + b"a" * 100_000 + b"\r\n",
+        b"".join(b"X-%d: a\r\n" % n for n in range(10_000)),
+        b"a" * 100_000,
+    ],
+)
+async def test_a_flood_of_headers_is_garbage(headers: bytes) -> None:
+    async with serving() as server:
+        found = await one(server.says("/", b"HTTP/1.1 200 OK\r\n" + headers + b"\r\n"))
+    assert reason(found) is Reason.GARBAGE
+
+
+async def test_headers_without_end_are_given_up() -> None:
+    async with serving() as server:
+
+        async def reply(_: Request, send: Send) -> None:
+            await send(b"HTTP/1.1 200 OK\r\n")
+            while True:
+                await send(b"X: " + b"a" * 1000 + b"\r\n")
+
+        assert reason(await one(server.does("/", reply))) is Reason.GARBAGE
+
+
+@pytest.mark.parametrize("before", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"])
+async def test_a_server_that_falls_silent_meets_the_deadline(before: bytes) -> None:
+    async with serving() as server, http() as web:
+        url = server.says("/", before)
+        found = await web.fetch(url, deadline=timedelta(milliseconds=100))
+        assert reason(found) is Reason.DEADLINE
+        async with asyncio.timeout(10):
+            await server.hung_up.wait()
+
+
+async def test_a_slow_drip_meets_the_deadline() -> None:
+    async with serving() as server, http() as web:
+
+        async def reply(_: Request, send: Send) -> None:
+            await send(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+            while True:
+                await send(b"a")
+                await asyncio.sleep(0.01)
+
+        began = time.monotonic()
+        found = await web.fetch(server.does("/", reply), deadline=timedelta(milliseconds=200))
+    assert reason(found) is Reason.DEADLINE
+    assert isinstance(found, Unreached)
+    assert found.received_bytes > 0
+    assert time.monotonic() - began < 5
+
+
+async def test_waiting_for_a_connection_counts_toward_the_deadline() -> None:
+    async with serving() as server, http(connections=1) as web, asyncio.TaskGroup() as both:
+        url = server.says("/", b"")
+        first = both.create_task(web.fetch(url, deadline=timedelta(milliseconds=300)))
+        second = both.create_task(web.fetch(url, deadline=timedelta(milliseconds=100)))
+    assert reason(first.result()) is reason(second.result()) is Reason.DEADLINE
+    assert len(server.heard) == 1
+
+
+async def test_a_cancelled_fetch_is_cancelled_and_hangs_up() -> None:
+    async with serving() as server, http() as web:
+        asked = asyncio.Event()
+
+        async def reply(_: Request, send: Send) -> None:
+            await send(b"HTTP/1.1 200 OK\r\n")
+            asked.set()
+
+        task = asyncio.create_task(web.fetch(server.does("/", reply), deadline=SOON))
+        await asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with asyncio.timeout(10):
+            await server.hung_up.wait()
