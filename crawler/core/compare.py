@@ -189,13 +189,18 @@ def wants_pair(left: Difference, mask: Mask, *, taken: int, returned: bool) -> b
     taken: looks that were taken for this already.  returned: the page is as it was in an earlier version: it goes back
     and forth, perhaps from look to look.
     """
-    if not left or taken >= MOST_DOUBTED or mask.pairs >= ENOUGH_PAIRS + PAIRED_SHARE * mask.compared:
+    if not left or taken >= MOST_DOUBTED or not has_pairs(mask):
         return False
     if taken >= MOST_AGAIN:
         return any(mask.volatile.is_suspect(place) for place in left.places)
     if taken and not returned:
         return any(mask.volatile.is_unknown(place) for place in left.places)
     return returned or any(not mask.volatile.is_tested(place) for place in left.places)
+
+
+def has_pairs(mask: Mask) -> bool:
+    """Whether one more pair can be had, as far as they are rationed."""
+    return mask.pairs < ENOUGH_PAIRS + PAIRED_SHARE * mask.compared
 
 
 def _renamed(mask: Mask, lesson: Lesson) -> Volatile:

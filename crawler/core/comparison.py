@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from crawler.core.change import Rung, Understood
-from crawler.core.compare import Difference, Lesson, Mask, difference, learnt, news, wants_pair
+from crawler.core.compare import Difference, Lesson, Mask, difference, has_pairs, learnt, news, wants_pair
 from crawler.core.frame import form_of
+from crawler.core.hidden import hidden, wants_test
 from crawler.core.outline import Place
 from crawler.core.urls import PageKey
 from crawler.core.variants import ENOUGH_RETURNS, learn_variants, numbers_of, returns_of, variant_of
@@ -20,7 +21,8 @@ class Comparison:
     """What differs under a mask, and what of it is news.
 
     under: the mask that was known.  mask: the one by which it was compared, with what this look teaches.
-    face: what the page shows, as far as it can tell a wall.  unseen: what decides where nothing differs.
+    face: what the page shows, as far as it can tell a wall.
+    hidden: what differs and is volatile, where nothing is news.  unseen: what decides where nothing differs.
     """
 
     under: Mask = field(repr=False)
@@ -28,6 +30,7 @@ class Comparison:
     found: Difference
     left: Difference
     face: Face | None
+    hidden: Sequence[Place] = ()
     unseen: Rung = Rung.VOLATILE
     varies: bool = False  # some of it would be news, had the page not said it by turns before
 
@@ -52,6 +55,7 @@ def compare(
         found=found,
         left=left,
         face=face_of(target, understood, earlier, known=known),
+        hidden=() if left or settled else hidden(earlier.outline, understood.outline, mask.volatile),
         unseen=_unseen(understood, earlier),
         varies=left != fresh,
     )
@@ -104,4 +108,6 @@ def wants_again(target: Target, comparison: Comparison, earlier: Earlier, *, now
     if wall_of(target, comparison.face, now=now, known=known) not in {None, Wall.SHRUNK, Wall.REPLACED}:
         return False
     left, mask = comparison.left, comparison.mask
-    return wants_pair(left, mask, taken=len(earlier.again), returned=earlier.has_returned)
+    if left or earlier.again:
+        return wants_pair(left, mask, taken=len(earlier.again), returned=earlier.has_returned)
+    return has_pairs(mask) and wants_test(comparison.hidden, mask.volatile, page=target.key, looks=mask.looks)

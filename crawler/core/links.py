@@ -58,6 +58,13 @@ def said_without(parameters: Parameters, words: Words) -> Words:
     return tuple(word for word in words if not is_volatile(word))
 
 
+def are_doubted(parameters: Parameters, words: Words) -> bool:
+    """Whether a parameter of a link is volatile and stood still in the last pair that met it."""
+    path = path_of(words)
+    known = [parameters[name] for name in map(parameter_of, words) if name in parameters]
+    return any(each.behind.get(path, UNPROVEN).steady > 0 for each in known)
+
+
 def parameter_of(step: str) -> str:
     name, equals, _ = step.partition("=")
     return name if equals else ""

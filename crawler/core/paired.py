@@ -8,6 +8,7 @@ from crawler.core.bounded import newest
 from crawler.core.links import Behind, learn_parameters, moved_in, parameter_of, path_of
 from crawler.core.outline import Part, Place
 from crawler.core.patterns import is_one_place, pattern_of
+from crawler.core.proof import PROVEN, UNPROVEN, Proof
 from crawler.core.urls import PageKey
 from crawler.core.volatile import (
     MOST_NOISE,
@@ -21,6 +22,7 @@ from crawler.core.volatile import (
     said_of,
     trial_of,
     with_differing,
+    without_gaps,
 )
 from crawler.core.words import Words, words_of
 
@@ -42,7 +44,7 @@ def learn_pair(
     first, second: all places of both.
     """
     moved = moved_in(first, second)
-    known = replace(volatile, parameters=learn_parameters(volatile.parameters, moved))
+    known = replace(_upheld(volatile, first, second), parameters=learn_parameters(volatile.parameters, moved))
     lost, named = list(others), set()
     for before, after in replaced:
         learnt = learn_replaced(known, before, after, once=volatile.once, moved=moved)
@@ -51,15 +53,47 @@ def learn_pair(
         else:
             known = learnt
             named |= {noise_of(before), noise_of(after)}
-    noise = dict(known.noise) | dict.fromkeys(noise_of(place) for place in lost)
+    noise = _noisy(known.noise, {noise_of(place) for place in lost}, {noise_of(place) for place in (*first, *second)})
     differing = named | {noise_of(place) for place in lost}
     known = _owned(known, first, second)
     return replace(
         known,
-        noise=newest(noise, MOST_NOISE),
+        noise=noise,
         steadiness=newest(_stood(known, page, lost, named, (*first, *second)), MOST_PATHS),
         trials=newest(_tried(known, differing, (*first, *second)), MOST_PATHS),
     )
+
+
+def _upheld(volatile: Volatile, first: Sequence[Place], second: Sequence[Place]) -> Volatile:
+    """Gaps of places that both looks have, as far as they still hold: what stands still in many pairs has none."""
+    one, other = _with_gaps(volatile, first), _with_gaps(volatile, second)
+    known, proofs = volatile, dict(volatile.proofs)
+    for form in one.keys() & other.keys():
+        proof = proofs.pop(form, PROVEN).after(moved=one[form] != other[form])
+        if proof.holds:
+            proofs[form] = proof
+        else:
+            (place, *_) = one[form]
+            known = without_gaps(known, place)
+    return replace(known, proofs=newest(proofs, MOST_PATHS))
+
+
+def _with_gaps(volatile: Volatile, places: Iterable[Place]) -> dict[int, Counter[Place]]:
+    found: dict[int, Counter[Place]] = defaultdict(Counter)
+    for place in places:
+        if volatile.has_gaps(place):
+            found[volatile.form_of(place)][place] += 1
+    return found
+
+
+def _noisy(known: Mapping[int, Proof], lost: set[int], met: set[int]) -> dict[int, Proof]:
+    """Texts that came or went within seconds, without those that stood still often enough since."""
+    found = dict(known)
+    for noise in (met & found.keys()) | lost:
+        proof = found.pop(noise, UNPROVEN).after(moved=noise in lost)
+        if proof != UNPROVEN:
+            found[noise] = proof
+    return newest(found, MOST_NOISE)
 
 
 def _owned(volatile: Volatile, first: Sequence[Place], second: Sequence[Place]) -> Volatile:

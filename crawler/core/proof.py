@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 ENOUGH_MOVED = 2  # pairs; what differed in one alone may have been edited between its two looks
 MOST_MOVED = 8
-STEADY = 3  # pairs in a row in which it stood still, for each in which it had moved, end the proof
+STEADY = 4  # pairs in a row in which it stood still, for each in which it had moved, end the proof
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from crawler.core.bounded import newest
 from crawler.core.fingerprint import number_of
-from crawler.core.links import Parameters, said_without
+from crawler.core.links import Parameters, are_doubted, said_without
 from crawler.core.names import Names, named
 from crawler.core.outline import Outline, Part, Place
 from crawler.core.patterns import Pattern, agrees, fits, gaps_of, joined, pattern_of, shares
+from crawler.core.proof import PROVEN, STEADY, Proof
 from crawler.core.urls import PageKey
 from crawler.core.words import Words, numberless, words_of
 
@@ -58,6 +59,11 @@ class Steadiness:
         return self.swung + self.mixed >= ENOUGH_DIFFERED
 
     @property
+    def turns(self) -> bool:
+        """Whether all of it does, and not too seldom."""
+        return self.is_lively and not self.mixed and self.steady < STEADY * self.swung
+
+    @property
     def swings(self) -> bool:
         """Whether it differs from look to look, as far as enough pairs have told."""
         is_told = self.swung >= ENOUGH_SWUNG and len(self.pages) >= ENOUGH_PAGES
@@ -96,7 +102,8 @@ class Volatile:
 
     patterns: by path and number of words.  anywhere: gaps at a path whatever its other words.
     once: what differed in a single pair; it may have been edited between the two looks.
-    parameters: of links.  noise: whole places that came or went between two looks of a pair.
+    parameters: of links.  noise: whole places that came or went between two looks of a pair, by noise_of.
+    proofs: of places with gaps that pairs met again, by form_of.
     own: by said_of, what has no gaps: it stood still while others of its kind moved.
     steadiness: by kind_of.  counting: of numbers that stand alike.  trials: by trial_of.
     names: the paths by which places are known.
@@ -106,7 +113,8 @@ class Volatile:
     anywhere: Mapping[tuple[int, int], Mapping[int, str]] = field(default_factory=dict)
     once: Once = field(default_factory=dict)
     parameters: Parameters = field(default_factory=dict)
-    noise: Mapping[int, None] = field(default_factory=dict)
+    noise: Mapping[int, Proof] = field(default_factory=dict)
+    proofs: Mapping[int, Proof] = field(default_factory=dict)
     own: Mapping[int, None] = field(default_factory=dict)
     steadiness: Mapping[int, Steadiness] = field(default_factory=dict)
     counting: Mapping[int, Count] = field(default_factory=dict)
@@ -167,8 +175,7 @@ class Volatile:
             before.path != after.path
             or before.part is not after.part
             or known is None
-            or not known.is_lively
-            or known.mixed
+            or not known.turns
             or list(map(numberless, words_of(before))) == list(map(numberless, words_of(after)))
         ):
             return False
@@ -190,6 +197,17 @@ class Volatile:
         words = self.said(place)
         is_noise = noise_of(place) in self.noise and not self.is_noise(place)
         return is_noise or any(fits(pattern, words) for pattern in self.once.get((place.path, len(words)), ()))
+
+    def is_doubted(self, place: Place) -> bool:
+        """Whether it is volatile, and stood still in the last pair that met it."""
+        if place.part is Part.LINK and are_doubted(self.parameters, words_of(place)):
+            return True
+        proof = self.noise.get(noise_of(place)) or self.proofs.get(self.form_of(place), PROVEN)
+        return proof.steady > 0
+
+    def form_of(self, place: Place) -> int:
+        """A number for what is compared of a place."""
+        return number_of(f"{place.path} {' '.join(self.masked(place))}")
 
     def has_gaps(self, place: Place) -> bool:
         """Whether some words of a place are volatile: a machine writes it."""
@@ -254,6 +272,20 @@ def with_differing(volatile: Volatile, path: int, one: Words, other: Words, *, o
     if gaps.keys().isdisjoint(proven):
         return volatile
     return with_pattern(volatile, path, tuple(each if n in proven else other[n] for n, each in enumerate(pattern)))
+
+
+def without_gaps(volatile: Volatile, place: Place) -> Volatile:
+    """As if no pair had found words of such a place differing."""
+    words = volatile.said(place)
+    same = (place.path, len(words))
+    left = {key: each for key, each in volatile.patterns.items() if key != same}
+    others = tuple(pattern for pattern in volatile.patterns.get(same, ()) if not fits(pattern, words))
+    return replace(
+        volatile,
+        patterns={**left, same: others} if others else left,
+        anywhere={key: each for key, each in volatile.anywhere.items() if key != same},
+        once={key: each for key, each in volatile.once.items() if key != same},
+    )
 
 
 def with_pattern(volatile: Volatile, path: int, pattern: Pattern) -> Volatile:

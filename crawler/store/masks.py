@@ -4,6 +4,7 @@ It can be learnt again, so it is written when it has grown, and a crash loses at
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -61,11 +62,9 @@ def _written(mask: Mask) -> bytes:
         "patterns": [[path, list(pattern)] for (path, _), same in volatile.patterns.items() for pattern in same],
         "once": [[path, list(pattern)] for (path, _), same in volatile.once.items() for pattern in same],
         "anywhere": [[path, length, list(gaps.items())] for (path, length), gaps in volatile.anywhere.items()],
-        "parameters": [
-            [name, [[path, proof.moved, proof.steady] for path, proof in each.behind.items()], list(each.still)]
-            for name, each in volatile.parameters.items()
-        ],
-        "noise": list(volatile.noise),
+        "parameters": [[name, _proofs(each.behind), list(each.still)] for name, each in volatile.parameters.items()],
+        "noise": _proofs(volatile.noise),
+        "proofs": _proofs(volatile.proofs),
         "own": list(volatile.own),
         "steadiness": [
             [path, s.steady, s.swung, s.mixed, [page.hex() for page in s.pages]]
@@ -106,10 +105,10 @@ def unpack(data: bytes) -> Mask:
         once=_patterns(plain["once"]),
         anywhere={(path, length): dict(gaps) for path, length, gaps in plain["anywhere"]},
         parameters={
-            name: Parameter({path: Proof(*proof) for path, *proof in behind}, dict.fromkeys(still))
-            for name, behind, still in plain["parameters"]
+            name: Parameter(_proven(behind), dict.fromkeys(still)) for name, behind, still in plain["parameters"]
         },
-        noise=dict.fromkeys(plain["noise"]),
+        noise=_proven(plain["noise"]),
+        proofs=_proven(plain["proofs"]),
         own=dict.fromkeys(plain["own"]),
         steadiness={
             path: Steadiness(steady, swung, mixed, _pages(pages))
@@ -146,6 +145,14 @@ def unpack(data: bytes) -> Mask:
 
 def _hexes(*pages: tuple[PageKey, ...]) -> list[list[str]]:
     return [[page.hex() for page in each] for each in pages]
+
+
+def _proofs(known: Mapping[int, Proof]) -> list[list[int]]:
+    return [[key, proof.moved, proof.steady] for key, proof in known.items()]
+
+
+def _proven(written: list[list[int]]) -> dict[int, Proof]:
+    return {key: Proof(*proof) for key, *proof in written}
 
 
 def _pages(written: list[str]) -> tuple[PageKey, ...]:

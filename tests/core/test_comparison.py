@@ -1,23 +1,28 @@
 """What is told to have decided where bodies differ and nothing of it is news."""
 
+from dataclasses import replace
+
 import pytest
 
-from crawler.core.change import Change, Rung, understand
+from crawler.core.change import Change, Rung, Understood, understand
+from crawler.core.compare import NO_MASK, Lesson, learn
+from crawler.core.comparison import compare, wants_again
 from crawler.core.decide import decide
 from crawler.core.view import WHOLE, View
 from crawler.core.visit import Earlier, Visit
-from tests.core.test_visit import DAY, KNOWN, NOW, fetched, html, seen
+from tests.core.test_visit import DAY, KNOWN, NOW, fetched, html, seen, target
 
 PRICE = "<p>Some text of the page that stays.<p class=price>Price 19.99<p>Seen by <b>12</b> people"
+
+
+def understood(markup: str, *, view: View = WHOLE) -> Understood:
+    return understand(html(markup), url=target().url, content_type="text/html", robots_tag=None, view=view)
 
 
 def look(then: str, now: str, *, view: View = WHOLE, again: tuple[str, ...] = ()) -> Visit:
     """A look at a page that said the one and says the other, and others a moment later."""
     target = seen(html(then))
-    one, two, *others = (
-        understand(html(each), url=target.url, content_type="text/html", robots_tag=None, view=view)
-        for each in (then, now, *again)
-    )
+    one, two, *others = (understood(each, view=view) for each in (then, now, *again))
     earlier = Earlier(one.outline, NOW - DAY, again=tuple(each.outline for each in others))
     return decide(target, fetched(html(now)), now=NOW, known=KNOWN, understood=two, earlier=earlier)
 
@@ -45,3 +50,23 @@ def test_seen_words_that_differ_are_told_to_be_volatile_whatever_a_rule_hides() 
         visit = look(PRICE, now, view=view, again=(PRICE.replace("12", "17"), PRICE.replace("12", "15")))
 
         assert (visit.change, visit.verdict.rung) == (Change.COSMETIC, Rung.VOLATILE)
+
+
+def test_now_and_then_a_look_at_which_all_that_differs_is_masked_is_paired_to_test_that() -> None:
+    mask, target = NO_MASK, seen(html("<p>0 people"))
+    outlines = [understood(f"<p>{n} people").outline for n in range(5)]
+    mask = learn(mask, Lesson(target.key, outlines[1], NOW, outlines[0], NOW - DAY, tuple(outlines[2:])))
+    now = understood("<p>9 people")
+    earlier = Earlier(outlines[0], NOW - DAY)
+
+    wanted = 0
+    for looks in range(1000):
+        known = replace(KNOWN, mask=replace(mask, looks=looks))
+        comparison = compare(target, now, earlier, now=NOW, known=known)
+        assert not comparison.left
+        wanted += wants_again(target, comparison, earlier, now=NOW, known=known)
+        paired = replace(earlier, again=(now.outline,))
+        comparison = compare(target, now, paired, now=NOW, known=known)
+        assert not wants_again(target, comparison, paired, now=NOW, known=known)
+
+    assert 0 < wanted < 100

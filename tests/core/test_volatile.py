@@ -10,6 +10,7 @@ from crawler.core.compare import SAME
 from crawler.core.elapsed import counts_time, learn_elapsed
 from crawler.core.outline import Part, Place
 from crawler.core.paired import learn_pair, learn_replaced
+from crawler.core.proof import MOST_MOVED, STEADY
 from crawler.core.urls import Url, key_of
 from crawler.core.volatile import (
     MOST_NOISE,
@@ -390,3 +391,31 @@ def test_two_pairs_with_other_words_prove_what_differed_in_both_whatever_else_is
 
     assert domain.mask.volatile.masked(places(page.format("Sunday", 3))[-1])[-2:] == (NUMBER, "ms")
     assert domain.look(page.format("Friday", 6), page.format("Sunday", 3))
+
+
+@pytest.mark.parametrize(("one", "other"), [("Price 7 EUR", "Price 8 EUR"), ("In stock", "Sold out today")])
+def test_what_was_proven_volatile_and_stands_still_in_many_pairs_is_compared_again(one: str, other: str) -> None:
+    page = "<h1>Kettle</h1><p>A kettle for those who drink tea.</p><h2>{}</h2><h3>{}</h3>"
+    said = [page.format(each, 1) for each in (one, other, one, other)]
+    domain = Domain()
+    domain.look(*said)
+    assert domain.look(said[0], said[1], path="b") == SAME
+
+    steps = 0
+    while domain.look(said[0], said[1], path="b") == SAME:
+        domain.look(page.format(one, steps), page.format(one, steps + 1), page.format(one, steps + 1))
+        steps += 1
+        assert steps < STEADY * MOST_MOVED
+    assert steps > STEADY
+
+
+def test_what_moved_again_is_no_word_of_a_place_once_more_after_two_pairs() -> None:
+    page = "<h1>Kettle</h1><p>{} people</p><h3>{}</h3>"
+    domain = Domain()
+    domain.look(*(page.format(n, 1) for n in (3, 4, 5, 6)))
+    for n in range(STEADY * 3):
+        domain.look(page.format(6, n), page.format(6, n + 1), page.format(6, n + 1))
+    assert domain.look(page.format(6, 1), page.format(7, 1))
+
+    assert domain.look(*(page.format(n, 1) for n in (7, 8, 9)))
+    assert domain.look(*(page.format(n, 1) for n in (9, 4, 7))) == SAME

@@ -1,0 +1,34 @@
+"""What a mask hides of a page that differs, and when a pair is taken for it all the same: no proof is for ever."""
+
+from collections.abc import Sequence
+
+from crawler.core.fingerprint import number_of
+from crawler.core.outline import Outline, Place
+from crawler.core.urls import PageKey
+from crawler.core.volatile import Volatile
+from crawler.core.words import words_of
+
+TESTED_EVERY = 50  # looks at which nothing but what is masked differs; that is what a proof costs while it holds
+DOUBTED_EVERY = 5  # of those that hide what stood still in the last pair
+
+
+def hidden(before: Outline, after: Outline, volatile: Volatile) -> Sequence[Place]:
+    """What a page says that it did not say before, as far as it is volatile."""
+    before, after = volatile.named(before), volatile.named(after)
+    said = set(before)
+    return [place for place in after if place not in said and _is_masked(place, volatile)]
+
+
+def _is_masked(place: Place, volatile: Volatile) -> bool:
+    return volatile.is_noise(place) or volatile.masked(place) != words_of(place)
+
+
+def wants_test(places: Sequence[Place], volatile: Volatile, *, page: PageKey, looks: int) -> bool:
+    """Whether it is time to see if what is hidden still differs within seconds.
+
+    looks: at the domain so far. Which of them are tests does not depend on chance, and favours no page.
+    """
+    if not places:
+        return False
+    every = DOUBTED_EVERY if any(map(volatile.is_doubted, places)) else TESTED_EVERY
+    return number_of(f"{page.hex()} {looks}") % every == 0
