@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from crawler.again import earlier_of, look_again
 from crawler.asker import Web, received_of
 from crawler.clock import Clock
 from crawler.core.answer import Answer, Fetched
@@ -17,7 +18,6 @@ from crawler.core.rules import Rules
 from crawler.core.urls import Url
 from crawler.core.view import WHOLE, View
 from crawler.core.visit import NEVER, Earlier, Known, Target, Visit, refusal_of
-from crawler.core.withheld import with_signs
 from crawler.crawl import give_back
 from crawler.errors import StoreUnavailable
 from crawler.gate import Gate
@@ -131,7 +131,7 @@ class _Eye:
         seen = replace(seen, whole=whole or (), view=self.readers.view(target.url))
         seen = replace(seen, apart=await self.readers.apart(answer, target.url))
         earlier = await self.earlier_of(target, answer, understood)
-        later = await self.later(target) if again else ()
+        later = await self.later(target, understood, known) if again else ()
         if earlier is not None:
             earlier = replace(earlier, again=later)
         visit = decide(target, answer, now=now, known=known, understood=understood, earlier=earlier)
@@ -192,24 +192,14 @@ class _Eye:
             return None
         digest = understood.version.text_digest
         kept = await content.kept(self.db, self.lease.domain.id, target.key, target.version.number, text_digest=digest)
-        if kept is None:
-            return None
-        before = await self.readers.outline(replace(answer, body=kept.body, content_type=kept.content_type), target.url)
-        if not before:
-            return None
-        earlier = Earlier(before, kept.at, kept.has_returned)
-        return with_signs(earlier, understood.reading, kept.body, content_type=kept.content_type)
+        return await earlier_of(kept, target, answer, understood, readers=self.readers)
 
-    async def later(self, target: Target) -> tuple[Outline, ...]:
+    async def later(self, target: Target, understood: Understood, known: Known) -> tuple[Outline, ...]:
         """The page a moment later, and once more: what differs in two pairs of looks is volatile (core/volatile)."""
         found: list[Outline] = []
-        while len(found) < PAIRS and (outline := await self.second(target)):
+        while len(found) < PAIRS:
+            outline = await look_again(target, understood, self.ask, self.readers, now=self.clock.now(), known=known)
+            if not outline:
+                break
             found.append(outline)
         return tuple(found)
-
-    async def second(self, target: Target) -> Outline:
-        """The page a moment later; nothing where that cannot be had."""
-        answer = await self.ask(target.url)
-        if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
-            return ()
-        return await self.readers.outline(answer, target.url) or ()

@@ -5,20 +5,19 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from crawler.again import earlier_of, look_again
 from crawler.asker import Asker
 from crawler.clock import Clock
-from crawler.core.again import is_again
 from crawler.core.answer import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
 from crawler.core.change import Understood
 from crawler.core.comparison import Comparison, compare, wants_again
 from crawler.core.decide import decide, needs_earlier, needs_reading, wants_outline
 from crawler.core.head import headed_of, is_told_same, spared
 from crawler.core.lifecycle import refuse, unfinished, unreadable
-from crawler.core.outline import Outline
 from crawler.core.trust import in_doubt
 from crawler.core.visit import BUSY, Earlier, Known, Target, Visit, refusal_of
 from crawler.core.walls import asked, is_due, told
-from crawler.core.withheld import Firsts, is_suspect, walls_after, with_signs
+from crawler.core.withheld import Firsts, is_suspect, walls_after
 from crawler.probe import ask_nowhere
 from crawler.readers import Lens
 from crawler.store.content import Kept
@@ -74,7 +73,8 @@ class Looker:
             if understood is None:
                 return unreadable(target, answer, now=now)
             if needs_earlier(target, understood):
-                earlier = await self.earlier_of(target, answer, understood)
+                kept = await self.kept(target, understood)
+                earlier = await earlier_of(kept, target, answer, understood, readers=self.readers)
         if understood is not None and earlier is not None:
             earlier, comparison = await self.compared(target, understood, earlier, now=now)
 
@@ -86,24 +86,15 @@ class Looker:
         self.known = replace(self.known, mask=visit.mask or self.known.mask, walls=walls_after(self.known.walls, visit))
         return visit
 
-    async def earlier_of(self, target: Target, answer: Fetched, understood: Understood) -> Earlier | None:
-        """The page's last Snapshot, piece by piece."""
-        kept = await self.kept(target, understood)
-        if kept is None:
-            return None
-        before = await self.readers.outline(replace(answer, body=kept.body, content_type=kept.content_type), target.url)
-        if not before:
-            return None
-        earlier = Earlier(before, kept.at, kept.has_returned)
-        return with_signs(earlier, understood.reading, kept.body, content_type=kept.content_type)
-
     async def compared(
         self, target: Target, understood: Understood, earlier: Earlier, *, now: datetime
     ) -> tuple[Earlier, Comparison]:
         """What separates the page from that and, where it would tell more, from itself seconds later."""
         comparison = compare(target, understood, earlier, now=now, known=self.known)
         while not self.asker.is_stopping and wants_again(target, comparison, earlier, now=now, known=self.known):
-            again = await self.look_again(target, understood)
+            again = await look_again(
+                target, understood, self.asker.ask, self.readers, now=self.clock.now(), known=self.known
+            )
             if again is None:
                 # It has cost a request all the same: where such looks are not wanted, few more are taken.
                 self.known = replace(self.known, mask=replace(self.known.mask, pairs=self.known.mask.pairs + 1))
@@ -111,16 +102,6 @@ class Looker:
             earlier = replace(earlier, again=(*earlier.again, again))
             comparison = compare(target, understood, earlier, now=now, known=self.known)
         return earlier, comparison
-
-    async def look_again(self, target: Target, first: Understood) -> Outline | None:
-        """The page as it is a moment later; None where that cannot be had, or what came is not that page."""
-        answer = await self.asker.ask(target.url)
-        if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
-            return None
-        second = await self.readers.read(answer, target.url, outlined=True)
-        if second is None or not is_again(target, first, second, now=self.clock.now(), known=self.known):
-            return None
-        return second.outline
 
     def is_doubtful(self, visit: Visit) -> bool:
         """Whether what the domain says where nothing can be would tell more of this look."""

@@ -15,6 +15,7 @@ OURS = ("crawler", "flows", "models", "migrations", "deployments", "tests", "ben
 CORRIDOR = tuple(
     f"crawler.{name}"
     for name in (
+        "again",
         "allowance",
         "asker",
         "audit",

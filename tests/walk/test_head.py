@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from email.utils import format_datetime
 
+import pytest
+
 from crawler.core.domain import Domain
 from crawler.core.trust import Kind
 from crawler.store.database import Database
@@ -153,12 +155,21 @@ async def test_a_length_that_begins_to_lie_is_found_within_20_revisits_and_the_c
         assert await is_up_to_date(db, site, domain)
 
 
-async def test_a_length_that_always_lies_is_never_believed(db: Database) -> None:
-    site = Site(words=as_long)
+@pytest.mark.parametrize(
+    ("words", "has_etag"),
+    [pytest.param(as_long, False, id="its length always lies"), pytest.param(longer, True, id="it says 304")],
+)
+async def test_a_site_of_which_a_head_tells_nothing_more_is_never_asked_by_it(
+    db: Database, words: Callable[[int], str], has_etag: bool
+) -> None:
+    site = Site(words, has_etag=has_etag)
     async with served(db, site) as domain:
-        await site.look(db, domain, rounds=4, edits=True)
+        await site.look(db, domain, rounds=3, edits=True)
+        await site.look(db, domain, rounds=3, edits=False)
+        await site.look(db, domain, rounds=1, edits=True)
 
         assert site.many("HEAD") == 0
+        assert ("not_modified" in await rungs(db, domain)) is site.has_etag
         assert await is_up_to_date(db, site, domain)
 
 
@@ -191,13 +202,3 @@ async def test_a_server_that_refuses_head_is_left_alone_after_a_few(db: Database
         assert site.many("GET") == 10 * PAGES
         standing = {one.kind: one.standing for one in await standings(db, domain) if one.template == "/page/*"}
         assert standing[Kind.HEAD] == "flaps"
-
-
-async def test_a_site_that_answers_304_is_never_asked_by_head(db: Database) -> None:
-    site = Site(has_etag=True)
-    async with served(db, site) as domain:
-        await site.look(db, domain, rounds=3, edits=True)
-        await site.look(db, domain, rounds=4, edits=False)
-
-        assert site.many("HEAD") == 0
-        assert (await rungs(db, domain))["not_modified"] > 0

@@ -1,0 +1,43 @@
+"""What a look is held against: the page's last Snapshot, and the page as it is seconds later."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from crawler.core.again import is_again
+from crawler.core.answer import Fetched
+from crawler.core.change import Understood
+from crawler.core.outline import Outline
+from crawler.core.visit import Earlier, Known, Target
+from crawler.core.withheld import with_signs
+from crawler.readers import Lens
+from crawler.robots_txt import Ask
+from crawler.store.content import Kept
+
+
+async def earlier_of(
+    kept: Kept | None, target: Target, answer: Fetched, understood: Understood, *, readers: Lens
+) -> Earlier | None:
+    """The page's last Snapshot, piece by piece; None where it is not kept, or nothing of it can be told.
+
+    kept: its body.  answer, understood: what the page says now.
+    """
+    if kept is None:
+        return None
+    before = await readers.outline(replace(answer, body=kept.body, content_type=kept.content_type), target.url)
+    if not before:
+        return None
+    earlier = Earlier(before, kept.at, kept.has_returned)
+    return with_signs(earlier, understood.reading, kept.body, content_type=kept.content_type)
+
+
+async def look_again(
+    target: Target, first: Understood, ask: Ask, readers: Lens, *, now: datetime, known: Known
+) -> Outline | None:
+    """The page as it is a moment later; None where that cannot be had, or what came is not that page."""
+    answer = await ask(target.url)
+    if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
+        return None
+    second = await readers.read(answer, target.url, outlined=True)
+    if second is None or not is_again(target, first, second, now=now, known=known):
+        return None
+    return second.outline
