@@ -9,20 +9,19 @@ import argparse
 import asyncio
 import os
 import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmarks.aged import aged
+from benchmarks.database import new_database
 from benchmarks.table import table
 from crawler.core.domain import Lease
 from crawler.core.urls import PageKey
-from crawler.local.postgres import borrowed_postgres
 from crawler.shift import keep_what_is_loaded
 from crawler.store import frontier
-from crawler.store.database import Database, open_database, upgrade
+from crawler.store.database import Database, open_database
 from tests.store.made_up import USUAL
 
 HERE = Path(__file__).parent
@@ -66,14 +65,8 @@ def percentile_ms(seconds: Sequence[float], percent: float) -> float:
 
 def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
-    name = f"bench_{uuid.uuid4().hex}"
-    with borrowed_postgres(given.home) as cluster:
-        cluster.create_database(name)
-        try:
-            upgrade(cluster.url(name))
-            timed = asyncio.run(measure(cluster.url(name), given))
-        finally:
-            cluster.drop_database(name)
+    with new_database(given.home) as url:
+        timed = asyncio.run(measure(url, given))
     print(table(HEAD, [each.row for each in timed]))
     held = all(each.ms(99) < BAR_MS for each in timed)
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())

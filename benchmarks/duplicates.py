@@ -11,21 +11,20 @@ import asyncio
 import os
 import random
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.claim import backend_of, cpu_of, percentile_ms
+from benchmarks.database import new_database
 from benchmarks.table import table
 from crawler.core.domain import Domain, Wishes
 from crawler.core.fingerprint import Fingerprint
 from crawler.core.likeness import LEAST_TEXT_BYTES, NEAR_BITS
 from crawler.core.urls import Authority, PageKey, Url, key_of
-from crawler.local.postgres import borrowed_postgres
 from crawler.store import domains, duplicates
-from crawler.store.database import Database, open_database, upgrade
+from crawler.store.database import Database, open_database
 from crawler.store.fingerprints import to_signed
 
 HERE = Path(__file__).parent
@@ -106,14 +105,8 @@ class Scores:
 
 def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
-    name = f"bench_{uuid.uuid4().hex}"
-    with borrowed_postgres(given.home) as cluster:
-        cluster.create_database(name)
-        try:
-            upgrade(cluster.url(name))
-            scores = asyncio.run(measure(cluster.url(name), given))
-        finally:
-            cluster.drop_database(name)
+    with new_database(given.home) as url:
+        scores = asyncio.run(measure(url, given))
     print(table(HEAD, [each.row for each in scores]))
     print(verdict(scores))
     return 0

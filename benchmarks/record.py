@@ -9,18 +9,17 @@ import asyncio
 import random
 import sys
 import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 
+from benchmarks.database import new_database
 from benchmarks.filled import Filled, filled, looked_at, touched
 from benchmarks.table import table
-from crawler.local.postgres import borrowed_postgres
 from crawler.store import checks, visits
-from crawler.store.database import Database, open_database, upgrade
+from crawler.store.database import Database, open_database
 
 HERE = Path(__file__).parent
 HEAD = ("pages", "visits", "links each", "distinct targets", "cash rows written", "seconds", "ms/visit")
@@ -53,14 +52,8 @@ class Cost:
 
 def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
-    name = f"bench_{uuid.uuid4().hex}"
-    with borrowed_postgres(given.home) as cluster:
-        cluster.create_database(name)
-        try:
-            upgrade(cluster.url(name))
-            costs, findings = asyncio.run(measure(cluster.url(name), given))
-        finally:
-            cluster.drop_database(name)
+    with new_database(given.home) as url:
+        costs, findings = asyncio.run(measure(url, given))
     print(report(costs))
     for finding in findings:
         print(f"{finding.domain}: {finding.text}", file=sys.stderr)
