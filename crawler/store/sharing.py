@@ -15,7 +15,8 @@ from crawler.store.frontier import BY_KEY
 
 PAIRS_CHUNK = 1000  # of one row of the inbox
 MOST_PAIRS = 20_000  # of one plan; the next finds the rest
-MOST_CALLED = 500  # pages of one record, those not seen for longest; the others wait for their own test
+MOST_CALLED = 500  # pages of one record, those not seen for longest; the others wait for their own test,
+MOST_LEFT = 500  # or for the next look at whom they followed
 LAST_LOOKS = 3  # of who leads, before the one that found it changed:
 MOST_CHANGED = 2  # of these; from that on it calls at most looks, and nobody is spared one
 MOST_FAILURES = 3  # of who leads, in a row: it vouches for nobody any more
@@ -55,13 +56,16 @@ BEGIN = """
        AND NOT EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.leader = x.key)
 """
 RIDING = "SELECT key FROM page WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND leader IS NOT NULL"
-# A text of its own ends it, and so does whoever is not there any more. Its due time is its own belief's.
+# A text of its own ends it, and so does whoever is not there any more, or vouches for nobody.
+# Its due time is its own belief's.
 END = """
     UPDATE page p SET leader = NULL
      WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s::bytea[]) AND p.leader IS NOT NULL
        AND NOT EXISTS (SELECT FROM page l
                          JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'known'
-                        WHERE l.domain_id = %(domain_id)s AND l.key = p.leader AND l.main_digest = p.main_digest)
+                         JOIN frontier g ON g.domain_id = %(domain_id)s AND g.key = p.leader AND g.state = 'known'
+                        WHERE l.domain_id = %(domain_id)s AND l.key = p.leader AND l.main_digest = p.main_digest
+                          AND l.failures < %(failures)s)
 """
 REST = """
     UPDATE frontier f SET due_at = x.due_at
@@ -89,7 +93,13 @@ LIVELY = """
                        AND change IN ('first', 'same', 'cosmetic', 'changed', 'back')
                      ORDER BY at DESC LIMIT %(looks)s) v) >= %(many)s
 """
-LEAVE = "UPDATE page SET leader = NULL WHERE domain_id = %(domain_id)s AND leader = ANY(%(lost)s::bytea[])"
+# As many as are called, and the same ones: who was not seen for longest.
+LEAVE = """
+    UPDATE page p SET leader = NULL
+      FROM (SELECT key FROM page WHERE domain_id = %(domain_id)s AND leader = ANY(%(lost)s::bytea[])
+             ORDER BY last_look_at LIMIT %(most_left)s) x
+     WHERE p.domain_id = %(domain_id)s AND p.key = x.key
+"""
 
 
 async def propose(db: Database, domain: Domain, *, at: datetime) -> int:
@@ -126,7 +136,7 @@ async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]
     After pages and due times were written by the same record.
     """
     good = {visit.target.key: visit for visit in visits if visit.is_good}
-    values: dict[str, Any] = {"domain_id": domain_id, "keys": list(good)}
+    values: dict[str, Any] = {"domain_id": domain_id, "keys": list(good), "failures": MOST_FAILURES}
     riding = await (await connection.execute(RIDING, values, binary=True)).fetchall()
     if riding:
         tested = [good[key] for (key,) in riding]
@@ -143,6 +153,7 @@ async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]
             "news": news,
             "lost": lost + [key for (key,) in found],
             "most": MOST_CALLED,
+            "most_left": MOST_LEFT,
             "at": max(visit.at for visit in visits),
             "wanted": Wanted.BY_LEADER.value,
         }

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+import pytest
+
 from crawler.core.answer import Answer
 from crawler.core.domain import Domain, Wishes
 from crawler.core.sharing import ENOUGH_LOOKS, LEAST_SHARED_BYTES
@@ -11,7 +13,7 @@ from crawler.core.urls import Authority
 from crawler.store import checks, domains, duplicates, inbox, leases, sharing, visits
 from crawler.store.database import Database
 from crawler.store.frontier import BY_KEY
-from crawler.store.sharing import CALL, END, LEAVE, LIVELY, MOST_CALLED, REST, RIDING
+from crawler.store.sharing import CALL, END, LEAVE, LIVELY, MOST_CALLED, MOST_LEFT, REST, RIDING
 from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets
 from tests.store.test_duplicates import LONG, OTHER
@@ -192,9 +194,9 @@ async def test_who_rode_along_with_a_page_that_changes_at_most_looks_is_on_its_o
     assert shares == [{follower: leader}, {follower: leader}, {}]
 
 
-async def test_one_record_calls_so_many_pages_and_no_more(db: Database, domain: Domain) -> None:
+async def test_one_record_calls_and_lets_go_so_many_pages_and_no_more(db: Database, domain: Domain) -> None:
     leader, follower, at = await shared(db, domain, {1: LONG, 2: LONG})
-    copies = MOST_CALLED + 20
+    copies = max(MOST_CALLED, MOST_LEFT) + 20
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "key": key(domain, follower), "copies": copies, "at": at}
         for table in ("page", "frontier"):
@@ -212,10 +214,29 @@ async def test_one_record_calls_so_many_pages_and_no_more(db: Database, domain: 
                 f" FROM {table}, generate_series(1, %(copies)s) n WHERE domain_id = %(domain_id)s AND key = %(key)s",
                 values,
             )
-        call = {"keys": [], "news": [key(domain, leader)], "wanted": 3, "most": MOST_CALLED}
-        cursor = await connection.execute(CALL, values | call)
+        news = {"keys": [], "news": [key(domain, leader)], "wanted": 3, "most": MOST_CALLED}
+        called = (await connection.execute(CALL, values | news)).rowcount
+        lost = {"lost": [key(domain, leader)], "most_left": MOST_LEFT}
+        left = [(await connection.execute(LEAVE, values | lost)).rowcount for _ in range(3)]
 
-        assert cursor.rowcount == MOST_CALLED
+    assert called == MOST_CALLED
+    assert left == [MOST_LEFT, copies + 1 - MOST_LEFT, 0]
+
+
+@pytest.mark.parametrize(
+    "lost", ["UPDATE frontier SET state = 'gone' WHERE key = %s", "UPDATE page SET failures = 3 WHERE key = %s"]
+)
+async def test_who_was_not_let_go_with_others_leaves_at_its_own_test(db: Database, domain: Domain, lost: str) -> None:
+    texts = {1: LONG, 2: LONG}
+    leader, follower, at = await shared(db, domain, texts)
+    async with db.transaction() as connection:
+        await connection.execute(lost.encode(), (key(domain, leader),))
+    await make_due(db, at, follower, domain=domain)
+
+    looked = await day(db, domain, site(domain, texts), at=at)
+
+    assert looked == [follower]
+    assert await riders(db, domain) == {}
 
 
 async def test_two_looks_are_too_few_and_so_is_a_text_of_some_words(db: Database, domain: Domain) -> None:
@@ -274,6 +295,8 @@ async def test_no_record_scans_a_table_for_those_who_share(db: Database, domain:
                 "looks": 3,
                 "many": 2,
                 "most": 9,
+                "most_left": 9,
+                "failures": 3,
             }
             cursor = await connection.execute(f"EXPLAIN {statement}".encode(), values | at)
             plan = "\n".join(row[0] for row in await cursor.fetchall())
