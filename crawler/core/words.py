@@ -14,7 +14,7 @@ _WORD = re.compile(
     rf"|[^\W{IDEOGRAPHS}]+(?:[.,:/'’\-][^\W{IDEOGRAPHS}]+)*|[^\w\s]"  # noqa: RUF001  the apostrophe that people type
 )
 _STEP = re.compile(r"[^/?&;#]+")  # of a URL: its host, each step of its path, each parameter
-_NUMBER = re.compile(r"\d+(?:[., '’]\d{3})*")  # noqa: RUF001
+_NUMBER = re.compile(r"\d+(?:[., '’]\d{3}(?!\d))*(?:[.,]\d+)?")  # noqa: RUF001
 _REMEMBERED = 16_384
 
 NUMBER = "\0"  # in place of a number; no text of a page holds it
@@ -29,5 +29,5 @@ def words_of(place: Place) -> Words:
 
 @lru_cache(_REMEMBERED)
 def numberless(word: str) -> str:
-    """A word with NUMBER in place of each of its numbers: "394d" and "1,397d" are alike."""
+    """A word with NUMBER in place of each of its numbers: "394d" and "1,397d" are alike, and so are "0.09" and "12"."""
     return _NUMBER.sub(NUMBER, word)

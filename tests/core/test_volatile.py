@@ -1,6 +1,7 @@
 """What two looks at once teach: which words differ though nothing happened, and which never did."""
 
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from hypothesis import given, settings
@@ -419,3 +420,17 @@ def test_what_moved_again_is_no_word_of_a_place_once_more_after_two_pairs() -> N
 
     assert domain.look(*(page.format(n, 1) for n in (7, 8, 9)))
     assert domain.look(*(page.format(n, 1) for n in (9, 4, 7))) == SAME
+
+
+@pytest.mark.parametrize("shown", ["0.010", "0.0105", "1.5", "12", "1,234.5"])
+def test_a_number_has_any_decimals_or_none(shown: str) -> None:
+    known = learnt(("made in 0.09 s", "made in 0.11 s"))
+
+    assert known.masked(paragraph(f"made in {shown} s")) == ("made", "in", NUMBER, "s")
+
+
+@given(one=st.decimals(0, 9999, places=2), other=st.decimals(0, 9999, places=2))
+def test_another_price_is_a_change_whichever_digits_it_has(one: Decimal, other: Decimal) -> None:
+    page = "<p>Price {} EUR</p><p>Words that stay</p>"
+
+    assert (Domain().look(page.format(one), page.format(other)) == SAME) is (one == other)
