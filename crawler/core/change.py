@@ -90,13 +90,12 @@ class Verdict:
 class Understood:
     """A body that was read, with what a judgement needs of it. The version has no number yet: 0.
 
-    outline: its pieces, if they were wanted.  is_viewed: by a rule that leaves some of them out.
+    outline: its pieces, if they were wanted.
     """
 
     reading: Reading
     version: Version
     outline: Outline = field(default=(), repr=False)
-    is_viewed: bool = False
 
 
 def understand(
@@ -118,7 +117,7 @@ def understand(
     )
     places = outline(body, reading, url=url, content_type=content_type, view=view, markup=markup) if outlined else ()
     short = replace(reading, text="", beside="")  # of these only the digests are kept
-    return Understood(short, version, places, bool(view))
+    return Understood(short, version, places)
 
 
 def judge(

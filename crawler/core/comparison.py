@@ -8,7 +8,7 @@ from crawler.core.change import Rung, Understood
 from crawler.core.compare import Difference, Lesson, Mask, difference, has_pairs, learnt, news, wants_pair
 from crawler.core.frame import form_of
 from crawler.core.hidden import hidden, wants_test
-from crawler.core.outline import Place
+from crawler.core.outline import Place, left_out
 from crawler.core.urls import PageKey
 from crawler.core.variants import ENOUGH_RETURNS, learn_variants, numbers_of, returns_of, variant_of
 from crawler.core.visit import Earlier, Known, Target
@@ -96,11 +96,11 @@ def _unseen_before(fresh: Difference, mask: Mask, page: PageKey) -> Difference:
 
 
 def _unseen(understood: Understood, earlier: Earlier) -> Rung:
-    """Why nothing may differ of bodies that do: their words that do are volatile, or none is seen to differ."""
+    """Why no piece of bodies that differ may: a rule hides some, its words are volatile, or no piece tells it."""
+    if left_out(earlier.outline) != left_out(understood.outline):
+        return Rung.RULE
     then, now = ([(place.part, place.text) for place in places] for places in (earlier.outline, understood.outline))
-    if then != now:
-        return Rung.VOLATILE
-    return Rung.RULE if understood.is_viewed else Rung.MARKUP
+    return Rung.VOLATILE if then != now else Rung.MARKUP
 
 
 def wants_again(target: Target, comparison: Comparison, earlier: Earlier, *, now: datetime, known: Known) -> bool:

@@ -1,7 +1,8 @@
 """A page as a list of places: what is said where, so that two versions can be compared piece by piece."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
@@ -59,22 +60,43 @@ def outline(
 
     What is not HTML has a place for each line of its main text.
     view: what of the page is seen; selectors say nothing of what is not HTML. Where it is not the whole, an empty place
-    comes first: a page of which nothing is seen is not one that was not told.
+    comes first, which says by its number (`bare`) what is left out: a page of which nothing is seen is not one that was
+    not told.
     reading, markup: where it was read, and parsed, already.
     """
     if kind_of(body, content_type) == "html":
-        places = list(_seen((markup or parsed(body, content_type)).tree, url, view))
+        tree = (markup or parsed(body, content_type)).tree
+        places = whole = list(_seen(tree, url, view))
+        if view.ignore or view.watch:
+            whole = list(_seen(tree, url, WHOLE))
     else:
         reading = reading or read(body, url=url, content_type=content_type)
-        places = [Place(_LINE, line) for line in reading.main.split("\n") if line]
+        places = whole = [Place(_LINE, line) for line in reading.main.split("\n") if line]
     if view:
-        texts = [view.without_ignored(place.text) for place in places]
-        seen = [replace(place, text=text) for place, text in zip(places, texts, strict=True) if text or not place.text]
-        places = [Place(_LINE, ""), *seen]
+        places = [Place(_LINE, "", bare=_left_out(whole, places, view)), *_without_ignored(places, view)]
     if len(places) > MOST_PLACES:
         rest = "\n".join(place.text for place in places[MOST_PLACES:])
         places[MOST_PLACES:] = [Place(_LINE, rest)]
     return tuple(place if len(place.text) <= MAX_PLACE_CHARS else _cut(place) for place in places)
+
+
+def _without_ignored(places: Sequence[Place], view: View) -> Iterator[Place]:
+    for place in places:
+        text = view.without_ignored(place.text)
+        if text or not place.text:
+            yield replace(place, text=text)
+
+
+def _left_out(whole: Sequence[Place], seen: Sequence[Place], view: View) -> int:
+    """A number for all that a view leaves out of a page: places, and texts within others."""
+    places = (Counter(whole) - Counter(seen)).elements()
+    texts = (text for place in seen for text in view.ignored_of(place.text))
+    return number_of("\n".join((*(place.text for place in places), *texts)))
+
+
+def left_out(outline: Outline) -> int:
+    """A number for all that a view left out of a page; the same for all of which nothing was."""
+    return outline[0].bare if outline and outline[0] == Place(_LINE, "") else 0
 
 
 def _cut(place: Place) -> Place:

@@ -1,7 +1,7 @@
 """What of a page its user wants to have compared: places to ignore, and places to watch."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
@@ -50,6 +50,12 @@ class View:
         for pattern in self._text:
             text = pattern.sub("", text)
         return " ".join(text.split()) if self._text else text
+
+    def ignored_of(self, text: str) -> Iterator[str]:
+        """What of a piece's text is ignored."""
+        for pattern in self._text:
+            yield from (found[0] for found in pattern.finditer(text))
+            text = pattern.sub("", text)
 
     def cuts(self, text: str) -> bool:
         """Whether anything in a piece's text is ignored."""

@@ -44,7 +44,22 @@ def test_what_neither_a_reader_nor_a_rule_tells_is_markup(then: str, now: str) -
     assert (visit.change, visit.verdict.rung) == (Change.COSMETIC, Rung.MARKUP)
 
 
-def test_seen_words_that_differ_are_told_to_be_volatile_whatever_a_rule_hides() -> None:
+def test_what_a_rule_hides_is_told_though_a_volatile_word_beside_it_differs_too() -> None:
+    now = PRICE.replace("<b>12", "<b>13")
+    again = [now.replace("13", said) for said in ("17", "15")]
+    for view in (View(ignore=(".price",)), View(ignore_text=(r"\d+\.\d+",))):
+        visit = look(PRICE, now.replace("19.99", "99.99"), view=view, again=tuple(again))
+
+        assert (visit.change, visit.verdict.rung) == (Change.COSMETIC, Rung.RULE)
+
+
+def test_where_a_rule_hides_nothing_that_differs_it_has_decided_nothing() -> None:
+    visit = look(PRICE, PRICE + "<link rel=next href=/2>", view=View(ignore=(".price",)))
+
+    assert (visit.change, visit.verdict.rung) == (Change.COSMETIC, Rung.MARKUP)
+
+
+def test_seen_words_that_differ_are_told_to_be_volatile_where_a_rule_hides_what_is_the_same() -> None:
     now = PRICE.replace("<b>12", "<b>13")
     for view in (WHOLE, View(ignore=(".price",))):
         visit = look(PRICE, now, view=view, again=(PRICE.replace("12", "17"), PRICE.replace("12", "15")))
