@@ -1,17 +1,33 @@
 """What a crawl has done, as a table or as a document."""
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.values import counted, shown_bytes, shown_instant
 from crawler.core.change import Change
+from crawler.shift import Shift
 from crawler.tally import Tally
 
-if TYPE_CHECKING:
-    from crawler.cli.crawling import Outcome
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of it. idle: domains that were not crawled, and why not; problems: those of them that should worry."""
+
+    shift: Shift
+    at: datetime
+    names: list[str]
+    idle: dict[str, str] = field(default_factory=dict)
+    problems: set[str] = field(default_factory=set)
+    next_due_at: datetime | None = None
+    signal: int | None = None
+
+    @property
+    def is_well(self) -> bool:
+        return not (self.shift.holds or self.shift.lost or self.shift.broken or self.problems)
 
 
-def print_result(outcome: "Outcome", *, as_json: bool) -> None:
+def print_result(outcome: Outcome, *, as_json: bool) -> None:
     """The answer on stdout; what went wrong beside it on stderr, whatever the form of the answer."""
     _complain(outcome)
     if as_json:
@@ -72,7 +88,7 @@ def facts(tally: Tally) -> list[tuple[str, str]]:
     ]
 
 
-def _complain(outcome: "Outcome") -> None:
+def _complain(outcome: Outcome) -> None:
     for domain, hold in outcome.shift.holds.items():
         until = hold.until.isoformat(timespec="seconds")
         remark(f"recrawl: {domain} is left alone until {until}, since it could not be asked ({hold.reason})")
@@ -84,7 +100,7 @@ def _complain(outcome: "Outcome") -> None:
         remark(f"recrawl: {domain} {outcome.idle[domain]}")
 
 
-def _document(outcome: "Outcome") -> dict[str, object]:
+def _document(outcome: Outcome) -> dict[str, object]:
     shift = outcome.shift
     return {
         "at": outcome.at,

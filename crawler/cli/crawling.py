@@ -3,10 +3,10 @@
 import os
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from crawler.cli.crawl_output import print_result
+from crawler.cli.crawl_output import Outcome, print_result
 from crawler.cli.domains import why_not
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import remark
@@ -39,23 +39,6 @@ class Order:
     offline: bool
     shift_time: timedelta | None
     at: datetime | None
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What came of it. idle: domains that were not crawled, and why not; problems: those of them that should worry."""
-
-    shift: Shift
-    at: datetime
-    names: list[str]
-    idle: dict[str, str] = field(default_factory=dict)
-    problems: set[str] = field(default_factory=set)
-    next_due_at: datetime | None = None
-    signal: int | None = None
-
-    @property
-    def is_well(self) -> bool:
-        return not (self.shift.holds or self.shift.lost or self.shift.broken or self.problems)
 
 
 def crawl(order: Order, *, as_json: bool) -> int:
