@@ -16,7 +16,9 @@ from crawler.errors import BadInput
 from crawler.plan import overall_of, prospects, shares_of, terms_of, work_of
 from crawler.settings import Settings
 from crawler.store import plans
+from crawler.store.censuses import counted
 from crawler.store.database import Database
+from crawler.usual import usual_of
 
 PAGES = 10_000  # read of the domain; freshness is then right to half a point
 NEARLY = 0.98  # of a budget: it is the domain's own that limits it
@@ -76,10 +78,10 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
     if not standings:
         raise BadInput(f"{domain.authority} is not registered any more")
     (standing,) = standings
-    census = await plans.census(db, standing, most=PAGES, at=at)
-    if not census.known:
+    found = await counted(db, standing, most=PAGES, at=at, usual=usual_of(settings))
+    if not found.known:
         return None
-    work = work_of(census, census.priors, settings)
+    work = work_of(found, found.priors, settings)
     terms = terms_of(standing, settings, importance=1.0)
     now = await _now(db, domain, work, terms, at=at, settings=settings)
     price = standing.price or Price(settings.price)
@@ -88,7 +90,7 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
     budget, source = _budget(terms, now, cost, overall_of(settings))
     overall = overall_of(settings).requests
     steps = _steps(work, terms, budget, min(terms.cap, overall), settings)
-    return Forecast(domain, census.known, census.new, price, budget, source, terms.cap, overall, now.finding, steps)
+    return Forecast(domain, found.known, found.new, price, budget, source, terms.cap, overall, now.finding, steps)
 
 
 async def _now(db: Database, domain: Domain, work: Work, terms: Terms, *, at: datetime, settings: Settings) -> Tariff:

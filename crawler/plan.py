@@ -15,8 +15,10 @@ from crawler.core.target import Terms, budget_for
 from crawler.core.tariff import Tariff, has_moved, tariffs
 from crawler.settings import Settings
 from crawler.store import plans
+from crawler.store.censuses import counted
 from crawler.store.database import Database
 from crawler.store.plans import Plan, Standing
+from crawler.usual import usual_of
 
 NO_LIMIT = float("inf")
 MOST_REQUESTS = 2**31 - 1  # a day, as the tables have it
@@ -77,7 +79,8 @@ async def prospects(db: Database, *, at: datetime, settings: Settings, only: Dom
     """What would be planned for all domains, by name, or for one as if there were no other. Changes nothing."""
     standings = await plans.standings(db, at=at, only=only)
     importances = await _importances(db, standings)
-    censuses = [await plans.census(db, each, most=_share(each, standings), at=at) for each in standings]
+    usual = usual_of(settings)
+    censuses = [await counted(db, each, most=_share(each, standings), at=at, usual=usual) for each in standings]
     priors = refitted(censuses)
     works = [work_of(*pair, settings) for pair in zip(censuses, priors, strict=True)]
     terms = [terms_of(each, settings, importance=importances[each.domain.id]) for each in standings]

@@ -13,7 +13,8 @@ from crawler.core.population import Flags, Groups, Pages, pages_of, subset
 from crawler.core.price import weights_of
 from crawler.core.prior import Moments, moments, pooled, refit, with_prior
 
-COLUMNS = 8  # of a row: is_new, evidence_a, evidence_b, group, importance, is_conditional, least, most
+COLUMNS = 9  # of a row: is_new, evidence_a, evidence_b, group, importance, asked, least, most, rides
+ASKED = (Kind.FULL, Kind.CONDITIONAL, Kind.HEAD)  # how, by number
 SAYS_NOTHING = float("nan")  # as least or most
 
 
@@ -27,9 +28,10 @@ class Census:
 
     is_new: never asked for; the others are known and have a version to lose.  evidence_a, evidence_b: see core/prior.
     group: the number of the page's prior; 0 is that of the whole domain.  importance: the domain's mean page has 1.
-    is_conditional: whether it is asked for with validators.  least, most: what rules say of its interval, in days; nan
-    where they say nothing.  share: of the domain's pages, how many these are: above 0,
-    at most 1.  priors: as they are so far, by number.  activity: how many times its usual rate the domain changes at.
+    asked: how it is asked for, as the nth of ASKED.  least, most: what rules say of its interval, in days; nan where
+    they say nothing.  rides: whether it shares another one's schedule (core/sharing).  share: of the domain's pages,
+    how many these are: above 0, at most 1.  priors: as they are so far, by number.  activity: how many times its usual
+    rate the domain changes at.
     """
 
     is_new: Flags
@@ -37,9 +39,10 @@ class Census:
     evidence_b: Floats
     group: Groups
     importance: Floats
-    is_conditional: Flags
+    asked: Groups
     least: Floats
     most: Floats
+    rides: Flags
     share: float = 1.0
     priors: tuple[Belief, ...] = field(default_factory=_no_priors)
     costs: Costs = field(default_factory=Costs)
@@ -72,9 +75,10 @@ def census_of(
         evidence_b=table[:, 2],
         group=np.minimum(table[:, 3].astype(np.intp), len(priors) - 1),
         importance=table[:, 4],
-        is_conditional=table[:, 5] > 0,
+        asked=table[:, 5].astype(np.intp),
         least=table[:, 6],
         most=table[:, 7],
+        rides=table[:, 8] > 0,
         share=share,
         priors=tuple(priors),
         costs=costs,
@@ -121,22 +125,25 @@ def _refitted(templates: Moments, everywhere: Moments) -> tuple[Belief, ...]:
 
 
 def work_in(census: Census, priors: Sequence[Belief], *, least_days: float, most_days: float) -> Work:
-    """What could be fetched of the domain. least_days, most_days: bounds of an interval where no rule says any."""
+    """What could be fetched of the domain. least_days, most_days: bounds of an interval where no rule says any.
+
+    Pages that share a schedule count once, by who leads them. The tests of the others are rare, and left to the trim.
+    """
     a, b = beliefs_in(census, priors)
     most = np.where(np.isnan(census.most), np.fmax(most_days, census.least), census.most)
-    conditional, full = census.costs.of(Kind.CONDITIONAL), census.costs.of(Kind.FULL)
+    costs = [census.costs.of(kind) for kind in ASKED]
     pages = pages_of(
         a,
         b / census.activity,
         weights_of(census.importance),
-        requests=np.where(census.is_conditional, conditional.requests, full.requests),
-        received_bytes=np.where(census.is_conditional, conditional.received_bytes, full.received_bytes),
+        requests=np.array([cost.requests for cost in costs])[census.asked],
+        received_bytes=np.array([cost.received_bytes for cost in costs])[census.asked],
         least=np.minimum(np.where(np.isnan(census.least), least_days, census.least), most),
         most=most,
         stands_for=1 / census.share,
         is_ruled=~np.isnan(census.most),
     )
-    return Work(known=subset(pages, ~census.is_new), new=subset(pages, census.is_new))
+    return Work(known=subset(pages, ~census.is_new & ~census.rides), new=subset(pages, census.is_new))
 
 
 def joined(works: Sequence[Work], importances: Sequence[float]) -> Work:

@@ -1,29 +1,22 @@
 """What is planned for each domain: read from all of them, written beside them, never into what a holder writes.
 
-Each domain is read in a transaction of its own, and of its pages a bounded sample: a slice of the keys, which are
-hashes, so that any slice is pages by chance, and an index has them together.
+Each domain is read in a transaction of its own; its pages by a census (store/censuses).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from hashlib import blake2b
-from math import ceil
 from typing import Any
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.activity import decayed, factors
-from crawler.core.belief import DAY, PRIOR, Belief
-from crawler.core.census import SAYS_NOTHING, Census, census_of
+from crawler.core.belief import DAY, Belief
 from crawler.core.cost import Costs, Price
 from crawler.core.domain import Domain
-from crawler.core.rules import Rules
-from crawler.core.urls import Url
-from crawler.store.database import Connection, Database
+from crawler.store.database import Database
 from crawler.store.domains import COLUMNS, domain_from
-from crawler.store.reports import IMPORTANCE
 from crawler.store.standards import costs_from
 
 # Along which links between registered domains how much importance flows: of every page its part, by all its links.
@@ -57,19 +50,6 @@ STANDING = f"""
      WHERE %(only)s::bigint IS NULL OR d.id = %(only)s
      ORDER BY d.authority
 """  # noqa: S608  only our own column list is put in
-# Pages that are looked at by their worth: those never asked for, and known ones with a version that may be out of date.
-SAMPLE = f"""
-    SELECT (f.state = 'new')::int, p.evidence_a, p.evidence_b, p.prior_no, coalesce({IMPORTANCE}, 1),
-           (p.version > 0 AND coalesce(p.etag, p.last_modified) IS NOT NULL)::int, p.url
-      FROM frontier f
-      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key AND p.key >= %(low)s AND p.key < %(high)s
-      JOIN domain_state s ON s.domain_id = %(domain_id)s
-      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key AND c.key >= %(low)s AND c.key < %(high)s
-      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-     WHERE f.domain_id = %(domain_id)s AND f.key >= %(low)s AND f.key < %(high)s
-       AND (f.state = 'new' OR f.state = 'known' AND p.version > 0)
-"""  # noqa: S608  only our own expressions are put in
-PRIORS = "SELECT no, a, b FROM prior WHERE domain_id = %s ORDER BY no"
 WRITE_PRIORS = """
     UPDATE prior p SET a = x.a, b = x.b, pages = x.pages
       FROM unnest(%(no)s::smallint[], %(a)s::float8[], %(b)s::float8[], %(pages)s::bigint[]) AS x(no, a, b, pages)
@@ -96,8 +76,6 @@ REPRICE = """
     SELECT %(domain_id)s, 'reprice', %(payload)s, %(at)s WHERE NOT EXISTS (SELECT FROM waiting)
 """
 MOST_WAITING = 10_000  # counted; an hour's requests of one domain are seldom more
-KEYS = 1 << 128
-AFTER_ALL = b"\xff" * 17  # beyond the last key
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,43 +152,6 @@ async def flows_between(db: Database, domain_ids: Sequence[int]) -> dict[tuple[i
             cursor = await connection.execute(FLOWS, {"domain_id": domain_id})
             flows |= {(domain_id, to): flow for to, flow in await cursor.fetchall() if flow and flow > 0}
     return flows
-
-
-async def census(db: Database, standing: Standing, *, most: int, at: datetime) -> Census:
-    """About `most` pages of the domain by chance, others at another instant; all of them if there are no more."""
-    slices = max(ceil(standing.tracked / max(most, 1)), 1)
-    domain_id = standing.domain.id
-    chance = blake2b(f"{domain_id} {at.isoformat()}".encode(), digest_size=8).digest()
-    values = slice_of(int.from_bytes(chance, "big") % slices, slices) | {"domain_id": domain_id}
-    async with db.transaction() as connection:
-        rows = await (await connection.execute(SAMPLE, values, binary=True)).fetchall()
-        priors = await _priors(connection, domain_id)
-    ruled = list(_ruled(rows, Rules(standing.domain.wishes.rules)))
-    return census_of(ruled, share=1 / slices, priors=priors, costs=standing.costs, activity=standing.activity)
-
-
-def slice_of(n: int, slices: int) -> dict[str, bytes]:
-    """The nth of so many equal parts of all keys: from low on, below high."""
-    low = (KEYS * n // slices).to_bytes(16, "big")
-    return {"low": low, "high": (KEYS * (n + 1) // slices).to_bytes(17, "big")[1:] if n + 1 < slices else AFTER_ALL}
-
-
-def _ruled(rows: Sequence[Sequence[Any]], rules: Rules) -> Iterator[tuple[float, ...]]:
-    """Rows of SAMPLE as rows of a census, by what the rules say; a page that is wanted once only asks for no more."""
-    for is_new, a, b, group, importance, is_conditional, url in rows:
-        said = rules.terms(Url(url))
-        if said.once and not is_new:
-            continue
-        least, most = (SAYS_NOTHING if days is None else days / DAY for days in (said.least, said.most))
-        yield is_new, a, b, group, importance * said.weight, is_conditional, least, most
-
-
-async def _priors(connection: Connection, domain_id: int) -> list[Belief]:
-    """The domain's priors in the order of their numbers; where one is missing, that of the domain."""
-    rows = await (await connection.execute(PRIORS, (domain_id,))).fetchall()
-    found = {no: Belief(a, b) for no, a, b in rows}
-    whole = found.get(0, PRIOR)
-    return [found.get(no, whole) for no in range(max(found, default=0) + 1)]
 
 
 async def write(db: Database, domain: Domain, plan: Plan, *, wake: bool, at: datetime) -> None:

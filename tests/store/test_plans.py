@@ -3,22 +3,25 @@
 from datetime import timedelta
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from crawler.core.belief import PRIOR, Belief
-from crawler.core.census import Census, beliefs_in
-from crawler.core.cost import Price
+from crawler.core.census import ASKED, Census, beliefs_in, work_in
+from crawler.core.cost import Kind, Price
 from crawler.core.domain import Domain
 from crawler.store import domains, plans
+from crawler.store.censuses import SAMPLE, counted, slice_of
 from crawler.store.database import Database
 from crawler.store.plans import Plan
 from tests.store.conftest import START
+from tests.store.made_up import USUAL
 from tests.store.populated import Bulk, add, fetched
 
 
 async def read(db: Database, *, most: int, minutes: int = 0) -> Census:
     at = START + timedelta(minutes=minutes)
     (standing,) = await plans.standings(db, at=at)
-    return await plans.census(db, standing, most=most, at=at)
+    return await counted(db, standing, most=most, at=at, usual=USUAL)
 
 
 async def test_a_small_domain_is_read_whole(db: Database, domain: Domain) -> None:
@@ -29,10 +32,52 @@ async def test_a_small_domain_is_read_whole(db: Database, domain: Domain) -> Non
     census = await read(db, most=1000)
 
     assert (census.known, census.new, census.share) == (30, 5, 1.0)
-    assert census.is_conditional.sum() == 30
+    assert (census.asked == ASKED.index(Kind.CONDITIONAL)).sum() == 30
     a, b = beliefs_in(census, census.priors)
     assert set(a[~census.is_new]) == {PRIOR.a + 1.0}
     assert set(b[census.is_new]) == {PRIOR.b}
+
+
+async def test_pages_that_share_a_schedule_are_known_and_their_looks_are_counted_once(
+    db: Database, domain: Domain
+) -> None:
+    leader, *others = await add(db, domain, Bulk(30, a=1.0, b=30.0), at=START)
+    alone = await read(db, most=1000)
+    async with db.transaction() as connection:
+        await connection.execute("UPDATE page SET leader = %s WHERE key = ANY(%s)", (leader, others[:20]))
+
+    census = await read(db, most=1000)
+
+    assert (census.known, census.by_group) == (alone.known, alone.by_group)
+    assert [len(work_in(each, [PRIOR], least_days=0.1, most_days=9).known.a) for each in (alone, census)] == [30, 10]
+
+
+@pytest.mark.parametrize(("flapped", "asked"), [(0.0, Kind.HEAD), (4.0, Kind.CONDITIONAL)])
+async def test_a_page_that_is_asked_for_by_head_is_counted_as_that_where_it_was_of_use(
+    db: Database, domain: Domain, flapped: float, asked: Kind
+) -> None:
+    await add(db, domain, Bulk(30), at=START)
+    records = {"condition": {"same": 4, "flapped": 4}, "head": {"same": 4, "flapped": flapped}}
+    async with db.transaction() as connection:
+        await connection.execute("UPDATE page SET received_bytes = 90000")
+        await connection.execute(
+            "INSERT INTO domain_trust (domain_id, prior_no, records) VALUES (%s, 0, %s)", (domain.id, Jsonb(records))
+        )
+
+    census = await read(db, most=1000)
+
+    assert {ASKED[n] for n in census.asked} == {asked}
+    known = work_in(census, [PRIOR], least_days=0.1, most_days=9).known
+    assert set(known.received_bytes) == {census.costs.of(asked).received_bytes}
+
+
+async def test_a_page_whose_words_lie_is_counted_as_asked_for_in_full(db: Database, domain: Domain) -> None:
+    await add(db, domain, Bulk(30), at=START)
+    async with db.transaction() as connection:
+        values = (domain.id, Jsonb({"etag": {"told": 4, "lied": 4}}))
+        await connection.execute("INSERT INTO domain_trust (domain_id, prior_no, records) VALUES (%s, 0, %s)", values)
+
+    assert {ASKED[n] for n in (await read(db, most=1000)).asked} == {Kind.FULL}
 
 
 async def test_of_a_large_domain_a_sample_stands_for_all(db: Database, domain: Domain) -> None:
@@ -49,7 +94,7 @@ async def test_of_a_large_domain_a_sample_stands_for_all(db: Database, domain: D
 async def test_the_slices_of_a_domain_hold_each_page_once(db: Database, domain: Domain) -> None:
     keys = await add(db, domain, Bulk(300), at=START)
 
-    slices = [plans.slice_of(n, 7) for n in range(7)]
+    slices = [slice_of(n, 7) for n in range(7)]
 
     found = [sum(each["low"] <= key < each["high"] for each in slices) for key in keys]
     assert found == [1] * len(keys)
@@ -60,8 +105,8 @@ async def test_a_sample_is_read_by_the_index_of_its_keys(db: Database, domain: D
     async with db.transaction() as connection:
         await connection.execute("ANALYZE page")
         await connection.execute("ANALYZE frontier")
-        values = plans.slice_of(3, 100) | {"domain_id": domain.id}
-        rows = await (await connection.execute(f"EXPLAIN {plans.SAMPLE}".encode(), values)).fetchall()
+        values = slice_of(3, 100) | {"domain_id": domain.id}
+        rows = await (await connection.execute(f"EXPLAIN {SAMPLE}".encode(), values)).fetchall()
 
     plan = "\n".join(str(row[0]) for row in rows)
     assert "Seq Scan on page" not in plan

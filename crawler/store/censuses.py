@@ -1,0 +1,83 @@
+"""A domain's pages as a plan counts them: a bounded sample, and how each of them is asked for.
+
+A sample is a slice of the keys, which are hashes, so that any slice is pages by chance, and an index has them together.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from hashlib import blake2b
+from math import ceil
+from typing import Any
+
+from crawler.core.answer import Validators
+from crawler.core.belief import DAY, PRIOR, Belief
+from crawler.core.census import ASKED, SAYS_NOTHING, Census, census_of
+from crawler.core.cost import Kind
+from crawler.core.urls import Url
+from crawler.store.database import Connection, Database
+from crawler.store.plans import Standing
+from crawler.store.reports import IMPORTANCE
+from crawler.store.standards import Standards, Usual, standards_of
+
+# Pages that are looked at by their worth: those never asked for, and known ones with a version that may be out of date.
+SAMPLE = f"""
+    SELECT (f.state = 'new')::int, p.evidence_a, p.evidence_b, p.prior_no, coalesce({IMPORTANCE}, 1),
+           p.version > 0 AND p.etag IS NOT NULL, p.version > 0 AND p.last_modified IS NOT NULL, p.received_bytes,
+           (p.leader IS NOT NULL)::int, p.url
+      FROM frontier f
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key AND p.key >= %(low)s AND p.key < %(high)s
+      JOIN domain_state s ON s.domain_id = %(domain_id)s
+      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key AND c.key >= %(low)s AND c.key < %(high)s
+      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+     WHERE f.domain_id = %(domain_id)s AND f.key >= %(low)s AND f.key < %(high)s
+       AND (f.state = 'new' OR f.state = 'known' AND p.version > 0)
+"""  # noqa: S608  only our own expressions are put in
+PRIORS = "SELECT no, a, b FROM prior WHERE domain_id = %s ORDER BY no"
+KEYS = 1 << 128
+AFTER_ALL = b"\xff" * 17  # beyond the last key
+
+
+async def counted(db: Database, standing: Standing, *, most: int, at: datetime, usual: Usual) -> Census:
+    """About `most` pages of the domain by chance, others at another instant; all of them if there are no more."""
+    slices = max(ceil(standing.tracked / max(most, 1)), 1)
+    domain_id = standing.domain.id
+    chance = blake2b(f"{domain_id} {at.isoformat()}".encode(), digest_size=8).digest()
+    values = slice_of(int.from_bytes(chance, "big") % slices, slices) | {"domain_id": domain_id}
+    async with db.transaction() as connection:
+        rows = await (await connection.execute(SAMPLE, values, binary=True)).fetchall()
+        priors = await _priors(connection, domain_id)
+        standards = await standards_of(connection, standing.domain, at=at, usual=usual)
+    ruled = list(_ruled(rows, standards)) if standards is not None else []  # it may have been removed meanwhile
+    return census_of(ruled, share=1 / slices, priors=priors, costs=standing.costs, activity=standing.activity)
+
+
+def slice_of(n: int, slices: int) -> dict[str, bytes]:
+    """The nth of so many equal parts of all keys: from low on, below high."""
+    low = (KEYS * n // slices).to_bytes(16, "big")
+    return {"low": low, "high": (KEYS * (n + 1) // slices).to_bytes(17, "big")[1:] if n + 1 < slices else AFTER_ALL}
+
+
+def _ruled(rows: Sequence[Sequence[Any]], standards: Standards) -> Iterator[tuple[float, ...]]:
+    """Rows of SAMPLE as rows of a census, by what the rules say; a page that is wanted once only asks for no more."""
+    kinds: dict[tuple[object, ...], tuple[Kind, Kind]] = {}
+    for is_new, a, b, group, importance, has_etag, has_date, body_bytes, rides, url in rows:
+        said = standards.rules.terms(Url(url))
+        if said.once and not is_new:
+            continue
+        alike = (is_new, group, has_etag, has_date)
+        if alike not in kinds:
+            held = Validators("etag" if has_etag else None, "date" if has_date else None)  # what they are is the same
+            kinds[alike] = standards.kinds(held, group) if not is_new else (Kind.FULL, Kind.FULL)
+        kind, otherwise = kinds[alike]
+        if kind is not otherwise and not standards.is_head_worth_it(group, body_bytes=body_bytes):
+            kind = otherwise
+        least, most = (SAYS_NOTHING if days is None else days / DAY for days in (said.least, said.most))
+        yield is_new, a, b, group, importance * said.weight, ASKED.index(kind), least, most, rides
+
+
+async def _priors(connection: Connection, domain_id: int) -> list[Belief]:
+    """The domain's priors in the order of their numbers; where one is missing, that of the domain."""
+    rows = await (await connection.execute(PRIORS, (domain_id,))).fetchall()
+    found = {no: Belief(a, b) for no, a, b in rows}
+    whole = found.get(0, PRIOR)
+    return [found.get(no, whole) for no in range(max(found, default=0) + 1)]
