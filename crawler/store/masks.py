@@ -119,7 +119,7 @@ def unpack(data: bytes) -> Mask:
             for key, times, units, growths, pages, ones, missed in plain["counting"]
         },
         trials={key: Trial(*trial) for key, *trial in plain["trials"]},
-        names=dict(plain.get("names", ())),  # which masks from before there were any do not have
+        names=dict(plain["names"]),
     )
     frame = Frame(
         stands={
@@ -129,16 +129,14 @@ def unpack(data: bytes) -> Mask:
         looks=dict(plain["looks"]),
         turned=dict(plain["turned"]),
     )
-    edits = Edits(  # which masks from before there were any do not have
-        met={key: _pages(pages) for key, pages in plain.get("met", ())},
-        told=dict.fromkeys(plain.get("told", ())),
-        turns={path: (many, datetime.fromisoformat(last)) for path, many, last in plain.get("turns", ())},
+    edits = Edits(
+        met={key: _pages(pages) for key, pages in plain["met"]},
+        told=dict.fromkeys(plain["told"]),
+        turns={path: (many, datetime.fromisoformat(last)) for path, many, last in plain["turns"]},
     )
     variants = {
         key: Variant(returns, datetime.fromisoformat(last), is_gone)
-        for key, returns, last, is_gone in plain.get(
-            "variants", ()
-        )  # which masks from before there were any do not have
+        for key, returns, last, is_gone in plain["variants"]
     }
     return Mask(volatile, frame, plain["pairs"], plain["compared"], plain["all_looks"], edits, variants)
 
