@@ -87,6 +87,27 @@ def test_a_second_look_shows_what_it_teaches(recrawl: Recrawl, crawled: Site) ->
     assert "these words differ from look to look" in shown
 
 
+def test_a_wall_in_place_of_the_second_look_teaches_nothing(recrawl: Recrawl, crawled: Site) -> None:
+    pages, asked = crawled.answers, iter(range(100))
+    wall = b"<title>Checking</title><h1>One moment</h1><p>You are asking too fast, and have to wait.</p>"
+
+    class Blocked(dict[str, Answer]):
+        def get(self, path: str, default: Answer | None = None) -> Answer | None:  # type: ignore[override]
+            body = PAGE.format(head="Pumps", time="10:15", price="24.99").encode()
+            return Answer(wall if next(asked) else body) if path == "/" else pages.get(path, default)
+
+    crawled.answers = Blocked()
+
+    told = recrawl("try", crawled.url, "--again", "--json").json
+
+    assert (told["change"], told["rung"]) == ("changed", "pieces")
+    assert [(each["was"], each["is"], each["news"]) for each in told["differs"]] == [
+        ("Costs 19.99", "Costs 24.99", True)
+    ]
+    assert told["seconds_later"] == []
+    assert all(not piece["masked"] for piece in told["pieces"])
+
+
 def test_a_page_that_was_never_seen_is_shown_and_not_admitted(
     recrawl: Recrawl, crawled: Site, database_url: str
 ) -> None:
