@@ -25,6 +25,7 @@ MOST_AGAIN = 2  # looks beside the first; of a few banners in turn, two can be t
 MOST_DOUBTED = 4  # where one pair of them differs and another does not
 ENOUGH_PAIRS = 40  # of a domain, before pairs are rationed
 PAIRED_SHARE = 0.15  # of the comparisons after that
+LIKELY = 2  # times as many where a pair has found such places differing: there one more will acquit most probably
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,8 @@ def wants_pair(left: Difference, mask: Mask, *, taken: int, returned: bool) -> b
     taken: looks that were taken for this already.  returned: the page is as it was in an earlier version: it goes back
     and forth, perhaps from look to look.
     """
-    if not left or taken >= MOST_DOUBTED or not has_pairs(mask):
+    is_likely = all(mask.volatile.has_moved(place) for place in left.places)
+    if not left or taken >= MOST_DOUBTED or not has_pairs(mask, times=LIKELY if is_likely else 1):
         return False
     if taken >= MOST_AGAIN:
         return any(mask.volatile.is_suspect(place) for place in left.places)
@@ -198,9 +200,9 @@ def wants_pair(left: Difference, mask: Mask, *, taken: int, returned: bool) -> b
     return returned or any(not mask.volatile.is_tested(place) for place in left.places)
 
 
-def has_pairs(mask: Mask) -> bool:
-    """Whether one more pair can be had, as far as they are rationed."""
-    return mask.pairs < ENOUGH_PAIRS + PAIRED_SHARE * mask.compared
+def has_pairs(mask: Mask, *, times: int = 1) -> bool:
+    """Whether one more pair can be had, as far as they are rationed. times: as many as for any other look."""
+    return mask.pairs < times * (ENOUGH_PAIRS + PAIRED_SHARE * mask.compared)
 
 
 def _renamed(mask: Mask, lesson: Lesson) -> Volatile:

@@ -209,6 +209,11 @@ class Volatile:
         """A number for what is compared of a place."""
         return number_of(f"{place.path} {' '.join(self.masked(place))}")
 
+    def has_moved(self, place: Place) -> bool:
+        """Whether a pair has found words differing where this stands, in a place of as many words."""
+        same = (place.path, len(self.said(place)))
+        return same in self.patterns or same in self.once
+
     def has_gaps(self, place: Place) -> bool:
         """Whether some words of a place are volatile: a machine writes it."""
         return bool(self.gaps(place.path, self.said(place)))

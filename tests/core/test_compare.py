@@ -1,12 +1,13 @@
 """Two versions of a page, place by place."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.compare import NO_MASK, SAME, difference, news, wants_pair
+from crawler.core.compare import ENOUGH_PAIRS, NO_MASK, SAME, difference, news, wants_pair
 from crawler.core.outline import Part
 from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import DAY, NOON, Domain, places
@@ -173,3 +174,18 @@ def test_more_looks_are_taken_where_one_pair_differs_and_another_does_not_and_no
     assert [wants_pair(left, domain.mask, taken=taken, returned=False) for taken in (2, 3, 4)] == [True, True, False]
     domain.look(*(page.format(text) for text in ("Buy boots", "Fly to Rome", "Learn to sail")))
     assert not wants_pair(left, domain.mask, taken=2, returned=False)
+
+
+def test_where_pairs_are_spent_one_is_still_taken_of_what_a_pair_found_differing_and_of_nothing_else() -> None:
+    page = "<p>Made on {} in {} ms</p><h2>{}</h2>"
+    domain = Domain()
+    domain.look(*(page.format("Monday", n, "Kettle") for n in range(4)))
+    mask = replace(domain.mask, pairs=ENOUGH_PAIRS + 10)
+
+    clock, also = (
+        difference(places(page.format("Monday", 3, "Kettle")), places(page.format("Friday", 9, said)), mask.volatile)
+        for said in ("Kettle", "Teapot")
+    )
+    assert wants_pair(clock, mask, taken=0, returned=False)
+    assert not wants_pair(also, mask, taken=0, returned=False)
+    assert not wants_pair(clock, replace(mask, pairs=ENOUGH_PAIRS * 3), taken=0, returned=False)
