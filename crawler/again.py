@@ -33,11 +33,13 @@ async def earlier_of(
 async def look_again(
     target: Target, first: Understood, ask: Ask, readers: Lens, *, now: datetime, known: Known
 ) -> Outline | None:
-    """The page as it is a moment later; None where that cannot be had, or what came is not that page."""
+    """The page as it is a moment later; nothing where what came is not it, None where no request could be had."""
     answer = await ask(target.url)
-    if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
+    if answer is None:
         return None
+    if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
+        return ()
     second = await readers.read(answer, target.url, outlined=True)
     if second is None or not is_again(target, first, second, now=now, known=known):
-        return None
+        return ()
     return second.outline

@@ -96,6 +96,8 @@ class Looker:
                 target, understood, self.asker.ask, self.readers, now=self.clock.now(), known=self.known
             )
             if again is None:
+                break
+            if not again:
                 # It has cost a request all the same: where such looks are not wanted, few more are taken.
                 self.known = replace(self.known, mask=replace(self.known.mask, pairs=self.known.mask.pairs + 1))
                 break
