@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from crawler.core.bounded import newest
+from crawler.core.evidence import Steadiness, Trial
 from crawler.core.links import Behind, learn_parameters, moved_in, parameter_of, path_of
 from crawler.core.outline import Part, Place
 from crawler.core.patterns import is_one_place, pattern_of
@@ -14,8 +15,6 @@ from crawler.core.volatile import (
     MOST_NOISE,
     MOST_PATHS,
     Once,
-    Steadiness,
-    Trial,
     Volatile,
     kind_of,
     noise_of,

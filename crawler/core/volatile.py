@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from crawler.core.bounded import newest
+from crawler.core.evidence import Count, Steadiness, Trial
 from crawler.core.fingerprint import number_of
 from crawler.core.links import Parameters, are_doubted, said_without
 from crawler.core.names import Names, named
 from crawler.core.outline import Outline, Part, Place
 from crawler.core.patterns import Pattern, agrees, fits, gaps_of, joined, pattern_of, shares
-from crawler.core.proof import PROVEN, STEADY, Proof
-from crawler.core.urls import PageKey
+from crawler.core.proof import PROVEN, Proof
 from crawler.core.words import Words, numberless, words_of
 
 MOST_PATTERNS = 1024  # of one domain; the oldest are forgotten first
@@ -23,77 +23,8 @@ MOST_SAME = 32  # patterns of one path and length
 MOST_NOISE = 1024
 MOST_PATHS = 4096
 ENOUGH_STEADY = 3  # pairs in which a path stood still, and it needs no more of them
-# In so many pairs a place may stand still for each in which it differed as a whole: of a few banners in turn two can be
-# the same. One in which some of its kind differed and others did not counts twice: those others are the page's own.
-SWINGING = 2
-MIXED = 2
-# A place swings on the word of so many pairs, on two pages: one look that went wrong tells nothing of all others.
-ENOUGH_SWUNG = 3
-ENOUGH_PAGES = 2
-# A text that came or went within seconds may have been edited just then, until so many pairs have found such there.
-ENOUGH_DIFFERED = 2
 
 Once = Mapping[tuple[int, int], tuple[Pattern, ...]]  # by path and number of words
-
-
-@dataclass(frozen=True, slots=True)
-class Steadiness:
-    """How a path came through pairs. steady: all on it stood still.  swung: most of it differed.  mixed: some did.
-
-    pages: the first few on which it swung.
-    """
-
-    steady: int = 0
-    swung: int = 0
-    mixed: int = 0
-    pages: tuple[PageKey, ...] = ()
-
-    def swung_on(self, page: PageKey) -> "Steadiness":
-        """After one more pair in which most of it differed."""
-        pages = self.pages if page in self.pages else (*self.pages, page)[:ENOUGH_PAGES]
-        return replace(self, swung=self.swung + 1, pages=pages)
-
-    @property
-    def is_lively(self) -> bool:
-        """Whether texts come and go here within seconds, as more than one pair has shown."""
-        return self.swung + self.mixed >= ENOUGH_DIFFERED
-
-    @property
-    def turns(self) -> bool:
-        """Whether all of it does, and not too seldom."""
-        return self.is_lively and not self.mixed and self.steady < STEADY * self.swung
-
-    @property
-    def swings(self) -> bool:
-        """Whether it differs from look to look, as far as enough pairs have told."""
-        is_told = self.swung >= ENOUGH_SWUNG and len(self.pages) >= ENOUGH_PAGES
-        return is_told and SWINGING * self.swung > self.steady + MIXED * self.mixed
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """How places of one path and one number of words came through pairs. changes: found there since the last pair."""
-
-    steady: int = 0
-    changes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """How numbers that stand alike have agreed with the time since they last did not.
-
-    times: how often.  units: of elapsed.UNITS_S, by number, of which all of them grew by as many as had passed.
-    growths: the first few that differ and are more than 1.  pages: the first few that grew by more than 1.  ones: those
-    that grew by 1, as most do that are looked at daily.
-    missed: how often they did not agree, ever.
-    """
-
-    times: int = 0
-    units: frozenset[int] = frozenset()
-    growths: frozenset[int] = frozenset()
-    pages: tuple[PageKey, ...] = ()
-    ones: tuple[PageKey, ...] = ()
-    missed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

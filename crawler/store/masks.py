@@ -13,6 +13,7 @@ import zstandard
 
 from crawler.core.compare import NO_MASK, Mask
 from crawler.core.edits import Edits
+from crawler.core.evidence import Count, Steadiness, Trial
 from crawler.core.frame import Frame, Stand
 from crawler.core.links import Parameter
 from crawler.core.patterns import Pattern
@@ -20,7 +21,7 @@ from crawler.core.proof import Proof
 from crawler.core.room import MOST_CHARS, fitted
 from crawler.core.urls import PageKey
 from crawler.core.variants import Variant
-from crawler.core.volatile import Count, Steadiness, Trial, Volatile
+from crawler.core.volatile import Volatile
 from crawler.store.database import Connection, Database
 
 FORM = 8  # of what is stored; another one is learnt anew
