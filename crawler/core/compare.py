@@ -23,7 +23,7 @@ from crawler.core.words import words_of
 MOST_GUESSED = 8  # places of one kind between two that stayed, of which some came or went: order tells which is which
 MOST_AGAIN = 2  # looks beside the first; of a few banners in turn, two can be the same
 MOST_DOUBTED = 4  # where one pair of them differs and another does not
-ENOUGH_PAIRS = 40  # of a domain, before pairs are rationed
+ENOUGH_PAIRS = 60  # of a domain, before pairs are rationed; it takes two to prove anything
 PAIRED_SHARE = 0.15  # of the comparisons after that
 LIKELY = 2  # times as many where a pair has found such places differing: there one more will acquit most probably
 
