@@ -181,6 +181,10 @@ def _tells_the_day(before: Place, after: Place, mask: Mask, *, then: datetime, n
         one, other = (tuple(word for n, word in enumerate(words) if n not in clock) for words in (one, other))
     if one == other or tells_the_day(one, other, then=then, now=now):
         return True
+    # On another day a place says another date beside its volatile words, so that no pattern of its words fits.
+    loose = mask.volatile.loosely(before, after)
+    if loose is not None and loose[0] != loose[1] and tells_the_day(*loose, then=then, now=now):
+        return True
     return counts_time(mask.volatile, before, after, elapsed=now - then)
 
 

@@ -72,6 +72,16 @@ class Volatile:
             return self.masked(before), self.masked(after)
         return tuple(gaps.get(n, w) for n, w in enumerate(one)), tuple(gaps.get(n, w) for n, w in enumerate(other))
 
+    def loosely(self, before: Place, after: Place) -> tuple[Words, Words] | None:
+        """The same with all gaps of such places, whatever their other words are; None where there are none."""
+        one, other = self.said(before), self.said(after)
+        patterns = self.patterns.get((before.path, len(one)), ())
+        if before.path != after.path or len(one) != len(other) or not patterns:
+            return None
+        gaps = {n: gap for pattern in patterns for n, gap in gaps_of(pattern).items()}
+        left = {n: gap for n, gap in gaps.items() if agrees(gap, one[n]) and agrees(gap, other[n])}
+        return tuple(left.get(n, w) for n, w in enumerate(one)), tuple(left.get(n, w) for n, w in enumerate(other))
+
     def said(self, place: Place) -> Words:
         """The words of a place without volatile parameters, which other pages' links do not even have."""
         words = words_of(place)

@@ -189,3 +189,17 @@ def test_where_pairs_are_spent_one_is_still_taken_of_what_a_pair_found_differing
     assert wants_pair(clock, mask, taken=0, returned=False)
     assert not wants_pair(also, mask, taken=0, returned=False)
     assert not wants_pair(clock, replace(mask, pairs=ENOUGH_PAIRS * 3), taken=0, returned=False)
+
+
+def test_a_date_beside_a_volatile_word_is_the_days_on_a_day_of_which_no_pair_was_taken() -> None:
+    page = "<h1>Kettle</h1><p>Made on {:%A, %d %B %Y} in {} {}</p>"
+    domain = Domain()
+
+    def said(day: int, took: int, of: str = "ms") -> str:
+        return page.format(domain.now + day * DAY, took, of)
+
+    domain.look(said(-1, 4), said(0, 5), said(0, 6), said(0, 7))
+    assert domain.look(said(-3, 4), said(0, 9), later=3 * DAY) == SAME
+    assert domain.look(said(-3, 4), said(0, 9, "s"), later=3 * DAY)
+    assert domain.look(said(-3, 4), said(-3, 9), later=3 * DAY)
+    assert domain.look(said(-5, 4), said(-2, 9), later=5 * DAY)
