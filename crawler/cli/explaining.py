@@ -98,6 +98,12 @@ async def _content_of(db: Database, domain: Domain, page: PageFacts) -> Content 
     )
 
 
+def _asking(page: PageFacts, known: Explanation) -> str:
+    return shown_asking(
+        page.held, known.trust, template=page.template, by_head=known.by_head, challenge=known.challenge
+    )
+
+
 def _shown_content(known: Content | None) -> str:
     if known is None:
         return ""
@@ -141,7 +147,7 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Cont
             ("Version", f"{page.version}, {shown_bytes(page.received_bytes)} received" if page.version else "none"),
             ("ETag", page.etag or ""),
             ("Last-Modified", page.last_modified or ""),
-            ("Asked", shown_asking(page.held, known.trust, template=page.template, by_head=known.by_head)),
+            ("Asked", _asking(page, known)),
             ("Links", f"to {counted(page.outlinks or 0, 'page')}, from {known.links}{_shown_orphan(known)}"),
         ]
     )
@@ -276,7 +282,7 @@ def _document(domain: Domain, known: Explanation, page: PageFacts) -> dict[str, 
         "price": known.terms.price if known.terms else None,
         "terms": known.terms,
         "due_today": due_today(domain, known, page),
-        "asked": shown_asking(page.held, known.trust, template=page.template, by_head=known.by_head),
+        "asked": _asking(page, known),
         "trust": described_trust(known.trust),
         "rules": [described_rule(rule) for rule in domain.wishes.rules if rule.matches(page.url)],
         "page": values_of(page)

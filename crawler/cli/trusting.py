@@ -5,23 +5,28 @@ from dataclasses import asdict
 
 from crawler.core.answer import Validators
 from crawler.core.head import told_by_head
-from crawler.core.trust import SENT, Kind, Trust, is_challenge, sendable
+from crawler.core.trust import SENT, Kind, Trust, sendable
 from crawler.store.trusts import Standing
 
 NAMES = {Kind.ETAG: "ETag", Kind.LAST_MODIFIED: "Last-Modified"}
 NONE_LIES = "honest, as far as they were put to the test"
 
 
-def shown_asking(held: Validators, trust: Trust, *, template: str, by_head: bool = False) -> str:
-    """How a page will be asked for next, and why with no validators or not with all that it has."""
+def shown_asking(
+    held: Validators, trust: Trust, *, template: str, by_head: bool = False, challenge: bool = False
+) -> str:
+    """How a page will be asked for next, and why with no validators or not with all that it has.
+
+    challenge: if it is the domain's next look, it is one.
+    """
     if by_head:
         words = told_by_head(held, trust)
         told = ["its length", *(NAMES[kind] for kind in SENT if words and _has(words, kind))]
         return f"by HEAD first, and in full only if {' or '.join(told)} differs"
     if not held:
         return "in full: its server gives no validators"
-    if is_challenge(trust.revisits):
-        return "in full, if it is the next of its group: a challenge, to see whether its validators are true"
+    if challenge:
+        return "in full, if it is the next: a challenge, to see whether its validators are true"
     faults = [f"{NAMES[kind]} {_fault(trust, kind)}" for kind in SENT if _fault(trust, kind) and _has(held, kind)]
     because = f": of pages like {template}, {' and '.join(faults)}" if faults else ""
     sent = sendable(held, trust)

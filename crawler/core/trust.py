@@ -21,12 +21,6 @@ PROVEN = 3.0  # honest findings, faded, before Last-Modified tells when a page c
 
 DOUBTED_PART = 4  # each so many-th change of pages whose words are not believed is a test of them, at a request more
 
-FIRST_STRETCH = 4  # of a group's first revisits one in so many is a challenge,
-FIRST_STRETCHES = 5  # for so many times that,
-LONGER_BY = 4  # then fewer,
-LONGEST_STRETCH = 100  # down to one in so many
-GOLDEN = 0.6180339887498949  # its multiples fall evenly and never in step with a round of the group's pages
-
 
 class Kind(StrEnum):
     """What a server says of a version."""
@@ -112,22 +106,6 @@ def sendable(held: Validators, trust: Trust) -> Validators:
     return only(held, steady) or only(held, honest)
 
 
-def is_challenge(revisit: int) -> bool:
-    """Whether a group's revisit of this number, from 0, is a challenge: 5 of the first 20, later 1 of 100.
-
-    One in each stretch of revisits; 8 of the first 200. Never more than 200 revisits go by without one.
-    """
-    number, start, length = 0, 0, FIRST_STRETCH
-    while revisit >= start + length:
-        if length == LONGEST_STRETCH:
-            number += (revisit - start) // length
-            start += (revisit - start) // length * length
-            break
-        number, start = number + 1, start + length
-        length = FIRST_STRETCH if number < FIRST_STRETCHES else min(length * LONGER_BY, LONGEST_STRETCH)
-    return revisit == start + int(length * ((number + 1) * GOLDEN % 1))
-
-
 def in_doubt(visit: Visit) -> Validators:
     """What must be asked once more of a page that changed: the words that would have been sent, were they believed.
 
@@ -147,18 +125,22 @@ def in_doubt(visit: Visit) -> Validators:
 
 def learn(trust: Trust, visit: Visit) -> Trust:
     """What is believed of a group after a look at one of its pages."""
-    findings = _findings(visit)
-    records = {kind: _after(trust.of(kind), finding) for kind, finding in findings.items()}
+    records = {kind: _after(trust.of(kind), finding) for kind, finding in _findings(visit).items()}
     target = visit.target
-    by_length = target.by_head is not None and not target.by_head
-    asked_by = (*SENT, Kind.LENGTH) if by_length else SENT
-    has_lied = any(findings.get(kind) is Finding.LIE for kind in asked_by)
     is_full = visit.validators is not None and (target.challenge or (bool(target.held) and not target.validators))
     return Trust(
-        revisits=0 if has_lied else trust.revisits,
+        revisits=0 if has_lied(visit) else trust.revisits,
         challenges=trust.challenges + is_full,
         records={**trust.records, **records},
     )
+
+
+def has_lied(visit: Visit) -> bool:
+    """Whether a look found that a page had changed under words by which it is asked for."""
+    target, findings = visit.target, _findings(visit)
+    by_length = target.by_head is not None and not target.by_head
+    asked_by = (*SENT, Kind.LENGTH) if by_length else SENT
+    return any(findings.get(kind) is Finding.LIE for kind in asked_by)
 
 
 class Finding(StrEnum):

@@ -206,7 +206,7 @@ class Explanation:
     still: how many of them are still there.  redirects: pages that moved here, or may have.
     nearest: the least depth of a page that links here.  tracked: pages of the domain, whatever became of them.
     terms: what holds for its next look, at today's price.  trust: how far its group's validators can be believed.
-    by_head: its length and date are asked for first.
+    by_head: its length and date are asked for first.  challenge: its validators are put to the test, if it is the next.
     """
 
     at: datetime
@@ -214,6 +214,7 @@ class Explanation:
     terms: Terms | None
     trust: Trust
     by_head: bool
+    challenge: bool
     visits: tuple[Look, ...]
     links: int
     still: int
@@ -253,6 +254,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual
         terms=_terms(page, standards) if page and standards else None,
         trust=standards.trust(page.prior_no) if page and standards else NO_TRUST,
         by_head=_kind(page, standards) is Kind.HEAD if page and standards else False,
+        challenge=standards.is_challenge(page.prior_no) if page and standards else False,
         visits=tuple(_look(row) for row in visits),
         links=linkers[0]["many"] if linkers else 0,
         still=linkers[0]["still"] if linkers else 0,

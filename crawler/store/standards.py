@@ -12,6 +12,7 @@ from crawler.core.belief import DAY, Belief
 from crawler.core.budget import FLOOR_SHARE as LONGEST_SHARE
 from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
 from crawler.core.cash import window_of
+from crawler.core.challenges import WHOLE, backed, is_turn, suspects
 from crawler.core.cost import BY_TIME, Cost, Costs, Kind, Price, is_head_cheaper
 from crawler.core.domain import Domain, Wishes
 from crawler.core.drift import drift_of
@@ -64,6 +65,7 @@ class Standards:
     still holds; None without a budget.  trusts: how far validators can be believed, by group.
     turn: requests granted today, and one more for each day: which of many small hand-outs the next one is.
     is_scarce: there is less of something than could be spent; otherwise what a look costs is time.
+    suspected: words that have lied wherever they were put to the test.
     """
 
     clock: float
@@ -81,10 +83,21 @@ class Standards:
     trusts: Trusts
     turn: int
     is_scarce: bool = True
+    suspected: frozenset[Trusted] = frozenset()
 
     def trust(self, group: int) -> Trust:
         """How far the validators of a group of pages can be believed."""
-        return self.trusts.get(group, NO_TRUST)
+        return backed(self.trusts.get(group, NO_TRUST), self.suspected)
+
+    @property
+    def revisits(self) -> int:
+        """Of all groups, as far as they count for challenges."""
+        return self.trusts.get(WHOLE, NO_TRUST).revisits
+
+    def is_challenge(self, group: int) -> bool:
+        """Whether a group's next revisit is one, if it is the domain's next."""
+        trust = self.trust(group)
+        return is_turn(trust, trust.revisits, self.revisits)
 
     def kind(self, held: Validators, group: int, *, body_bytes: int) -> Kind:
         """How a page with such validators is asked for, but for challenges."""
@@ -152,6 +165,7 @@ def _standards(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetim
         trusts=trusts,
         turn=_days(at) + domain.id + row["spent_today"],
         is_scarce=row["price_request"] is not None,
+        suspected=suspects(trusts),
     )
 
 

@@ -8,9 +8,10 @@ from typing import NamedTuple, cast
 
 from crawler.core.answer import NO_VALIDATORS
 from crawler.core.belief import Belief
+from crawler.core.challenges import WHOLE, is_turn
 from crawler.core.change import Version
 from crawler.core.head import told_by_head
-from crawler.core.trust import Kind, Trust, is_challenge, sendable
+from crawler.core.trust import Kind, Trust, sendable
 from crawler.core.urls import Authority, PageKey
 from crawler.core.visit import State, Target, Wanted
 from crawler.store.database import Connection
@@ -55,7 +56,7 @@ UNSEEN = Details()
 
 @dataclass(slots=True)
 class Group:
-    """Pages that are trusted alike. revisits: of them, handed out so far, of which some are challenges."""
+    """Pages that are trusted alike, or all of them. revisits: handed out so far, of which some are challenges."""
 
     trust: Trust
     trusts_modified: bool
@@ -71,7 +72,7 @@ async def targets_of(
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(DETAILS, {"domain_id": domain_id, "keys": keys})
         details = {row[0]: Details(*row[1:]) for row in await cursor.fetchall()}
-    groups = {no: _group(standards.trust(no)) for no in {row.prior_no for row in rows}}
+    groups = {no: _group(standards.trust(no)) for no in {WHOLE, *(row.prior_no for row in rows)}}
     return [_target(pages, n, details.get(pages.rows[n].key, UNSEEN), groups, standards) for n in chosen]
 
 
@@ -87,13 +88,14 @@ def is_revisit(target: Target) -> bool:
 def _target(pages: Weighed, n: int, details: Details, groups: dict[int, Group], standards: Standards) -> Target:
     """A challenge believes neither validators nor a HEAD. Where a HEAD was of no use, it is tried instead of one."""
     row = pages.rows[n]
-    group = groups[row.prior_no]
+    group, whole = groups[row.prior_no], groups[WHOLE]
     held = held_of(row)
     by_head = told_by_head(held, group.trust) if _can_be_told(row, details) else None
     is_slot = asks_head = False  # whether it is this look's turn to be a challenge
     if held or by_head is not None:
-        is_slot = is_challenge(group.revisits)
+        is_slot = is_turn(group.trust, group.revisits, whole.revisits)
         group.revisits += 1
+        whole.revisits += 1
     if by_head is not None:
         asks_head = standards.is_head_worth_it(row.prior_no, body_bytes=row.received_bytes) != is_slot
     return Target(

@@ -8,6 +8,7 @@ from typing import Any
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from crawler.core.challenges import WHOLE, counted
 from crawler.core.domain import Domain
 from crawler.core.trust import NO_TRUST, Kind, Record, Trust, learn
 from crawler.core.visit import Visit
@@ -31,7 +32,7 @@ STANDINGS = """
      WHERE domain_id = %s ORDER BY template, kind
 """
 
-Trusts = Mapping[int, Trust]  # by the number of the group
+Trusts = Mapping[int, Trust]  # by the number of the group; WHOLE has the domain's revisits
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ async def count_revisits(connection: Connection, domain_id: int, groups: Iterabl
     """Count pages with validators that are handed out. groups: of each of them, once for each page."""
     counts = Counter(groups)
     if counts:
+        counts[WHOLE] = counts.total()
         await connection.execute(
             COUNT, {"domain_id": domain_id, "groups": list(counts), "revisits": list(counts.values())}
         )
@@ -68,7 +70,9 @@ async def learn_of(connection: Connection, domain_id: int, visits: Sequence[Visi
     before = await trusts_of(connection, domain_id)
     after = dict(before)
     for visit in visits:
-        after[visit.target.group] = learn(after.get(visit.target.group, NO_TRUST), visit)
+        trust = after.get(visit.target.group, NO_TRUST)
+        after[visit.target.group] = learn(trust, visit)
+        after[WHOLE] = counted(after.get(WHOLE, NO_TRUST), visit, trust)
     news = {no: trust for no, trust in after.items() if trust != before.get(no, NO_TRUST)}
     if news:
         await connection.execute(

@@ -1,13 +1,11 @@
 from dataclasses import replace
 from datetime import timedelta
-from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from crawler.core.answer import NO_VALIDATORS, NotModified, Validators
-from crawler.core.trust import NO_TRUST, Kind, Record, Trust, in_doubt, is_challenge, learn, sendable
+from crawler.core.challenges import is_challenge
+from crawler.core.trust import NO_TRUST, Kind, Record, Trust, in_doubt, learn, sendable
 from crawler.core.urls import PageKey
 from crawler.core.visit import Target, Visit
 from tests.core.test_visit import fetched, html, looked, seen
@@ -35,31 +33,6 @@ def taught(*visits: Visit, trust: Trust = NO_TRUST) -> Trust:
     for visit in visits:
         trust = learn(trust, visit)
     return trust
-
-
-def test_of_the_first_20_revisits_5_are_challenges_and_later_1_of_100() -> None:
-    challenges = [n for n in range(10_000) if is_challenge(n)]
-
-    assert sum(n < 20 for n in challenges) == 5
-    assert sum(n < 200 for n in challenges) == 8
-    assert sum(n >= 5_000 for n in challenges) == 50
-
-
-def test_200_revisits_never_go_by_without_a_challenge() -> None:
-    challenges = [n for n in range(100_000) if is_challenge(n)]
-
-    assert max(after - before for before, after in pairwise(challenges)) < 200
-
-
-def test_an_honest_group_keeps_95_percent_of_what_validators_spare_within_160_revisits() -> None:
-    assert all(sum(map(is_challenge, range(many))) <= 0.05 * many for many in range(160, 3_000))
-
-
-@given(pages=st.integers(2, 30))
-def test_challenges_do_not_fall_on_the_same_page_of_a_round_for_ever(pages: int) -> None:
-    hit = {n % pages for n in range(5_000) if is_challenge(n)}
-
-    assert len(hit) >= min(pages, 10) / 2
 
 
 def test_a_changed_body_under_the_same_words_is_a_lie_and_they_are_not_sent_any_more() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from email.utils import format_datetime
 from hashlib import blake2b
+from string import ascii_lowercase
 
 from crawler.core.domain import Domain
 from crawler.core.trust import Kind
@@ -46,7 +47,7 @@ class Liar:
     """Pages whose text tells their edition, and a server that says of it whatever it likes.
 
     edition, edited: of all pages.  at: the instant on its clock.  is_large: its pages have 25 kB.
-    grows: each edition is longer than the one before.
+    grows: each edition is longer than the one before.  sections: in so many the pages stand; 0: all together.
     """
 
     say: "Policy"
@@ -56,17 +57,22 @@ class Liar:
     at: datetime = START
     is_large: bool = False
     grows: bool = False
+    sections: int = 0
     asked: list[Asked] = field(default_factory=list)
     bodies: int = 0
 
     def body(self, path: str) -> bytes:
-        links = "".join(f'<p><a href="/page/{n}">page {n}</a>' for n in range(1, self.pages + 1)) if path == "/" else ""
+        numbers = range(1, self.pages + 1) if path == "/" else ()
+        links = "".join(f'<p><a href="{self.path(n)}">page {n}</a>' for n in numbers)
         words = f"<p>The book of {path} costs {self.price(path)} crowns, which is what the others cost, too.</p>"
         more = "".join(
             f"<p>Line {n} of {path} says what {path} says of {n}." for n in range(FILLER_LINES * self.is_large)
         )
         very = "very " * (self.edition * self.grows)
         return f"<title>{path}</title><main><h1>A {very}good {path}</h1>{words}{links}{more}</main>".encode()
+
+    def path(self, n: int) -> str:
+        return f"/{ascii_lowercase[n % self.sections] * 4}/{n}" if self.sections else f"/page/{n}"
 
     def price(self, path: str) -> int:
         """Of five digits, in each edition of each page another one."""
@@ -166,8 +172,10 @@ def always_304_and_nothing_said_later(site: Liar, asked: Asked) -> Words:
 
 
 @asynccontextmanager
-async def served(db: Database, say: Policy, *, pages: int = PAGES) -> AsyncIterator[tuple[Liar, Domain]]:
-    site = Liar(say, pages)
+async def served(
+    db: Database, say: Policy, *, pages: int = PAGES, sections: int = 0
+) -> AsyncIterator[tuple[Liar, Domain]]:
+    site = Liar(say, pages, sections=sections)
     server = await asyncio.start_server(site.serve, "127.0.0.1", 0)
     try:
         yield site, await register(db, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")

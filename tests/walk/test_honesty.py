@@ -2,8 +2,10 @@
 
 import pytest
 
+from crawler.core.challenges import YOUNG
 from crawler.core.trust import Kind
 from crawler.store.database import Database
+from crawler.store.trusts import standings
 from tests.walk.crawls import page, recrawl, versions
 from tests.walk.liars import (
     Asked,
@@ -108,12 +110,14 @@ async def test_honest_challenges_restore_trust(db: Database) -> None:
 
 
 async def test_a_section_that_lies_does_not_spoil_the_rest(db: Database) -> None:
+    """Which is suspected of the same as long as it is young, and has not changed."""
+
     def one_section_lies(site: Liar, asked: Asked) -> Words:
         return constant_etag(site, asked) if asked.path.startswith("/page/") else honest(site, asked)
 
     async with served(db, one_section_lies) as (site, domain):
         await recrawl(db, domain, at=site.at)
-        await look_again(db, site, domain, rounds=ROUNDS, edits=True)
+        await look_again(db, site, domain, rounds=YOUNG, edits=True)
         site.asked.clear()
         await look_again(db, site, domain, rounds=3, edits=True)
 
@@ -136,3 +140,27 @@ async def test_an_honest_server_is_spared_95_percent_of_the_bodies(db: Database)
         assert sum(asked.is_conditional for asked in of_pages) >= 0.95 * len(of_pages)
         etag = (await page(db, domain, "/page/1"))["etag"]
         assert {asked.etag for asked in of_pages if asked.path == "/page/1" and asked.is_conditional} == {etag}
+
+
+async def test_a_domain_of_ten_sections_is_spared_as_many_bodies_in_its_first_200_revisits(db: Database) -> None:
+    rounds, pages = 5, 40
+    async with served(db, honest, pages=pages, sections=10) as (site, domain):
+        await recrawl(db, domain, at=site.at)
+        site.asked.clear()
+
+        await look_again(db, site, domain, rounds=rounds, edits=False)
+
+        of_pages = [asked for asked in site.asked if asked.path != "/"]
+        assert len(of_pages) == rounds * pages
+        assert sum(asked.is_conditional for asked in of_pages) >= 0.95 * len(of_pages)
+
+
+async def test_a_lie_is_found_within_20_revisits_though_each_page_is_a_section_of_its_own(db: Database) -> None:
+    pages = 20
+    async with served(db, constant_etag, pages=pages, sections=pages) as (site, domain):
+        await recrawl(db, domain, at=site.at)
+        await look_again(db, site, domain, rounds=1, edits=True)
+
+        assert "lies" in {one.standing for one in await standings(db, domain) if one.kind is Kind.ETAG}
+        await look_again(db, site, domain, rounds=1, edits=True)
+        assert await is_up_to_date(db, site, domain)
