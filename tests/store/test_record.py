@@ -143,7 +143,7 @@ async def test_a_failing_page_keeps_its_cash_for_three_looks_and_its_knowledge_f
 
     assert cash[0] <= cash[1] <= cash[2]
     assert after.cash < cash[2]
-    assert (after.version, after.validators, after.belief) == (before.version, before.validators, before.belief)
+    assert (after.version, after.held, after.belief) == (before.version, before.held, before.belief)
 
 
 async def test_a_late_holder_records_nothing(db: Database, domain: Domain) -> None:
