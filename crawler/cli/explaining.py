@@ -100,7 +100,12 @@ async def _content_of(db: Database, domain: Domain, page: PageFacts) -> Content 
 
 def _asking(page: PageFacts, known: Explanation) -> str:
     return shown_asking(
-        page.held, known.trust, template=page.template, by_head=known.by_head, challenge=known.challenge
+        page.held,
+        known.trust,
+        template=page.template,
+        suspected=known.suspected,
+        by_head=known.by_head,
+        challenge=known.challenge,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from crawler.core.answer import Validators
+from crawler.core.challenges import backed
 from crawler.core.head import told_by_head
 from crawler.core.trust import SENT, Kind, Trust, sendable
 from crawler.store.trusts import Standing
@@ -13,14 +14,22 @@ NONE_LIES = "honest, as far as they were put to the test"
 
 
 def shown_asking(
-    held: Validators, trust: Trust, *, template: str, by_head: bool = False, challenge: bool = False
+    held: Validators,
+    trust: Trust,
+    *,
+    template: str,
+    suspected: frozenset[Kind] = frozenset(),
+    by_head: bool = False,
+    challenge: bool = False,
 ) -> str:
     """How a page will be asked for next, and why with no validators or not with all that it has.
 
-    challenge: if it is the domain's next look, it is one.
+    trust: of its own group.  suspected: words that have lied elsewhere in the domain, which counts while the group is
+    young.  challenge: if it is the domain's next look, it is one.
     """
+    believed = backed(trust, suspected)
     if by_head:
-        words = told_by_head(held, trust)
+        words = told_by_head(held, believed)
         told = ["its length", *(NAMES[kind] for kind in SENT if words and _has(words, kind))]
         return f"by HEAD first, and in full only if {' or '.join(told)} differs"
     if not held:
@@ -29,7 +38,10 @@ def shown_asking(
         return "in full, if it is the next: a challenge, to see whether its validators are true"
     faults = [f"{NAMES[kind]} {_fault(trust, kind)}" for kind in SENT if _fault(trust, kind) and _has(held, kind)]
     because = f": of pages like {template}, {' and '.join(faults)}" if faults else ""
-    sent = sendable(held, trust)
+    doubted = [NAMES[kind] for kind in SENT if believed.of(kind) != trust.of(kind) and _has(held, kind)]
+    if doubted:
+        because += f": {' and '.join(doubted)} lied wherever it was put to the test, as it was not yet at these pages"
+    sent = sendable(held, believed)
     if not sent:
         return f"in full{because}"
     return f"conditionally, by {' and '.join(NAMES[kind] for kind in SENT if _has(sent, kind))}{because}"

@@ -14,6 +14,7 @@ from crawler.core.cost import Kind
 from crawler.core.domain import Domain
 from crawler.core.order import STEPS
 from crawler.core.trust import NO_TRUST, Trust
+from crawler.core.trust import Kind as Trusted
 from crawler.core.urls import Url, key_of
 from crawler.core.visit import State, Terms, Wanted
 from crawler.store.database import Connection, Database
@@ -206,6 +207,7 @@ class Explanation:
     still: how many of them are still there.  redirects: pages that moved here, or may have.
     nearest: the least depth of a page that links here.  tracked: pages of the domain, whatever became of them.
     terms: what holds for its next look, at today's price.  trust: how far its group's validators can be believed.
+    suspected: words that have lied wherever the domain was put to the test.
     by_head: its length and date are asked for first.  challenge: its validators are put to the test, if it is the next.
     """
 
@@ -213,6 +215,7 @@ class Explanation:
     page: PageFacts | None
     terms: Terms | None
     trust: Trust
+    suspected: frozenset[Trusted]
     by_head: bool
     challenge: bool
     visits: tuple[Look, ...]
@@ -252,7 +255,8 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual
         at=standing["at"],
         page=page,
         terms=_terms(page, standards) if page and standards else None,
-        trust=standards.trust(page.prior_no) if page and standards else NO_TRUST,
+        trust=standards.trusts.get(page.prior_no, NO_TRUST) if page and standards else NO_TRUST,
+        suspected=standards.suspected if standards else frozenset(),
         by_head=_kind(page, standards) is Kind.HEAD if page and standards else False,
         challenge=standards.is_challenge(page.prior_no) if page and standards else False,
         visits=tuple(_look(row) for row in visits),
