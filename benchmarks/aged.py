@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from crawler.core.cash import ENDOWMENT
 from crawler.core.domain import Lease, Wishes
+from crawler.core.http.urls import Authority
 from crawler.core.order import STEPS
-from crawler.core.urls import Authority
 from crawler.store import domains, inbox, leases
 from crawler.store.database import Database
 

@@ -18,7 +18,7 @@ from benchmarks.aged import aged
 from benchmarks.database import new_database
 from benchmarks.table import table
 from crawler.core.domain import Lease
-from crawler.core.urls import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.shift import keep_what_is_loaded
 from crawler.store import frontier
 from crawler.store.database import Database, open_database

@@ -21,8 +21,8 @@ from benchmarks.database import new_database
 from benchmarks.table import table
 from crawler.core.domain import Domain, Wishes
 from crawler.core.fingerprint import Fingerprint
+from crawler.core.http.urls import Authority, PageKey, Url, key_of
 from crawler.core.likeness import LEAST_TEXT_BYTES, NEAR_BITS
-from crawler.core.urls import Authority, PageKey, Url, key_of
 from crawler.store import domains, duplicates
 from crawler.store.database import Database, open_database
 from crawler.store.fingerprints import to_signed

@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import Protocol
 
 from crawler.allowance import Allowance
-from crawler.core.answer import NO_VALIDATORS, Answer, Method, NotModified, Validators
 from crawler.core.domain import Lease
-from crawler.core.urls import Url
+from crawler.core.http.response import NO_VALIDATORS, Answer, Method, NotModified, Validators
+from crawler.core.http.urls import Url
 from crawler.gate import Fence, Gate
 from crawler.settings import Settings
 from crawler.tally import Tally

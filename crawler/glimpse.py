@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from crawler.again import earlier_of, look_again
 from crawler.asker import Web, received_of
 from crawler.clock import Clock
-from crawler.core.answer import Answer, Fetched
 from crawler.core.change import Understood
 from crawler.core.compare import NO_MASK, Lesson, Mask, learn
 from crawler.core.decide import decide
 from crawler.core.domain import Domain, Lease
+from crawler.core.http.response import Answer, Fetched
+from crawler.core.http.urls import Url
 from crawler.core.outline import Outline
 from crawler.core.rules import Rules
-from crawler.core.urls import Url
 from crawler.core.view import WHOLE, View
 from crawler.core.visit import NEVER, Earlier, Known, Target, Visit, refusal_of
 from crawler.crawl import give_back

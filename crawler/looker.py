@@ -8,11 +8,11 @@ from functools import partial
 from crawler.again import earlier_of, look_again
 from crawler.asker import Asker
 from crawler.clock import Clock
-from crawler.core.answer import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
 from crawler.core.change import Understood
 from crawler.core.comparison import Comparison, compare, wants_again
 from crawler.core.decide import decide, needs_earlier, needs_reading, wants_outline
 from crawler.core.head import headed_of, is_told_same, spared
+from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
 from crawler.core.lifecycle import refuse, unfinished, unreadable
 from crawler.core.trust import in_doubt
 from crawler.core.visit import BUSY, Earlier, Known, Target, Visit, refusal_of

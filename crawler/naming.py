@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from crawler.core.domain import Domain
-from crawler.core.urls import Authority, Refusal, Url, authority_of
+from crawler.core.http.urls import Authority, Refusal, Url, authority_of
 from crawler.errors import BadInput
 from crawler.registration import scope_of, url_of
 from crawler.store import domains

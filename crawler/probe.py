@@ -1,9 +1,9 @@
 """Asking a domain for a page that cannot exist, to know again what it shows in place of those that are gone."""
 
-from crawler.core.answer import Fetched
 from crawler.core.fingerprint import digest
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url
 from crawler.core.sketch import Sketch
-from crawler.core.urls import Url
 from crawler.core.visit import Known, Target, refusal_of
 from crawler.core.withheld import absent_of
 from crawler.readers import Lens

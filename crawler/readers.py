@@ -16,12 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from crawler.core.answer import Fetched
 from crawler.core.change import Understood, understand
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url
 from crawler.core.kinds import kind_of
 from crawler.core.outline import Outline, outline
 from crawler.core.rules import Rules
-from crawler.core.urls import Url
 from crawler.core.view import WHOLE, View
 from crawler.reader import LENGTH, pack
 

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from crawler.core.answer import Answer, Fetched, Reason, Unreached
 from crawler.core.domain import Domain, Wishes
-from crawler.core.urls import (
+from crawler.core.http.response import Answer, Fetched, Reason, Unreached
+from crawler.core.http.urls import (
     Authority,
     Refusal,
     Scope,

@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from crawler.core.answer import Answer, NotModified
-from crawler.core.urls import Authority, Url, authority_of
+from crawler.core.http.response import Answer, NotModified
+from crawler.core.http.urls import Authority, Url, authority_of
 from crawler.web.http import Http
 
 

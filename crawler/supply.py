@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from crawler.asker import Asker
 from crawler.clock import Clock
 from crawler.core.domain import Lease
-from crawler.core.urls import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.core.visit import Target, Visit
 from crawler.patience import patiently
 from crawler.settings import Settings

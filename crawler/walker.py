@@ -11,13 +11,13 @@ from crawler.allowance import Allowance
 from crawler.asker import Asker, Web
 from crawler.breaker import Breaker
 from crawler.clock import Clock
-from crawler.core.answer import Fetched, Unreached
 from crawler.core.change import Understood
 from crawler.core.compare import NO_MASK, Mask, told
 from crawler.core.decide import reconsider
 from crawler.core.domain import Hold, Lease
-from crawler.core.robots import Rules
-from crawler.core.urls import Url
+from crawler.core.http.response import Fetched, Unreached
+from crawler.core.http.robots import Rules
+from crawler.core.http.urls import Url
 from crawler.core.visit import SILENCE, Known, Target, Visit, refusal_of
 from crawler.core.walls import NO_WALLS, Walls
 from crawler.errors import StoreUnavailable

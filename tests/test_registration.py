@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawler.core.domain import Wishes
-from crawler.core.urls import Authority, Url
+from crawler.core.http.urls import Authority, Url
 from crawler.errors import BadInput
 from crawler.registration import Found, look_up, register, unasked
 from crawler.roots import Roots

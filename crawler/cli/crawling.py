@@ -16,7 +16,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.wishes import Said
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.core.urls import Url, authority_of, path_and_query
+from crawler.core.http.urls import Url, authority_of, path_and_query
 from crawler.errors import BadInput
 from crawler.naming import refuse_the_past
 from crawler.registration import home_seeds, scope_of, url_of

@@ -9,7 +9,7 @@ from crawler.cli.figures import show_charts
 from crawler.cli.lab_time import charts_of, measured, show_rows
 from crawler.cli.output import print_json, remark
 from crawler.cli.session import Interrupts, with_database
-from crawler.core.urls import Url
+from crawler.core.http.urls import Url
 from crawler.errors import CrawlerError
 from crawler.lab.comparison import Job
 from crawler.lab.policies.named import OPTIMUM, OURS, UNIFORM

@@ -7,7 +7,7 @@ from crawler.cli.output import print_json, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
 from crawler.core.domain import Domain
-from crawler.core.urls import Url
+from crawler.core.http.urls import Url
 from crawler.local.stack import running_stack
 from crawler.naming import beneath, domain_named, refuse_the_past
 from crawler.settings import settings

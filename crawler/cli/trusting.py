@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from crawler.core.answer import Validators
 from crawler.core.challenges import backed
 from crawler.core.head import told_by_head
+from crawler.core.http.response import Validators
 from crawler.core.trust import SENT, Kind, Trust, sendable
 from crawler.store.trusts import Standing
 

@@ -5,11 +5,11 @@ from enum import StrEnum
 
 from crawler.core.compare import SAME, Difference
 from crawler.core.fingerprint import Fingerprint, digest, distance_bits, fingerprint
+from crawler.core.http.urls import Url
 from crawler.core.kinds import kind_of
 from crawler.core.markup import parsed
 from crawler.core.outline import Outline, outline
 from crawler.core.page import Reading, read
-from crawler.core.urls import Url
 from crawler.core.view import WHOLE, View
 
 

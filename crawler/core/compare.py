@@ -11,11 +11,11 @@ from crawler.core.dates import clock_in, tells_the_day
 from crawler.core.edits import NO_EDITS, Edits, Piece, SiteEdit, learn_edits, piece_of, taken
 from crawler.core.elapsed import counts_time, learn_elapsed
 from crawler.core.frame import NO_FRAME, Frame, form_of, learn_page
+from crawler.core.http.urls import PageKey
 from crawler.core.names import learn_names
 from crawler.core.outline import Outline, Part, Place
 from crawler.core.paired import learn_changes, learn_pair
 from crawler.core.room import fitted
-from crawler.core.urls import PageKey
 from crawler.core.variants import Variants
 from crawler.core.volatile import NOTHING_VOLATILE, Volatile
 from crawler.core.words import words_of

@@ -8,8 +8,8 @@ from crawler.core.change import Rung, Understood
 from crawler.core.compare import Difference, Lesson, Mask, difference, has_pairs, learnt, news, wants_pair
 from crawler.core.frame import form_of
 from crawler.core.hidden import hidden, wants_test
+from crawler.core.http.urls import PageKey
 from crawler.core.outline import Place, left_out
-from crawler.core.urls import PageKey
 from crawler.core.variants import ENOUGH_RETURNS, learn_variants, numbers_of, returns_of, variant_of
 from crawler.core.visit import Earlier, Known, Target
 from crawler.core.walls import Face, Wall

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from crawler.core.urls import Url
+from crawler.core.http.urls import Url
 
 
 @dataclass(frozen=True, slots=True)

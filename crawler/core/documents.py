@@ -5,10 +5,10 @@ from typing import Literal, assert_never
 from crawler.core.charset import decoded
 from crawler.core.document import Document
 from crawler.core.feeds import read_xml
+from crawler.core.http.urls import Url
 from crawler.core.leaves import read_json
 from crawler.core.lines import collapsed
 from crawler.core.pdf import read_pdf
-from crawler.core.urls import Url
 
 
 def read_document(

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from crawler.core.http.urls import Authority, Scope, Url
 from crawler.core.order import Ordering
 from crawler.core.rules import Rule, refuse_twins
-from crawler.core.urls import Authority, Scope, Url
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from datetime import timedelta
 from crawler.core.bounded import newest
 from crawler.core.evidence import Count
 from crawler.core.fingerprint import number_of
+from crawler.core.http.urls import PageKey
 from crawler.core.outline import Place
 from crawler.core.patterns import pattern_of
-from crawler.core.urls import PageKey
 from crawler.core.volatile import MOST_PATHS, Volatile
 
 FOUND_COUNTING = 3  # times that a place has counted the time exactly, before it is believed to do so

@@ -8,8 +8,8 @@ from html.entities import html5
 from xml.parsers import expat
 
 from crawler.core.document import Document
+from crawler.core.http.urls import Url, normalise
 from crawler.core.lines import collapsed
-from crawler.core.urls import Url, normalise
 
 MAX_DEPTH = 200  # feeds have five, documents for print thirty
 

@@ -6,8 +6,8 @@ It costs a request, and spares a body where no conditional request does.
 from dataclasses import replace
 from datetime import datetime
 
-from crawler.core.answer import Answer, Fetched, NotModified, Validators
 from crawler.core.change import Change, Rung, Verdict
+from crawler.core.http.response import Answer, Fetched, NotModified, Validators
 from crawler.core.learning import looked
 from crawler.core.trust import SENT, Kind, Trust, only, word_of
 from crawler.core.visit import Headed, Target, Visit

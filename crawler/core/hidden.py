@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from crawler.core.fingerprint import number_of
+from crawler.core.http.urls import PageKey
 from crawler.core.outline import Outline, Place
-from crawler.core.urls import PageKey
 from crawler.core.volatile import Volatile
 from crawler.core.words import words_of
 

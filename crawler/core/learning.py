@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from crawler.core import belief as beliefs
-from crawler.core.answer import Fetched
 from crawler.core.belief import Belief
 from crawler.core.change import Change, Verdict
 from crawler.core.drift import Scores, blended, chances, scores_after
-from crawler.core.politeness import http_date
+from crawler.core.http.backoff import http_date
+from crawler.core.http.response import Fetched
 from crawler.core.price import first_gap, interval
 from crawler.core.visit import NEVER, State, Target, Visit, kept
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from crawler.core.answer import Answer, Fetched, NotModified, Reason, Unreached
 from crawler.core.change import Change, Rung, Verdict
+from crawler.core.http.backoff import retry_after
+from crawler.core.http.response import Answer, Fetched, NotModified, Reason, Unreached
 from crawler.core.outlinks import led_to, link_of
 from crawler.core.page import Reading
-from crawler.core.politeness import retry_after
 from crawler.core.visit import (
     BUSY,
     FIRST_RETRY,

@@ -11,10 +11,10 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.core.blocks import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, not_shown
 from crawler.core.fingerprint import number_of
+from crawler.core.http.urls import Url, normalise
 from crawler.core.kinds import kind_of
 from crawler.core.markup import Markup, parsed
 from crawler.core.page import TOLD, Reading, base_of, read
-from crawler.core.urls import Url, normalise
 from crawler.core.view import WHOLE, View
 
 MOST_PLACES = 20_000  # of one page; what comes after them is compared as one

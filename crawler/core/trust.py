@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from crawler.core.answer import NO_VALIDATORS, Validators
 from crawler.core.change import Change, Rung
+from crawler.core.http.response import NO_VALIDATORS, Validators
 from crawler.core.visit import Headed, Target, Visit
 
 KEPT = 0.8  # a finding counts so much of the one after it, so that five honest ones outweigh a lie,

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from crawler.core.bounded import newest
 from crawler.core.fingerprint import number_of
-from crawler.core.urls import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.core.words import NUMBER, Words, numberless
 
 MOST_VARIANTS = 2048  # pieces of one domain's pages that went or came; the oldest are forgotten first

@@ -4,14 +4,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum, StrEnum
 
-from crawler.core.answer import NO_VALIDATORS, Fetched, Reason, Validators
 from crawler.core.belief import PRIOR, Belief
 from crawler.core.change import Change, Rung, Snapshot, Understood, Verdict, Version
 from crawler.core.compare import NO_MASK, Mask
+from crawler.core.http.response import NO_VALIDATORS, Fetched, Reason, Validators
+from crawler.core.http.robots import Rules
+from crawler.core.http.urls import Authority, PageKey, Scope, Url
 from crawler.core.outline import Outline
 from crawler.core.page import Ending
-from crawler.core.robots import Rules
-from crawler.core.urls import Authority, PageKey, Scope, Url
 from crawler.core.walls import NO_WALLS, Face, Walls
 
 FIRST_RETRY = timedelta(hours=1)  # after a look without a good answer

@@ -4,10 +4,11 @@ from collections import deque
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from crawler.core.answer import Fetched
 from crawler.core.belief import change_expected
 from crawler.core.change import Change, Understood
 from crawler.core.fingerprint import Fingerprint, digest, distance_bits
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url, key_of
 from crawler.core.kinds import kind_of
 from crawler.core.lifecycle import CONFIRM_MISSING_AFTER, failed, missing, retry_after_failures
 from crawler.core.markup import parsed
@@ -24,7 +25,6 @@ from crawler.core.sketch import (
     sketch_of_url,
     turn_of,
 )
-from crawler.core.urls import Url, key_of
 from crawler.core.visit import Earlier, Headed, Known, State, Target, Visit
 from crawler.core.walls import (
     LOOKS_UNTIL_GONE,

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.core.urls import path_and_query
+from crawler.core.http.urls import path_and_query
 from crawler.demo.rival import Freshness
 from crawler.demo.server import LivingServer, Remote
 from crawler.plan import plan

@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from crawler.core.domain import Domain
-from crawler.core.urls import path_and_query
+from crawler.core.http.urls import path_and_query
 from crawler.demo.month import Month
 from crawler.demo.rival import Freshness, Match, copied, match
 from crawler.demo.site import LIARS, Site, Tally, freshness, mean_freshness, tally

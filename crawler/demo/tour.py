@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from crawler.core.domain import Domain, Wishes
-from crawler.core.urls import Authority
+from crawler.core.http.urls import Authority
 from crawler.demo.month import Days, live_through
 from crawler.demo.outcome import Outcome, outcome_of
 from crawler.demo.server import Remote, living_process

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 
 from crawler.core.cash import COINS, Economy, Pool, importance, settle
-from crawler.core.urls import PageKey
+from crawler.core.http.urls import PageKey
 from crawler.lab.fixpoint import fixpoint
 from crawler.lab.graph import from_rows
 

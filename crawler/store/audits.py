@@ -10,8 +10,8 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.calibration import Agreement
 from crawler.core.domain import Domain
+from crawler.core.http.urls import PageKey, Url
 from crawler.core.rules import Rules
-from crawler.core.urls import PageKey, Url
 from crawler.core.visit import NEVER
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from

@@ -11,9 +11,9 @@ from psycopg.types.json import Jsonb
 from crawler.core.belief import PRIOR
 from crawler.core.cash import COINS, Pool
 from crawler.core.domain import Domain, Standing, Wishes
+from crawler.core.http.urls import Authority, Url
 from crawler.core.order import Order, Ordering
 from crawler.core.prior import ELSEWHERE
-from crawler.core.urls import Authority, Url
 from crawler.errors import BadInput
 from crawler.store.database import Connection, Database
 from crawler.store.rules import COLUMN as RULES

@@ -11,8 +11,8 @@ from typing import Any
 
 from crawler.core.domain import Domain
 from crawler.core.fingerprint import Fingerprint
+from crawler.core.http.urls import PageKey, Url
 from crawler.core.likeness import LEAST_TEXT_BYTES, NEAR_BITS, Group, groups
-from crawler.core.urls import PageKey, Url
 from crawler.store.database import Connection, Database
 from crawler.store.fingerprints import to_signed
 from crawler.store.frontier import BY_KEY

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from crawler.core.cash import Economy, Pool, Purse, history_after, settle
 from crawler.core.domain import Wishes
+from crawler.core.http.urls import PageKey, Url
 from crawler.core.lifecycle import LOOK_AGAIN_REFUSED
 from crawler.core.order import Ordering
 from crawler.core.rules import Rules
-from crawler.core.urls import PageKey, Url
 from crawler.core.visit import State, Visit
 from crawler.store.database import Connection
 

@@ -9,8 +9,8 @@ from psycopg.rows import dict_row
 
 from crawler.core.cash import seed_endowment
 from crawler.core.domain import Lease
+from crawler.core.http.urls import Url, key_of
 from crawler.core.order import Ordering
-from crawler.core.urls import Url, key_of
 from crawler.core.visit import State, Wanted
 from crawler.store import sharing
 from crawler.store.database import Connection, Database

@@ -15,11 +15,11 @@ from crawler.core.compare import NO_MASK, Mask
 from crawler.core.edits import Edits
 from crawler.core.evidence import Count, Steadiness, Trial
 from crawler.core.frame import Frame, Stand
+from crawler.core.http.urls import PageKey
 from crawler.core.links import Parameter
 from crawler.core.patterns import Pattern
 from crawler.core.proof import Proof
 from crawler.core.room import MOST_CHARS, fitted
-from crawler.core.urls import PageKey
 from crawler.core.variants import Variant
 from crawler.core.volatile import Volatile
 from crawler.store.database import Connection, Database

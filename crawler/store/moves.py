@@ -6,6 +6,7 @@ from datetime import datetime
 
 from crawler.core.change import Change
 from crawler.core.domain import Lease
+from crawler.core.http.urls import PageKey
 from crawler.core.lifecycle import (
     CONFIRM_CROWD_AFTER,
     CROWD,
@@ -15,7 +16,6 @@ from crawler.core.lifecycle import (
     Landing,
     believed,
 )
-from crawler.core.urls import PageKey
 from crawler.core.visit import Visit
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database

@@ -3,7 +3,7 @@
 from crawler.core.belief import PRIOR, Belief
 from crawler.core.change import Version
 from crawler.core.domain import Domain
-from crawler.core.urls import Url, key_of
+from crawler.core.http.urls import Url, key_of
 from crawler.core.visit import State, Target
 from crawler.store.database import Database
 from crawler.store.fingerprints import from_signed

@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 
 from crawler.core.change import Change
 from crawler.core.domain import Domain
-from crawler.core.urls import Url
+from crawler.core.http.urls import Url
 from crawler.core.visit import State
 from crawler.store.database import Connection, Database
 

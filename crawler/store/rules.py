@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from crawler.core.domain import Domain
+from crawler.core.http.urls import Url
 from crawler.core.rules import Rule
-from crawler.core.urls import Url
 from crawler.core.view import View
 from crawler.store.database import Connection, Database
 

@@ -7,7 +7,6 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from crawler.core.activity import decayed, factors
-from crawler.core.answer import Validators
 from crawler.core.belief import DAY, Belief
 from crawler.core.budget import FLOOR_SHARE as LONGEST_SHARE
 from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
@@ -17,11 +16,12 @@ from crawler.core.cost import BY_TIME, Cost, Costs, Kind, Price, is_head_cheaper
 from crawler.core.domain import Domain, Wishes
 from crawler.core.drift import drift_of
 from crawler.core.head import told_by_head
+from crawler.core.http.response import Validators
+from crawler.core.http.urls import Url
 from crawler.core.ledger import floor_left
 from crawler.core.rules import Rules
 from crawler.core.trust import NO_TRUST, Trust, sendable
 from crawler.core.trust import Kind as Trusted
-from crawler.core.urls import Url
 from crawler.core.visit import Terms
 from crawler.store.database import Connection
 from crawler.store.trusts import Trusts, trusts_of

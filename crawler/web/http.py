@@ -14,8 +14,8 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from yarl import URL
 
-from crawler.core.answer import Answer, Fetched, Method, NotModified, Reason, Unreached, Validators
-from crawler.core.urls import Authority, Url, host_of, normalise
+from crawler.core.http.response import Answer, Fetched, Method, NotModified, Reason, Unreached, Validators
+from crawler.core.http.urls import Authority, Url, host_of, normalise
 from crawler.web import encoding, guard
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"

@@ -1,6 +1,6 @@
 from crawler.cli.trusting import described_trust, shown_asking
-from crawler.core.answer import Validators
 from crawler.core.challenges import YOUNG
+from crawler.core.http.response import Validators
 from crawler.core.trust import NO_TRUST, Kind, Record, Trust
 
 HELD = Validators('"1"')

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.core.compare import NO_MASK, SAME, Difference, Lesson, Mask, difference, learn, news
+from crawler.core.http.urls import Url, key_of
 from crawler.core.outline import Outline, Part, Place, outline
 from crawler.core.page import read
-from crawler.core.urls import Url, key_of
 from crawler.core.view import WHOLE, View
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ from crawler.core.cash import (
     settle,
     weights_of,
 )
-from crawler.core.urls import PageKey
+from crawler.core.http.urls import PageKey
 
 keys = st.binary(min_size=16, max_size=16).map(PageKey)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crawler.core.document import Document
 from crawler.core.feeds import read_xml
-from crawler.core.urls import Url
+from crawler.core.http.urls import Url
 
 HERE = Url("https://example.com/news/feed.xml")
 

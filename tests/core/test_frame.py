@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from crawler.core.compare import SAME
 from crawler.core.frame import MOST_STANDS, NO_FRAME, Frame, learn_page
-from crawler.core.urls import PageKey
+from crawler.core.http.urls import PageKey
 from tests.core.pages import Domain
 
 PAGE = "<nav class=menu>{menu}</nav><main><p>{own}</p></main><footer>{foot}</footer>"

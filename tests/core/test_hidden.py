@@ -1,7 +1,7 @@
 """What is masked is tested now and then, whether it still differs within seconds."""
 
 from crawler.core.hidden import DOUBTED_EVERY, TESTED_EVERY, hidden, wants_test
-from crawler.core.urls import key_of
+from crawler.core.http.urls import key_of
 from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import HERE, Domain, places
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.core.http.urls import Url
 from crawler.core.kinds import kind_of
 from crawler.core.page import Ending, Reading, read
-from crawler.core.urls import Url
 
 HERE = Url("https://example.com/docs/a.html")
 

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.belief import PRIOR, Belief, learn_changed, learn_same
+from crawler.core.http.urls import Url
 from crawler.core.prior import (
     ELSEWHERE,
     LEAST_SHAPE,
@@ -20,7 +21,6 @@ from crawler.core.prior import (
     with_prior,
     without_prior,
 )
-from crawler.core.urls import Url
 
 pytestmark = pytest.mark.filterwarnings("error")
 

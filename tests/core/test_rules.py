@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.domain import Wishes
+from crawler.core.http.urls import Url
 from crawler.core.rules import USUAL, Rule, Rules, Terms
-from crawler.core.urls import Url
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 

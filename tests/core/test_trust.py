@@ -3,10 +3,10 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.answer import NO_VALIDATORS, NotModified, Validators
 from crawler.core.challenges import is_challenge
+from crawler.core.http.response import NO_VALIDATORS, NotModified, Validators
+from crawler.core.http.urls import PageKey
 from crawler.core.trust import NO_TRUST, Kind, Record, Trust, in_doubt, learn, sendable
-from crawler.core.urls import PageKey
 from crawler.core.visit import Target, Visit
 from tests.core.test_visit import fetched, html, looked, seen
 

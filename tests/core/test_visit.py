@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.answer import Answer, Fetched, NotModified, Reason, Unreached, Validators
 from crawler.core.belief import PRIOR, Belief
 from crawler.core.change import Change, Rung
 from crawler.core.decide import decide
-from crawler.core.robots import ALLOW_ALL, parse
-from crawler.core.urls import Authority, Scope, Url, key_of
+from crawler.core.http.response import Answer, Fetched, NotModified, Reason, Unreached, Validators
+from crawler.core.http.robots import ALLOW_ALL, parse
+from crawler.core.http.urls import Authority, Scope, Url, key_of
 from crawler.core.visit import Known, State, Target, Terms, Visit, refusal_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -6,8 +6,8 @@ import pytest
 from crawler.core.belief import Belief
 from crawler.core.change import Change, understand
 from crawler.core.decide import decide, reconsider
+from crawler.core.http.urls import Url, key_of
 from crawler.core.sketch import Sketch, own, sketch, sketch_of_target
-from crawler.core.urls import Url, key_of
 from crawler.core.visit import Earlier, Headed, Known, State, Target, Visit
 from crawler.core.walls import NO_WALLS, Walls, after_good, asked, told
 from crawler.core.withheld import walls_after, with_signs

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Wishes
-from crawler.core.urls import Authority, path_and_query
+from crawler.core.http.urls import Authority, path_and_query
 from crawler.demo.month import live_through
 from crawler.demo.outcome import outcome_of
 from crawler.demo.rival import copied, match

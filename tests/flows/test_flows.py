@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 
 from crawler.core.domain import Domain, Wishes
-from crawler.core.urls import Authority, key_of
+from crawler.core.http.urls import Authority, key_of
 from crawler.demo.server import Remote, living_process
 from crawler.local.children import tagged
 from crawler.local.parts import stack_tag

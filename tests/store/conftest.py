@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from crawler.core.domain import Domain, Wishes
-from crawler.core.urls import Authority
+from crawler.core.http.urls import Authority
 from crawler.store import domains
 from crawler.store.database import Database, open_database
 

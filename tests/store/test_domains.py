@@ -8,8 +8,8 @@ import pytest
 
 from crawler.core.belief import PRIOR
 from crawler.core.domain import Domain, Wishes
+from crawler.core.http.urls import Authority, Url, key_of
 from crawler.core.rules import Rule
-from crawler.core.urls import Authority, Url, key_of
 from crawler.errors import BadInput
 from crawler.store import domains
 from crawler.store.database import Database

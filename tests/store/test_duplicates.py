@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from crawler.core.answer import Answer
 from crawler.core.domain import Domain, Wishes
 from crawler.core.fingerprint import Fingerprint, distance_bits, fingerprint
+from crawler.core.http.response import Answer
+from crawler.core.http.urls import Authority
 from crawler.core.likeness import LEAST_TEXT_BYTES, bands
-from crawler.core.urls import Authority
 from crawler.store import checks, domains, duplicates, inbox, leases, visits
 from crawler.store.database import Database
 from crawler.store.duplicates import BAND, EVENTS, FORGET, NEAR, NOW, PAGES, REMEMBER, UNBAND

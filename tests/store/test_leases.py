@@ -5,7 +5,7 @@ import pytest
 from psycopg import sql
 
 from crawler.core.domain import Domain, Hold, Lease, Wishes
-from crawler.core.urls import Authority, PageKey
+from crawler.core.http.urls import Authority, PageKey
 from crawler.core.visit import State
 from crawler.errors import LeaseLost
 from crawler.store import budgets, domains, leases

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.answer import Answer, Reason, Unreached
 from crawler.core.cash import ENDOWMENT
 from crawler.core.domain import Domain, Hold, Lease, Wishes
+from crawler.core.http.response import Answer, Reason, Unreached
+from crawler.core.http.urls import Authority, Url
 from crawler.core.rules import Rule
-from crawler.core.urls import Authority, Url
 from crawler.core.visit import NEVER, State, Target, Visit, Wanted
 from crawler.errors import LeaseLost
 from crawler.store import changes, domains, inbox, leases, visits

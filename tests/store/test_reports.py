@@ -4,12 +4,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crawler.core.answer import Answer
 from crawler.core.belief import DAY, Belief, fresh_now
 from crawler.core.cash import COINS, ENDOWMENT, importance, window_of
 from crawler.core.change import Change
 from crawler.core.domain import Domain
-from crawler.core.urls import Url
+from crawler.core.http.response import Answer
+from crawler.core.http.urls import Url
 from crawler.core.visit import State
 from crawler.store import changes, domains, explanations, frontier, leases, reports, visits
 from crawler.store.database import Database

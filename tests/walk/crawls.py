@@ -13,7 +13,7 @@ from typing import Any
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Wishes
-from crawler.core.urls import Authority, Url, key_of
+from crawler.core.http.urls import Authority, Url, key_of
 from crawler.settings import Settings
 from crawler.shift import Shift, open_webs, run_shift
 from crawler.store import domains

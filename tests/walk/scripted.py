@@ -10,7 +10,7 @@ from hashlib import blake2b
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.core.urls import Url
+from crawler.core.http.urls import Url
 from crawler.readers import Readers
 from crawler.settings import Settings
 from crawler.shift import Shift, Webs, run_shift

@@ -3,10 +3,10 @@
 import pytest
 
 from crawler.again import look_again
-from crawler.core.answer import Answer
+from crawler.core.http.response import Answer
+from crawler.core.http.urls import Url
 from crawler.core.outline import Outline
 from crawler.core.rules import Rules
-from crawler.core.urls import Url
 from crawler.readers import Lens, Readers
 from tests.core.test_comparison import understood
 from tests.core.test_visit import KNOWN, NOW, fetched, html, seen

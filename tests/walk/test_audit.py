@@ -7,8 +7,8 @@ import pytest
 from crawler.audit import ALL, audit, findings
 from crawler.core.calibration import Agreement, together
 from crawler.core.domain import Domain, Wishes
+from crawler.core.http.urls import Authority
 from crawler.core.rules import Rule
-from crawler.core.urls import Authority
 from crawler.core.visit import NEVER
 from crawler.store import audits, domains
 from crawler.store.database import Database

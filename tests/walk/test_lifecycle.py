@@ -6,7 +6,7 @@ import pytest
 
 from crawler.core.change import Change
 from crawler.core.domain import Domain
-from crawler.core.urls import Url
+from crawler.core.http.urls import Url
 from crawler.store import explanations
 from crawler.store.database import Database
 from crawler.usual import usual_of

@@ -13,10 +13,10 @@ from functools import partial
 import psutil
 import pytest
 
-from crawler.core.answer import Fetched
 from crawler.core.change import understand
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url
 from crawler.core.outline import outline
-from crawler.core.urls import Url
 from crawler.core.view import View
 from crawler.reader import STATM, pack
 from crawler.readers import Readers

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from crawler.cli.reasons import why_due
 from crawler.core.domain import Domain
-from crawler.core.urls import Url
+from crawler.core.http.urls import Url
 from crawler.shift import Shift
 from crawler.store.database import Database
 from crawler.store.explanations import explain

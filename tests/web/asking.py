@@ -4,8 +4,8 @@ import ssl
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from crawler.core.answer import Answer, Reason, Unreached
-from crawler.core.urls import Url
+from crawler.core.http.response import Answer, Reason, Unreached
+from crawler.core.http.urls import Url
 from crawler.web.http import Http
 
 AGENT = "recrawl/test (+https://example.com/about-our-crawler)"

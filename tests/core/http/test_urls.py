@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.urls import (
+from crawler.core.http.urls import (
     MAX_URL_BYTES,
     Authority,
     Refusal,

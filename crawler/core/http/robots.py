@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from protego import Protego
 
-from crawler.core.urls import Url, normalise
+from crawler.core.http.urls import Url, normalise
 
 MAX_BYTES = 500 * 1024  # RFC 9309, 2.5: at least so much is read
 LONGEST_DELAY = timedelta(days=30)  # what somebody writes who wants nobody to come; longer would overflow somewhere

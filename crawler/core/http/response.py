@@ -5,7 +5,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Literal
 
-from crawler.core.urls import Url
+from crawler.core.http.urls import Url
 
 
 class Reason(StrEnum):
