@@ -24,7 +24,7 @@ from crawler.core.change import Change, Understood, understand
 from crawler.core.compare import Lesson, learn
 from crawler.core.decide import decide, needs_earlier, needs_reading
 from crawler.core.http.urls import key_of
-from crawler.core.outline import outline
+from crawler.core.page.outline import outline
 from crawler.core.visit import Earlier, Known, State, Target, Visit
 from crawler.core.words import numberless, words_of
 from tests.walk.corpus import CorpusError

@@ -15,8 +15,8 @@ from simhash import Simhash
 from benchmarks.claim import percentile_ms
 from benchmarks.documents import of_size
 from benchmarks.table import table
-from crawler.core.fingerprint import fingerprint
-from crawler.core.page import read
+from crawler.core.page.content import read
+from crawler.core.page.fingerprint import fingerprint
 from tests.walk.corpus import CorpusError
 
 HEAD = ("", "pages", "words each", "of none", "p50 ms", "p99 ms", "most ms")

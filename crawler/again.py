@@ -6,7 +6,7 @@ from datetime import datetime
 from crawler.core.again import is_again
 from crawler.core.change import Understood
 from crawler.core.http.response import Fetched
-from crawler.core.outline import Outline
+from crawler.core.page.outline import Outline
 from crawler.core.visit import Earlier, Known, Target
 from crawler.core.withheld import with_signs
 from crawler.readers import Lens

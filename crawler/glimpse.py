@@ -14,9 +14,9 @@ from crawler.core.decide import decide
 from crawler.core.domain import Domain, Lease
 from crawler.core.http.response import Answer, Fetched
 from crawler.core.http.urls import Url
-from crawler.core.outline import Outline
+from crawler.core.page.outline import Outline
+from crawler.core.page.selectors import WHOLE, View
 from crawler.core.rules import Rules
-from crawler.core.view import WHOLE, View
 from crawler.core.visit import NEVER, Earlier, Known, Target, Visit, refusal_of
 from crawler.crawl import give_back
 from crawler.errors import StoreUnavailable

@@ -1,8 +1,8 @@
 """Asking a domain for a page that cannot exist, to know again what it shows in place of those that are gone."""
 
-from crawler.core.fingerprint import digest
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
+from crawler.core.page.fingerprint import digest
 from crawler.core.sketch import Sketch
 from crawler.core.visit import Known, Target, refusal_of
 from crawler.core.withheld import absent_of

@@ -19,10 +19,10 @@ from typing import Any, Self, TypeVar
 from crawler.core.change import Understood, understand
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
-from crawler.core.kinds import kind_of
-from crawler.core.outline import Outline, outline
+from crawler.core.page.media_type import kind_of
+from crawler.core.page.outline import Outline, outline
+from crawler.core.page.selectors import WHOLE, View
 from crawler.core.rules import Rules
-from crawler.core.view import WHOLE, View
 from crawler.reader import LENGTH, pack
 
 T = TypeVar("T")

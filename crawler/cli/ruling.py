@@ -10,8 +10,8 @@ from crawler.cli.registering import described_rule
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_span
 from crawler.core.domain import Domain
+from crawler.core.page.selectors import View
 from crawler.core.rules import Rule
-from crawler.core.view import View
 from crawler.errors import BadInput
 from crawler.naming import domain_named, refuse_the_past
 from crawler.store import domains, rules

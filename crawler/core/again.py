@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from crawler.core.change import Understood
-from crawler.core.outline import Part
-from crawler.core.page import Ending
+from crawler.core.page.content import Ending
+from crawler.core.page.outline import Part
 from crawler.core.sketch import own, turn_of
 from crawler.core.visit import Earlier, Known, Target
 from crawler.core.walls import Wall, recognise

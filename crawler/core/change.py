@@ -4,13 +4,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from crawler.core.compare import SAME, Difference
-from crawler.core.fingerprint import Fingerprint, digest, distance_bits, fingerprint
 from crawler.core.http.urls import Url
-from crawler.core.kinds import kind_of
-from crawler.core.markup import parsed
-from crawler.core.outline import Outline, outline
-from crawler.core.page import Reading, read
-from crawler.core.view import WHOLE, View
+from crawler.core.page.content import Reading, read
+from crawler.core.page.fingerprint import Fingerprint, digest, distance_bits, fingerprint
+from crawler.core.page.html import parsed
+from crawler.core.page.media_type import kind_of
+from crawler.core.page.outline import Outline, outline
+from crawler.core.page.selectors import WHOLE, View
 
 
 class Change(StrEnum):

@@ -13,7 +13,7 @@ from crawler.core.elapsed import counts_time, learn_elapsed
 from crawler.core.frame import NO_FRAME, Frame, form_of, learn_page
 from crawler.core.http.urls import PageKey
 from crawler.core.names import learn_names
-from crawler.core.outline import Outline, Part, Place
+from crawler.core.page.outline import Outline, Part, Place
 from crawler.core.paired import learn_changes, learn_pair
 from crawler.core.room import fitted
 from crawler.core.variants import Variants

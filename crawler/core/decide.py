@@ -7,13 +7,13 @@ from typing import assert_never
 from crawler.core.change import Change, Rung, Snapshot, Understood, Verdict, Version, judge, understand
 from crawler.core.compare import Lesson, Mask, learn
 from crawler.core.comparison import Comparison, compare
-from crawler.core.fingerprint import digest
 from crawler.core.http.response import Answer, Fetched, NotModified, Unreached
 from crawler.core.http.urls import Url
 from crawler.core.learning import CLOCK_SLACK, is_honest, looked, modified_of
 from crawler.core.lifecycle import failed, missing, passed_on, redirected, unreached
 from crawler.core.outlinks import canonical_of, links_of
-from crawler.core.page import Reading
+from crawler.core.page.content import Reading
+from crawler.core.page.fingerprint import digest
 from crawler.core.visit import PERMANENT, TEMPORARY, Earlier, Evidence, Known, State, Target, Visit, fetched
 from crawler.core.withheld import face_of, redirect_face, wall_of, withheld
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from crawler.core.frame import ENOUGH_PAGES, TURNS, Frame
 from crawler.core.http.urls import PageKey
-from crawler.core.outline import Place
+from crawler.core.page.outline import Place
 
 MOST_MET = 2048  # pieces that came or went on too few pages as yet; the oldest are forgotten first
 MOST_TOLD = 2048

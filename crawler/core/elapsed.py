@@ -11,9 +11,9 @@ from datetime import timedelta
 
 from crawler.core.bounded import newest
 from crawler.core.evidence import Count
-from crawler.core.fingerprint import number_of
 from crawler.core.http.urls import PageKey
-from crawler.core.outline import Place
+from crawler.core.page.fingerprint import number_of
+from crawler.core.page.outline import Place
 from crawler.core.patterns import pattern_of
 from crawler.core.volatile import MOST_PATHS, Volatile
 

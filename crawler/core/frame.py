@@ -8,9 +8,9 @@ that say "in stock" is news of that page, however often either is said.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from crawler.core.fingerprint import number_of
 from crawler.core.http.urls import PageKey
-from crawler.core.outline import Place
+from crawler.core.page.fingerprint import number_of
+from crawler.core.page.outline import Place
 from crawler.core.words import Words
 
 MOST_STANDS = 2048  # pieces of one domain that are counted, and as many paths

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from crawler.core.fingerprint import number_of
 from crawler.core.http.urls import PageKey
-from crawler.core.outline import Outline, Place
+from crawler.core.page.fingerprint import number_of
+from crawler.core.page.outline import Outline, Place
 from crawler.core.volatile import Volatile
 from crawler.core.words import words_of
 

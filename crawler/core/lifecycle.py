@@ -7,7 +7,7 @@ from crawler.core.change import Change, Rung, Verdict
 from crawler.core.http.backoff import retry_after
 from crawler.core.http.response import Answer, Fetched, NotModified, Reason, Unreached
 from crawler.core.outlinks import led_to, link_of
-from crawler.core.page import Reading
+from crawler.core.page.content import Reading
 from crawler.core.visit import (
     BUSY,
     FIRST_RETRY,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from crawler.core.bounded import newest
-from crawler.core.fingerprint import number_of
-from crawler.core.outline import Part, Place
+from crawler.core.page.fingerprint import number_of
+from crawler.core.page.outline import Part, Place
 from crawler.core.proof import UNPROVEN, Proof
 from crawler.core.words import Words, words_of
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from crawler.core.alignment import counterparts, gaps
 from crawler.core.bounded import newest
-from crawler.core.outline import Outline, Part, Place
+from crawler.core.page.outline import Outline, Part, Place
 
 Names = Mapping[int, int]  # the path by which a place is known, by its path now
 

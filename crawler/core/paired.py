@@ -8,7 +8,7 @@ from crawler.core.bounded import newest
 from crawler.core.evidence import Steadiness, Trial
 from crawler.core.http.urls import PageKey
 from crawler.core.links import Behind, learn_parameters, moved_in, parameter_of, path_of
-from crawler.core.outline import Part, Place
+from crawler.core.page.outline import Part, Place
 from crawler.core.patterns import is_one_place, pattern_of
 from crawler.core.proof import PROVEN, UNPROVEN, Proof
 from crawler.core.volatile import (

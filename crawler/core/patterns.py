@@ -1,6 +1,6 @@
 """What a place says, with gaps for those of its words that differ from look to look."""
 
-from crawler.core.outline import Part
+from crawler.core.page.outline import Part
 from crawler.core.words import NUMBER, Words, numberless
 
 Pattern = tuple[str, ...]  # the words of a place, with ANY or, of words with another number, what is numberless

@@ -9,8 +9,8 @@ from enum import StrEnum
 from crawler.core.compare import Difference, Mask, news
 from crawler.core.dates import tells_the_day
 from crawler.core.frame import form_of
-from crawler.core.outline import Outline, Part, Place
-from crawler.core.view import View
+from crawler.core.page.outline import Outline, Part, Place
+from crawler.core.page.selectors import View
 from crawler.core.words import words_of
 
 

@@ -10,7 +10,7 @@ from zlib import crc32
 from crawler.core.compare import Mask
 from crawler.core.frame import form_of
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.outline import Outline, Part, Place
+from crawler.core.page.outline import Outline, Part, Place
 from crawler.core.words import words_of
 
 MOST_WORDS = 256  # of one text, to know it again: the smallest of its hashes (Broder, 1997)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crawler.core.bounded import newest
-from crawler.core.fingerprint import number_of
 from crawler.core.http.urls import PageKey
+from crawler.core.page.fingerprint import number_of
 from crawler.core.words import NUMBER, Words, numberless
 
 MOST_VARIANTS = 2048  # pieces of one domain's pages that went or came; the oldest are forgotten first

@@ -10,8 +10,8 @@ from crawler.core.compare import NO_MASK, Mask
 from crawler.core.http.response import NO_VALIDATORS, Fetched, Reason, Validators
 from crawler.core.http.robots import Rules
 from crawler.core.http.urls import Authority, PageKey, Scope, Url
-from crawler.core.outline import Outline
-from crawler.core.page import Ending
+from crawler.core.page.content import Ending
+from crawler.core.page.outline import Outline
 from crawler.core.walls import NO_WALLS, Face, Walls
 
 FIRST_RETRY = timedelta(hours=1)  # after a look without a good answer

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from crawler.core.bounded import newest
 from crawler.core.evidence import Count, Steadiness, Trial
-from crawler.core.fingerprint import number_of
 from crawler.core.links import Parameters, are_doubted, said_without
 from crawler.core.names import Names, named
-from crawler.core.outline import Outline, Part, Place
+from crawler.core.page.fingerprint import number_of
+from crawler.core.page.outline import Outline, Part, Place
 from crawler.core.patterns import Pattern, agrees, fits, gaps_of, joined, pattern_of, shares
 from crawler.core.proof import PROVEN, Proof
 from crawler.core.words import Words, numberless, words_of

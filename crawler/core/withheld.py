@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 
 from crawler.core.belief import change_expected
 from crawler.core.change import Change, Understood
-from crawler.core.fingerprint import Fingerprint, digest, distance_bits
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url, key_of
-from crawler.core.kinds import kind_of
 from crawler.core.lifecycle import CONFIRM_MISSING_AFTER, failed, missing, retry_after_failures
-from crawler.core.markup import parsed
 from crawler.core.outlinks import led_to
-from crawler.core.page import Ending, Reading, asks_password_in, ending_of
+from crawler.core.page.content import Ending, Reading, asks_password_in, ending_of
+from crawler.core.page.fingerprint import Fingerprint, digest, distance_bits
+from crawler.core.page.html import parsed
+from crawler.core.page.media_type import kind_of
 from crawler.core.sketch import (
     NOTHING,
     Sketch,

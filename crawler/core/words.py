@@ -3,8 +3,8 @@
 import re
 from functools import lru_cache
 
-from crawler.core.fingerprint import IDEOGRAPHS
-from crawler.core.outline import Part, Place
+from crawler.core.page.fingerprint import IDEOGRAPHS
+from crawler.core.page.outline import Part, Place
 
 Words = tuple[str, ...]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crawler.core.http.urls import Url, normalise
-from crawler.core.page import read
+from crawler.core.page.content import read
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

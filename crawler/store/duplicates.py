@@ -10,9 +10,9 @@ from itertools import count
 from typing import Any
 
 from crawler.core.domain import Domain
-from crawler.core.fingerprint import Fingerprint
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.likeness import LEAST_TEXT_BYTES, NEAR_BITS, Group, groups
+from crawler.core.page.fingerprint import Fingerprint
 from crawler.store.database import Connection, Database
 from crawler.store.fingerprints import to_signed
 from crawler.store.frontier import BY_KEY

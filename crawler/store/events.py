@@ -11,7 +11,7 @@ from crawler.core.change import Change
 from crawler.core.domain import Domain
 from crawler.core.edits import SiteEdit
 from crawler.core.http.urls import Url, key_of
-from crawler.core.outline import Place
+from crawler.core.page.outline import Place
 from crawler.core.visit import Visit
 from crawler.store.copying import clean, copy
 from crawler.store.database import Connection

@@ -1,6 +1,6 @@
 """Fingerprints as a BIGINT column holds them."""
 
-from crawler.core.fingerprint import Fingerprint
+from crawler.core.page.fingerprint import Fingerprint
 
 
 def from_signed(number: int | None) -> Fingerprint | None:

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.core.compare import NO_MASK, SAME, Difference, Lesson, Mask, difference, learn, news
 from crawler.core.http.urls import Url, key_of
-from crawler.core.outline import Outline, Part, Place, outline
-from crawler.core.page import read
-from crawler.core.view import WHOLE, View
+from crawler.core.page.content import read
+from crawler.core.page.outline import Outline, Part, Place, outline
+from crawler.core.page.selectors import WHOLE, View
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -8,7 +8,7 @@ from crawler.core.change import Change, Rung, Understood, understand
 from crawler.core.compare import NO_MASK, Lesson, learn
 from crawler.core.comparison import compare, wants_again
 from crawler.core.decide import decide
-from crawler.core.view import WHOLE, View
+from crawler.core.page.selectors import WHOLE, View
 from crawler.core.visit import Earlier, Visit
 from tests.core.test_visit import DAY, KNOWN, NOW, fetched, html, seen, target
 

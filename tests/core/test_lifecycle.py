@@ -12,7 +12,7 @@ from crawler.core.http.response import Fetched, NotModified, Reason, Unreached
 from crawler.core.http.urls import Url, key_of
 from crawler.core.lifecycle import CROWD, Landing, believed, refuse
 from crawler.core.outlinks import canonical_of, led_to, links_of
-from crawler.core.page import Reading
+from crawler.core.page.content import Reading
 from crawler.core.visit import State, Target, Terms, Visit
 from tests.core.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen, target
 

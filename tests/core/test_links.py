@@ -2,7 +2,7 @@
 
 from crawler.core.compare import SAME
 from crawler.core.links import ENOUGH_BEHIND, MOST_BEHIND, MOST_PARAMETERS, Parameters, learn_parameters
-from crawler.core.outline import Part
+from crawler.core.page.outline import Part
 from crawler.core.proof import STEADY
 from tests.core.pages import Domain
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from crawler.core.compare import SAME
 from crawler.core.names import MOST_NAMES, learn_names, named
-from crawler.core.outline import Place
+from crawler.core.page.outline import Place
 from tests.core.pages import Domain, places
 
 PAGE = (

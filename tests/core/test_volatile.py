@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from crawler.core.compare import SAME
 from crawler.core.elapsed import counts_time, learn_elapsed
 from crawler.core.http.urls import Url, key_of
-from crawler.core.outline import Part, Place
+from crawler.core.page.outline import Part, Place
 from crawler.core.paired import learn_pair, learn_replaced
 from crawler.core.proof import MOST_MOVED, STEADY
 from crawler.core.volatile import (

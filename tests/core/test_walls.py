@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.outline import Place
+from crawler.core.page.outline import Place
 from crawler.core.sketch import NOTHING, Sketch, sketch, turn_of
 from crawler.core.walls import (
     FIRST_WAIT,

@@ -5,7 +5,7 @@ import pytest
 from crawler.again import look_again
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Url
-from crawler.core.outline import Outline
+from crawler.core.page.outline import Outline
 from crawler.core.rules import Rules
 from crawler.readers import Lens, Readers
 from tests.core.test_comparison import understood

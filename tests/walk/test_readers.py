@@ -16,8 +16,8 @@ import pytest
 from crawler.core.change import understand
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
-from crawler.core.outline import outline
-from crawler.core.view import View
+from crawler.core.page.outline import outline
+from crawler.core.page.selectors import View
 from crawler.reader import STATM, pack
 from crawler.readers import Readers
 from tests.core.printed import compressed, printed

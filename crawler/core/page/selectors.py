@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
-from crawler.core.xpath import found_by, refuse_xpath
+from crawler.core.page.xpath import found_by, refuse_xpath
 
 MOST_CHARS = 500  # of a selector or an expression
 XPATH = "xpath:"  # in front of one

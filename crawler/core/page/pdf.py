@@ -11,9 +11,9 @@ from itertools import pairwise
 import pypdfium2
 from pypdfium2 import raw
 
-from crawler.core.document import Document
 from crawler.core.http.urls import Url, normalise_all
-from crawler.core.lines import collapsed
+from crawler.core.page.document import Document
+from crawler.core.page.lines import collapsed
 
 MOST_PAGES = 3000  # three seconds; no manual on the web is longer
 MOST_CHARS = 4_000_000  # of 3000 pages full of print

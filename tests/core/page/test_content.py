@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.http.urls import Url
-from crawler.core.kinds import kind_of
-from crawler.core.page import Ending, Reading, read
+from crawler.core.page.content import Ending, Reading, read
+from crawler.core.page.media_type import kind_of
 
 HERE = Url("https://example.com/docs/a.html")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.core.charset import decoded
+from crawler.core.page.charset import decoded
 
 FREE_TAGS = 1000  # with fewer, nothing costs more than a second and 100 MB, and to count would not pay
 FREE_CHARS = 65_536

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.charset import codec, decoded
+from crawler.core.page.charset import codec, decoded
 
 HTML = "text/html"
 RUSSIAN = "Привет"

@@ -6,12 +6,12 @@ from enum import StrEnum
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.core.blocks import blocks_of, main_of
-from crawler.core.documents import read_document
 from crawler.core.http.urls import Url, normalise, normalise_all
-from crawler.core.kinds import Kind, kind_of
-from crawler.core.lines import collapsed
-from crawler.core.markup import Markup, parsed
+from crawler.core.page.blocks import blocks_of, main_of
+from crawler.core.page.documents import read_document
+from crawler.core.page.html import Markup, parsed
+from crawler.core.page.lines import collapsed
+from crawler.core.page.media_type import Kind, kind_of
 
 MAX_TITLE_CHARS = 1024
 TAIL_CHARS = 1024

@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from crawler.core.charset import WIDE_STARTS
+from crawler.core.page.charset import WIDE_STARTS
 
 Kind = Literal["html", "text", "xml", "json", "pdf", "binary"]
 

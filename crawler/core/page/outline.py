@@ -9,13 +9,13 @@ from hashlib import blake2b
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.core.blocks import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, not_shown
-from crawler.core.fingerprint import number_of
 from crawler.core.http.urls import Url, normalise
-from crawler.core.kinds import kind_of
-from crawler.core.markup import Markup, parsed
-from crawler.core.page import TOLD, Reading, base_of, read
-from crawler.core.view import WHOLE, View
+from crawler.core.page.blocks import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, not_shown
+from crawler.core.page.content import TOLD, Reading, base_of, read
+from crawler.core.page.fingerprint import number_of
+from crawler.core.page.html import Markup, parsed
+from crawler.core.page.media_type import kind_of
+from crawler.core.page.selectors import WHOLE, View
 
 MOST_PLACES = 20_000  # of one page; what comes after them is compared as one
 MAX_PLACE_CHARS = 100_000  # what comes after them is one word, the digest of it

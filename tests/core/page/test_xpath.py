@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.core.view import View
-from crawler.core.xpath import found_by
+from crawler.core.page.selectors import View
+from crawler.core.page.xpath import found_by
 from tests.core.pages import places, texts
 
 TABLE = """

@@ -2,13 +2,13 @@
 
 from typing import Literal, assert_never
 
-from crawler.core.charset import decoded
-from crawler.core.document import Document
-from crawler.core.feeds import read_xml
 from crawler.core.http.urls import Url
-from crawler.core.leaves import read_json
-from crawler.core.lines import collapsed
-from crawler.core.pdf import read_pdf
+from crawler.core.page.charset import decoded
+from crawler.core.page.document import Document
+from crawler.core.page.feeds import read_xml
+from crawler.core.page.json_text import read_json
+from crawler.core.page.lines import collapsed
+from crawler.core.page.pdf import read_pdf
 
 
 def read_document(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.document import Document
-from crawler.core.feeds import read_xml
 from crawler.core.http.urls import Url
+from crawler.core.page.document import Document
+from crawler.core.page.feeds import read_xml
 
 HERE = Url("https://example.com/news/feed.xml")
 

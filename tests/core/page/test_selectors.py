@@ -4,9 +4,9 @@ import pytest
 
 from crawler.core.compare import SAME, difference
 from crawler.core.http.urls import Url
-from crawler.core.outline import Outline, Part
+from crawler.core.page.outline import Outline, Part
+from crawler.core.page.selectors import MOST_CHARS, WHOLE, View
 from crawler.core.rules import MOST_SAID, Rule, Rules
-from crawler.core.view import MOST_CHARS, WHOLE, View
 from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import places
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from crawler.core import pdf
 from crawler.core.change import Change, judge, understand
-from crawler.core.document import Document
 from crawler.core.http.urls import Url
-from crawler.core.page import read
-from crawler.core.pdf import read_pdf
+from crawler.core.page import pdf
+from crawler.core.page.content import read
+from crawler.core.page.document import Document
+from crawler.core.page.pdf import read_pdf
 from tests.core.printed import printed
 
 HERE = Url("https://example.com/docs/manual.pdf")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.compare import difference
-from crawler.core.outline import MAX_PLACE_CHARS, MOST_PLACES, Part
+from crawler.core.page.outline import MAX_PLACE_CHARS, MOST_PLACES, Part
 from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import places, texts
 
