@@ -6,10 +6,10 @@ autovacuum leaves it: the first reader of fresh rows has to mark them all, which
 
 from datetime import datetime, timedelta
 
-from crawler.core.cash import ENDOWMENT
+from crawler.core.cash.opic import ENDOWMENT
+from crawler.core.cash.order import STEPS
 from crawler.core.domain import Lease, Wishes
 from crawler.core.http.urls import Authority
-from crawler.core.order import STEPS
 from crawler.store import domains, inbox, leases
 from crawler.store.database import Database
 

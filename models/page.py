@@ -58,7 +58,7 @@ class Page(SQLModel, table=True):
 
 
 class Frontier(SQLModel, table=True):
-    """Which page next: state, due time, and a rank for pages never fetched (crawler/core/order.py)."""
+    """Which page next: state, due time, and a rank for pages never fetched (crawler/core/cash/order.py)."""
 
     __tablename__ = "frontier"
     __table_args__ = (

@@ -197,9 +197,9 @@ def test_core_only_thinks(path: Path) -> None:
     [
         ("crawler.web.http", "crawler.store.domains", False),
         ("crawler.store.domains", "crawler.web.http", False),
-        ("crawler.core.cash", "models.page", False),
-        ("crawler.core.cash", "crawler.core.http.urls", True),
-        ("crawler.core.cash", "crawler.settings", False),
+        ("crawler.core.cash.opic", "models.page", False),
+        ("crawler.core.cash.opic", "crawler.core.http.urls", True),
+        ("crawler.core.cash.opic", "crawler.settings", False),
         ("crawler.lab.world", "crawler.store", False),
         ("crawler.crawl", "crawler.store.visits", True),
         ("crawler.crawl", "flows.crawl", False),

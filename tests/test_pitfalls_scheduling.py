@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tests.cli import test_reference
-from tests.core import test_cash, test_estimate, test_price, test_selection, test_visit
+from tests.core import test_estimate, test_price, test_selection, test_visit
+from tests.core.cash import test_opic
 from tests.lab import test_time_policies
 from tests.store import test_claim_plans, test_economy
 from tests.walk import test_changes, test_kill
@@ -17,11 +18,11 @@ Shown = tuple[Callable[..., object], ...]
 
 SCHEDULING: Mapping[str, Shown] = {
     "a page keeps its cash after giving it away, so that every re-read inflates scores (Nutch)": (
-        test_cash.test_coins_are_conserved_whatever_happens,
+        test_opic.test_coins_are_conserved_whatever_happens,
         test_economy.test_a_thousand_rereads_of_one_page_leave_its_rank_and_do_not_raise_its_importance,
     ),
     "a leaf's cash is lost (Nutch)": (
-        test_cash.test_a_leaf_pays_the_reserve,
+        test_opic.test_a_leaf_pays_the_reserve,
         test_economy.test_a_leaf_gives_its_cash_to_the_reserve_which_pays_it_to_all_pages,
     ),
     "the next time lands in the past (Nutch)": (

@@ -14,9 +14,9 @@ from crawler.cli.ruling import shown_rule
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import shown_bytes, shown_instant, shown_share, shown_span
 from crawler.cli.wishes import Said, without
+from crawler.core.cash.order import Order, Ordering
 from crawler.core.domain import Domain, Standing
 from crawler.core.http.urls import Url
-from crawler.core.order import Order, Ordering
 from crawler.errors import BadInput
 from crawler.naming import authority_in, domain_named, refuse_the_past
 from crawler.registration import home_seeds, scope_of, url_of

@@ -80,7 +80,7 @@ def positive(text: str) -> float:
 
 def order(text: str) -> str:
     """An order of discovery."""
-    from crawler.core.order import Order
+    from crawler.core.cash.order import Order
 
     known = [each.value for each in Order]
     if text not in known:

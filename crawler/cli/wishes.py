@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 from crawler.errors import BadInput
 
 if TYPE_CHECKING:
+    from crawler.core.cash.order import Ordering
     from crawler.core.domain import Wishes
-    from crawler.core.order import Ordering
 
 T = TypeVar("T")
 OPTIONS = {

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from crawler.core.cash.order import Ordering
 from crawler.core.http.urls import Authority, Scope, Url
-from crawler.core.order import Ordering
 from crawler.core.rules import Rule, refuse_twins
 
 

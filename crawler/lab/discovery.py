@@ -12,9 +12,9 @@ from typing import assert_never
 
 import numpy as np
 
-from crawler.core.cash import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Pool, settle
+from crawler.core.cash.opic import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Pool, settle
+from crawler.core.cash.order import Order, Ordering, url_score
 from crawler.core.http.urls import PageKey, key_of
-from crawler.core.order import Order, Ordering, url_score
 from crawler.lab.fixpoint import fixpoint
 from crawler.lab.graph import Floats, Graph, rows
 

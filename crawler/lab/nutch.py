@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import cycle, islice
 
-from crawler.core.cash import COINS, Economy, Pool, importance, settle
+from crawler.core.cash.opic import COINS, Economy, Pool, importance, settle
 from crawler.core.http.urls import PageKey
 from crawler.lab.fixpoint import fixpoint
 from crawler.lab.graph import from_rows

@@ -9,7 +9,7 @@ from typing import Protocol, assert_never
 
 import numpy as np
 
-from crawler.core.cash import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Pool, importance, settle
+from crawler.core.cash.opic import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Pool, importance, settle
 from crawler.core.http.urls import PageKey
 from crawler.lab.graph import Floats, Graph, Ints, rows
 

@@ -9,10 +9,10 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.belief import PRIOR
-from crawler.core.cash import COINS, Pool
+from crawler.core.cash.opic import COINS, Pool
+from crawler.core.cash.order import Order, Ordering
 from crawler.core.domain import Domain, Standing, Wishes
 from crawler.core.http.urls import Authority, Url
-from crawler.core.order import Order, Ordering
 from crawler.core.prior import ELSEWHERE
 from crawler.errors import BadInput
 from crawler.store.database import Connection, Database

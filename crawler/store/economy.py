@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crawler.core.cash import Economy, Pool, Purse, history_after, settle
+from crawler.core.cash.opic import Economy, Pool, Purse, history_after, settle
+from crawler.core.cash.order import Ordering
 from crawler.core.domain import Wishes
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.lifecycle import LOOK_AGAIN_REFUSED
-from crawler.core.order import Ordering
 from crawler.core.rules import Rules
 from crawler.core.visit import State, Visit
 from crawler.store.database import Connection

@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from crawler.core.belief import Belief
-from crawler.core.cash import WINDOW_PASSES
+from crawler.core.cash.opic import WINDOW_PASSES
+from crawler.core.cash.order import Order, Ordering
 from crawler.core.cost import Kind
 from crawler.core.http.response import NO_VALIDATORS, Validators
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.order import Order, Ordering
 from crawler.core.price import phase_of
 from crawler.core.selection import Head, head_of, joined
 from crawler.core.visit import State, Terms

@@ -7,10 +7,10 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.cash import seed_endowment
+from crawler.core.cash.opic import seed_endowment
+from crawler.core.cash.order import Ordering
 from crawler.core.domain import Lease
 from crawler.core.http.urls import Url, key_of
-from crawler.core.order import Ordering
 from crawler.core.visit import State, Wanted
 from crawler.store import sharing
 from crawler.store.database import Connection, Database

@@ -10,7 +10,7 @@ from crawler.core.activity import decayed, factors
 from crawler.core.belief import DAY, Belief
 from crawler.core.budget import FLOOR_SHARE as LONGEST_SHARE
 from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
-from crawler.core.cash import window_of
+from crawler.core.cash.opic import window_of
 from crawler.core.challenges import WHOLE, backed, is_turn, suspects
 from crawler.core.cost import BY_TIME, Cost, Costs, Kind, Price, is_head_cheaper
 from crawler.core.domain import Domain, Wishes

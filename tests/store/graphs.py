@@ -10,12 +10,12 @@ from typing import Any, assert_never
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
+from crawler.core.cash.order import Order, Ordering
 from crawler.core.decide import decide
 from crawler.core.domain import Domain, Lease, Wishes
 from crawler.core.http.response import Answer, Fetched, Reason, Unreached
 from crawler.core.http.robots import parse
 from crawler.core.http.urls import Authority, PageKey, Url
-from crawler.core.order import Order, Ordering
 from crawler.core.visit import Known, State, Target, Visit
 from crawler.store import domains, frontier, inbox, leases, visits
 from crawler.store.database import Database

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.cash import ENDOWMENT
+from crawler.core.cash.opic import ENDOWMENT
+from crawler.core.cash.order import Ordering
 from crawler.core.domain import Wishes
-from crawler.core.order import Ordering
 from crawler.core.visit import Visit
 from crawler.errors import LeaseLost, StoreUnavailable
 from crawler.store import checks, domains, visits

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 from hypothesis import given
 
-from crawler.core.cash import ENDOWMENT
+from crawler.core.cash.opic import ENDOWMENT
+from crawler.core.cash.order import STEPS, Order, Ordering
 from crawler.core.domain import Domain, Wishes
-from crawler.core.order import STEPS, Order, Ordering
 from crawler.core.visit import State
 from crawler.store import domains, explanations, leases, visits
 from crawler.store.database import Database

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.cash import ENDOWMENT
+from crawler.core.cash.opic import ENDOWMENT
 from crawler.core.domain import Domain, Hold, Lease, Wishes
 from crawler.core.http.response import Answer, Reason, Unreached
 from crawler.core.http.urls import Authority, Url

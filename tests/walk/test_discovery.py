@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 import pytest
 
-from crawler.core.order import Order
+from crawler.core.cash.order import Order
 from crawler.store.database import open_database
 from tests.exact import power_iteration
 from tests.walk.corpus import ORIGIN, Links, corpus, file_of, is_page, on_site

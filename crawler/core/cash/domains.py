@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from crawler.core.cash import RESERVE_SHARE
+from crawler.core.cash.opic import RESERVE_SHARE
 
 PRECISION = 1e-9
 MOST_ROUNDS = 500  # the error falls by the factor 1 - RESERVE_SHARE in each

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.cash import (
+from crawler.core.cash.opic import (
     COINS,
     ENDOWMENT,
     Economy,

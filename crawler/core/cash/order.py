@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from crawler.core.cash import ENDOWMENT, Pool, weights_of
+from crawler.core.cash.opic import ENDOWMENT, Pool, weights_of
 from crawler.core.http.urls import Url, path_and_query, pattern_of
 
 STEPS = 8  # of rank for each endowment of cash
