@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.core.calibration import Agreement, together
 from crawler.core.domain import Domain
+from crawler.core.freshness.calibration import Agreement, together
 from crawler.core.target import AUDIT_SHARE
 from crawler.store import audits
 from crawler.store.audits import Audited, Calibration

@@ -10,7 +10,7 @@ from prefect.runtime import flow_run
 
 from crawler.audit import Audit, findings
 from crawler.audit import audit as audit_all
-from crawler.core.calibration import Agreement
+from crawler.core.freshness.calibration import Agreement
 from crawler.local.stack import crawl_database
 from crawler.naming import domain_named
 from crawler.settings import settings

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tests.cli import test_reference
-from tests.core import test_estimate, test_price, test_selection, test_visit
+from tests.core import test_estimate, test_visit
 from tests.core.cash import test_opic
+from tests.core.freshness import test_selection, test_value
 from tests.lab import test_time_policies
 from tests.store import test_claim_plans, test_economy
 from tests.walk import test_changes, test_kill
@@ -26,7 +27,7 @@ SCHEDULING: Mapping[str, Shown] = {
         test_economy.test_a_leaf_gives_its_cash_to_the_reserve_which_pays_it_to_all_pages,
     ),
     "the next time lands in the past (Nutch)": (
-        test_price.test_a_page_is_due_within_bounds_and_exactly_when_it_is_worth_its_price,
+        test_value.test_a_page_is_due_within_bounds_and_exactly_when_it_is_worth_its_price,
         test_visit.test_the_next_look_is_never_in_the_past_and_never_beyond_the_longest_wait,
     ),
     "a ceiling of the interval wipes signature and modified time of the most stable pages (Nutch)": (

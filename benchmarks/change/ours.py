@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from benchmarks.change.looks import Look
 from crawler.core.again import is_again
-from crawler.core.belief import PRIOR
 from crawler.core.change import Change, Understood, understand
 from crawler.core.comparison import compare, wants_again
 from crawler.core.decide import decide, needs_earlier, needs_reading, reconsider
+from crawler.core.freshness.belief import PRIOR
 from crawler.core.http.response import Fetched
 from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import Scope, Url, authority_of, key_of

@@ -9,7 +9,7 @@ from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import shown_share, shown_span
-from crawler.core.calibration import Agreement
+from crawler.core.freshness.calibration import Agreement
 from crawler.naming import domain_named, refuse_the_past
 from crawler.store import domains
 from crawler.store.database import Database

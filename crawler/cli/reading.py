@@ -10,10 +10,10 @@ from crawler.cli.output import print_json, remark, say, show, show_facts, values
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.trusting import shown_standings
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span
-from crawler.core.belief import DAY
-from crawler.core.calibration import Agreement
 from crawler.core.cash.order import Order
 from crawler.core.domain import Domain
+from crawler.core.freshness.belief import DAY
+from crawler.core.freshness.calibration import Agreement
 from crawler.naming import domain_named, refuse_the_past
 from crawler.settings import settings
 from crawler.store import audits, domains, reports, trusts

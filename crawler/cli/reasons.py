@@ -7,11 +7,11 @@ from typing import assert_never
 
 from crawler.cli.reading import shown_rate
 from crawler.cli.values import counted, shown_instant, shown_span
-from crawler.core.belief import DAY, Belief
 from crawler.core.domain import Domain
+from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness.value import gap_worth, value, weight_of
 from crawler.core.http.robots import parse
 from crawler.core.http.urls import Refusal, Scope, Url
-from crawler.core.price import gap_worth, value, weight_of
 from crawler.core.rules import Rules
 from crawler.core.visit import NEVER, State, Wanted
 from crawler.core.walls import Wall

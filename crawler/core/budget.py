@@ -13,7 +13,7 @@ import numpy as np
 
 from crawler.core.balance import CLOSE, TINY, balance
 from crawler.core.cost import Price
-from crawler.core.gamma import Floats, Numbers
+from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.population import NOBODY, Pages, first_looks, looks_per_day
 
 DISCOVERY_DAYS = 1.0  # a backlog of new pages asks to be fetched within a day

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from crawler.core.belief import PRIOR, Belief
 from crawler.core.budget import Work
 from crawler.core.cost import Costs, Kind
-from crawler.core.gamma import Floats
+from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness.gamma import Floats
+from crawler.core.freshness.prior import Moments, moments, pooled, refit, with_prior
+from crawler.core.freshness.value import weights_of
 from crawler.core.population import Flags, Groups, Pages, pages_of, subset
-from crawler.core.price import weights_of
-from crawler.core.prior import Moments, moments, pooled, refit, with_prior
 
 COLUMNS = 9  # of a row: is_new, evidence_a, evidence_b, group, importance, asked, least, most, rides
 ASKED = (Kind.FULL, Kind.CONDITIONAL, Kind.HEAD)  # how, by number

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from crawler.core import belief as beliefs
-from crawler.core.belief import Belief
 from crawler.core.change import Change, Verdict
-from crawler.core.drift import Scores, blended, chances, scores_after
+from crawler.core.freshness import belief as beliefs
+from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.drift import Scores, blended, chances, scores_after
+from crawler.core.freshness.value import first_gap, interval
 from crawler.core.http.backoff import http_date
 from crawler.core.http.response import Fetched
-from crawler.core.price import first_gap, interval
 from crawler.core.visit import NEVER, State, Target, Visit, kept
 
 TEACHES = frozenset({Change.SAME, Change.COSMETIC, Change.CHANGED})  # of how often a page changes

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
-from crawler.core.belief import DAY
+from crawler.core.freshness.belief import DAY
 
 LEAD = timedelta(minutes=15)  # of open time that grants run ahead, so that the day's last can still be used in time
 LEAST_LEAD = 1.0  # requests: the day's first is granted when it begins

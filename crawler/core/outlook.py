@@ -7,9 +7,9 @@ import numpy as np
 from crawler.core.balance import CLOSE, LEAST_PRICE, balance
 from crawler.core.budget import EVEN, MOST_RATE, Shares, Work, prices_of, spent
 from crawler.core.cost import Price
-from crawler.core.gamma import Floats, Numbers
+from crawler.core.freshness.gamma import Floats, Numbers
+from crawler.core.freshness.value import NOT_ZERO, fresh_days
 from crawler.core.population import Pages, gaps
-from crawler.core.price import NOT_ZERO, fresh_days
 
 FACTORS = (0.1, 0.2, 0.5, 0.8, 1.0, 1.1, 1.5, 2.0, 5.0, 10.0)  # of today's budget, for `recrawl plan`
 

@@ -15,7 +15,7 @@ from crawler.core.budget import EVEN, Budget, Shares, Work, price_of, prices_of
 from crawler.core.case import Case, asked_in, case_of
 from crawler.core.census import joined
 from crawler.core.cost import Price
-from crawler.core.gamma import Floats
+from crawler.core.freshness.gamma import Floats
 from crawler.core.outlook import Outlook, outlook_at
 from crawler.core.population import Pages, first_looks
 from crawler.core.target import UNLIMITED, Terms, overhead, part_for

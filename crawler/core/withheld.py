@@ -4,8 +4,8 @@ from collections import deque
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from crawler.core.belief import change_expected
 from crawler.core.change import Change, Understood
+from crawler.core.freshness.belief import change_expected
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url, key_of
 from crawler.core.lifecycle import CONFIRM_MISSING_AFTER, failed, missing, retry_after_failures

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from crawler.core import belief, price
+from crawler.core.freshness import belief, value
 from crawler.lab import optimum
 from crawler.lab.world import Flags, Floats
 
@@ -118,7 +118,7 @@ class Ours:
     def after(self, wait: Floats, changed: Flags) -> tuple[Floats, Floats]:
         same, found = belief.learn_same(self._a, self._b, wait), belief.learn_changed(self._a, self._b, wait)
         self._a, self._b = np.where(changed, found[0], same[0]), np.where(changed, found[1], same[1])
-        gap = price.due_gap(self._a, self._b, 1.0, self._price, least=LEAST_DAYS, most=MOST_DAYS)
+        gap = value.due_gap(self._a, self._b, 1.0, self._price, least=LEAST_DAYS, most=MOST_DAYS)
         return gap, self._b / self._a
 
 

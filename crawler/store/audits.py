@@ -8,8 +8,8 @@ from hashlib import blake2b
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from crawler.core.calibration import Agreement
 from crawler.core.domain import Domain
+from crawler.core.freshness.calibration import Agreement
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.rules import Rules
 from crawler.core.visit import NEVER

@@ -8,9 +8,9 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.belief import DAY
 from crawler.core.cost import Kind
 from crawler.core.domain import Domain, Lease
+from crawler.core.freshness.belief import DAY
 from crawler.core.ledger import Ledger, debited, grantable, receivable, today
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database

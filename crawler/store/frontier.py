@@ -6,8 +6,8 @@ from math import isinf
 from typing import Any
 
 from crawler.core.domain import Domain, Lease
+from crawler.core.freshness.selection import Selection, select
 from crawler.core.http.urls import PageKey
-from crawler.core.selection import Selection, select
 from crawler.core.visit import NEVER, Target
 from crawler.errors import LeaseLost
 from crawler.store import trusts

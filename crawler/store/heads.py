@@ -4,14 +4,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from crawler.core.belief import Belief
 from crawler.core.cash.opic import WINDOW_PASSES
 from crawler.core.cash.order import Order, Ordering
 from crawler.core.cost import Kind
+from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.selection import Head, head_of, joined
+from crawler.core.freshness.value import phase_of
 from crawler.core.http.response import NO_VALIDATORS, Validators
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.price import phase_of
-from crawler.core.selection import Head, head_of, joined
 from crawler.core.visit import State, Terms
 from crawler.store.database import Connection
 from crawler.store.standards import Standards

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from crawler.core.change import Change
+from crawler.core.freshness.prior import without_prior
 from crawler.core.lifecycle import WITH_OTHERS
-from crawler.core.prior import without_prior
 from crawler.core.visit import State, Visit
 from crawler.store import content
 from crawler.store.copying import clean, copy

@@ -1,8 +1,8 @@
 """One page by its URL, as it would be handed out, for whoever looks at it beside the crawl."""
 
-from crawler.core.belief import PRIOR, Belief
 from crawler.core.change import Version
 from crawler.core.domain import Domain
+from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.http.urls import Url, key_of
 from crawler.core.visit import State, Target
 from crawler.store.database import Database

@@ -11,10 +11,10 @@ from typing import Any
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from crawler.core.activity import decayed, factors
-from crawler.core.belief import DAY, Belief
 from crawler.core.cost import Costs, Price
 from crawler.core.domain import Domain
+from crawler.core.freshness.activity import decayed, factors
+from crawler.core.freshness.belief import DAY, Belief
 from crawler.store.database import Database
 from crawler.store.domains import COLUMNS, domain_from
 from crawler.store.standards import costs_from

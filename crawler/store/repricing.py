@@ -11,7 +11,7 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from crawler.core.domain import Lease
-from crawler.core.selection import due_again
+from crawler.core.freshness.selection import due_again
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
 from crawler.store.frontier import BY_KEY, PUT_OFF, due_in

@@ -6,15 +6,15 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.activity import decayed, factors
-from crawler.core.belief import DAY, Belief
 from crawler.core.budget import FLOOR_SHARE as LONGEST_SHARE
 from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
 from crawler.core.cash.opic import window_of
 from crawler.core.challenges import WHOLE, backed, is_turn, suspects
 from crawler.core.cost import BY_TIME, Cost, Costs, Kind, Price, is_head_cheaper
 from crawler.core.domain import Domain, Wishes
-from crawler.core.drift import drift_of
+from crawler.core.freshness.activity import decayed, factors
+from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness.drift import drift_of
 from crawler.core.head import told_by_head
 from crawler.core.http.response import Validators
 from crawler.core.http.urls import Url

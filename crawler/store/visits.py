@@ -6,15 +6,16 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from crawler.core import activity, cost, learning
-from crawler.core.activity import Activity
-from crawler.core.belief import DAY
+from crawler.core import cost, learning
 from crawler.core.change import Change
 from crawler.core.compare import Mask
 from crawler.core.cost import Costs, Kind
 from crawler.core.domain import Hold, Lease
-from crawler.core.drift import Scores
 from crawler.core.edits import SiteEdit
+from crawler.core.freshness import activity
+from crawler.core.freshness.activity import Activity
+from crawler.core.freshness.belief import DAY
+from crawler.core.freshness.drift import Scores
 from crawler.core.visit import Headed, State, Visit, Wanted
 from crawler.core.walls import Walls
 from crawler.errors import LeaseLost

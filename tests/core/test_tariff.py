@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crawler.core.belief import PRIOR
 from crawler.core.budget import Budget, Work
 from crawler.core.case import LONGEST_DAYS
 from crawler.core.census import SAYS_NOTHING as NAN
 from crawler.core.census import Census, census_of, refitted, work_in
 from crawler.core.cost import Costs, Price
+from crawler.core.freshness.belief import PRIOR
 from crawler.core.target import Terms, budget_for, overhead
 from crawler.core.tariff import has_moved, tariffs
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.belief import PRIOR, Belief
 from crawler.core.change import Change, Rung
 from crawler.core.decide import decide
+from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.http.response import Answer, Fetched, NotModified, Reason, Unreached, Validators
 from crawler.core.http.robots import ALLOW_ALL, parse
 from crawler.core.http.urls import Authority, Scope, Url, key_of

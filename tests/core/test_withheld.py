@@ -3,9 +3,9 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.belief import Belief
 from crawler.core.change import Change, understand
 from crawler.core.decide import decide, reconsider
+from crawler.core.freshness.belief import Belief
 from crawler.core.http.urls import Url, key_of
 from crawler.core.sketch import Sketch, own, sketch, sketch_of_target
 from crawler.core.visit import Earlier, Headed, Known, State, Target, Visit

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.belief import PRIOR
 from crawler.core.domain import Domain, Wishes
+from crawler.core.freshness.belief import PRIOR
 from crawler.core.http.urls import Authority, Url, key_of
 from crawler.core.rules import Rule
 from crawler.errors import BadInput

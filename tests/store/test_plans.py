@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from psycopg.types.json import Jsonb
 
-from crawler.core.belief import PRIOR, Belief
 from crawler.core.census import ASKED, Census, beliefs_in, work_in
 from crawler.core.cost import Kind, Price
 from crawler.core.domain import Domain
+from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.store import domains, plans
 from crawler.store.censuses import SAMPLE, counted, slice_of
 from crawler.store.database import Database

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crawler.core.belief import DAY, Belief, fresh_now
 from crawler.core.cash.opic import COINS, ENDOWMENT, importance, window_of
 from crawler.core.change import Change
 from crawler.core.domain import Domain
+from crawler.core.freshness.belief import DAY, Belief, fresh_now
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Url
 from crawler.core.visit import State

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from crawler.core.domain import Domain, Wishes
+from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Authority
-from crawler.core.sharing import ENOUGH_LOOKS, LEAST_SHARED_BYTES
 from crawler.store import checks, domains, duplicates, inbox, leases, sharing, visits
 from crawler.store.database import Database
 from crawler.store.frontier import BY_KEY

@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from crawler.audit import ALL, audit, findings
-from crawler.core.calibration import Agreement, together
 from crawler.core.domain import Domain, Wishes
+from crawler.core.freshness.calibration import Agreement, together
 from crawler.core.http.urls import Authority
 from crawler.core.rules import Rule
 from crawler.core.visit import NEVER

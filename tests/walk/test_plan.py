@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.core.belief import PRIOR
 from crawler.core.budget import TRIM_DOWN, TRIM_UP
 from crawler.core.domain import Domain, Wishes
+from crawler.core.freshness.belief import PRIOR
 from crawler.core.http.urls import Authority, Url
 from crawler.core.rules import Rule
 from crawler.plan import Planned, plan

@@ -6,7 +6,7 @@ store keeps in tables stands in arrays: evidence relative to the group's prior, 
 
 import numpy as np
 
-from crawler.core import activity, belief, drift, price, prior, selection
+from crawler.core.freshness import activity, belief, drift, prior, selection, value
 from crawler.lab.policies.planning import Plan, new_pages, plan
 from crawler.lab.policies.policy import Looks, Scene, places
 from crawler.lab.world import Flags, Floats, Ints
@@ -24,7 +24,7 @@ class Ours:
     def __init__(self, scene: Scene) -> None:
         size, groups = scene.size, int(scene.group.max()) + 1
         self._scene = scene
-        self._weight = price.weights_of(scene.importance)
+        self._weight = value.weights_of(scene.importance)
         self._a0, self._b0 = np.full(groups, belief.PRIOR.a), np.full(groups, belief.PRIOR.b)
         self._evidence_a, self._evidence_b = np.zeros(size), np.zeros(size)
         self._since = np.full(size, np.nan)  # the last good look
@@ -168,7 +168,7 @@ class Ours:
     def _gaps(self, pages: Ints, now: float) -> Floats:
         host = self._scene.host[pages]
         a, b = self._beliefs(pages)
-        return price.due_gap(
+        return value.due_gap(
             a,
             b / self._factors(now)[host],
             self._weight[pages],

@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.price import gap_worth, values
-from crawler.core.selection import FLOOR_AGAIN_DAYS, WORTH, Head, Selection, due_again, head_of, joined, select
+from crawler.core.freshness.selection import (
+    FLOOR_AGAIN_DAYS,
+    WORTH,
+    Head,
+    Selection,
+    due_again,
+    head_of,
+    joined,
+    select,
+)
+from crawler.core.freshness.value import gap_worth, values
 from crawler.core.visit import Terms, Wanted
 
 pytestmark = pytest.mark.filterwarnings("error")

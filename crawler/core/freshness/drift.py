@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crawler.core import belief as beliefs
-from crawler.core.belief import Belief, Flags
-from crawler.core.gamma import Floats, Numbers
+from crawler.core.freshness import belief as beliefs
+from crawler.core.freshness.belief import Belief, Flags
+from crawler.core.freshness.gamma import Floats, Numbers
 
 REDRAWN_EVERY = (np.inf, 2920.0, 1460.0, 730.0, 365.0, 180.0)  # days: the candidates
 GUESS = (0.80, 0.07, 0.05, 0.04, 0.03, 0.01)  # how likely each is before a look was made: once in eleven years

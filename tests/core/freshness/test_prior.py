@@ -3,9 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.belief import PRIOR, Belief, learn_changed, learn_same
-from crawler.core.http.urls import Url
-from crawler.core.prior import (
+from crawler.core.freshness.belief import PRIOR, Belief, learn_changed, learn_same
+from crawler.core.freshness.prior import (
     ELSEWHERE,
     LEAST_SHAPE,
     MOST_SHAPE,
@@ -21,6 +20,7 @@ from crawler.core.prior import (
     with_prior,
     without_prior,
 )
+from crawler.core.http.urls import Url
 
 pytestmark = pytest.mark.filterwarnings("error")
 

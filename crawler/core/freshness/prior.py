@@ -17,8 +17,8 @@ from urllib.parse import parse_qsl, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.belief import PRIOR, Belief
-from crawler.core.gamma import Floats, Numbers, digamma, shape_of
+from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness.gamma import Floats, Numbers, digamma, shape_of
 from crawler.core.http.urls import Url
 
 LEAN = 20.0  # pages' worth of weight of the domain in its templates, and of all domains in one domain

@@ -10,7 +10,7 @@ from datetime import timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.gamma import Floats, Numbers, digamma, quantile, shape_of
+from crawler.core.freshness.gamma import Floats, Numbers, digamma, quantile, shape_of
 
 Flags = NDArray[np.bool_]
 

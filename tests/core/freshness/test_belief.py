@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crawler.core.belief import (
+from crawler.core.freshness.belief import (
     PRIOR,
     Belief,
     change_expected,
@@ -23,7 +23,7 @@ from crawler.core.belief import (
     learn_same,
     same,
 )
-from crawler.core.gamma import Floats, Numbers, digamma
+from crawler.core.freshness.gamma import Floats, Numbers, digamma
 
 pytestmark = pytest.mark.filterwarnings("error")
 

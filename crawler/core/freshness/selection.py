@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.belief import DAY
-from crawler.core.gamma import Floats
-from crawler.core.price import due_gap, first_values, values, weights_of
+from crawler.core.freshness.belief import DAY
+from crawler.core.freshness.gamma import Floats
+from crawler.core.freshness.value import due_gap, first_values, values, weights_of
 from crawler.core.visit import Terms, Wanted
 
 WORTH = 0.98  # of its price: a look so near to it is not put off, since a new due time is a write

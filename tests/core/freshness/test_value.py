@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawler.core.belief import Belief
-from crawler.core.price import (
+from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.value import (
     due_gap,
     first_gap,
     first_values,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawler.core.gamma import Floats, Numbers
+from crawler.core.freshness.gamma import Floats, Numbers
 
 DECAY_DAYS = 7.0  # a week-old look counts 1/e
 HELD = 3.0  # changes, seen and expected alike, that hold a domain of few looks at its usual activity

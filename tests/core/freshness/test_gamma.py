@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.gamma import digamma, log_gamma, quantile, shape_of, trigamma
+from crawler.core.freshness.gamma import digamma, log_gamma, quantile, shape_of, trigamma
 
 pytestmark = pytest.mark.filterwarnings("error")
 

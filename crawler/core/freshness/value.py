@@ -11,8 +11,8 @@ from datetime import timedelta
 
 import numpy as np
 
-from crawler.core.belief import DAY, Belief
-from crawler.core.gamma import Floats, Numbers
+from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness.gamma import Floats, Numbers
 
 LEAST_IMPORTANCE = 0.05  # a page worth nothing would never be looked at again, and could never prove otherwise
 MOST_IMPORTANCE = 1000.0  # and no single page may take its domain's whole budget

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.activity import LEAST_FACTOR, MOST_FACTOR, Activity, after, decayed
+from crawler.core.freshness.activity import LEAST_FACTOR, MOST_FACTOR, Activity, after, decayed
 
 
 def test_a_domain_without_looks_is_as_active_as_usual() -> None:
