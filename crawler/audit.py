@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from crawler.core.budget.target import AUDIT_SHARE
 from crawler.core.domain import Domain
 from crawler.core.freshness.calibration import Agreement, together
-from crawler.core.target import AUDIT_SHARE
 from crawler.store import audits
 from crawler.store.audits import Audited, Calibration
 from crawler.store.database import Database

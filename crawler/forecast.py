@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from crawler.core.budget import Budget, Work
-from crawler.core.cost import Price
+from crawler.core.budget.cost import Price
+from crawler.core.budget.domain_prices import Tariff, requests_at, tariffs
+from crawler.core.budget.expected import FACTORS
+from crawler.core.budget.shadow_price import Budget, Work
+from crawler.core.budget.target import UNLIMITED, Terms, budget_for, part_for
 from crawler.core.domain import Domain
-from crawler.core.outlook import FACTORS
-from crawler.core.target import UNLIMITED, Terms, budget_for, part_for
-from crawler.core.tariff import Tariff, requests_at, tariffs
 from crawler.errors import BadInput
 from crawler.plan import overall_of, prospects, shares_of, terms_of, work_of
 from crawler.settings import Settings

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from crawler.core.budget import Budget, Shares, Work, trim_after
+from crawler.core.budget.cost import Price
+from crawler.core.budget.domain_prices import Tariff, has_moved, tariffs
+from crawler.core.budget.page_arrays import SAMPLE, SAMPLE_PER_DOMAIN
+from crawler.core.budget.sample import Census, refitted, work_in
+from crawler.core.budget.shadow_price import Budget, Shares, Work, trim_after
+from crawler.core.budget.target import Terms, budget_for
 from crawler.core.cash.domains import popularity
-from crawler.core.census import Census, refitted, work_in
-from crawler.core.cost import Price
 from crawler.core.domain import Domain
 from crawler.core.freshness.belief import DAY, Belief
-from crawler.core.population import SAMPLE, SAMPLE_PER_DOMAIN
-from crawler.core.target import Terms, budget_for
-from crawler.core.tariff import Tariff, has_moved, tariffs
 from crawler.settings import Settings
 from crawler.store import plans
 from crawler.store.censuses import counted

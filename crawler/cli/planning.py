@@ -9,7 +9,7 @@ from crawler.cli.lab_shown import show_plots
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_share, shown_span
-from crawler.core.outlook import Outlook
+from crawler.core.budget.expected import Outlook
 from crawler.forecast import Forecast, Source, Step, forecast
 from crawler.lab.charts import Chart, Series
 from crawler.naming import domain_named, refuse_the_past

@@ -8,10 +8,10 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.cost import Kind
+from crawler.core.budget.cost import Kind
+from crawler.core.budget.ledger import Ledger, debited, grantable, receivable, today
 from crawler.core.domain import Domain, Lease
 from crawler.core.freshness.belief import DAY
-from crawler.core.ledger import Ledger, debited, grantable, receivable, today
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
 from crawler.store.standards import costs_from

@@ -9,8 +9,8 @@ from hashlib import blake2b
 from math import ceil
 from typing import Any
 
-from crawler.core.census import ASKED, SAYS_NOTHING, Census, census_of
-from crawler.core.cost import Kind
+from crawler.core.budget.cost import Kind
+from crawler.core.budget.sample import ASKED, SAYS_NOTHING, Census, census_of
 from crawler.core.freshness.belief import DAY, PRIOR, Belief
 from crawler.core.http.response import Validators
 from crawler.core.http.urls import Url

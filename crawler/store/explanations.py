@@ -6,10 +6,10 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
+from crawler.core.budget.cost import Kind
 from crawler.core.cash.opic import ENDOWMENT, RESERVE_SHARE
 from crawler.core.cash.order import STEPS
 from crawler.core.change import Change, Rung
-from crawler.core.cost import Kind
 from crawler.core.domain import Domain
 from crawler.core.freshness.belief import Belief
 from crawler.core.http.response import NO_VALIDATORS, Validators

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from crawler.core.budget.cost import Kind
 from crawler.core.cash.opic import WINDOW_PASSES
 from crawler.core.cash.order import Order, Ordering
-from crawler.core.cost import Kind
 from crawler.core.freshness.belief import Belief
 from crawler.core.freshness.selection import Head, head_of, joined
 from crawler.core.freshness.value import phase_of

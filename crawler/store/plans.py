@@ -11,7 +11,7 @@ from typing import Any
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from crawler.core.cost import Costs, Price
+from crawler.core.budget.cost import Costs, Price
 from crawler.core.domain import Domain
 from crawler.core.freshness.activity import decayed, factors
 from crawler.core.freshness.belief import DAY, Belief

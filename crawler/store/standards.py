@@ -6,11 +6,12 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget import FLOOR_SHARE as LONGEST_SHARE
-from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
+from crawler.core.budget.cost import BY_TIME, Cost, Costs, Kind, Price, is_head_cheaper
+from crawler.core.budget.ledger import floor_left
+from crawler.core.budget.shadow_price import FLOOR_SHARE as LONGEST_SHARE
+from crawler.core.budget.shadow_price import MOST_FLOOR_SHARE as FLOOR_SHARE
 from crawler.core.cash.opic import window_of
 from crawler.core.challenges import WHOLE, backed, is_turn, suspects
-from crawler.core.cost import BY_TIME, Cost, Costs, Kind, Price, is_head_cheaper
 from crawler.core.domain import Domain, Wishes
 from crawler.core.freshness.activity import decayed, factors
 from crawler.core.freshness.belief import DAY, Belief
@@ -18,7 +19,6 @@ from crawler.core.freshness.drift import drift_of
 from crawler.core.head import told_by_head
 from crawler.core.http.response import Validators
 from crawler.core.http.urls import Url
-from crawler.core.ledger import floor_left
 from crawler.core.rules import Rules
 from crawler.core.trust import NO_TRUST, Trust, sendable
 from crawler.core.trust import Kind as Trusted

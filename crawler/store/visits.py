@@ -6,10 +6,11 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from crawler.core import cost, learning
+from crawler.core import learning
+from crawler.core.budget import cost
+from crawler.core.budget.cost import Costs, Kind
 from crawler.core.change import Change
 from crawler.core.compare import Mask
-from crawler.core.cost import Costs, Kind
 from crawler.core.domain import Hold, Lease
 from crawler.core.edits import SiteEdit
 from crawler.core.freshness import activity

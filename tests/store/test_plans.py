@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from psycopg.types.json import Jsonb
 
-from crawler.core.census import ASKED, Census, beliefs_in, work_in
-from crawler.core.cost import Kind, Price
+from crawler.core.budget.cost import Kind, Price
+from crawler.core.budget.sample import ASKED, Census, beliefs_in, work_in
 from crawler.core.domain import Domain
 from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.store import domains, plans

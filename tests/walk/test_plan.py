@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.core.budget import TRIM_DOWN, TRIM_UP
+from crawler.core.budget.shadow_price import TRIM_DOWN, TRIM_UP
 from crawler.core.domain import Domain, Wishes
 from crawler.core.freshness.belief import PRIOR
 from crawler.core.http.urls import Authority, Url

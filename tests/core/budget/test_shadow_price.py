@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crawler.core.budget import (
+from crawler.core.budget.cost import Price
+from crawler.core.budget.page_arrays import Pages, gaps, looks_per_day, pages_of, sampled
+from crawler.core.budget.shadow_price import (
     MOST_TRIM,
     Budget,
     Shares,
@@ -17,8 +19,6 @@ from crawler.core.budget import (
     spent,
     trim_after,
 )
-from crawler.core.cost import Price
-from crawler.core.population import Pages, gaps, looks_per_day, pages_of, sampled
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crawler.core.budget import Budget, Work
-from crawler.core.case import LONGEST_DAYS
-from crawler.core.census import SAYS_NOTHING as NAN
-from crawler.core.census import Census, census_of, refitted, work_in
-from crawler.core.cost import Costs, Price
+from crawler.core.budget.case import LONGEST_DAYS
+from crawler.core.budget.cost import Costs, Price
+from crawler.core.budget.domain_prices import has_moved, tariffs
+from crawler.core.budget.sample import SAYS_NOTHING as NAN
+from crawler.core.budget.sample import Census, census_of, refitted, work_in
+from crawler.core.budget.shadow_price import Budget, Work
+from crawler.core.budget.target import Terms, budget_for, overhead
 from crawler.core.freshness.belief import PRIOR
-from crawler.core.target import Terms, budget_for, overhead
-from crawler.core.tariff import has_moved, tariffs
 
 
 def census(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Census:

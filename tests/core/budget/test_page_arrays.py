@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from crawler.core.budget.page_arrays import NOBODY, first_looks, gaps, looks_per_day, pages_of, sampled, subset
 from crawler.core.freshness.value import first_values
-from crawler.core.population import NOBODY, first_looks, gaps, looks_per_day, pages_of, sampled, subset
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.balance import LEAST_PRICE, MOST_PRICE, balance
+from crawler.core.budget.find_root import LEAST_PRICE, MOST_PRICE, balance
 from crawler.core.freshness.gamma import Floats
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from crawler.core.budget import Budget, Work, price_of
-from crawler.core.outlook import (
+from crawler.core.budget.expected import (
     FACTORS,
     age_of,
     freshness_of,
@@ -10,7 +9,8 @@ from crawler.core.outlook import (
     need_for_freshness,
     outlook_at,
 )
-from crawler.core.population import Pages, gaps, pages_of
+from crawler.core.budget.page_arrays import Pages, gaps, pages_of
+from crawler.core.budget.shadow_price import Budget, Work, price_of
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from crawler.core.budget import Budget, Shares, Work
-from crawler.core.outlook import Need, need_for_age, need_for_freshness
-from crawler.core.population import Pages
+from crawler.core.budget.expected import Need, need_for_age, need_for_freshness
+from crawler.core.budget.page_arrays import Pages
+from crawler.core.budget.shadow_price import Budget, Shares, Work
 
 UNLIMITED = Budget(float("inf"))
 ROBOTS_PER_DAY = 1.0  # requests that are no looks
