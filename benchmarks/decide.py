@@ -26,7 +26,7 @@ from crawler.core.decide import decide, needs_earlier, needs_reading
 from crawler.core.http.urls import key_of
 from crawler.core.page.outline import outline
 from crawler.core.visit import Earlier, Known, State, Target, Visit
-from crawler.core.words import numberless, words_of
+from crawler.core.volatile.words import numberless, words_of
 from tests.walk.corpus import CorpusError
 
 HEAD = ("kB", "look", "pages", "p50 ms", "p99 ms", "most ms", "parse p50 ms", "times the parse")

@@ -6,19 +6,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from crawler.core.alignment import counterparts, gaps
-from crawler.core.dates import clock_in, tells_the_day
 from crawler.core.edits import NO_EDITS, Edits, Piece, SiteEdit, learn_edits, piece_of, taken
-from crawler.core.elapsed import counts_time, learn_elapsed
 from crawler.core.frame import NO_FRAME, Frame, form_of, learn_page
 from crawler.core.http.urls import PageKey
-from crawler.core.names import learn_names
 from crawler.core.page.outline import Outline, Part, Place
-from crawler.core.paired import learn_changes, learn_pair
-from crawler.core.room import fitted
 from crawler.core.variants import Variants
-from crawler.core.volatile import NOTHING_VOLATILE, Volatile
-from crawler.core.words import words_of
+from crawler.core.volatile.alignment import counterparts, gaps
+from crawler.core.volatile.dates import clock_in, tells_the_day
+from crawler.core.volatile.path_aliases import learn_names
+from crawler.core.volatile.relative_time import counts_time, learn_elapsed
+from crawler.core.volatile.repeat_fetch import learn_changes, learn_pair
+from crawler.core.volatile.room import fitted
+from crawler.core.volatile.volatile import NOTHING_VOLATILE, Volatile
+from crawler.core.volatile.words import words_of
 
 MOST_GUESSED = 8  # places of one kind between two that stayed, of which some came or went: order tells which is which
 MOST_AGAIN = 2  # looks beside the first; of a few banners in turn, two can be the same

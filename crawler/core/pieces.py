@@ -7,11 +7,11 @@ from datetime import datetime
 from enum import StrEnum
 
 from crawler.core.compare import Difference, Mask, news
-from crawler.core.dates import tells_the_day
 from crawler.core.frame import form_of
 from crawler.core.page.outline import Outline, Part, Place
 from crawler.core.page.selectors import View
-from crawler.core.words import words_of
+from crawler.core.volatile.dates import tells_the_day
+from crawler.core.volatile.words import words_of
 
 
 class Why(StrEnum):

@@ -13,15 +13,15 @@ import zstandard
 
 from crawler.core.compare import NO_MASK, Mask
 from crawler.core.edits import Edits
-from crawler.core.evidence import Count, Steadiness, Trial
 from crawler.core.frame import Frame, Stand
 from crawler.core.http.urls import PageKey
-from crawler.core.links import Parameter
-from crawler.core.patterns import Pattern
-from crawler.core.proof import Proof
-from crawler.core.room import MOST_CHARS, fitted
 from crawler.core.variants import Variant
-from crawler.core.volatile import Volatile
+from crawler.core.volatile.patterns import Pattern
+from crawler.core.volatile.proof import Proof
+from crawler.core.volatile.room import MOST_CHARS, fitted
+from crawler.core.volatile.session_params import Parameter
+from crawler.core.volatile.stability import Count, Steadiness, Trial
+from crawler.core.volatile.volatile import Volatile
 from crawler.store.database import Connection, Database
 
 FORM = 8  # of what is stored; another one is learnt anew

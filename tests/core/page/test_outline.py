@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from crawler.core.compare import difference
 from crawler.core.page.outline import MAX_PLACE_CHARS, MOST_PLACES, Part
-from crawler.core.volatile import NOTHING_VOLATILE
+from crawler.core.volatile.volatile import NOTHING_VOLATILE
 from tests.core.pages import places, texts
 
 

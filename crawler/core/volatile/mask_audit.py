@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from crawler.core.http.urls import PageKey
 from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Outline, Place
-from crawler.core.volatile import Volatile
-from crawler.core.words import words_of
+from crawler.core.volatile.volatile import Volatile
+from crawler.core.volatile.words import words_of
 
 TESTED_EVERY = 50  # looks at which nothing but what is masked differs; that is what a proof costs while it holds
 DOUBTED_EVERY = 5  # of those that hide what stood still in the last pair

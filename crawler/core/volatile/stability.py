@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from crawler.core.http.urls import PageKey
-from crawler.core.proof import STEADY
+from crawler.core.volatile.proof import STEADY
 
 # In so many pairs a place may stand still for each in which it differed as a whole: of a few banners in turn two can be
 # the same. One in which some of its kind differed and others did not counts twice: those others are the page's own.

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from crawler.core.alignment import counterparts, gaps
-from crawler.core.bounded import newest
 from crawler.core.page.outline import Outline, Part, Place
+from crawler.core.volatile.alignment import counterparts, gaps
+from crawler.core.volatile.bounds import newest
 
 Names = Mapping[int, int]  # the path by which a place is known, by its path now
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from crawler.core.bounded import newest
 from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Part, Place
-from crawler.core.proof import UNPROVEN, Proof
-from crawler.core.words import Words, words_of
+from crawler.core.volatile.bounds import newest
+from crawler.core.volatile.proof import UNPROVEN, Proof
+from crawler.core.volatile.words import Words, words_of
 
 MOST_PARAMETERS = 1024  # names; a site that makes up more of them has links that are noise
 MOST_NAME = 200  # characters

@@ -1,7 +1,7 @@
 """What a place says, with gaps for those of its words that differ from look to look."""
 
 from crawler.core.page.outline import Part
-from crawler.core.words import NUMBER, Words, numberless
+from crawler.core.volatile.words import NUMBER, Words, numberless
 
 Pattern = tuple[str, ...]  # the words of a place, with ANY or, of words with another number, what is numberless
 ANY = ""

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise, product
 
-from crawler.core.words import Words
+from crawler.core.volatile.words import Words
 
 ZONES = (timedelta(hours=-14), timedelta(0), timedelta(hours=14))  # what day it is depends on where the server stands
 WRITTEN = (

@@ -8,15 +8,15 @@ other proof, by time itself: a number that has grown by exactly the hours, days 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from crawler.core.bounded import newest
-from crawler.core.evidence import Count, Steadiness, Trial
-from crawler.core.links import Parameters, are_doubted, said_without
-from crawler.core.names import Names, named
 from crawler.core.page.fingerprint import number_of
 from crawler.core.page.outline import Outline, Part, Place
-from crawler.core.patterns import Pattern, agrees, fits, gaps_of, joined, pattern_of, shares
-from crawler.core.proof import PROVEN, Proof
-from crawler.core.words import Words, numberless, words_of
+from crawler.core.volatile.bounds import newest
+from crawler.core.volatile.path_aliases import Names, named
+from crawler.core.volatile.patterns import Pattern, agrees, fits, gaps_of, joined, pattern_of, shares
+from crawler.core.volatile.proof import PROVEN, Proof
+from crawler.core.volatile.session_params import Parameters, are_doubted, said_without
+from crawler.core.volatile.stability import Count, Steadiness, Trial
+from crawler.core.volatile.words import Words, numberless, words_of
 
 MOST_PATTERNS = 1024  # of one domain; the oldest are forgotten first
 MOST_SAME = 32  # patterns of one path and length

@@ -1,9 +1,15 @@
 """Which parameters of links lead nowhere: those that differ within seconds, behind the path where they do."""
 
 from crawler.core.compare import SAME
-from crawler.core.links import ENOUGH_BEHIND, MOST_BEHIND, MOST_PARAMETERS, Parameters, learn_parameters
 from crawler.core.page.outline import Part
-from crawler.core.proof import STEADY
+from crawler.core.volatile.proof import STEADY
+from crawler.core.volatile.session_params import (
+    ENOUGH_BEHIND,
+    MOST_BEHIND,
+    MOST_PARAMETERS,
+    Parameters,
+    learn_parameters,
+)
 from tests.core.pages import Domain
 
 

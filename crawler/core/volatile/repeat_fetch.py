@@ -4,14 +4,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from crawler.core.bounded import newest
-from crawler.core.evidence import Steadiness, Trial
 from crawler.core.http.urls import PageKey
-from crawler.core.links import Behind, learn_parameters, moved_in, parameter_of, path_of
 from crawler.core.page.outline import Part, Place
-from crawler.core.patterns import is_one_place, pattern_of
-from crawler.core.proof import PROVEN, UNPROVEN, Proof
-from crawler.core.volatile import (
+from crawler.core.volatile.bounds import newest
+from crawler.core.volatile.patterns import is_one_place, pattern_of
+from crawler.core.volatile.proof import PROVEN, UNPROVEN, Proof
+from crawler.core.volatile.session_params import Behind, learn_parameters, moved_in, parameter_of, path_of
+from crawler.core.volatile.stability import Steadiness, Trial
+from crawler.core.volatile.volatile import (
     MOST_NOISE,
     MOST_PATHS,
     Once,
@@ -23,7 +23,7 @@ from crawler.core.volatile import (
     with_differing,
     without_gaps,
 )
-from crawler.core.words import Words, words_of
+from crawler.core.volatile.words import Words, words_of
 
 MOSTLY = 0.5  # of the places of one kind
 

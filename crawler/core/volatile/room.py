@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from crawler.core.bounded import newest_within
-from crawler.core.volatile import MOST_PATTERNS, Volatile
+from crawler.core.volatile.bounds import newest_within
+from crawler.core.volatile.volatile import MOST_PATTERNS, Volatile
 
 MOST_CHARS = 1 << 19  # of patterns and of gaps; of words as pages have them, 80,000
 

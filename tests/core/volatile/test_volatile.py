@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.core.compare import SAME
-from crawler.core.elapsed import counts_time, learn_elapsed
 from crawler.core.http.urls import Url, key_of
 from crawler.core.page.outline import Part, Place
-from crawler.core.paired import learn_pair, learn_replaced
-from crawler.core.proof import MOST_MOVED, STEADY
-from crawler.core.volatile import (
+from crawler.core.volatile.proof import MOST_MOVED, STEADY
+from crawler.core.volatile.relative_time import counts_time, learn_elapsed
+from crawler.core.volatile.repeat_fetch import learn_pair, learn_replaced
+from crawler.core.volatile.volatile import (
     MOST_NOISE,
     MOST_PATHS,
     MOST_PATTERNS,
@@ -21,7 +21,7 @@ from crawler.core.volatile import (
     NOTHING_VOLATILE,
     Volatile,
 )
-from crawler.core.words import NUMBER
+from crawler.core.volatile.words import NUMBER
 from tests.core.pages import DAY, HERE, Domain, paragraph, places
 
 PAGE, OTHER = key_of(HERE), key_of(Url("https://example.com/docs/b.html"))
