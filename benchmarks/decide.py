@@ -20,8 +20,8 @@ from benchmarks.change.ours import known_of, new_target
 from benchmarks.claim import percentile_ms
 from benchmarks.documents import PACKAGES, Document, answered, document, documents, of_size
 from benchmarks.table import table
-from crawler.core.change import Change, Understood, understand
-from crawler.core.compare import Lesson, learn
+from crawler.core.change.change import Change, Understood, understand
+from crawler.core.change.compare import Lesson, learn
 from crawler.core.decide import decide, needs_earlier, needs_reading
 from crawler.core.http.urls import key_of
 from crawler.core.page.outline import outline

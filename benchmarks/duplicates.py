@@ -19,9 +19,9 @@ from pathlib import Path
 from benchmarks.claim import backend_of, cpu_of, percentile_ms
 from benchmarks.database import new_database
 from benchmarks.table import table
+from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS
 from crawler.core.domain import Domain, Wishes
 from crawler.core.http.urls import Authority, PageKey, Url, key_of
-from crawler.core.likeness import LEAST_TEXT_BYTES, NEAR_BITS
 from crawler.core.page.fingerprint import Fingerprint
 from crawler.store import domains, duplicates
 from crawler.store.database import Database, open_database

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from crawler.core.again import is_again
-from crawler.core.change import Understood
+from crawler.core.change.change import Understood
 from crawler.core.http.response import Fetched
 from crawler.core.page.outline import Outline
 from crawler.core.visit import Earlier, Known, Target

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from crawler.again import earlier_of, look_again
 from crawler.asker import Web, received_of
 from crawler.clock import Clock
-from crawler.core.change import Understood
-from crawler.core.compare import NO_MASK, Lesson, Mask, learn
+from crawler.core.change.change import Understood
+from crawler.core.change.compare import NO_MASK, Lesson, Mask, learn
 from crawler.core.decide import decide
 from crawler.core.domain import Domain, Lease
 from crawler.core.http.response import Answer, Fetched

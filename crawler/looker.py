@@ -8,7 +8,7 @@ from functools import partial
 from crawler.again import earlier_of, look_again
 from crawler.asker import Asker
 from crawler.clock import Clock
-from crawler.core.change import Understood
+from crawler.core.change.change import Understood
 from crawler.core.comparison import Comparison, compare, wants_again
 from crawler.core.decide import decide, needs_earlier, needs_reading, wants_outline
 from crawler.core.head import headed_of, is_told_same, spared

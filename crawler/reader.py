@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-import crawler.core.change  # noqa: F401  what it will be asked for, before its memory is bound
+import crawler.core.change.change  # noqa: F401  what it will be asked for, before its memory is bound
 
 LENGTH = struct.Struct(">I")
 MEMORY_BYTES = 1 << 30  # for one body, beside what the process has when it begins; a page takes 0.4 GB at most

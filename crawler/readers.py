@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from crawler.core.change import Understood, understand
+from crawler.core.change.change import Understood, understand
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.media_type import kind_of

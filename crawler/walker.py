@@ -11,8 +11,8 @@ from crawler.allowance import Allowance
 from crawler.asker import Asker, Web
 from crawler.breaker import Breaker
 from crawler.clock import Clock
-from crawler.core.change import Understood
-from crawler.core.compare import NO_MASK, Mask, told
+from crawler.core.change.change import Understood
+from crawler.core.change.compare import NO_MASK, Mask, told
 from crawler.core.decide import reconsider
 from crawler.core.domain import Hold, Lease
 from crawler.core.http.response import Fetched, Unreached

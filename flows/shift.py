@@ -9,7 +9,7 @@ from prefect.artifacts import acreate_markdown_artifact
 
 from crawler import instants
 from crawler.clock import Clock
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Domain, Lease
 from crawler.crawl import Walked
 from crawler.errors import BadInput

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from benchmarks.change.looks import Look
 from crawler.core.again import is_again
-from crawler.core.change import Change, Understood, understand
+from crawler.core.change.change import Change, Understood, understand
 from crawler.core.comparison import compare, wants_again
 from crawler.core.decide import decide, needs_earlier, needs_reading, reconsider
 from crawler.core.freshness.belief import PRIOR

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.values import counted, shown_bytes, shown_instant
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.shift import Shift
 from crawler.tally import Tally
 

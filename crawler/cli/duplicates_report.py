@@ -7,8 +7,8 @@ from crawler.cli.output import print_json, say, show
 from crawler.cli.reasons import scope_now
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
+from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES
 from crawler.core.http.urls import Url, key_of, path_and_query
-from crawler.core.likeness import LEAST_TEXT_BYTES
 from crawler.naming import domain_named
 from crawler.registration import url_of
 from crawler.store import domains

@@ -13,12 +13,12 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.trusting import described_trust, shown_asking
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share
 from crawler.core.cash.order import Order
+from crawler.core.change.explain import pieces_of
 from crawler.core.domain import Domain
 from crawler.core.freshness.belief import credible_interval, fresh_now
 from crawler.core.freshness.prior import ELSEWHERE
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url, authority_of, key_of
-from crawler.core.pieces import pieces_of
 from crawler.core.rules import Rules
 from crawler.core.visit import State, Terms
 from crawler.naming import refuse_the_past

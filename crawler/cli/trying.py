@@ -10,10 +10,10 @@ from crawler.cli.output import out, print_json, printable, say, show, show_facts
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant
 from crawler.clock import Clock
-from crawler.core.change import Change
-from crawler.core.compare import Difference, difference
+from crawler.core.change.change import Change
+from crawler.core.change.compare import Difference, difference
+from crawler.core.change.explain import Piece, Why, pieces_of, why_no_news
 from crawler.core.http.response import Fetched, Unreached
-from crawler.core.pieces import Piece, Why, pieces_of, why_no_news
 from crawler.glimpse import Glimpse, glimpse
 from crawler.naming import domain_named, refuse_the_past
 from crawler.registration import url_of

@@ -7,7 +7,7 @@ what the first had to pass, with the first in place of the last Snapshot.
 from dataclasses import replace
 from datetime import datetime
 
-from crawler.core.change import Understood
+from crawler.core.change.change import Understood
 from crawler.core.page.content import Ending
 from crawler.core.page.outline import Part
 from crawler.core.sketch import own, turn_of

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from crawler.core.change import Rung, Understood
-from crawler.core.compare import Difference, Lesson, Mask, difference, has_pairs, learnt, news, wants_pair
-from crawler.core.frame import form_of
+from crawler.core.change.boilerplate import form_of
+from crawler.core.change.change import Rung, Understood
+from crawler.core.change.compare import Difference, Lesson, Mask, difference, has_pairs, learnt, news, wants_pair
+from crawler.core.change.variants import ENOUGH_RETURNS, learn_variants, numbers_of, returns_of, variant_of
 from crawler.core.http.urls import PageKey
 from crawler.core.page.outline import Place, left_out
-from crawler.core.variants import ENOUGH_RETURNS, learn_variants, numbers_of, returns_of, variant_of
 from crawler.core.visit import Earlier, Known, Target
 from crawler.core.volatile.mask_audit import hidden, wants_test
 from crawler.core.walls import Face, Wall

@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
-from crawler.core.change import Change, Rung, Snapshot, Understood, Verdict, Version, judge, understand
-from crawler.core.compare import Lesson, Mask, learn
+from crawler.core.change.change import Change, Rung, Snapshot, Understood, Verdict, Version, judge, understand
+from crawler.core.change.compare import Lesson, Mask, learn
 from crawler.core.comparison import Comparison, compare
 from crawler.core.http.response import Answer, Fetched, NotModified, Unreached
 from crawler.core.http.urls import Url

@@ -6,7 +6,7 @@ It costs a request, and spares a body where no conditional request does.
 from dataclasses import replace
 from datetime import datetime
 
-from crawler.core.change import Change, Rung, Verdict
+from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.http.response import Answer, Fetched, NotModified, Validators
 from crawler.core.learning import looked
 from crawler.core.trust import SENT, Kind, Trust, only, word_of

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from crawler.core.change import Change, Verdict
+from crawler.core.change.change import Change, Verdict
 from crawler.core.freshness import belief as beliefs
 from crawler.core.freshness.belief import Belief
 from crawler.core.freshness.drift import Scores, blended, chances, scores_after

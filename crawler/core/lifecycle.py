@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from crawler.core.change import Change, Rung, Verdict
+from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.http.backoff import retry_after
 from crawler.core.http.response import Answer, Fetched, NotModified, Reason, Unreached
 from crawler.core.outlinks import led_to, link_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from zlib import crc32
 
-from crawler.core.compare import Mask
-from crawler.core.frame import form_of
+from crawler.core.change.boilerplate import form_of
+from crawler.core.change.compare import Mask
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.page.outline import Outline, Part, Place
 from crawler.core.volatile.words import words_of

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum, StrEnum
 
-from crawler.core.change import Change, Rung, Snapshot, Understood, Verdict, Version
-from crawler.core.compare import NO_MASK, Mask
+from crawler.core.change.change import Change, Rung, Snapshot, Understood, Verdict, Version
+from crawler.core.change.compare import NO_MASK, Mask
 from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.http.response import NO_VALIDATORS, Fetched, Reason, Validators
 from crawler.core.http.robots import Rules

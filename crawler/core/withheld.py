@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from crawler.core.change import Change, Understood
+from crawler.core.change.change import Change, Understood
 from crawler.core.freshness.belief import change_expected
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url, key_of

@@ -7,9 +7,9 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
+from crawler.core.change.site_edits import SiteEdit
 from crawler.core.domain import Domain
-from crawler.core.edits import SiteEdit
 from crawler.core.http.urls import Url, key_of
 from crawler.core.page.outline import Place
 from crawler.core.visit import Visit

@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 from crawler.core.budget.cost import Kind
 from crawler.core.cash.opic import ENDOWMENT, RESERVE_SHARE
 from crawler.core.cash.order import STEPS
-from crawler.core.change import Change, Rung
+from crawler.core.change.change import Change, Rung
 from crawler.core.domain import Domain
 from crawler.core.freshness.belief import Belief
 from crawler.core.http.response import NO_VALIDATORS, Validators

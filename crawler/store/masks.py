@@ -11,11 +11,11 @@ from typing import Any
 
 import zstandard
 
-from crawler.core.compare import NO_MASK, Mask
-from crawler.core.edits import Edits
-from crawler.core.frame import Frame, Stand
+from crawler.core.change.boilerplate import Frame, Stand
+from crawler.core.change.compare import NO_MASK, Mask
+from crawler.core.change.site_edits import Edits
+from crawler.core.change.variants import Variant
 from crawler.core.http.urls import PageKey
-from crawler.core.variants import Variant
 from crawler.core.volatile.patterns import Pattern
 from crawler.core.volatile.proof import Proof
 from crawler.core.volatile.room import MOST_CHARS, fitted

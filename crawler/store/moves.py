@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Lease
 from crawler.core.http.urls import PageKey
 from crawler.core.lifecycle import (

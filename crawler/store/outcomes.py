@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.freshness.prior import without_prior
 from crawler.core.lifecycle import WITH_OTHERS
 from crawler.core.visit import State, Visit

@@ -1,6 +1,6 @@
 """One page by its URL, as it would be handed out, for whoever looks at it beside the crawl."""
 
-from crawler.core.change import Version
+from crawler.core.change.change import Version
 from crawler.core.domain import Domain
 from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.http.urls import Url, key_of

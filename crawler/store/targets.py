@@ -7,7 +7,7 @@ from struct import unpack
 from typing import NamedTuple, cast
 
 from crawler.core.challenges import WHOLE, is_turn
-from crawler.core.change import Version
+from crawler.core.change.change import Version
 from crawler.core.freshness.belief import Belief
 from crawler.core.head import told_by_head
 from crawler.core.http.response import NO_VALIDATORS

@@ -9,10 +9,10 @@ from psycopg.types.json import Jsonb
 from crawler.core import learning
 from crawler.core.budget import cost
 from crawler.core.budget.cost import Costs, Kind
-from crawler.core.change import Change
-from crawler.core.compare import Mask
+from crawler.core.change.change import Change
+from crawler.core.change.compare import Mask
+from crawler.core.change.site_edits import SiteEdit
 from crawler.core.domain import Hold, Lease
-from crawler.core.edits import SiteEdit
 from crawler.core.freshness import activity
 from crawler.core.freshness.activity import Activity
 from crawler.core.freshness.belief import DAY

@@ -9,7 +9,7 @@ from typing import Any
 
 import zstandard
 
-from crawler.core.compare import NO_MASK, Mask
+from crawler.core.change.compare import NO_MASK, Mask
 from crawler.core.walls import NO_WALLS, Sighting, Walls
 from crawler.store import masks
 from crawler.store.database import Connection, Database

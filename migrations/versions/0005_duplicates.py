@@ -34,7 +34,7 @@ CREATE TABLE fingerprint_cursor (
 HASH_PARTITIONS = 16  # as all tables of page data have
 HASHED = ("page_fingerprint", "fingerprint_band")
 
-# The same arithmetic as crawler/core/likeness.py; a test holds them together.
+# The same arithmetic as crawler/core/change/near_duplicates.py; a test holds them together.
 FUNCTIONS = """
 CREATE FUNCTION fingerprint_band(fingerprint BIGINT, quarter INTEGER)
 RETURNS INTEGER LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

@@ -6,7 +6,7 @@ from benchmarks.change.ours import known_of, new_target
 from benchmarks.decide import FIRST, LOOKS, look, paired, target_of, timed_look, written
 from benchmarks.documents import PACKAGES, Document, of_size
 from benchmarks.fingerprint import main_texts
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.http.urls import Url
 from tests.walk.corpus import CorpusError
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.core.compare import NO_MASK, SAME, Difference, Lesson, Mask, difference, learn, news
+from crawler.core.change.compare import NO_MASK, SAME, Difference, Lesson, Mask, difference, learn, news
 from crawler.core.http.urls import Url, key_of
 from crawler.core.page.content import read
 from crawler.core.page.outline import Outline, Part, Place, outline

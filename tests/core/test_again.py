@@ -3,7 +3,7 @@
 import pytest
 
 from crawler.core.again import is_again
-from crawler.core.change import Understood, understand
+from crawler.core.change.change import Understood, understand
 from crawler.core.freshness.belief import PRIOR
 from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import Scope, authority_of, key_of

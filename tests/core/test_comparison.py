@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.core.change import Change, Rung, Understood, understand
-from crawler.core.compare import NO_MASK, Lesson, learn
+from crawler.core.change.change import Change, Rung, Understood, understand
+from crawler.core.change.compare import NO_MASK, Lesson, learn
 from crawler.core.comparison import compare, wants_again
 from crawler.core.decide import decide
 from crawler.core.page.selectors import WHOLE, View

@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.budget.cost import BY_TIME, ROUND_BYTES, Cost, Costs, Price, is_head_cheaper
-from crawler.core.change import Change, Rung
+from crawler.core.change.change import Change, Rung
 from crawler.core.head import headed_of, is_told_same, spared, told_by_head
 from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
 from crawler.core.trust import NO_TRUST, Kind, Record, Trust, learn

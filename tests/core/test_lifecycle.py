@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.http.response import Fetched, NotModified, Reason, Unreached
 from crawler.core.http.urls import Url, key_of
 from crawler.core.lifecycle import CROWD, Landing, believed, refuse

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.compare import NO_MASK
+from crawler.core.change.compare import NO_MASK
 from crawler.core.http.urls import Url, key_of
 from crawler.core.page.outline import Part, Place
 from crawler.core.sketch import NOTHING, alike, own, sketch, sketch_of_target, sketch_of_url, turn_of

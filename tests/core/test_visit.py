@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change import Change, Rung
+from crawler.core.change.change import Change, Rung
 from crawler.core.decide import decide
 from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.http.response import Answer, Fetched, NotModified, Reason, Unreached, Validators

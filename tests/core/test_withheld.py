@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.change import Change, understand
+from crawler.core.change.change import Change, understand
 from crawler.core.decide import decide, reconsider
 from crawler.core.freshness.belief import Belief
 from crawler.core.http.urls import Url, key_of

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, bands
 from crawler.core.domain import Domain, Wishes
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Authority
-from crawler.core.likeness import LEAST_TEXT_BYTES, bands
 from crawler.core.page.fingerprint import Fingerprint, distance_bits, fingerprint
 from crawler.store import checks, domains, duplicates, inbox, leases, visits
 from crawler.store.database import Database

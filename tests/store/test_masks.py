@@ -7,9 +7,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.compare import NO_MASK, Mask
+from crawler.core.change.compare import NO_MASK, Mask
+from crawler.core.change.variants import learn_variants
 from crawler.core.domain import Domain
-from crawler.core.variants import learn_variants
 from crawler.store import masks
 from crawler.store.database import Database
 from tests.core import pages

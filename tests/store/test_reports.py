@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crawler.core.cash.opic import COINS, ENDOWMENT, importance, window_of
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness.belief import DAY, Belief, fresh_now
 from crawler.core.http.response import Answer

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.change import Change
+from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
 from crawler.store import explanations

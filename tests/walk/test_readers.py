@@ -13,7 +13,7 @@ from functools import partial
 import psutil
 import pytest
 
-from crawler.core.change import understand
+from crawler.core.change.change import understand
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.outline import outline

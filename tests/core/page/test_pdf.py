@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.core.change import Change, judge, understand
+from crawler.core.change.change import Change, judge, understand
 from crawler.core.http.urls import Url
 from crawler.core.page import pdf
 from crawler.core.page.content import read

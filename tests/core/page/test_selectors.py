@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.core.compare import SAME, difference
+from crawler.core.change.compare import SAME, difference
 from crawler.core.http.urls import Url
 from crawler.core.page.outline import Outline, Part
 from crawler.core.page.selectors import MOST_CHARS, WHOLE, View

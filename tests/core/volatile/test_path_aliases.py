@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from crawler.core.compare import SAME
+from crawler.core.change.compare import SAME
 from crawler.core.page.outline import Place
 from crawler.core.volatile.path_aliases import MOST_NAMES, learn_names, named
 from tests.core.pages import Domain, places

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.compare import SAME
+from crawler.core.change.compare import SAME
 from crawler.core.volatile.bounds import newest_within
 from crawler.core.volatile.room import MOST_CHARS, fitted
 from crawler.core.volatile.volatile import MOST_PATTERNS, Volatile

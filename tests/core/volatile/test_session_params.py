@@ -1,6 +1,6 @@
 """Which parameters of links lead nowhere: those that differ within seconds, behind the path where they do."""
 
-from crawler.core.compare import SAME
+from crawler.core.change.compare import SAME
 from crawler.core.page.outline import Part
 from crawler.core.volatile.proof import STEADY
 from crawler.core.volatile.session_params import (

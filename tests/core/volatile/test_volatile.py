@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.compare import SAME
+from crawler.core.change.compare import SAME
 from crawler.core.http.urls import Url, key_of
 from crawler.core.page.outline import Part, Place
 from crawler.core.volatile.proof import MOST_MOVED, STEADY

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from crawler.core.compare import NO_MASK
-from crawler.core.edits import MOST_MET, SiteEdit, taken
+from crawler.core.change.compare import NO_MASK
+from crawler.core.change.site_edits import MOST_MET, SiteEdit, taken
+from tests.core.change.test_boilerplate import known_domain, shown
 from tests.core.pages import DAY, Domain
-from tests.core.test_frame import known_domain, shown
 
 Texts = list[tuple[str | None, str | None]]
 

@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-from crawler.core.compare import SAME
-from crawler.core.frame import MOST_STANDS, NO_FRAME, Frame, learn_page
+from crawler.core.change.boilerplate import MOST_STANDS, NO_FRAME, Frame, learn_page
+from crawler.core.change.compare import SAME
 from crawler.core.http.urls import PageKey
 from tests.core.pages import Domain
 

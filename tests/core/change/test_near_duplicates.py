@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.likeness import MANY, NEAR_BITS, Bands, bands, groups
+from crawler.core.change.near_duplicates import MANY, NEAR_BITS, Bands, bands, groups
 from crawler.core.page.fingerprint import Fingerprint, distance_bits
 
 fingerprints = st.integers(0, 2**64 - 1).map(Fingerprint)

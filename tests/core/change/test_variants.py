@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.change import Change, Rung, Understood, understand
+from crawler.core.change.change import Change, Rung, Understood, understand
+from crawler.core.change.variants import MOST_PIECES, MOST_VARIANTS, Variants, learn_variants, returns_of, variant_of
 from crawler.core.comparison import compare
 from crawler.core.decide import decide
 from crawler.core.http.urls import PageKey
-from crawler.core.variants import MOST_PIECES, MOST_VARIANTS, Variants, learn_variants, returns_of, variant_of
 from crawler.core.visit import Earlier
 from tests.core.test_visit import DAY, KNOWN, NOW, after, fetched, html, target
 

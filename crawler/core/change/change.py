@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from crawler.core.compare import SAME, Difference
+from crawler.core.change.compare import SAME, Difference
 from crawler.core.http.urls import Url
 from crawler.core.page.content import Reading, read
 from crawler.core.page.fingerprint import Fingerprint, digest, distance_bits, fingerprint

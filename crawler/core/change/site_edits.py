@@ -1,6 +1,6 @@
 """What a site does to its frame: a menu that gets an entry on all pages is one edit of the site, told once.
 
-A page's own news is told of the page. What all pages change alike is told of none of them (crawler/core/frame.py), so
+A page's own news is told of the page. What all pages change alike is told of none of them (crawler/core/change/boilerplate.py), so
 that it has to be told of the site: as soon as the frame holds what came, or has lost what went.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from crawler.core.frame import ENOUGH_PAGES, TURNS, Frame
+from crawler.core.change.boilerplate import ENOUGH_PAGES, TURNS, Frame
 from crawler.core.http.urls import PageKey
 from crawler.core.page.outline import Place
 

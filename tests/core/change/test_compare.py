@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.compare import ENOUGH_PAIRS, NO_MASK, SAME, difference, news, wants_pair
+from crawler.core.change.compare import ENOUGH_PAIRS, NO_MASK, SAME, difference, news, wants_pair
 from crawler.core.page.outline import Part
 from crawler.core.volatile.volatile import NOTHING_VOLATILE
 from tests.core.pages import DAY, NOON, Domain, places

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from crawler.core.edits import NO_EDITS, Edits, Piece, SiteEdit, learn_edits, piece_of, taken
-from crawler.core.frame import NO_FRAME, Frame, form_of, learn_page
+from crawler.core.change.boilerplate import NO_FRAME, Frame, form_of, learn_page
+from crawler.core.change.site_edits import NO_EDITS, Edits, Piece, SiteEdit, learn_edits, piece_of, taken
+from crawler.core.change.variants import Variants
 from crawler.core.http.urls import PageKey
 from crawler.core.page.outline import Outline, Part, Place
-from crawler.core.variants import Variants
 from crawler.core.volatile.alignment import counterparts, gaps
 from crawler.core.volatile.dates import clock_in, tells_the_day
 from crawler.core.volatile.path_aliases import learn_names

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from crawler.core.compare import Difference, Mask, news
-from crawler.core.frame import form_of
+from crawler.core.change.boilerplate import form_of
+from crawler.core.change.compare import Difference, Mask, news
 from crawler.core.page.outline import Outline, Part, Place
 from crawler.core.page.selectors import View
 from crawler.core.volatile.dates import tells_the_day
