@@ -14,9 +14,9 @@ from crawler.core.decide import decide, needs_earlier, needs_reading, wants_outl
 from crawler.core.head import headed_of, is_told_same, spared
 from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
 from crawler.core.lifecycle import refuse, unfinished, unreadable
+from crawler.core.soft_errors.recognise import asked, is_due, told
 from crawler.core.trust import in_doubt
 from crawler.core.visit import BUSY, Earlier, Known, Target, Visit, refusal_of
-from crawler.core.walls import asked, is_due, told
 from crawler.core.withheld import Firsts, is_suspect, walls_after
 from crawler.probe import ask_nowhere
 from crawler.readers import Lens

@@ -3,7 +3,7 @@
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.fingerprint import digest
-from crawler.core.sketch import Sketch
+from crawler.core.soft_errors.sketch import Sketch
 from crawler.core.visit import Known, Target, refusal_of
 from crawler.core.withheld import absent_of
 from crawler.readers import Lens

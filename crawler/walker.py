@@ -18,8 +18,8 @@ from crawler.core.domain import Hold, Lease
 from crawler.core.http.response import Fetched, Unreached
 from crawler.core.http.robots import Rules
 from crawler.core.http.urls import Url
+from crawler.core.soft_errors.recognise import NO_WALLS, Walls
 from crawler.core.visit import SILENCE, Known, Target, Visit, refusal_of
-from crawler.core.walls import NO_WALLS, Walls
 from crawler.errors import StoreUnavailable
 from crawler.looker import Looker
 from crawler.patience import patiently

@@ -13,8 +13,8 @@ from crawler.core.freshness.value import gap_worth, value, weight_of
 from crawler.core.http.robots import parse
 from crawler.core.http.urls import Refusal, Scope, Url
 from crawler.core.rules import Rules
+from crawler.core.soft_errors.recognise import Wall
 from crawler.core.visit import NEVER, State, Wanted
-from crawler.core.walls import Wall
 from crawler.settings import settings
 from crawler.store.explanations import Explanation, PageFacts
 

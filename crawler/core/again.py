@@ -10,10 +10,10 @@ from datetime import datetime
 from crawler.core.change.change import Understood
 from crawler.core.page.content import Ending
 from crawler.core.page.outline import Part
-from crawler.core.sketch import own, turn_of
+from crawler.core.soft_errors.recognise import Wall, recognise
+from crawler.core.soft_errors.sketch import own, turn_of
 from crawler.core.visit import Earlier, Known, Target
 from crawler.core.volatile.words import words_of
-from crawler.core.walls import Wall, recognise
 from crawler.core.withheld import face_of
 
 

@@ -12,7 +12,7 @@ from crawler.core.http.robots import Rules
 from crawler.core.http.urls import Authority, PageKey, Scope, Url
 from crawler.core.page.content import Ending
 from crawler.core.page.outline import Outline
-from crawler.core.walls import NO_WALLS, Face, Walls
+from crawler.core.soft_errors.recognise import NO_WALLS, Face, Walls
 
 FIRST_RETRY = timedelta(hours=1)  # after a look without a good answer
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)  # due time of a page that its user wants once only

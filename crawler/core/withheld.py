@@ -14,7 +14,18 @@ from crawler.core.page.content import Ending, Reading, asks_password_in, ending_
 from crawler.core.page.fingerprint import Fingerprint, digest, distance_bits
 from crawler.core.page.html import parsed
 from crawler.core.page.media_type import kind_of
-from crawler.core.sketch import (
+from crawler.core.soft_errors.recognise import (
+    LOOKS_UNTIL_GONE,
+    LOOKS_UNTIL_REAL,
+    Face,
+    Wall,
+    Walls,
+    after_good,
+    is_shared,
+    noted,
+    recognise,
+)
+from crawler.core.soft_errors.sketch import (
     NOTHING,
     Sketch,
     Turn,
@@ -26,17 +37,6 @@ from crawler.core.sketch import (
     turn_of,
 )
 from crawler.core.visit import Earlier, Headed, Known, State, Target, Visit
-from crawler.core.walls import (
-    LOOKS_UNTIL_GONE,
-    LOOKS_UNTIL_REAL,
-    Face,
-    Wall,
-    Walls,
-    after_good,
-    is_shared,
-    noted,
-    recognise,
-)
 
 DAY = timedelta(days=1)
 LIVELY = 0.5  # chance of a change within a day, from which on a new text is no surprise

@@ -17,8 +17,8 @@ from crawler.core.freshness import activity
 from crawler.core.freshness.activity import Activity
 from crawler.core.freshness.belief import DAY
 from crawler.core.freshness.drift import Scores
+from crawler.core.soft_errors.recognise import Walls
 from crawler.core.visit import Headed, State, Visit, Wanted
-from crawler.core.walls import Walls
 from crawler.errors import LeaseLost
 from crawler.store import admissions, events, masks, outcomes, sharing, trusts
 from crawler.store.budgets import settle_together

@@ -10,7 +10,7 @@ from typing import Any
 import zstandard
 
 from crawler.core.change.compare import NO_MASK, Mask
-from crawler.core.walls import NO_WALLS, Sighting, Walls
+from crawler.core.soft_errors.recognise import NO_WALLS, Sighting, Walls
 from crawler.store import masks
 from crawler.store.database import Connection, Database
 

@@ -7,9 +7,9 @@ from crawler.core.change.change import Change, understand
 from crawler.core.decide import decide, reconsider
 from crawler.core.freshness.belief import Belief
 from crawler.core.http.urls import Url, key_of
-from crawler.core.sketch import Sketch, own, sketch, sketch_of_target
+from crawler.core.soft_errors.recognise import NO_WALLS, Walls, after_good, asked, told
+from crawler.core.soft_errors.sketch import Sketch, own, sketch, sketch_of_target
 from crawler.core.visit import Earlier, Headed, Known, State, Target, Visit
-from crawler.core.walls import NO_WALLS, Walls, after_good, asked, told
 from crawler.core.withheld import walls_after, with_signs
 from tests.core.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen
 

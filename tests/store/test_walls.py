@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import zstandard
 
-from crawler.core.walls import MANY, MOST_SIGHTINGS, NO_WALLS, Sighting, Walls
+from crawler.core.soft_errors.recognise import MANY, MOST_SIGHTINGS, NO_WALLS, Sighting, Walls
 from crawler.store import walls
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

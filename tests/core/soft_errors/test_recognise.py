@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.page.outline import Place
-from crawler.core.sketch import NOTHING, Sketch, sketch, turn_of
-from crawler.core.walls import (
+from crawler.core.soft_errors.recognise import (
     FIRST_WAIT,
     LONGEST_WAIT,
     MOST_SIGHTINGS,
@@ -24,6 +23,7 @@ from crawler.core.walls import (
     recognise,
     told,
 )
+from crawler.core.soft_errors.sketch import NOTHING, Sketch, sketch, turn_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

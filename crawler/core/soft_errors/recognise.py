@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from crawler.core.sketch import NOTHING, SAME_SHARE, Sketch, Turn, alike
+from crawler.core.soft_errors.sketch import NOTHING, SAME_SHARE, Sketch, Turn, alike
 
 MANY = 3  # pages that said different things before and say one thing now: that is the site's doing, not theirs
 TOGETHER = timedelta(days=1)  # between two of them

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from crawler.core.change.compare import NO_MASK
 from crawler.core.http.urls import Url, key_of
 from crawler.core.page.outline import Part, Place
-from crawler.core.sketch import NOTHING, alike, own, sketch, sketch_of_target, sketch_of_url, turn_of
+from crawler.core.soft_errors.sketch import NOTHING, alike, own, sketch, sketch_of_target, sketch_of_url, turn_of
 
 WORDS = st.lists(st.text("abcdefgh", min_size=3, max_size=6), min_size=1, max_size=400)
 
