@@ -22,10 +22,10 @@ from benchmarks.documents import PACKAGES, Document, answered, document, documen
 from benchmarks.table import table
 from crawler.core.change.change import Change, Understood, understand
 from crawler.core.change.compare import Lesson, learn
-from crawler.core.decide import decide, needs_earlier, needs_reading
 from crawler.core.http.urls import key_of
 from crawler.core.page.outline import outline
-from crawler.core.visit import Earlier, Known, State, Target, Visit
+from crawler.core.visit.decide import decide, needs_earlier, needs_reading
+from crawler.core.visit.visit import Earlier, Known, State, Target, Visit
 from crawler.core.volatile.words import numberless, words_of
 from tests.walk.corpus import CorpusError
 

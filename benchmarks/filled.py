@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 from crawler.core.cash.opic import ENDOWMENT, Pool
 from crawler.core.cash.order import STEPS
-from crawler.core.decide import decide
 from crawler.core.domain import Domain, Lease, Wishes
 from crawler.core.http.response import Fetched
 from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import Authority, PageKey, Url, key_of
-from crawler.core.visit import Known, Visit
+from crawler.core.visit.decide import decide
+from crawler.core.visit.visit import Known, Visit
 from crawler.store import domains, frontier, inbox, leases
 from crawler.store.database import Database
 from tests.store.made_up import USUAL

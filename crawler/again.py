@@ -3,12 +3,12 @@
 from dataclasses import replace
 from datetime import datetime
 
-from crawler.core.again import is_again
 from crawler.core.change.change import Understood
 from crawler.core.http.response import Fetched
 from crawler.core.page.outline import Outline
-from crawler.core.visit import Earlier, Known, Target
-from crawler.core.withheld import with_signs
+from crawler.core.visit.again import is_again
+from crawler.core.visit.soft_errors import with_signs
+from crawler.core.visit.visit import Earlier, Known, Target
 from crawler.readers import Lens
 from crawler.robots_txt import Ask
 from crawler.store.content import Kept

@@ -10,14 +10,14 @@ from crawler.asker import Web, received_of
 from crawler.clock import Clock
 from crawler.core.change.change import Understood
 from crawler.core.change.compare import NO_MASK, Lesson, Mask, learn
-from crawler.core.decide import decide
 from crawler.core.domain import Domain, Lease
 from crawler.core.http.response import Answer, Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.outline import Outline
 from crawler.core.page.selectors import WHOLE, View
 from crawler.core.rules import Rules
-from crawler.core.visit import NEVER, Earlier, Known, Target, Visit, refusal_of
+from crawler.core.visit.decide import decide
+from crawler.core.visit.visit import NEVER, Earlier, Known, Target, Visit, refusal_of
 from crawler.crawl import give_back
 from crawler.errors import StoreUnavailable
 from crawler.gate import Gate

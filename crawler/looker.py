@@ -9,15 +9,15 @@ from crawler.again import earlier_of, look_again
 from crawler.asker import Asker
 from crawler.clock import Clock
 from crawler.core.change.change import Understood
-from crawler.core.comparison import Comparison, compare, wants_again
-from crawler.core.decide import decide, needs_earlier, needs_reading, wants_outline
 from crawler.core.head import headed_of, is_told_same, spared
 from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
-from crawler.core.lifecycle import refuse, unfinished, unreadable
 from crawler.core.soft_errors.recognise import asked, is_due, told
 from crawler.core.trust import in_doubt
-from crawler.core.visit import BUSY, Earlier, Known, Target, Visit, refusal_of
-from crawler.core.withheld import Firsts, is_suspect, walls_after
+from crawler.core.visit.compare import Comparison, compare, wants_again
+from crawler.core.visit.decide import decide, needs_earlier, needs_reading, wants_outline
+from crawler.core.visit.lifecycle import refuse, unfinished, unreadable
+from crawler.core.visit.soft_errors import Firsts, is_suspect, walls_after
+from crawler.core.visit.visit import BUSY, Earlier, Known, Target, Visit, refusal_of
 from crawler.probe import ask_nowhere
 from crawler.readers import Lens
 from crawler.store.content import Kept

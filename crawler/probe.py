@@ -4,8 +4,8 @@ from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.fingerprint import digest
 from crawler.core.soft_errors.sketch import Sketch
-from crawler.core.visit import Known, Target, refusal_of
-from crawler.core.withheld import absent_of
+from crawler.core.visit.soft_errors import absent_of
+from crawler.core.visit.visit import Known, Target, refusal_of
 from crawler.readers import Lens
 from crawler.robots_txt import Ask
 

@@ -18,7 +18,7 @@ from crawler.core.http.urls import (
     registrable,
     scheme_of,
 )
-from crawler.core.visit import PERMANENT, TEMPORARY
+from crawler.core.visit.visit import PERMANENT, TEMPORARY
 from crawler.errors import BadInput
 from crawler.roots import Roots, Trail
 from crawler.store import budgets, domains

@@ -11,7 +11,7 @@ from crawler.core.http.response import Answer, Fetched, NotModified, Unreached
 from crawler.core.http.robots import ALLOW_ALL, REFUSE_ALL, Rules, parse
 from crawler.core.http.urls import Url
 from crawler.core.page.fingerprint import digest
-from crawler.core.visit import BUSY, PERMANENT, SILENCE, TEMPORARY
+from crawler.core.visit.visit import BUSY, PERMANENT, SILENCE, TEMPORARY
 
 MOST_HOPS = 5  # RFC 9309, section 2.3.1.2
 GOOD_FOR = timedelta(days=1)  # section 2.4: not longer

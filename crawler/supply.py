@@ -7,7 +7,7 @@ from crawler.asker import Asker
 from crawler.clock import Clock
 from crawler.core.domain import Lease
 from crawler.core.http.urls import PageKey
-from crawler.core.visit import Target, Visit
+from crawler.core.visit.visit import Target, Visit
 from crawler.patience import patiently
 from crawler.settings import Settings
 from crawler.store import frontier

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from crawler.core.change.change import Change, Rung
-from crawler.core.visit import Visit
+from crawler.core.visit.visit import Visit
 
 
 @dataclass(slots=True)

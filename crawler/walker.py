@@ -13,13 +13,13 @@ from crawler.breaker import Breaker
 from crawler.clock import Clock
 from crawler.core.change.change import Understood
 from crawler.core.change.compare import NO_MASK, Mask, told
-from crawler.core.decide import reconsider
 from crawler.core.domain import Hold, Lease
 from crawler.core.http.response import Fetched, Unreached
 from crawler.core.http.robots import Rules
 from crawler.core.http.urls import Url
 from crawler.core.soft_errors.recognise import NO_WALLS, Walls
-from crawler.core.visit import SILENCE, Known, Target, Visit, refusal_of
+from crawler.core.visit.decide import reconsider
+from crawler.core.visit.visit import SILENCE, Known, Target, Visit, refusal_of
 from crawler.errors import StoreUnavailable
 from crawler.looker import Looker
 from crawler.patience import patiently

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from tests.core import test_lifecycle, test_visit
 from tests.core.change import test_variants
 from tests.core.page import test_fingerprint
+from tests.core.visit import test_lifecycle, test_visit
 from tests.core.volatile import test_volatile
 from tests.store import test_economy, test_record
 from tests.walk import test_changes, test_kill, test_living

@@ -20,7 +20,7 @@ from crawler.core.freshness.prior import ELSEWHERE
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url, authority_of, key_of
 from crawler.core.rules import Rules
-from crawler.core.visit import State, Terms
+from crawler.core.visit.visit import State, Terms
 from crawler.naming import refuse_the_past
 from crawler.readers import Lens, Readers
 from crawler.registration import url_of

@@ -14,7 +14,7 @@ from crawler.core.http.robots import parse
 from crawler.core.http.urls import Refusal, Scope, Url
 from crawler.core.rules import Rules
 from crawler.core.soft_errors.recognise import Wall
-from crawler.core.visit import NEVER, State, Wanted
+from crawler.core.visit.visit import NEVER, State, Wanted
 from crawler.settings import settings
 from crawler.store.explanations import Explanation, PageFacts
 

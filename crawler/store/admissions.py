@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from crawler.core.visit import Link, Visit
+from crawler.core.visit.visit import Link, Visit
 from crawler.store.copying import copy
 from crawler.store.database import Connection
 from crawler.store.economy import Books, Stand

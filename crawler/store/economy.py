@@ -8,9 +8,9 @@ from crawler.core.cash.opic import Economy, Pool, Purse, history_after, settle
 from crawler.core.cash.order import Ordering
 from crawler.core.domain import Wishes
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.lifecycle import LOOK_AGAIN_REFUSED
 from crawler.core.rules import Rules
-from crawler.core.visit import State, Visit
+from crawler.core.visit.lifecycle import LOOK_AGAIN_REFUSED
+from crawler.core.visit.visit import State, Visit
 from crawler.store.database import Connection
 
 MOST_MOVES = 5  # of a page that moved on and on; coins for a longer chain go to the reserve

@@ -12,7 +12,7 @@ from crawler.core.change.site_edits import SiteEdit
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url, key_of
 from crawler.core.page.outline import Place
-from crawler.core.visit import Visit
+from crawler.core.visit.visit import Visit
 from crawler.store.copying import clean, copy
 from crawler.store.database import Connection
 

@@ -8,7 +8,7 @@ from typing import Any
 from crawler.core.domain import Domain, Lease
 from crawler.core.freshness.selection import Selection, select
 from crawler.core.http.urls import PageKey
-from crawler.core.visit import NEVER, Target
+from crawler.core.visit.visit import NEVER, Target
 from crawler.errors import LeaseLost
 from crawler.store import trusts
 from crawler.store.database import Connection, Database

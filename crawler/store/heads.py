@@ -12,7 +12,7 @@ from crawler.core.freshness.selection import Head, head_of, joined
 from crawler.core.freshness.value import phase_of
 from crawler.core.http.response import NO_VALIDATORS, Validators
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.visit import State, Terms
+from crawler.core.visit.visit import State, Terms
 from crawler.store.database import Connection
 from crawler.store.standards import Standards
 

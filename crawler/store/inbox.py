@@ -11,7 +11,7 @@ from crawler.core.cash.opic import seed_endowment
 from crawler.core.cash.order import Ordering
 from crawler.core.domain import Lease
 from crawler.core.http.urls import Url, key_of
-from crawler.core.visit import State, Wanted
+from crawler.core.visit.visit import State, Wanted
 from crawler.store import sharing
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from

@@ -7,7 +7,7 @@ from datetime import datetime
 from crawler.core.change.change import Change
 from crawler.core.domain import Lease
 from crawler.core.http.urls import PageKey
-from crawler.core.lifecycle import (
+from crawler.core.visit.lifecycle import (
     CONFIRM_CROWD_AFTER,
     CROWD,
     CROWD_TIME,
@@ -16,7 +16,7 @@ from crawler.core.lifecycle import (
     Landing,
     believed,
 )
-from crawler.core.visit import Visit
+from crawler.core.visit.visit import Visit
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
 from crawler.store.economy import MOST_MOVES

@@ -5,8 +5,8 @@ from typing import Any
 
 from crawler.core.change.change import Change
 from crawler.core.freshness.prior import without_prior
-from crawler.core.lifecycle import WITH_OTHERS
-from crawler.core.visit import State, Visit
+from crawler.core.visit.lifecycle import WITH_OTHERS
+from crawler.core.visit.visit import State, Visit
 from crawler.store import content
 from crawler.store.copying import clean, copy
 from crawler.store.database import Connection

@@ -4,7 +4,7 @@ from crawler.core.change.change import Version
 from crawler.core.domain import Domain
 from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.http.urls import Url, key_of
-from crawler.core.visit import State, Target
+from crawler.core.visit.visit import State, Target
 from crawler.store.database import Database
 from crawler.store.fingerprints import from_signed
 

@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.store.database import Connection, Database
 
 # Of a page, with the aliases of PAGES below. Knowledge cannot be older than the domain's newest look.

@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, rests_until, sharers
-from crawler.core.visit import State, Visit, Wanted
+from crawler.core.visit.visit import State, Visit, Wanted
 from crawler.store.database import Connection, Database
 from crawler.store.frontier import BY_KEY
 

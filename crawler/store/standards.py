@@ -22,7 +22,7 @@ from crawler.core.http.urls import Url
 from crawler.core.rules import Rules
 from crawler.core.trust import NO_TRUST, Trust, sendable
 from crawler.core.trust import Kind as Trusted
-from crawler.core.visit import Terms
+from crawler.core.visit.visit import Terms
 from crawler.store.database import Connection
 from crawler.store.trusts import Trusts, trusts_of
 

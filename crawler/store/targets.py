@@ -13,7 +13,7 @@ from crawler.core.head import told_by_head
 from crawler.core.http.response import NO_VALIDATORS
 from crawler.core.http.urls import Authority, PageKey
 from crawler.core.trust import Kind, Trust, sendable
-from crawler.core.visit import State, Target, Wanted
+from crawler.core.visit.visit import State, Target, Wanted
 from crawler.store.database import Connection
 from crawler.store.fingerprints import from_signed
 from crawler.store.heads import Row, Weighed, held_of

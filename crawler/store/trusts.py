@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from crawler.core.challenges import WHOLE, counted
 from crawler.core.domain import Domain
 from crawler.core.trust import NO_TRUST, Kind, Record, Trust, learn
-from crawler.core.visit import Visit
+from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection, Database
 
 GET = "SELECT prior_no, revisits, challenges, records FROM domain_trust WHERE domain_id = %s"

@@ -6,7 +6,6 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from crawler.core import learning
 from crawler.core.budget import cost
 from crawler.core.budget.cost import Costs, Kind
 from crawler.core.change.change import Change
@@ -18,7 +17,8 @@ from crawler.core.freshness.activity import Activity
 from crawler.core.freshness.belief import DAY
 from crawler.core.freshness.drift import Scores
 from crawler.core.soft_errors.recognise import Walls
-from crawler.core.visit import Headed, State, Visit, Wanted
+from crawler.core.visit import update
+from crawler.core.visit.visit import Headed, State, Visit, Wanted
 from crawler.errors import LeaseLost
 from crawler.store import admissions, events, masks, outcomes, sharing, trusts
 from crawler.store.budgets import settle_together
@@ -153,7 +153,7 @@ def _learnt(
             found=sum(visit.change is Change.CHANGED for visit in told),
             expected=sum(visit.expected_change or 0.0 for visit in told),
         )
-        scores = learning.drift_after(scores, told, days=days)
+        scores = update.drift_after(scores, told, days=days)
     return {
         "costs": Jsonb(costs_to(_costs_after(costs_from(costs), visits))),
         "drift": list(scores),

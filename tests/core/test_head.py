@@ -8,8 +8,8 @@ from crawler.core.change.change import Change, Rung
 from crawler.core.head import headed_of, is_told_same, spared, told_by_head
 from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
 from crawler.core.trust import NO_TRUST, Kind, Record, Trust, learn
-from crawler.core.visit import Headed, Target
-from tests.core.test_visit import NOW, fetched, html, looked, seen
+from crawler.core.visit.visit import Headed, Target
+from tests.core.visit.test_visit import NOW, fetched, html, looked, seen
 
 DATED = Validators(None, "Sun, 01 Feb 2026 00:00:00 GMT")
 PROVEN = Record(told=4.0)

@@ -7,8 +7,8 @@ from crawler.core.challenges import is_challenge
 from crawler.core.http.response import NO_VALIDATORS, NotModified, Validators
 from crawler.core.http.urls import PageKey
 from crawler.core.trust import NO_TRUST, Kind, Record, Trust, in_doubt, learn, sendable
-from crawler.core.visit import Target, Visit
-from tests.core.test_visit import fetched, html, looked, seen
+from crawler.core.visit.visit import Target, Visit
+from tests.core.visit.test_visit import fetched, html, looked, seen
 
 BOTH = Validators('"1"', "Sun, 01 Feb 2026 00:00:00 GMT")
 OTHER = Validators('"2"', "Sat, 28 Feb 2026 12:00:00 GMT")

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from crawler.core.cash.order import Order, Ordering
-from crawler.core.decide import decide
 from crawler.core.domain import Domain, Lease, Wishes
 from crawler.core.http.response import Answer, Fetched, Reason, Unreached
 from crawler.core.http.robots import parse
 from crawler.core.http.urls import Authority, PageKey, Url
-from crawler.core.visit import Known, State, Target, Visit
+from crawler.core.visit.decide import decide
+from crawler.core.visit.visit import Known, State, Target, Visit
 from crawler.store import domains, frontier, inbox, leases, visits
 from crawler.store.database import Database
 from tests.store import made_up

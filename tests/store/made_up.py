@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from crawler.core.decide import decide
 from crawler.core.domain import Domain, Lease
 from crawler.core.http.response import Answer, Fetched, NotModified, Validators
 from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import PageKey, Url, key_of
-from crawler.core.visit import Known, Target, Visit
+from crawler.core.visit.decide import decide
+from crawler.core.visit.visit import Known, Target, Visit
 from crawler.store import frontier, inbox, leases, visits
 from crawler.store.database import Database
 from crawler.store.standards import Usual

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.aged import aged
 from crawler.core.domain import Domain, Lease
-from crawler.core.visit import State, Target
+from crawler.core.visit.visit import State, Target
 from crawler.store import checks, frontier
 from crawler.store.database import Database, open_database
 from crawler.store.frontier import BEGINNING, BY_KEY, PUT_OFF

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crawler.core.cash.opic import ENDOWMENT
 from crawler.core.cash.order import Ordering
 from crawler.core.domain import Wishes
-from crawler.core.visit import Visit
+from crawler.core.visit.visit import Visit
 from crawler.errors import LeaseLost, StoreUnavailable
 from crawler.store import checks, domains, visits
 from crawler.store.database import Database

@@ -6,7 +6,7 @@ from psycopg import sql
 
 from crawler.core.domain import Domain, Hold, Lease, Wishes
 from crawler.core.http.urls import Authority, PageKey
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.errors import LeaseLost
 from crawler.store import budgets, domains, leases
 from crawler.store.database import Database

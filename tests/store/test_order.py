@@ -8,7 +8,7 @@ from hypothesis import given
 from crawler.core.cash.opic import ENDOWMENT
 from crawler.core.cash.order import STEPS, Order, Ordering
 from crawler.core.domain import Domain, Wishes
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.store import domains, explanations, leases, visits
 from crawler.store.database import Database
 from tests.store import made_up

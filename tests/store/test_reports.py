@@ -10,7 +10,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness.belief import DAY, Belief, fresh_now
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Url
-from crawler.core.visit import State
+from crawler.core.visit.visit import State
 from crawler.store import changes, domains, explanations, frontier, leases, reports, visits
 from crawler.store.database import Database
 from tests.store.conftest import START

@@ -8,8 +8,8 @@ from crawler.core.http.urls import Url
 from crawler.core.page.outline import Outline
 from crawler.core.rules import Rules
 from crawler.readers import Lens, Readers
-from tests.core.test_comparison import understood
-from tests.core.test_visit import KNOWN, NOW, fetched, html, seen
+from tests.core.visit.test_compare import understood
+from tests.core.visit.test_visit import KNOWN, NOW, fetched, html, seen
 
 PAGE = "<p>Some text of the page that stays.<p>Price 19.99"
 

@@ -9,7 +9,7 @@ from crawler.core.domain import Domain, Wishes
 from crawler.core.freshness.calibration import Agreement, together
 from crawler.core.http.urls import Authority
 from crawler.core.rules import Rule
-from crawler.core.visit import NEVER
+from crawler.core.visit.visit import NEVER
 from crawler.store import audits, domains
 from crawler.store.database import Database
 from flows.audit import markdown

@@ -8,11 +8,11 @@ import pytest
 
 from crawler.core.change.change import Change, Rung, Understood, understand
 from crawler.core.change.variants import MOST_PIECES, MOST_VARIANTS, Variants, learn_variants, returns_of, variant_of
-from crawler.core.comparison import compare
-from crawler.core.decide import decide
 from crawler.core.http.urls import PageKey
-from crawler.core.visit import Earlier
-from tests.core.test_visit import DAY, KNOWN, NOW, after, fetched, html, target
+from crawler.core.visit.compare import compare
+from crawler.core.visit.decide import decide
+from crawler.core.visit.visit import Earlier
+from tests.core.visit.test_visit import DAY, KNOWN, NOW, after, fetched, html, target
 
 A, B = "<p class=offer>Try it out now", "<p class=offer>Nothing but the best for you"
 KNOWN_VARIANT = (Change.COSMETIC, Rung.VARIANT)

@@ -17,7 +17,7 @@ from crawler.core.freshness.selection import (
     select,
 )
 from crawler.core.freshness.value import gap_worth, values
-from crawler.core.visit import Terms, Wanted
+from crawler.core.visit.visit import Terms, Wanted
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from crawler.core.change.change import Change
 from crawler.core.http.response import Fetched, NotModified, Reason, Unreached
 from crawler.core.http.urls import Url, key_of
-from crawler.core.lifecycle import CROWD, Landing, believed, refuse
-from crawler.core.outlinks import canonical_of, led_to, links_of
 from crawler.core.page.content import Reading
-from crawler.core.visit import State, Target, Terms, Visit
-from tests.core.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen, target
+from crawler.core.visit.lifecycle import CROWD, Landing, believed, refuse
+from crawler.core.visit.links import canonical_of, led_to, links_of
+from crawler.core.visit.visit import State, Target, Terms, Visit
+from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen, target
 
 CROWDED = Landing(others=CROWD - 1)
 HOME = fetched(status=301, location=Url(ROOT))

@@ -6,16 +6,16 @@ from typing import assert_never
 
 from crawler.core.change.change import Change, Rung, Snapshot, Understood, Verdict, Version, judge, understand
 from crawler.core.change.compare import Lesson, Mask, learn
-from crawler.core.comparison import Comparison, compare
 from crawler.core.http.response import Answer, Fetched, NotModified, Unreached
 from crawler.core.http.urls import Url
-from crawler.core.learning import CLOCK_SLACK, is_honest, looked, modified_of
-from crawler.core.lifecycle import failed, missing, passed_on, redirected, unreached
-from crawler.core.outlinks import canonical_of, links_of
 from crawler.core.page.content import Reading
 from crawler.core.page.fingerprint import digest
-from crawler.core.visit import PERMANENT, TEMPORARY, Earlier, Evidence, Known, State, Target, Visit, fetched
-from crawler.core.withheld import face_of, redirect_face, wall_of, withheld
+from crawler.core.visit.compare import Comparison, compare
+from crawler.core.visit.lifecycle import failed, missing, passed_on, redirected, unreached
+from crawler.core.visit.links import canonical_of, links_of
+from crawler.core.visit.soft_errors import face_of, redirect_face, wall_of, withheld
+from crawler.core.visit.update import CLOCK_SLACK, is_honest, looked, modified_of
+from crawler.core.visit.visit import PERMANENT, TEMPORARY, Earlier, Evidence, Known, State, Target, Visit, fetched
 
 ENOUGH_LOOKS = 100  # of a domain, before only a sample of its pages teaches what its frame is
 SAMPLED_PART = 16  # one page in so many

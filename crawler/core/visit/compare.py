@@ -11,9 +11,9 @@ from crawler.core.change.variants import ENOUGH_RETURNS, learn_variants, numbers
 from crawler.core.http.urls import PageKey
 from crawler.core.page.outline import Place, left_out
 from crawler.core.soft_errors.recognise import Face, Wall
-from crawler.core.visit import Earlier, Known, Target
+from crawler.core.visit.soft_errors import face_of, wall_of
+from crawler.core.visit.visit import Earlier, Known, Target
 from crawler.core.volatile.mask_audit import hidden, wants_test
-from crawler.core.withheld import face_of, wall_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,6 @@ from crawler.core.change.change import Change, Understood
 from crawler.core.freshness.belief import change_expected
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url, key_of
-from crawler.core.lifecycle import CONFIRM_MISSING_AFTER, failed, missing, retry_after_failures
-from crawler.core.outlinks import led_to
 from crawler.core.page.content import Ending, Reading, asks_password_in, ending_of
 from crawler.core.page.fingerprint import Fingerprint, digest, distance_bits
 from crawler.core.page.html import parsed
@@ -36,7 +34,9 @@ from crawler.core.soft_errors.sketch import (
     sketch_of_url,
     turn_of,
 )
-from crawler.core.visit import Earlier, Headed, Known, State, Target, Visit
+from crawler.core.visit.lifecycle import CONFIRM_MISSING_AFTER, failed, missing, retry_after_failures
+from crawler.core.visit.links import led_to
+from crawler.core.visit.visit import Earlier, Headed, Known, State, Target, Visit
 
 DAY = timedelta(days=1)
 LIVELY = 0.5  # chance of a change within a day, from which on a new text is no surprise

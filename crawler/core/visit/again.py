@@ -12,9 +12,9 @@ from crawler.core.page.content import Ending
 from crawler.core.page.outline import Part
 from crawler.core.soft_errors.recognise import Wall, recognise
 from crawler.core.soft_errors.sketch import own, turn_of
-from crawler.core.visit import Earlier, Known, Target
+from crawler.core.visit.soft_errors import face_of
+from crawler.core.visit.visit import Earlier, Known, Target
 from crawler.core.volatile.words import words_of
-from crawler.core.withheld import face_of
 
 
 def is_again(target: Target, first: Understood, second: Understood, *, now: datetime, known: Known) -> bool:

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.change.change import Change, Rung
-from crawler.core.decide import decide
 from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.http.response import Answer, Fetched, NotModified, Reason, Unreached, Validators
 from crawler.core.http.robots import ALLOW_ALL, parse
 from crawler.core.http.urls import Authority, Scope, Url, key_of
-from crawler.core.visit import Known, State, Target, Terms, Visit, refusal_of
+from crawler.core.visit.decide import decide
+from crawler.core.visit.visit import Known, State, Target, Terms, Visit, refusal_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.http.backoff import retry_after
 from crawler.core.http.response import Answer, Fetched, NotModified, Reason, Unreached
-from crawler.core.outlinks import led_to, link_of
 from crawler.core.page.content import Reading
-from crawler.core.visit import (
+from crawler.core.visit.links import led_to, link_of
+from crawler.core.visit.visit import (
     BUSY,
     FIRST_RETRY,
     PERMANENT,

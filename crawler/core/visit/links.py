@@ -4,7 +4,7 @@ from urllib.parse import unquote, urlsplit
 
 from crawler.core.http.urls import Authority, PageKey, Refusal, Url, authority_of, key_of
 from crawler.core.page.content import Reading
-from crawler.core.visit import Elsewhere, Known, Link, Target, refusal_of
+from crawler.core.visit.visit import Elsewhere, Known, Link, Target, refusal_of
 
 MOST_LINKS = 5000  # of one page; the rest says nothing about importance any more
 MOST_ELSEWHERE = 100  # other domains that one page links to

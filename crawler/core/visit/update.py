@@ -13,7 +13,7 @@ from crawler.core.freshness.drift import Scores, blended, chances, scores_after
 from crawler.core.freshness.value import first_gap, interval
 from crawler.core.http.backoff import http_date
 from crawler.core.http.response import Fetched
-from crawler.core.visit import NEVER, State, Target, Visit, kept
+from crawler.core.visit.visit import NEVER, State, Target, Visit, kept
 
 TEACHES = frozenset({Change.SAME, Change.COSMETIC, Change.CHANGED})  # of how often a page changes
 CLOCK_SLACK = timedelta(minutes=1)  # Last-Modified nearer to now than this is the clock's, not the page's

@@ -4,14 +4,14 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.change.change import Change, understand
-from crawler.core.decide import decide, reconsider
 from crawler.core.freshness.belief import Belief
 from crawler.core.http.urls import Url, key_of
 from crawler.core.soft_errors.recognise import NO_WALLS, Walls, after_good, asked, told
 from crawler.core.soft_errors.sketch import Sketch, own, sketch, sketch_of_target
-from crawler.core.visit import Earlier, Headed, Known, State, Target, Visit
-from crawler.core.withheld import walls_after, with_signs
-from tests.core.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen
+from crawler.core.visit.decide import decide, reconsider
+from crawler.core.visit.soft_errors import walls_after, with_signs
+from crawler.core.visit.visit import Earlier, Headed, Known, State, Target, Visit
+from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen
 
 BODY = html("<p>price 19.99")
 LOGIN = b"<html><body><form><p>Your name <input name=n> <p>and your secret <input type=password></form></body></html>"
