@@ -9,10 +9,10 @@ from crawler.again import earlier_of, look_again
 from crawler.asker import Asker
 from crawler.clock import Clock
 from crawler.core.change.change import Understood
-from crawler.core.head import headed_of, is_told_same, spared
 from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
 from crawler.core.soft_errors.recognise import asked, is_due, told
-from crawler.core.trust import in_doubt
+from crawler.core.validators.head import headed_of, is_told_same, spared
+from crawler.core.validators.trust import in_doubt
 from crawler.core.visit.compare import Comparison, compare, wants_again
 from crawler.core.visit.decide import decide, needs_earlier, needs_reading, wants_outline
 from crawler.core.visit.lifecycle import refuse, unfinished, unreadable

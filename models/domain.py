@@ -115,7 +115,7 @@ class DomainWalls(SQLModel, table=True):
 
 
 class DomainTrust(SQLModel, table=True):
-    """How far the validators of one group of pages can be believed (crawler/core/trust.py).
+    """How far the validators of one group of pages can be believed (crawler/core/validators/trust.py).
 
     prior_no: of the group.  revisits: handed out since the last lie.  records: by kind, what looks found.
     """

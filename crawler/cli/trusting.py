@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from crawler.core.challenges import backed
-from crawler.core.head import told_by_head
 from crawler.core.http.response import Validators
-from crawler.core.trust import SENT, Kind, Trust, sendable
+from crawler.core.validators.challenge import backed
+from crawler.core.validators.head import told_by_head
+from crawler.core.validators.trust import SENT, Kind, Trust, sendable
 from crawler.store.trusts import Standing
 
 NAMES = {Kind.ETAG: "ETag", Kind.LAST_MODIFIED: "Last-Modified"}

@@ -14,8 +14,8 @@ from crawler.core.domain import Domain
 from crawler.core.freshness.belief import Belief
 from crawler.core.http.response import NO_VALIDATORS, Validators
 from crawler.core.http.urls import Url, key_of
-from crawler.core.trust import NO_TRUST, Trust
-from crawler.core.trust import Kind as Trusted
+from crawler.core.validators.trust import NO_TRUST, Trust
+from crawler.core.validators.trust import Kind as Trusted
 from crawler.core.visit.visit import State, Terms, Wanted
 from crawler.store.database import Connection, Database
 from crawler.store.reports import FRESHNESS, IMPORTANCE, POPULARITY, URL_SHARE

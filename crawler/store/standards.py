@@ -11,17 +11,17 @@ from crawler.core.budget.ledger import floor_left
 from crawler.core.budget.shadow_price import FLOOR_SHARE as LONGEST_SHARE
 from crawler.core.budget.shadow_price import MOST_FLOOR_SHARE as FLOOR_SHARE
 from crawler.core.cash.opic import window_of
-from crawler.core.challenges import WHOLE, backed, is_turn, suspects
 from crawler.core.domain import Domain, Wishes
 from crawler.core.freshness.activity import decayed, factors
 from crawler.core.freshness.belief import DAY, Belief
 from crawler.core.freshness.drift import drift_of
-from crawler.core.head import told_by_head
 from crawler.core.http.response import Validators
 from crawler.core.http.urls import Url
 from crawler.core.rules import Rules
-from crawler.core.trust import NO_TRUST, Trust, sendable
-from crawler.core.trust import Kind as Trusted
+from crawler.core.validators.challenge import WHOLE, backed, is_turn, suspects
+from crawler.core.validators.head import told_by_head
+from crawler.core.validators.trust import NO_TRUST, Trust, sendable
+from crawler.core.validators.trust import Kind as Trusted
 from crawler.core.visit.visit import Terms
 from crawler.store.database import Connection
 from crawler.store.trusts import Trusts, trusts_of

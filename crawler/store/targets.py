@@ -6,13 +6,13 @@ from datetime import datetime
 from struct import unpack
 from typing import NamedTuple, cast
 
-from crawler.core.challenges import WHOLE, is_turn
 from crawler.core.change.change import Version
 from crawler.core.freshness.belief import Belief
-from crawler.core.head import told_by_head
 from crawler.core.http.response import NO_VALIDATORS
 from crawler.core.http.urls import Authority, PageKey
-from crawler.core.trust import Kind, Trust, sendable
+from crawler.core.validators.challenge import WHOLE, is_turn
+from crawler.core.validators.head import told_by_head
+from crawler.core.validators.trust import Kind, Trust, sendable
 from crawler.core.visit.visit import State, Target, Wanted
 from crawler.store.database import Connection
 from crawler.store.fingerprints import from_signed

@@ -8,9 +8,9 @@ from typing import Any
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from crawler.core.challenges import WHOLE, counted
 from crawler.core.domain import Domain
-from crawler.core.trust import NO_TRUST, Kind, Record, Trust, learn
+from crawler.core.validators.challenge import WHOLE, counted
+from crawler.core.validators.trust import NO_TRUST, Kind, Record, Trust, learn
 from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection, Database
 

@@ -19,7 +19,7 @@ CREATE TABLE domain_trust (
 
 ALTER TABLE domain_state DROP modified_told, DROP modified_lied;  -- of each group now, and learnt anew
 """
-# The same arithmetic as crawler/core/trust.py; a test holds them together.
+# The same arithmetic as crawler/core/validators/trust.py; a test holds them together.
 VIEW = """
 CREATE VIEW report_trust AS
 SELECT t.domain_id,

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from string import ascii_lowercase
 
 from crawler.core.domain import Domain
-from crawler.core.trust import Kind
+from crawler.core.validators.trust import Kind
 from crawler.store.database import Database
 from crawler.store.trusts import Standing, standings
 from tests.walk.crawls import DAY, START, recrawl, register, rows

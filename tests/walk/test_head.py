@@ -10,7 +10,7 @@ from email.utils import format_datetime
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.trust import Kind
+from crawler.core.validators.trust import Kind
 from crawler.store.database import Database
 from crawler.store.trusts import standings
 from tests.walk.crawls import DAY, START, recrawl, register, rows

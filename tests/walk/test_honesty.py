@@ -2,8 +2,8 @@
 
 import pytest
 
-from crawler.core.challenges import YOUNG
-from crawler.core.trust import Kind
+from crawler.core.validators.challenge import YOUNG
+from crawler.core.validators.trust import Kind
 from crawler.store.database import Database
 from crawler.store.trusts import standings
 from tests.walk.crawls import page, recrawl, versions

@@ -7,7 +7,7 @@ import pytest
 
 from crawler.cli.trusting import shown_standings
 from crawler.core.domain import Domain
-from crawler.core.trust import SENT, Kind
+from crawler.core.validators.trust import SENT, Kind
 from crawler.store.database import Database
 from crawler.store.trusts import standings
 from tests.walk.crawls import DAY, recrawl

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from crawler.core.change.change import Change, Rung, Verdict
 from crawler.core.http.response import Answer, Fetched, NotModified, Validators
-from crawler.core.trust import SENT, Kind, Trust, only, word_of
+from crawler.core.validators.trust import SENT, Kind, Trust, only, word_of
 from crawler.core.visit.update import looked
 from crawler.core.visit.visit import Headed, Target, Visit
 

@@ -7,7 +7,7 @@ is challenged for itself where that may pass it over; and as long as it is young
 from collections.abc import Mapping
 from dataclasses import replace
 
-from crawler.core.trust import NO_LIE, SENT, Kind, Trust, has_lied, sendable
+from crawler.core.validators.trust import NO_LIE, SENT, Kind, Trust, has_lied, sendable
 from crawler.core.visit.visit import Visit
 
 WHOLE = -1  # in place of a group's number: all of a domain's pages, whose revisits count, and no more

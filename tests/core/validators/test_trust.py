@@ -3,10 +3,10 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.challenges import is_challenge
 from crawler.core.http.response import NO_VALIDATORS, NotModified, Validators
 from crawler.core.http.urls import PageKey
-from crawler.core.trust import NO_TRUST, Kind, Record, Trust, in_doubt, learn, sendable
+from crawler.core.validators.challenge import is_challenge
+from crawler.core.validators.trust import NO_TRUST, Kind, Record, Trust, in_doubt, learn, sendable
 from crawler.core.visit.visit import Target, Visit
 from tests.core.visit.test_visit import fetched, html, looked, seen
 

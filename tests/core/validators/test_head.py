@@ -5,9 +5,9 @@ import pytest
 
 from crawler.core.budget.cost import BY_TIME, ROUND_BYTES, Cost, Costs, Price, is_head_cheaper
 from crawler.core.change.change import Change, Rung
-from crawler.core.head import headed_of, is_told_same, spared, told_by_head
 from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
-from crawler.core.trust import NO_TRUST, Kind, Record, Trust, learn
+from crawler.core.validators.head import headed_of, is_told_same, spared, told_by_head
+from crawler.core.validators.trust import NO_TRUST, Kind, Record, Trust, learn
 from crawler.core.visit.visit import Headed, Target
 from tests.core.visit.test_visit import NOW, fetched, html, looked, seen
 
