@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from crawler.asker import Web
 from crawler.clock import Clock
 from crawler.core.domain import Hold, Lease
-from crawler.core.rules import Rules
+from crawler.core.page_rules import Rules
 from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable, failure_in
 from crawler.readers import Lens, Readers
 from crawler.settings import Settings

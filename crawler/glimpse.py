@@ -15,7 +15,7 @@ from crawler.core.http.response import Answer, Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.outline import Outline
 from crawler.core.page.selectors import WHOLE, View
-from crawler.core.rules import Rules
+from crawler.core.page_rules import Rules
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import NEVER, Earlier, Known, Target, Visit, refusal_of
 from crawler.crawl import give_back

@@ -22,7 +22,7 @@ from crawler.core.http.urls import Url
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import Outline, outline
 from crawler.core.page.selectors import WHOLE, View
-from crawler.core.rules import Rules
+from crawler.core.page_rules import Rules
 from crawler.reader import LENGTH, pack
 
 T = TypeVar("T")

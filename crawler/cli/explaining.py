@@ -19,7 +19,7 @@ from crawler.core.freshness.belief import credible_interval, fresh_now
 from crawler.core.freshness.prior import ELSEWHERE
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url, authority_of, key_of
-from crawler.core.rules import Rules
+from crawler.core.page_rules import Rules
 from crawler.core.visit.visit import State, Terms
 from crawler.naming import refuse_the_past
 from crawler.readers import Lens, Readers

@@ -12,7 +12,7 @@ from crawler.core.freshness.belief import DAY, Belief
 from crawler.core.freshness.value import gap_worth, value, weight_of
 from crawler.core.http.robots import parse
 from crawler.core.http.urls import Refusal, Scope, Url
-from crawler.core.rules import Rules
+from crawler.core.page_rules import Rules
 from crawler.core.soft_errors.recognise import Wall
 from crawler.core.visit.visit import NEVER, State, Wanted
 from crawler.settings import settings

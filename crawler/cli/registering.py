@@ -13,7 +13,7 @@ from crawler.cli.output import print_json, remark, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.wishes import Said
 from crawler.core.domain import Domain, Wishes
-from crawler.core.rules import Rule
+from crawler.core.page_rules import Rule
 from crawler.errors import BadInput
 from crawler.registration import Found, charge, look_up, register, unasked, url_of
 from crawler.roots import Roots

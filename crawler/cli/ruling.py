@@ -11,7 +11,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_span
 from crawler.core.domain import Domain
 from crawler.core.page.selectors import View
-from crawler.core.rules import Rule
+from crawler.core.page_rules import Rule
 from crawler.errors import BadInput
 from crawler.naming import domain_named, refuse_the_past
 from crawler.store import domains, rules

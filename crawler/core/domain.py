@@ -6,7 +6,7 @@ from uuid import UUID
 
 from crawler.core.cash.order import Ordering
 from crawler.core.http.urls import Authority, Scope, Url
-from crawler.core.rules import Rule, refuse_twins
+from crawler.core.page_rules import Rule, refuse_twins
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from crawler.core.domain import Domain
 from crawler.core.freshness.calibration import Agreement
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.rules import Rules
+from crawler.core.page_rules import Rules
 from crawler.core.visit.visit import NEVER
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from

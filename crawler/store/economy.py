@@ -8,7 +8,7 @@ from crawler.core.cash.opic import Economy, Pool, Purse, history_after, settle
 from crawler.core.cash.order import Ordering
 from crawler.core.domain import Wishes
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.rules import Rules
+from crawler.core.page_rules import Rules
 from crawler.core.visit.lifecycle import LOOK_AGAIN_REFUSED
 from crawler.core.visit.visit import State, Visit
 from crawler.store.database import Connection

@@ -8,7 +8,7 @@ from typing import Any
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
 from crawler.core.page.selectors import View
-from crawler.core.rules import Rule
+from crawler.core.page_rules import Rule
 from crawler.store.database import Connection, Database
 
 # Of a domain d.

@@ -17,7 +17,7 @@ from crawler.core.freshness.belief import DAY, Belief
 from crawler.core.freshness.drift import drift_of
 from crawler.core.http.response import Validators
 from crawler.core.http.urls import Url
-from crawler.core.rules import Rules
+from crawler.core.page_rules import Rules
 from crawler.core.validators.challenge import WHOLE, backed, is_turn, suspects
 from crawler.core.validators.head import told_by_head
 from crawler.core.validators.trust import NO_TRUST, Trust, sendable

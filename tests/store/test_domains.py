@@ -9,7 +9,7 @@ import pytest
 from crawler.core.domain import Domain, Wishes
 from crawler.core.freshness.belief import PRIOR
 from crawler.core.http.urls import Authority, Url, key_of
-from crawler.core.rules import Rule
+from crawler.core.page_rules import Rule
 from crawler.errors import BadInput
 from crawler.store import domains
 from crawler.store.database import Database

@@ -8,7 +8,7 @@ from crawler.core.cash.opic import ENDOWMENT
 from crawler.core.domain import Domain, Hold, Lease, Wishes
 from crawler.core.http.response import Answer, Reason, Unreached
 from crawler.core.http.urls import Authority, Url
-from crawler.core.rules import Rule
+from crawler.core.page_rules import Rule
 from crawler.core.visit.visit import NEVER, State, Target, Visit, Wanted
 from crawler.errors import LeaseLost
 from crawler.store import changes, domains, inbox, leases, visits

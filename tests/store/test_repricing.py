@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from crawler.core.domain import Domain, Lease, Wishes
 from crawler.core.http.urls import Authority, PageKey
-from crawler.core.rules import Rule
+from crawler.core.page_rules import Rule
 from crawler.core.visit.visit import NEVER
 from crawler.store import domains, leases, plans
 from crawler.store.database import Database

@@ -6,7 +6,7 @@ from crawler.again import look_again
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Url
 from crawler.core.page.outline import Outline
-from crawler.core.rules import Rules
+from crawler.core.page_rules import Rules
 from crawler.readers import Lens, Readers
 from tests.core.visit.test_compare import understood
 from tests.core.visit.test_visit import KNOWN, NOW, fetched, html, seen

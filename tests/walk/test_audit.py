@@ -8,7 +8,7 @@ from crawler.audit import ALL, audit, findings
 from crawler.core.domain import Domain, Wishes
 from crawler.core.freshness.calibration import Agreement, together
 from crawler.core.http.urls import Authority
-from crawler.core.rules import Rule
+from crawler.core.page_rules import Rule
 from crawler.core.visit.visit import NEVER
 from crawler.store import audits, domains
 from crawler.store.database import Database

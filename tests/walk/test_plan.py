@@ -8,7 +8,7 @@ from crawler.core.budget.shadow_price import TRIM_DOWN, TRIM_UP
 from crawler.core.domain import Domain, Wishes
 from crawler.core.freshness.belief import PRIOR
 from crawler.core.http.urls import Authority, Url
-from crawler.core.rules import Rule
+from crawler.core.page_rules import Rule
 from crawler.plan import Planned, plan
 from crawler.settings import Settings
 from crawler.store import domains, frontier, leases, visits

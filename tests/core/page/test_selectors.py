@@ -6,7 +6,7 @@ from crawler.core.change.compare import SAME, difference
 from crawler.core.http.urls import Url
 from crawler.core.page.outline import Outline, Part
 from crawler.core.page.selectors import MOST_CHARS, WHOLE, View
-from crawler.core.rules import MOST_SAID, Rule, Rules
+from crawler.core.page_rules import MOST_SAID, Rule, Rules
 from crawler.core.volatile.volatile import NOTHING_VOLATILE
 from tests.core.pages import places
 

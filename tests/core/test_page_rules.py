@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crawler.core.domain import Wishes
 from crawler.core.http.urls import Url
-from crawler.core.rules import USUAL, Rule, Rules, Terms
+from crawler.core.page_rules import USUAL, Rule, Rules, Terms
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
