@@ -13,8 +13,9 @@ from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import Authority, PageKey, Url, key_of
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, Visit
-from crawler.store import domains, frontier, inbox, leases
+from crawler.store import frontier, inbox, leases
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from tests.store.made_up import USUAL
 
 TERM = timedelta(hours=1)

@@ -7,8 +7,8 @@ from crawler.core.domain import Domain
 from crawler.core.http.urls import Authority, Refusal, Url, authority_of
 from crawler.errors import BadInput
 from crawler.registration import scope_of, url_of
-from crawler.store import domains
 from crawler.store.database import Database
+from crawler.store.domains import domains
 
 
 def authority_in(text: str) -> Authority:

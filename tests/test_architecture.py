@@ -195,8 +195,8 @@ def test_core_only_thinks(path: Path) -> None:
 @pytest.mark.parametrize(
     ("importer", "imported", "allowed"),
     [
-        ("crawler.web.http", "crawler.store.domains", False),
-        ("crawler.store.domains", "crawler.web.http", False),
+        ("crawler.web.http", "crawler.store.domains.domains", False),
+        ("crawler.store.domains.domains", "crawler.web.http", False),
         ("crawler.core.cash.opic", "models.page", False),
         ("crawler.core.cash.opic", "crawler.core.http.urls", True),
         ("crawler.core.cash.opic", "crawler.settings", False),

@@ -11,8 +11,8 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import shown_share, shown_span
 from crawler.core.freshness.calibration import Agreement
 from crawler.naming import domain_named, refuse_the_past
-from crawler.store import domains
 from crawler.store.database import Database
+from crawler.store.domains import domains
 
 COLUMNS = ("drawn", "looks by chance", "expected fresh", "found fresh", "other looks", "expected", "found")
 

@@ -20,8 +20,8 @@ from crawler.core.http.urls import Url
 from crawler.errors import BadInput
 from crawler.naming import authority_in, domain_named, refuse_the_past
 from crawler.registration import home_seeds, scope_of, url_of
-from crawler.store import domains
 from crawler.store.database import Database
+from crawler.store.domains import domains
 
 
 def list_all(*, as_json: bool) -> int:

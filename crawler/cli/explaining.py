@@ -25,9 +25,10 @@ from crawler.naming import refuse_the_past
 from crawler.readers import Lens, Readers
 from crawler.registration import url_of
 from crawler.settings import settings
-from crawler.store import changes, content, domains, explanations, masks
+from crawler.store import changes, content, explanations, masks
 from crawler.store.changes import FeedItem
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from crawler.store.explanations import Explanation, PageFacts
 from crawler.usual import usual_of
 

@@ -16,8 +16,8 @@ from crawler.naming import domain_named, refuse_the_past
 from crawler.plan import Planned
 from crawler.plan import plan as plan_all
 from crawler.settings import settings
-from crawler.store import domains
 from crawler.store.database import Database
+from crawler.store.domains import domains
 
 COLUMNS = ("importance", "pages", "price", "budget", "requests a day", "fresh", "age")
 STEPS = ("", "requests a day", "price", "fresh", "age", "longest wait")

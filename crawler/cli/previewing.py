@@ -16,8 +16,9 @@ from crawler.core.visit.visit import State, Target
 from crawler.naming import refuse_the_past
 from crawler.registration import url_of
 from crawler.settings import settings
-from crawler.store import domains, frontier, reports
+from crawler.store import frontier, reports
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from crawler.store.reports import Workload
 from crawler.usual import usual_of
 

@@ -16,11 +16,12 @@ from crawler.core.freshness.belief import DAY
 from crawler.core.freshness.calibration import Agreement
 from crawler.naming import domain_named, refuse_the_past
 from crawler.settings import settings
-from crawler.store import audits, domains, reports, trusts
+from crawler.store import audits, reports, trusts
 from crawler.store import changes as feed
 from crawler.store.audits import Calibration
 from crawler.store.changes import Edit, FeedItem
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from crawler.store.reports import DomainReport, PageLine
 from crawler.store.trusts import Standing
 

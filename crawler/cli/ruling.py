@@ -14,8 +14,8 @@ from crawler.core.page.selectors import View
 from crawler.core.page_rules import Rule
 from crawler.errors import BadInput
 from crawler.naming import domain_named, refuse_the_past
-from crawler.store import domains, rules
 from crawler.store.database import Database
+from crawler.store.domains import domains, rules
 
 MOST_RULES = 1000  # each is asked about every page that is handed out
 

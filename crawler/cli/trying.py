@@ -19,8 +19,8 @@ from crawler.naming import domain_named, refuse_the_past
 from crawler.registration import url_of
 from crawler.settings import settings
 from crawler.shift import open_webs
-from crawler.store import domains
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from crawler.store.pages import target_of
 
 REASONS = {

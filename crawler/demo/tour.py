@@ -15,8 +15,8 @@ from crawler.errors import StackFailed
 from crawler.local.runs import finish_run, start_run
 from crawler.local.stack import Stack, down, running_stack, up
 from crawler.settings import Settings
-from crawler.store import domains
 from crawler.store.database import Database, open_database
+from crawler.store.domains import domains
 
 SEED = 11
 PAGES = 250

@@ -14,7 +14,7 @@ from crawler.core.http.urls import Url, key_of
 from crawler.core.visit.visit import State, Wanted
 from crawler.store import sharing
 from crawler.store.database import Connection, Database
-from crawler.store.domains import COLUMNS, domain_from
+from crawler.store.domains.domains import COLUMNS, domain_from
 from crawler.store.leases import fence
 from crawler.store.priors import groups_of
 

@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 from crawler.core.domain import Lease
 from crawler.core.freshness.selection import due_again
 from crawler.store.database import Connection, Database
-from crawler.store.domains import COLUMNS, domain_from
+from crawler.store.domains.domains import COLUMNS, domain_from
 from crawler.store.frontier import BY_KEY, PUT_OFF, due_in
 from crawler.store.heads import Weighed, weigh_slice
 from crawler.store.leases import fence

@@ -12,8 +12,8 @@ from crawler.demo.server import LivingServer
 from crawler.demo.site import make_site
 from crawler.settings import Settings
 from crawler.shift import open_webs, run_shift
-from crawler.store import domains
 from crawler.store.database import Database, open_database
+from crawler.store.domains import domains
 from crawler.store.looks import looks_by_url
 from tests.demo.conftest import START
 

@@ -17,8 +17,9 @@ from crawler.core.http.robots import parse
 from crawler.core.http.urls import Authority, PageKey, Url
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, State, Target, Visit
-from crawler.store import domains, frontier, inbox, leases, visits
+from crawler.store import frontier, inbox, leases, visits
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from tests.store import made_up
 from tests.store.made_up import NOT_MODIFIED, USUAL, status, url
 

@@ -8,8 +8,9 @@ from crawler.core.domain import Domain, Hold, Lease, Wishes
 from crawler.core.http.urls import Authority, PageKey
 from crawler.core.visit.visit import State
 from crawler.errors import LeaseLost
-from crawler.store import budgets, domains, leases
+from crawler.store import budgets, leases
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from tests.store.conftest import START
 from tests.store.made_up import take, targets
 from tests.store.populated import Bulk, add

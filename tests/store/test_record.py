@@ -11,9 +11,10 @@ from crawler.core.http.urls import Authority, Url
 from crawler.core.page_rules import Rule
 from crawler.core.visit.visit import NEVER, State, Target, Visit, Wanted
 from crawler.errors import LeaseLost
-from crawler.store import changes, domains, inbox, leases, visits
+from crawler.store import changes, inbox, leases, visits
 from crawler.store.database import Database
-from crawler.store.rules import pages_by_pattern
+from crawler.store.domains import domains
+from crawler.store.domains.rules import pages_by_pattern
 from tests.store import made_up
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, economy_total, html, key, look, states, status, take, targets, url

@@ -11,8 +11,9 @@ from crawler.core.freshness.belief import DAY, Belief, fresh_now
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Url
 from crawler.core.visit.visit import State
-from crawler.store import changes, domains, explanations, frontier, leases, reports, visits
+from crawler.store import changes, explanations, frontier, leases, reports, visits
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, USUAL, crawl, html, key, look, status, take, targets, url
 

@@ -6,8 +6,9 @@ from crawler.core.domain import Domain, Lease, Wishes
 from crawler.core.http.urls import Authority, PageKey
 from crawler.core.page_rules import Rule
 from crawler.core.visit.visit import NEVER
-from crawler.store import domains, leases, plans
+from crawler.store import leases, plans
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from crawler.store.repricing import reprice
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, take, targets

@@ -16,8 +16,8 @@ from crawler.core.domain import Domain, Wishes
 from crawler.core.http.urls import Authority, Url, key_of
 from crawler.settings import Settings
 from crawler.shift import Shift, open_webs, run_shift
-from crawler.store import domains
 from crawler.store.database import Database
+from crawler.store.domains import domains
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

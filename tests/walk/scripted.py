@@ -14,8 +14,8 @@ from crawler.core.http.urls import Url
 from crawler.readers import Readers
 from crawler.settings import Settings
 from crawler.shift import Shift, Webs, run_shift
-from crawler.store import domains
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from crawler.web.http import Http
 from tests.walk.crawls import QUICK, register, rows
 

@@ -14,8 +14,9 @@ from crawler.demo.site import make_site
 from crawler.plan import plan
 from crawler.settings import Settings
 from crawler.shift import open_webs, run_shift
-from crawler.store import domains, frontier
+from crawler.store import frontier
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from crawler.usual import usual_of
 from tests.walk.crawls import DAY, QUICK, START, crawl, register, rows
 from tests.walk.test_kill import expire, run_until_killed

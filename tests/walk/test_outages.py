@@ -4,8 +4,8 @@ from itertools import cycle
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
-from crawler.store import domains
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from tests.walk.crawls import DAY, START, coins_missing, rows
 from tests.walk.scripted import Said, events, scripted, states, text
 from tests.walk.test_lifecycle import HOUR, learnt

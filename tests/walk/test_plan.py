@@ -11,8 +11,9 @@ from crawler.core.http.urls import Authority, Url
 from crawler.core.page_rules import Rule
 from crawler.plan import Planned, plan
 from crawler.settings import Settings
-from crawler.store import domains, frontier, leases, visits
+from crawler.store import frontier, leases, visits
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from crawler.usual import usual_of
 from tests.store.made_up import look, status, take, targets, url
 from tests.store.populated import Bulk, add, fetched

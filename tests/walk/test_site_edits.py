@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from crawler.core.domain import Domain
-from crawler.store import changes, domains
+from crawler.store import changes
 from crawler.store.changes import Edit, FeedItem, Kind
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from tests.walk.crawls import DAY, RECRAWL, START, crawl, environ, recrawl, register, rows
 from tests.walk.scripted import Said, Scripted, events, scripted
 

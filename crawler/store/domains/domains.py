@@ -16,8 +16,8 @@ from crawler.core.freshness.prior import ELSEWHERE
 from crawler.core.http.urls import Authority, Url
 from crawler.errors import BadInput
 from crawler.store.database import Connection, Database
-from crawler.store.rules import COLUMN as RULES
-from crawler.store.rules import replace_rules, rules_from, seconds, span
+from crawler.store.domains.rules import COLUMN as RULES
+from crawler.store.domains.rules import replace_rules, rules_from, seconds, span
 
 COLUMNS = f"""
     d.id, d.authority, d.scheme, d.state, d.registered_at, d.seeds, d.weight, d.budget_per_day, d.bytes_per_day,

@@ -11,8 +11,8 @@ from crawler.core.freshness.belief import PRIOR
 from crawler.core.http.urls import Authority, Url, key_of
 from crawler.core.page_rules import Rule
 from crawler.errors import BadInput
-from crawler.store import domains
 from crawler.store.database import Database
+from crawler.store.domains import domains
 from tests.store.conftest import START
 
 WEEK = timedelta(days=7)
