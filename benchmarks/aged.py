@@ -10,7 +10,8 @@ from crawler.core.cash.opic import ENDOWMENT
 from crawler.core.cash.order import STEPS
 from crawler.core.domain import Lease, Wishes
 from crawler.core.http.urls import Authority
-from crawler.store import inbox, leases
+from crawler.store import inbox
+from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 

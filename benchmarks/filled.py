@@ -13,7 +13,8 @@ from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import Authority, PageKey, Url, key_of
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, Visit
-from crawler.store import frontier, inbox, leases
+from crawler.store import frontier, inbox
+from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from tests.store.made_up import USUAL

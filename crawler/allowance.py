@@ -7,8 +7,8 @@ from crawler.clock import Clock
 from crawler.core.domain import Lease
 from crawler.patience import patiently
 from crawler.settings import Settings
-from crawler.store import budgets
-from crawler.store.budgets import NO_SPARE, Spare
+from crawler.store.claim import budgets
+from crawler.store.claim.budgets import NO_SPARE, Spare
 from crawler.store.database import Database
 from crawler.usual import together_of
 

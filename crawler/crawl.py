@@ -14,7 +14,7 @@ from crawler.core.page_rules import Rules
 from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable, failure_in
 from crawler.readers import Lens, Readers
 from crawler.settings import Settings
-from crawler.store import leases
+from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.tally import Tally
 from crawler.usual import together_of

@@ -25,7 +25,8 @@ from crawler.readers import Lens, Readers
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
 from crawler.shift import holder_name
-from crawler.store import budgets, content, leases, walls
+from crawler.store import content, walls
+from crawler.store.claim import budgets, leases
 from crawler.store.database import Database
 from crawler.store.pages import target_of
 from crawler.usual import together_of

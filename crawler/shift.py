@@ -17,7 +17,8 @@ from crawler.crawl import Walked, give_back, walk
 from crawler.errors import CrawlerError, LeaseLost
 from crawler.readers import Readers, spare_cores
 from crawler.settings import Settings
-from crawler.store import changes, leases
+from crawler.store import changes
+from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.partitions import ensure_visit_partition
 from crawler.tally import Tally

@@ -1,7 +1,7 @@
 """What the settings say where neither plan nor rules do, as the store wants it."""
 
 from crawler.settings import Settings
-from crawler.store.budgets import Together
+from crawler.store.claim.budgets import Together
 from crawler.store.standards import Usual
 
 

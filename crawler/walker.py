@@ -26,7 +26,8 @@ from crawler.patience import patiently
 from crawler.readers import Lens
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
-from crawler.store import content, inbox, leases, moves, repricing, visits, walls
+from crawler.store import content, inbox, moves, repricing, visits, walls
+from crawler.store.claim import leases
 from crawler.store.content import Kept
 from crawler.store.database import Database
 from crawler.supply import Supply

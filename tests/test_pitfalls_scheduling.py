@@ -13,7 +13,8 @@ from tests.core.cash import test_opic
 from tests.core.freshness import test_selection, test_value
 from tests.core.visit import test_visit
 from tests.lab import test_time_policies
-from tests.store import test_claim_plans, test_economy
+from tests.store import test_economy
+from tests.store.claim import test_claim_plans
 from tests.walk import test_changes, test_kill
 
 Shown = tuple[Callable[..., object], ...]

@@ -12,8 +12,8 @@ from crawler.core.http.urls import Authority, Url
 from crawler.errors import BadInput
 from crawler.registration import Found, look_up, register, unasked
 from crawler.roots import Roots
-from crawler.store import budgets, leases
-from crawler.store.budgets import Together
+from crawler.store.claim import budgets, leases
+from crawler.store.claim.budgets import Together
 from crawler.store.database import Database, open_database
 from crawler.store.domains import domains
 from crawler.web.http import Http

@@ -18,7 +18,7 @@ from crawler.errors import BadInput
 from crawler.registration import Found, charge, look_up, register, unasked, url_of
 from crawler.roots import Roots
 from crawler.settings import settings
-from crawler.store import budgets
+from crawler.store.claim import budgets
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.usual import together_of

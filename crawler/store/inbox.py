@@ -13,9 +13,9 @@ from crawler.core.domain import Lease
 from crawler.core.http.urls import Url, key_of
 from crawler.core.visit.visit import State, Wanted
 from crawler.store import sharing
+from crawler.store.claim.leases import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domains.domains import COLUMNS, domain_from
-from crawler.store.leases import fence
 from crawler.store.priors import groups_of
 
 INBOX_CHUNK = 20  # rows

@@ -12,11 +12,11 @@ from psycopg.rows import dict_row
 
 from crawler.core.domain import Lease
 from crawler.core.freshness.selection import due_again
+from crawler.store.claim.leases import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domains.domains import COLUMNS, domain_from
 from crawler.store.frontier import BY_KEY, PUT_OFF, due_in
 from crawler.store.heads import Weighed, weigh_slice
-from crawler.store.leases import fence
 from crawler.store.standards import Usual, standards_of
 
 SLICE = 10_000  # pages scored under one lease: about half a second, in which others wait for the domain's row

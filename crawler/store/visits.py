@@ -21,13 +21,13 @@ from crawler.core.visit import update
 from crawler.core.visit.visit import Headed, State, Visit, Wanted
 from crawler.errors import LeaseLost
 from crawler.store import admissions, events, masks, outcomes, sharing, trusts
-from crawler.store.budgets import settle_together
+from crawler.store.claim.budgets import settle_together
+from crawler.store.claim.leases import keep_slots, write_hold
 from crawler.store.copying import clean, copy
 from crawler.store.database import Connection, Database
 from crawler.store.economy import load_books, write_books
 from crawler.store.events import parts_of
 from crawler.store.frontier import BY_KEY
-from crawler.store.leases import keep_slots, write_hold
 from crawler.store.standards import costs_from, costs_to
 from crawler.store.walls import put as put_walls
 

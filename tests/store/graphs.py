@@ -17,7 +17,8 @@ from crawler.core.http.robots import parse
 from crawler.core.http.urls import Authority, PageKey, Url
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, State, Target, Visit
-from crawler.store import frontier, inbox, leases, visits
+from crawler.store import frontier, inbox, visits
+from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from tests.store import made_up

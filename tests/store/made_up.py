@@ -10,7 +10,8 @@ from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import PageKey, Url, key_of
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, Target, Visit
-from crawler.store import frontier, inbox, leases, visits
+from crawler.store import frontier, inbox, visits
+from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.standards import Usual
 

@@ -3,7 +3,8 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.store import changes, checks, leases, visits
+from crawler.store import changes, checks, visits
+from crawler.store.claim import leases
 from crawler.store.database import Database
 from tests.store.conftest import START
 from tests.store.made_up import crawl, key, look, status, take, targets, url

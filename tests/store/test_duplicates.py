@@ -12,7 +12,8 @@ from crawler.core.domain import Domain, Wishes
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Authority
 from crawler.core.page.fingerprint import Fingerprint, distance_bits, fingerprint
-from crawler.store import checks, duplicates, inbox, leases, visits
+from crawler.store import checks, duplicates, inbox, visits
+from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.duplicates import BAND, EVENTS, FORGET, NEAR, NOW, PAGES, REMEMBER, UNBAND

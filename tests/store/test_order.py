@@ -9,7 +9,8 @@ from crawler.core.cash.opic import ENDOWMENT
 from crawler.core.cash.order import STEPS, Order, Ordering
 from crawler.core.domain import Domain, Wishes
 from crawler.core.visit.visit import State
-from crawler.store import explanations, leases, visits
+from crawler.store import explanations, visits
+from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from tests.store import made_up

@@ -11,7 +11,8 @@ from crawler.core.http.urls import Authority, Url
 from crawler.core.page_rules import Rule
 from crawler.core.visit.visit import NEVER, State, Target, Visit, Wanted
 from crawler.errors import LeaseLost
-from crawler.store import changes, inbox, leases, visits
+from crawler.store import changes, inbox, visits
+from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.domains.rules import pages_by_pattern

@@ -11,7 +11,8 @@ from crawler.core.freshness.belief import DAY, Belief, fresh_now
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Url
 from crawler.core.visit.visit import State
-from crawler.store import changes, explanations, frontier, leases, reports, visits
+from crawler.store import changes, explanations, frontier, reports, visits
+from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from tests.store.conftest import START

@@ -6,7 +6,8 @@ from crawler.core.domain import Domain, Lease, Wishes
 from crawler.core.http.urls import Authority, PageKey
 from crawler.core.page_rules import Rule
 from crawler.core.visit.visit import NEVER
-from crawler.store import leases, plans
+from crawler.store import plans
+from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.repricing import reprice

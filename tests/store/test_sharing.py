@@ -10,7 +10,8 @@ from crawler.core.domain import Domain, Wishes
 from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Authority
-from crawler.store import checks, duplicates, inbox, leases, sharing, visits
+from crawler.store import checks, duplicates, inbox, sharing, visits
+from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.frontier import BY_KEY

@@ -11,7 +11,8 @@ from crawler.core.http.urls import Authority, Url
 from crawler.core.page_rules import Rule
 from crawler.plan import Planned, plan
 from crawler.settings import Settings
-from crawler.store import frontier, leases, visits
+from crawler.store import frontier, visits
+from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.usual import usual_of

@@ -8,7 +8,7 @@ from crawler.core.domain import Domain, Hold, Lease, Wishes
 from crawler.core.http.urls import Authority, PageKey
 from crawler.core.visit.visit import State
 from crawler.errors import LeaseLost
-from crawler.store import budgets, leases
+from crawler.store.claim import budgets, leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from tests.store.conftest import START

@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 
 from crawler.core.domain import Domain, Hold, Lease, RobotsCopy
 from crawler.errors import LeaseLost
-from crawler.store.budgets import settle_together
+from crawler.store.claim.budgets import settle_together
 from crawler.store.database import Connection, Database
 from crawler.store.domains.domains import COLUMNS, domain_from
 
