@@ -20,8 +20,8 @@ from benchmarks.table import table
 from crawler.core.domain import Lease
 from crawler.core.http.urls import PageKey
 from crawler.shift import keep_what_is_loaded
-from crawler.store import frontier
 from crawler.store.database import Database, open_database
+from crawler.store.hand_out import hand_out
 from tests.store.made_up import USUAL
 
 HERE = Path(__file__).parent
@@ -100,7 +100,7 @@ async def timed(db: Database, n: int, pages: int, given: argparse.Namespace) -> 
     for turn in range(given.claims + 2):
         at = START + timedelta(minutes=turn)
         began, began_cpu = time.perf_counter(), time.process_time() + cpu_of(backend)
-        found = await frontier.hand_out(db, lease, most=given.targets, at=at, without=handed, usual=USUAL)
+        found = await hand_out.hand_out(db, lease, most=given.targets, at=at, without=handed, usual=USUAL)
         seconds.append(time.perf_counter() - began)
         cpu_seconds.append(time.process_time() + cpu_of(backend) - began_cpu)
         await looked_at(db, lease, handed, at=at)

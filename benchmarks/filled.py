@@ -13,10 +13,11 @@ from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import Authority, PageKey, Url, key_of
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, Visit
-from crawler.store import frontier, inbox
+from crawler.store import inbox
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
+from crawler.store.hand_out import hand_out
 from tests.store.made_up import USUAL
 
 TERM = timedelta(hours=1)
@@ -127,7 +128,7 @@ async def looked_at(
 ) -> list[Visit]:
     """First looks at the best new pages, each with so many links to pages that are known already."""
     usual = replace(USUAL, discovery_share=1.0, refresh_share=0.0)
-    handed = await frontier.hand_out(db, site.lease, most=most, at=at, without=(), usual=usual)
+    handed = await hand_out.hand_out(db, site.lease, most=most, at=at, without=(), usual=usual)
     known = Known(
         scope=site.domain.scope(max_depth=100),
         rules=ALLOW_ALL,

@@ -10,8 +10,8 @@ from crawler.core.http.urls import PageKey
 from crawler.core.visit.visit import Target, Visit
 from crawler.patience import patiently
 from crawler.settings import Settings
-from crawler.store import frontier
 from crawler.store.database import Database
+from crawler.store.hand_out import hand_out
 from crawler.usual import usual_of
 
 BATCHES_AHEAD = 2
@@ -98,7 +98,7 @@ class Supply:
             return []
         targets = await patiently(
             self.lease,
-            lambda _again: frontier.hand_out(
+            lambda _again: hand_out.hand_out(
                 self.db, self.lease, most=granted, at=now, without=self.handed_out, usual=usual
             ),
         )

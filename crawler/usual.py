@@ -2,7 +2,7 @@
 
 from crawler.settings import Settings
 from crawler.store.claim.budgets import Together
-from crawler.store.standards import Usual
+from crawler.store.hand_out.scoring import Usual
 
 
 def usual_of(settings: Settings) -> Usual:

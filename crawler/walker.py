@@ -26,10 +26,11 @@ from crawler.patience import patiently
 from crawler.readers import Lens
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
-from crawler.store import content, inbox, moves, repricing, visits, walls
+from crawler.store import content, inbox, moves, visits, walls
 from crawler.store.claim import leases
 from crawler.store.content import Kept
 from crawler.store.database import Database
+from crawler.store.hand_out import repricing
 from crawler.supply import Supply
 from crawler.tally import Tally
 from crawler.usual import together_of, usual_of

@@ -16,9 +16,10 @@ from crawler.core.visit.visit import State, Target
 from crawler.naming import refuse_the_past
 from crawler.registration import url_of
 from crawler.settings import settings
-from crawler.store import frontier, reports
+from crawler.store import reports
 from crawler.store.database import Database
 from crawler.store.domains import domains
+from crawler.store.hand_out import hand_out
 from crawler.store.reports import Workload
 from crawler.usual import usual_of
 
@@ -96,7 +97,7 @@ async def _sorted(db: Database, order: Order) -> tuple[list[Domain], list[str]]:
 
 
 async def _plan(db: Database, domain: Domain, order: Order, *, at: datetime) -> Plan:
-    first = await frontier.preview(
+    first = await hand_out.preview(
         db,
         domain,
         most=min(order.pages or SHOWN, SHOWN),

@@ -15,9 +15,9 @@ from crawler.core.freshness.belief import DAY, PRIOR, Belief
 from crawler.core.http.response import Validators
 from crawler.core.http.urls import Url
 from crawler.store.database import Connection, Database
+from crawler.store.hand_out.scoring import Standards, Usual, standards_of
 from crawler.store.plans import Standing
 from crawler.store.reports import IMPORTANCE
-from crawler.store.standards import Standards, Usual, standards_of
 
 # Pages that are looked at by their worth: those never asked for, and known ones with a version that may be out of date.
 SAMPLE = f"""

@@ -15,7 +15,7 @@ from crawler.core.http.urls import PageKey, Url
 from crawler.core.page.fingerprint import Fingerprint
 from crawler.store.database import Connection, Database
 from crawler.store.fingerprints import to_signed
-from crawler.store.frontier import BY_KEY
+from crawler.store.hand_out.hand_out import BY_KEY
 
 CHUNK = 5_000  # events of one transaction; a second
 # Whoever removes the domain waits for us, or we for him; its holder does not.

@@ -17,7 +17,7 @@ from crawler.core.freshness.activity import decayed, factors
 from crawler.core.freshness.belief import DAY, Belief
 from crawler.store.database import Database
 from crawler.store.domains.domains import COLUMNS, domain_from
-from crawler.store.standards import costs_from
+from crawler.store.hand_out.scoring import costs_from
 
 # Along which links between registered domains how much importance flows: of every page its part, by all its links.
 FLOWS = """

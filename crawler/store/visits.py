@@ -27,8 +27,8 @@ from crawler.store.copying import clean, copy
 from crawler.store.database import Connection, Database
 from crawler.store.economy import load_books, write_books
 from crawler.store.events import parts_of
-from crawler.store.frontier import BY_KEY
-from crawler.store.standards import costs_from, costs_to
+from crawler.store.hand_out.hand_out import BY_KEY
+from crawler.store.hand_out.scoring import costs_from, costs_to
 from crawler.store.walls import put as put_walls
 
 RENEW_AND_READ = """

@@ -9,8 +9,8 @@ import pytest
 from benchmarks.filled import Filled, filled, looked_at, touched
 from crawler.store import checks, visits
 from crawler.store.database import Database, open_database
-from crawler.store.frontier import BY_KEY
-from crawler.store.heads import FRONTIER
+from crawler.store.hand_out.candidates import FRONTIER
+from crawler.store.hand_out.hand_out import BY_KEY
 from tests.store.conftest import START
 
 SIZES = (1_000, 10_000)

@@ -17,10 +17,11 @@ from crawler.core.http.robots import parse
 from crawler.core.http.urls import Authority, PageKey, Url
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, State, Target, Visit
-from crawler.store import frontier, inbox, visits
+from crawler.store import inbox, visits
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
+from crawler.store.hand_out import hand_out
 from tests.store import made_up
 from tests.store.made_up import NOT_MODIFIED, USUAL, status, url
 
@@ -303,4 +304,4 @@ def should_stand(row: Mapping[str, Any], ordering: Ordering) -> tuple[object, ..
 async def discovery(life: Life, most: int) -> list[Target]:
     """The first new pages, in the order in which they would be fetched."""
     usual = replace(USUAL, discovery_share=1.0, refresh_share=0.0)
-    return await frontier.preview(life.db, life.lease.domain, most=most, at=life.domain.registered_at, usual=usual)
+    return await hand_out.preview(life.db, life.lease.domain, most=most, at=life.domain.registered_at, usual=usual)

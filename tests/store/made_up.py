@@ -10,10 +10,11 @@ from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import PageKey, Url, key_of
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, Target, Visit
-from crawler.store import frontier, inbox, visits
+from crawler.store import inbox, visits
 from crawler.store.claim import leases
 from crawler.store.database import Database
-from crawler.store.standards import Usual
+from crawler.store.hand_out import hand_out
+from crawler.store.hand_out.scoring import Usual
 
 TERM = timedelta(minutes=5)
 
@@ -77,7 +78,7 @@ async def take(db: Database, at: datetime, *, term: timedelta = TERM) -> Lease:
 async def targets(
     db: Database, lease: Lease, at: datetime, *, most: int = 100, without: Sequence[PageKey] = ()
 ) -> list[Target]:
-    return await frontier.hand_out(db, lease, most=most, at=at, without=without, usual=USUAL)
+    return await hand_out.hand_out(db, lease, most=most, at=at, without=without, usual=USUAL)
 
 
 def look(target: Target, answer: Answer, at: datetime, domain: Domain) -> Visit:

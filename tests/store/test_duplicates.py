@@ -18,7 +18,7 @@ from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.duplicates import BAND, EVENTS, FORGET, NEAR, NOW, PAGES, REMEMBER, UNBAND
 from crawler.store.fingerprints import to_signed
-from crawler.store.frontier import BY_KEY
+from crawler.store.hand_out.hand_out import BY_KEY
 from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets, url
 

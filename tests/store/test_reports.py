@@ -11,10 +11,11 @@ from crawler.core.freshness.belief import DAY, Belief, fresh_now
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Url
 from crawler.core.visit.visit import State
-from crawler.store import changes, explanations, frontier, reports, visits
+from crawler.store import changes, explanations, reports, visits
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
+from crawler.store.hand_out import hand_out
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, USUAL, crawl, html, key, look, status, take, targets, url
 
@@ -177,9 +178,9 @@ async def test_the_workload_is_what_is_new_and_what_is_due(db: Database, domain:
 async def test_a_preview_is_what_would_be_handed_out_and_touches_nothing(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    seen = await frontier.preview(db, domain, most=3, at=LATER, usual=USUAL)
+    seen = await hand_out.preview(db, domain, most=3, at=LATER, usual=USUAL)
     lease = await take(db, LATER)
-    handed_out = await frontier.hand_out(db, lease, most=3, at=LATER, without=(), usual=USUAL)
+    handed_out = await hand_out.hand_out(db, lease, most=3, at=LATER, without=(), usual=USUAL)
 
     assert len(seen) == 3
     assert seen == handed_out

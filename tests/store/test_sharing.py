@@ -14,7 +14,7 @@ from crawler.store import checks, duplicates, inbox, sharing, visits
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
-from crawler.store.frontier import BY_KEY
+from crawler.store.hand_out.hand_out import BY_KEY
 from crawler.store.sharing import CALL, END, LEAVE, LIVELY, MOST_CALLED, MOST_LEFT, REST, RIDING
 from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets

@@ -14,9 +14,9 @@ from crawler.demo.site import make_site
 from crawler.plan import plan
 from crawler.settings import Settings
 from crawler.shift import open_webs, run_shift
-from crawler.store import frontier
 from crawler.store.database import Database
 from crawler.store.domains import domains
+from crawler.store.hand_out import hand_out
 from crawler.usual import usual_of
 from tests.walk.crawls import DAY, QUICK, START, crawl, register, rows
 from tests.walk.test_kill import expire, run_until_killed
@@ -185,7 +185,7 @@ async def test_a_doubled_or_halved_budget_takes_effect_within_one_plan_run(
         asked.append((await asked_on(db, living, day, hours=[0, 8, 16, 23.75]))[-1])
 
         at = START + timedelta(days=day, hours=23.75)
-        left = await frontier.preview(db, domain, most=10, at=at, usual=usual_of(PACED))
+        left = await hand_out.preview(db, domain, most=10, at=at, usual=usual_of(PACED))
         assert asked[-1] <= budget
         assert asked[-1] >= budget - 2 or not left  # unused only where nothing was worth its price
     _, *once, twice, again_twice, _, half, again_half = asked

@@ -11,10 +11,11 @@ from crawler.core.http.urls import Authority, Url
 from crawler.core.page_rules import Rule
 from crawler.plan import Planned, plan
 from crawler.settings import Settings
-from crawler.store import frontier, visits
+from crawler.store import visits
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
+from crawler.store.hand_out import hand_out
 from crawler.usual import usual_of
 from tests.store.made_up import look, status, take, targets, url
 from tests.store.populated import Bulk, add, fetched
@@ -243,7 +244,7 @@ async def test_an_overall_budget_is_spent_by_worth_and_its_floor_takes_a_fifth_o
     planned = await plan(db, at=AT, settings=settings)
     at = AT + timedelta(days=3)
     lease = await take(db, at)
-    await frontier.hand_out(db, lease, most=40, at=at, without=(), usual=usual_of(settings))
+    await hand_out.hand_out(db, lease, most=40, at=at, without=(), usual=usual_of(settings))
 
     assert [each.tariff.longest_days for each in planned] == [800 / (0.05 * 40)] * 2
     assert all(each.tariff.finding.startswith("A page may wait 400 days, not 1: at all") for each in planned)
@@ -251,7 +252,7 @@ async def test_an_overall_budget_is_spent_by_worth_and_its_floor_takes_a_fifth_o
     ages = "UPDATE page SET last_good_at = %s WHERE domain_id = %s RETURNING key"
     await fetched(db, ages, at - timedelta(days=500), lease.domain.id)
     await fetched(db, "UPDATE domain_plan SET price_request = 1e9 RETURNING domain_id")
-    handed = await frontier.hand_out(db, lease, most=40, at=at, without=(), usual=usual_of(settings))
+    handed = await hand_out.hand_out(db, lease, most=40, at=at, without=(), usual=usual_of(settings))
     assert len([target for target in handed if target.version is not None]) == 4
     assert await fetched(db, "SELECT spent_floor FROM domain_state ORDER BY spent_floor") == [(0,), (4,)]
 

@@ -14,7 +14,7 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.freshness.belief import DAY
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
-from crawler.store.standards import costs_from
+from crawler.store.hand_out.scoring import costs_from
 
 NO_LIMIT = 2**31 - 1  # requests a day
 LEAST_PAUSE = timedelta(minutes=1)

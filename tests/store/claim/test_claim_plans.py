@@ -9,11 +9,12 @@ import pytest
 from benchmarks.aged import aged
 from crawler.core.domain import Domain, Lease
 from crawler.core.visit.visit import State, Target
-from crawler.store import checks, frontier
+from crawler.store import checks
 from crawler.store.database import Database, open_database
-from crawler.store.frontier import BEGINNING, BY_KEY, PUT_OFF
-from crawler.store.heads import HEADS
-from crawler.store.targets import DETAILS
+from crawler.store.hand_out import hand_out
+from crawler.store.hand_out.candidates import HEADS
+from crawler.store.hand_out.hand_out import BEGINNING, BY_KEY, PUT_OFF
+from crawler.store.hand_out.targets import DETAILS
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, take, targets
 from tests.store.populated import Bulk, add
@@ -52,7 +53,7 @@ async def counts(db: Database, table: str) -> tuple[int, int, int]:
 
 
 async def hand_out(db: Database, lease: Lease) -> list[Target]:
-    return await frontier.hand_out(db, lease, most=MOST, at=START, without=(), usual=USUAL)
+    return await hand_out.hand_out(db, lease, most=MOST, at=START, without=(), usual=USUAL)
 
 
 async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_nothing_and_touches_a_few_windows(
@@ -64,7 +65,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
         "domain_id": lease.domain.id,
         "without": keys,
         "at": START,
-        "most": MOST + frontier.MOST_BESIDE,
+        "most": MOST + hand_out.MOST_BESIDE,
         "most_new": MOST,
         "share_new": MOST // 3,
         "share_known": MOST // 3,
@@ -90,7 +91,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
     assert plans[0].count("favoured_rank_key_idx") == 2
     assert {target.state for target in handed} == {State.NEW, State.KNOWN}
     assert len(handed) == MOST
-    window = MOST + frontier.MOST_BESIDE
+    window = MOST + hand_out.MOST_BESIDE
     scanned, fetched, updated = ({table: after[table][n] - before[table][n] for table in TABLES} for n in range(3))
     assert scanned == dict.fromkeys(TABLES, 0)
     assert all(fetched[table] <= 5 * window for table in ("page", "frontier", "cash", "page_links"))

@@ -15,9 +15,9 @@ from crawler.core.freshness.selection import due_again
 from crawler.store.claim.leases import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domains.domains import COLUMNS, domain_from
-from crawler.store.frontier import BY_KEY, PUT_OFF, due_in
-from crawler.store.heads import Weighed, weigh_slice
-from crawler.store.standards import Usual, standards_of
+from crawler.store.hand_out.candidates import Weighed, weigh_slice
+from crawler.store.hand_out.hand_out import BY_KEY, PUT_OFF, due_in
+from crawler.store.hand_out.scoring import Usual, standards_of
 
 SLICE = 10_000  # pages scored under one lease: about half a second, in which others wait for the domain's row
 

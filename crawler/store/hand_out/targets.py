@@ -16,8 +16,8 @@ from crawler.core.validators.trust import Kind, Trust, sendable
 from crawler.core.visit.visit import State, Target, Wanted
 from crawler.store.database import Connection
 from crawler.store.fingerprints import from_signed
-from crawler.store.heads import Row, Weighed, held_of
-from crawler.store.standards import Standards
+from crawler.store.hand_out.candidates import Row, Weighed, held_of
+from crawler.store.hand_out.scoring import Standards
 
 STATES = {state.value: state for state in State}  # which are looked up for every page
 WANTED = {wanted.value: wanted for wanted in Wanted}

@@ -12,9 +12,9 @@ from crawler.core.visit.visit import NEVER, Target
 from crawler.errors import LeaseLost
 from crawler.store import trusts
 from crawler.store.database import Connection, Database
-from crawler.store.heads import Weighed, weigh, with_more_new
-from crawler.store.standards import Standards, Usual, standards_of
-from crawler.store.targets import is_revisit, targets_of
+from crawler.store.hand_out.candidates import Weighed, weigh, with_more_new
+from crawler.store.hand_out.scoring import Standards, Usual, standards_of
+from crawler.store.hand_out.targets import is_revisit, targets_of
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW = 3  # of the head of the due order, how many times what is wanted is weighed before the best are handed out,

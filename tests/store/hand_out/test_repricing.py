@@ -10,7 +10,7 @@ from crawler.store import plans
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
-from crawler.store.repricing import reprice
+from crawler.store.hand_out.repricing import reprice
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, take, targets
 from tests.store.populated import Bulk, add, fetched

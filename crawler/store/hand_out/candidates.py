@@ -14,7 +14,7 @@ from crawler.core.http.response import NO_VALIDATORS, Validators
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.visit.visit import State, Terms
 from crawler.store.database import Connection
-from crawler.store.standards import Standards
+from crawler.store.hand_out.scoring import Standards
 
 
 class Row(NamedTuple):
