@@ -25,9 +25,10 @@ from crawler.readers import Lens, Readers
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
 from crawler.shift import holder_name
-from crawler.store import content, walls
+from crawler.store import content
 from crawler.store.claim import budgets, leases
 from crawler.store.database import Database
+from crawler.store.learned import soft_errors
 from crawler.store.pages import target_of
 from crawler.usual import together_of
 
@@ -155,7 +156,7 @@ class _Eye:
             return f"its robots.txt cannot be had ({found.outage})"
         self.gate.delay = max(self.gate.delay, found.rules.crawl_delay(self.settings.agent) or timedelta(0))
         domain = self.lease.domain
-        mask, shown = await walls.learnt_of(self.db, domain.id)
+        mask, shown = await soft_errors.learnt_of(self.db, domain.id)
         scope = domain.scope(max_depth=self.settings.max_depth)
         return Known(scope=scope, rules=found.rules, agent=self.settings.agent, mask=mask, walls=shown)
 

@@ -26,11 +26,12 @@ from crawler.patience import patiently
 from crawler.readers import Lens
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
-from crawler.store import content, inbox, moves, visits, walls
+from crawler.store import content, inbox, moves, visits
 from crawler.store.claim import leases
 from crawler.store.content import Kept
 from crawler.store.database import Database
 from crawler.store.hand_out import repricing
+from crawler.store.learned import soft_errors
 from crawler.supply import Supply
 from crawler.tally import Tally
 from crawler.usual import together_of, usual_of
@@ -139,7 +140,7 @@ class Walker:
         gate = self.asker.gate
         gate.delay = max(gate.delay, rules.crawl_delay(self.settings.agent) or timedelta(0))
         await patiently(self.lease, lambda _again: leases.announce_delay(self.db, self.lease, delay=gate.delay))
-        mask, shown = await patiently(self.lease, lambda _again: walls.learnt_of(self.db, self.lease.domain.id))
+        mask, shown = await patiently(self.lease, lambda _again: soft_errors.learnt_of(self.db, self.lease.domain.id))
         scope = self.lease.domain.scope(max_depth=self.settings.max_depth)
         self.mask_kept, self.walls_kept = mask, shown
         return Known(scope=scope, rules=rules, agent=self.settings.agent, mask=mask, walls=shown)

@@ -99,7 +99,7 @@ class Prior(SQLModel, table=True):
 
 
 class DomainMask(SQLModel, table=True):
-    """What of a domain's pages is no news, learnt from looks; packed (crawler/store/masks.py)."""
+    """What of a domain's pages is no news, learnt from looks; packed (crawler/store/learned/mask.py)."""
 
     __tablename__ = "domain_mask"
     domain_id: int = Field(sa_column=domain_reference())
@@ -107,7 +107,7 @@ class DomainMask(SQLModel, table=True):
 
 
 class DomainWalls(SQLModel, table=True):
-    """What a domain shows in place of its pages; packed (crawler/store/walls.py)."""
+    """What a domain shows in place of its pages; packed (crawler/store/learned/soft_errors.py)."""
 
     __tablename__ = "domain_walls"
     domain_id: int = Field(sa_column=domain_reference())

@@ -25,11 +25,12 @@ from crawler.naming import refuse_the_past
 from crawler.readers import Lens, Readers
 from crawler.registration import url_of
 from crawler.settings import settings
-from crawler.store import changes, content, explanations, masks
+from crawler.store import changes, content, explanations
 from crawler.store.changes import FeedItem
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.explanations import Explanation, PageFacts
+from crawler.store.learned import mask
 from crawler.usual import usual_of
 
 MOST_EDITS = 3  # of the last change
@@ -89,7 +90,7 @@ async def _content_of(db: Database, domain: Domain, page: PageFacts) -> Content 
         whole, seen = await lens.whole(body, page.url), await lens.outline(body, page.url)
     if whole is None or seen is None:
         return None
-    mask = await masks.mask_of(db, domain.id)
+    mask = await mask.mask_of(db, domain.id)
     pieces = pieces_of(whole, seen, mask, view=lens.view(page.url))
     return Content(
         pieces=len(pieces),

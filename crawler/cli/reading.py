@@ -16,14 +16,15 @@ from crawler.core.freshness.belief import DAY
 from crawler.core.freshness.calibration import Agreement
 from crawler.naming import domain_named, refuse_the_past
 from crawler.settings import settings
-from crawler.store import audits, reports, trusts
+from crawler.store import audits, reports
 from crawler.store import changes as feed
 from crawler.store.audits import Calibration
 from crawler.store.changes import Edit, FeedItem
 from crawler.store.database import Database
 from crawler.store.domains import domains
+from crawler.store.learned import trust
+from crawler.store.learned.trust import Standing
 from crawler.store.reports import DomainReport, PageLine
-from crawler.store.trusts import Standing
 
 
 def pages(text: str, *, top: int, at: datetime | None, as_json: bool) -> int:
@@ -82,7 +83,7 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
         instant = at or datetime.now(UTC)
         found = [(each, await reports.report(db, each, at=instant, window=window)) for each in wanted]
         return [
-            (each, await _calibration(db, domain, each), await trusts.standings(db, domain))
+            (each, await _calibration(db, domain, each), await trust.standings(db, domain))
             for domain, each in found
             if each is not None
         ]

@@ -6,7 +6,7 @@ from crawler.core.visit.visit import Link, Visit
 from crawler.store.copying import copy
 from crawler.store.database import Connection
 from crawler.store.economy import Books, Stand
-from crawler.store.priors import groups_of
+from crawler.store.learned.prior import groups_of
 
 NEW_PAGES = "COPY page (domain_id, key, url, first_seen_at, prior_no, reason) FROM STDIN (FORMAT BINARY)"
 NEW_FRONTIER = """

@@ -16,7 +16,7 @@ from crawler.store import sharing
 from crawler.store.claim.leases import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domains.domains import COLUMNS, domain_from
-from crawler.store.priors import groups_of
+from crawler.store.learned.prior import groups_of
 
 INBOX_CHUNK = 20  # rows
 PAGES_CHUNK = 20_000  # pages changed in one transaction, so that the lease is renewed in between

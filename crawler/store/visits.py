@@ -20,7 +20,7 @@ from crawler.core.soft_errors.recognise import Walls
 from crawler.core.visit import update
 from crawler.core.visit.visit import Headed, State, Visit, Wanted
 from crawler.errors import LeaseLost
-from crawler.store import admissions, events, masks, outcomes, sharing, trusts
+from crawler.store import admissions, events, outcomes, sharing
 from crawler.store.claim.budgets import settle_together
 from crawler.store.claim.leases import keep_slots, write_hold
 from crawler.store.copying import clean, copy
@@ -29,7 +29,8 @@ from crawler.store.economy import load_books, write_books
 from crawler.store.events import parts_of
 from crawler.store.hand_out.hand_out import BY_KEY
 from crawler.store.hand_out.scoring import costs_from, costs_to
-from crawler.store.walls import put as put_walls
+from crawler.store.learned import trust
+from crawler.store.learned.soft_errors import put as put_walls
 
 RENEW_AND_READ = """
     UPDATE domain_state
@@ -105,9 +106,9 @@ async def record(
         next_event, costs, scores, seen, expected, learnt_at = row
         told = await events.write(connection, lease.domain, visits, edit, first=next_event)
         await _write_visits(connection, domain_id, visits)
-        await trusts.learn_of(connection, domain_id, visits)
+        await trust.learn_of(connection, domain_id, visits)
         if mask is not None:
-            await masks.put(connection, domain_id, mask)
+            await mask.put(connection, domain_id, mask)
         if walls is not None:
             await put_walls(connection, domain_id, walls)
         received = sum(visit.received_bytes for visit in visits)

@@ -12,7 +12,7 @@ from string import ascii_lowercase
 from crawler.core.domain import Domain
 from crawler.core.validators.trust import Kind
 from crawler.store.database import Database
-from crawler.store.trusts import Standing, standings
+from crawler.store.learned.trust import Standing, standings
 from tests.walk.crawls import DAY, START, recrawl, register, rows
 
 PAGES = 4

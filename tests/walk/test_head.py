@@ -12,7 +12,7 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.core.validators.trust import Kind
 from crawler.store.database import Database
-from crawler.store.trusts import standings
+from crawler.store.learned.trust import standings
 from tests.walk.crawls import DAY, START, recrawl, register, rows
 
 PAGES = 4

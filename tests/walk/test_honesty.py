@@ -5,7 +5,7 @@ import pytest
 from crawler.core.validators.challenge import YOUNG
 from crawler.core.validators.trust import Kind
 from crawler.store.database import Database
-from crawler.store.trusts import standings
+from crawler.store.learned.trust import standings
 from tests.walk.crawls import page, recrawl, versions
 from tests.walk.liars import (
     Asked,

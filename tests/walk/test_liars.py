@@ -9,7 +9,7 @@ from crawler.cli.trusting import shown_standings
 from crawler.core.domain import Domain
 from crawler.core.validators.trust import SENT, Kind
 from crawler.store.database import Database
-from crawler.store.trusts import standings
+from crawler.store.learned.trust import standings
 from tests.walk.crawls import DAY, recrawl
 from tests.walk.liars import (
     Asked,

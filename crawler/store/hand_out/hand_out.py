@@ -10,11 +10,11 @@ from crawler.core.freshness.selection import Selection, select
 from crawler.core.http.urls import PageKey
 from crawler.core.visit.visit import NEVER, Target
 from crawler.errors import LeaseLost
-from crawler.store import trusts
 from crawler.store.database import Connection, Database
 from crawler.store.hand_out.candidates import Weighed, weigh, with_more_new
 from crawler.store.hand_out.scoring import Standards, Usual, standards_of
 from crawler.store.hand_out.targets import is_revisit, targets_of
+from crawler.store.learned import trust
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW = 3  # of the head of the due order, how many times what is wanted is weighed before the best are handed out,
@@ -56,7 +56,7 @@ async def hand_out(
         if selection.floor:
             await connection.execute(SPEND_FLOOR, values | {"floor": selection.floor})
         targets = await targets_of(connection, lease.domain.id, weighed, selection.chosen.tolist(), standards)
-        await trusts.count_revisits(connection, lease.domain.id, [each.group for each in targets if is_revisit(each)])
+        await trust.count_revisits(connection, lease.domain.id, [each.group for each in targets if is_revisit(each)])
         return targets
 
 

@@ -24,7 +24,7 @@ from crawler.core.validators.trust import NO_TRUST, Trust, sendable
 from crawler.core.validators.trust import Kind as Trusted
 from crawler.core.visit.visit import Terms
 from crawler.store.database import Connection
-from crawler.store.trusts import Trusts, trusts_of
+from crawler.store.learned.trust import Trusts, trusts_of
 
 STANDARDS = """
     SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.activity_seen, s.activity_expected, s.activity_at,

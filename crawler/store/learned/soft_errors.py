@@ -11,7 +11,6 @@ import zstandard
 
 from crawler.core.change.compare import NO_MASK, Mask
 from crawler.core.soft_errors.recognise import NO_WALLS, Sighting, Walls
-from crawler.store import masks
 from crawler.store.database import Connection, Database
 
 FORM = 1  # of what is stored; another one is learnt anew
@@ -34,7 +33,7 @@ async def learnt_of(db: Database, domain_id: int) -> tuple[Mask, Walls]:
         row = await (await connection.execute(GET, {"domain_id": domain_id})).fetchone()
     assert row is not None
     mask, walls = row
-    return NO_MASK if mask is None else masks.unpack(mask), NO_WALLS if walls is None else unpack(walls)
+    return NO_MASK if mask is None else mask.unpack(mask), NO_WALLS if walls is None else unpack(walls)
 
 
 async def put(connection: Connection, domain_id: int, walls: Walls) -> None:
