@@ -10,10 +10,10 @@ from crawler.core.cash.opic import ENDOWMENT
 from crawler.core.cash.order import STEPS
 from crawler.core.domain import Lease, Wishes
 from crawler.core.http.urls import Authority
-from crawler.store import inbox
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
+from crawler.store.record import inbox
 
 TERM = timedelta(hours=1)
 # A page's number decides all about it; its key only has to be 16 bytes that are spread like a hash's.

@@ -13,11 +13,11 @@ from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import Authority, PageKey, Url, key_of
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, Visit
-from crawler.store import inbox
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.hand_out import hand_out
+from crawler.store.record import inbox
 from tests.store.made_up import USUAL
 
 TERM = timedelta(hours=1)

@@ -18,8 +18,9 @@ from statistics import median
 from benchmarks.database import new_database
 from benchmarks.filled import Filled, filled, looked_at, touched
 from benchmarks.table import table
-from crawler.store import checks, visits
+from crawler.store import checks
 from crawler.store.database import Database, open_database
+from crawler.store.record import record
 
 HERE = Path(__file__).parent
 HEAD = ("pages", "visits", "links each", "distinct targets", "cash rows written", "seconds", "ms/visit")
@@ -90,7 +91,7 @@ async def recorded(
     targets = {visit.target.key for visit in batch}.union(*(visit.gives or () for visit in batch))
     before, _ = await touched(db, "cash")
     began = time.perf_counter()
-    await visits.record(db, domain.lease, batch, max_pages=10**8)
+    await record.record(db, domain.lease, batch, max_pages=10**8)
     seconds = time.perf_counter() - began
     after, _ = await touched(db, "cash")
     return Cost(domain.pages, len(batch), given.links, len(targets), after - before, seconds)

@@ -11,7 +11,7 @@ from crawler.core.visit.soft_errors import with_signs
 from crawler.core.visit.visit import Earlier, Known, Target
 from crawler.readers import Lens
 from crawler.robots_txt import Ask
-from crawler.store.content import Kept
+from crawler.store.record.content import Kept
 
 
 async def earlier_of(

@@ -20,7 +20,7 @@ from crawler.core.visit.soft_errors import Firsts, is_suspect, walls_after
 from crawler.core.visit.visit import BUSY, Earlier, Known, Target, Visit, refusal_of
 from crawler.probe import ask_nowhere
 from crawler.readers import Lens
-from crawler.store.content import Kept
+from crawler.store.record.content import Kept
 
 # The body of a page's last Snapshot, if it is kept; told what the page says now.
 FindKept = Callable[[Target, Understood], Awaitable[Kept | None]]

@@ -26,12 +26,12 @@ from crawler.patience import patiently
 from crawler.readers import Lens
 from crawler.robots_txt import robots_of
 from crawler.settings import Settings
-from crawler.store import content, inbox, moves, visits
 from crawler.store.claim import leases
-from crawler.store.content import Kept
 from crawler.store.database import Database
 from crawler.store.hand_out import repricing
 from crawler.store.learned import soft_errors
+from crawler.store.record import content, inbox, moves, record
+from crawler.store.record.content import Kept
 from crawler.supply import Supply
 from crawler.tally import Tally
 from crawler.usual import together_of, usual_of
@@ -217,7 +217,7 @@ class Walker:
         refund, debited_bytes = self.allowance.settle(sum(visit.received_bytes for visit in batch))
         new = await patiently(
             self.lease,
-            lambda again: visits.record(
+            lambda again: record.record(
                 self.db,
                 self.lease,
                 batch,

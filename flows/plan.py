@@ -11,8 +11,9 @@ from crawler.naming import domain_named
 from crawler.plan import Planned
 from crawler.plan import plan as plan_all
 from crawler.settings import settings
-from crawler.store import duplicates, sharing
+from crawler.store import duplicates
 from crawler.store.database import open_database
+from crawler.store.record import shared_schedules
 from flows.ending import says_why
 from flows.lease import if_heard
 from flows.shift import instant
@@ -42,7 +43,7 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
             planned = await plan_all(db, at=now, settings=settings())
             for each in planned:
                 await duplicates.fill(db, each.domain, chunks=COMPARED)
-                await sharing.propose(db, each.domain, at=now)
+                await shared_schedules.propose(db, each.domain, at=now)
     shown = [each for each in planned if only is None or each.domain.id == only.id]
     for each in shown:
         if each.tariff.finding:

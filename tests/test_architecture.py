@@ -201,7 +201,7 @@ def test_core_only_thinks(path: Path) -> None:
         ("crawler.core.cash.opic", "crawler.core.http.urls", True),
         ("crawler.core.cash.opic", "crawler.settings", False),
         ("crawler.lab.world", "crawler.store", False),
-        ("crawler.crawl", "crawler.store.visits", True),
+        ("crawler.crawl", "crawler.store.record.record", True),
         ("crawler.crawl", "flows.crawl", False),
         ("flows.crawl", "crawler.crawl", True),
         ("crawler.store.database", "models", True),

@@ -25,12 +25,13 @@ from crawler.naming import refuse_the_past
 from crawler.readers import Lens, Readers
 from crawler.registration import url_of
 from crawler.settings import settings
-from crawler.store import changes, content, explanations
+from crawler.store import changes, explanations
 from crawler.store.changes import FeedItem
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.explanations import Explanation, PageFacts
 from crawler.store.learned import mask
+from crawler.store.record import content
 from crawler.usual import usual_of
 
 MOST_EDITS = 3  # of the last change

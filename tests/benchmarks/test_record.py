@@ -7,10 +7,11 @@ from datetime import timedelta
 import pytest
 
 from benchmarks.filled import Filled, filled, looked_at, touched
-from crawler.store import checks, visits
+from crawler.store import checks
 from crawler.store.database import Database, open_database
 from crawler.store.hand_out.candidates import FRONTIER
 from crawler.store.hand_out.hand_out import BY_KEY
+from crawler.store.record import record
 from tests.store.conftest import START
 
 SIZES = (1_000, 10_000)
@@ -42,7 +43,7 @@ async def test_a_record_updates_each_target_once_and_touches_as_many_rows_in_a_l
         assert [visit.target.key for visit in batch] == [visit.target.key for visit in targets]
         before = await counts(db)
 
-        await visits.record(db, site.lease, batch, max_pages=10**6)
+        await record.record(db, site.lease, batch, max_pages=10**6)
 
         after = await counts(db)
         paid = {visit.target.key for visit in batch}.union(*(visit.gives or () for visit in batch))

@@ -17,11 +17,11 @@ from crawler.core.http.robots import parse
 from crawler.core.http.urls import Authority, PageKey, Url
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, State, Target, Visit
-from crawler.store import inbox, visits
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.hand_out import hand_out
+from crawler.store.record import inbox, record
 from tests.store import made_up
 from tests.store.made_up import NOT_MODIFIED, USUAL, status, url
 
@@ -264,7 +264,7 @@ async def record(life: Life, done: Sequence[Visit], *, again: bool = False) -> N
     if done:
         most = life.domain.wishes.max_pages
         assert most is not None
-        await visits.record(life.db, life.lease, done, max_pages=most, again=again)
+        await record.record(life.db, life.lease, done, max_pages=most, again=again)
     await in_order(life)
 
 

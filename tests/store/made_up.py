@@ -10,11 +10,11 @@ from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import PageKey, Url, key_of
 from crawler.core.visit.decide import decide
 from crawler.core.visit.visit import Known, Target, Visit
-from crawler.store import inbox, visits
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.hand_out import hand_out
 from crawler.store.hand_out.scoring import Usual
+from crawler.store.record import inbox, record
 
 TERM = timedelta(minutes=5)
 
@@ -96,7 +96,7 @@ async def crawl(db: Database, lease: Lease, links: dict[int, list[int]], at: dat
             n = numbers.get(target.key)
             answer = status(404) if n is None else html(lease.domain, links[n])
             done.append(look(target, answer, at, lease.domain))
-        await visits.record(db, lease, done, max_pages=10**6)
+        await record.record(db, lease, done, max_pages=10**6)
         looks += len(done)
     return looks
 

@@ -3,9 +3,10 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.store import changes, checks, visits
+from crawler.store import changes, checks
 from crawler.store.claim import leases
 from crawler.store.database import Database
+from crawler.store.record import record
 from tests.store.conftest import START
 from tests.store.made_up import crawl, key, look, status, take, targets, url
 
@@ -24,7 +25,7 @@ async def walked(db: Database, domain: Domain) -> Domain:
         look(by_key[key(domain, 2)], onward, later, domain),
         look(by_key[key(domain, 3)], status(410), later, domain),
     ]
-    await visits.record(db, lease, done, max_pages=100)
+    await record.record(db, lease, done, max_pages=100)
     await changes.stamp(db, at=later)
     await leases.release(db, lease, at=later, refund=0, wait=timedelta(0))
     return domain

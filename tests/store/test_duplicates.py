@@ -12,13 +12,14 @@ from crawler.core.domain import Domain, Wishes
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Authority
 from crawler.core.page.fingerprint import Fingerprint, distance_bits, fingerprint
-from crawler.store import checks, duplicates, inbox, visits
+from crawler.store import checks, duplicates
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.duplicates import BAND, EVENTS, FORGET, NEAR, NOW, PAGES, REMEMBER, UNBAND
 from crawler.store.fingerprints import to_signed
 from crawler.store.hand_out.hand_out import BY_KEY
+from crawler.store.record import inbox, record
 from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets, url
 
@@ -54,7 +55,7 @@ async def looked_at(db: Database, domain: Domain, answers: dict[int, Answer], *,
         at += timedelta(seconds=1)
         numbers = {key(domain, n): n for n in answers}
         done = [look(each, answers[numbers[each.key]], at, domain) for each in batch]
-        await visits.record(db, lease, done, max_pages=1000)
+        await record.record(db, lease, done, max_pages=1000)
     await leases.release(db, lease, at=at, refund=0, wait=timedelta(0))
 
 

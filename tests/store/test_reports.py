@@ -11,11 +11,12 @@ from crawler.core.freshness.belief import DAY, Belief, fresh_now
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Url
 from crawler.core.visit.visit import State
-from crawler.store import changes, explanations, reports, visits
+from crawler.store import changes, explanations, reports
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.hand_out import hand_out
+from crawler.store.record import record
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, USUAL, crawl, html, key, look, status, take, targets, url
 
@@ -121,7 +122,7 @@ async def test_the_window_counts_what_was_done_in_it(db: Database, domain: Domai
         3: status(410),
     }
     done = [look(by_key[key(domain, n)], answer, LATER, domain) for n, answer in answers.items()]
-    await visits.record(db, lease, done, max_pages=100)
+    await record.record(db, lease, done, max_pages=100)
 
     month = await reports.report(db, domain, at=LATER, window=timedelta(days=30))
     ever = await reports.report(db, domain, at=LATER, window=timedelta(days=300))
@@ -238,7 +239,7 @@ async def test_an_untracked_url_is_explained_by_who_links_to_it(db: Database, do
     lease = await take(db, START)
     root = await targets(db, lease, START)
     first = look(root[0], html(domain, [1, 2]), START, domain)
-    await visits.record(db, lease, [first], max_pages=1)  # the domain is full
+    await record.record(db, lease, [first], max_pages=1)  # the domain is full
 
     linked = await explanations.explain(db, domain, url(domain, 2), at=START, usual=USUAL)
     unknown = await explanations.explain(db, domain, Url(f"{domain.root}never/heard/of"), at=START, usual=USUAL)

@@ -11,11 +11,11 @@ from crawler.core.http.urls import Authority, Url
 from crawler.core.page_rules import Rule
 from crawler.plan import Planned, plan
 from crawler.settings import Settings
-from crawler.store import visits
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.hand_out import hand_out
+from crawler.store.record import record
 from crawler.usual import usual_of
 from tests.store.made_up import look, status, take, targets, url
 from tests.store.populated import Bulk, add, fetched
@@ -53,7 +53,7 @@ async def read_root(db: Database, links: dict[str, list[Url]]) -> None:
         page = "".join(f'<a href="{link}">x</a>' for link in links[lease.domain.authority])
         (target,) = await targets(db, lease, at)
         body = status(200, f"<p>words{page}".encode())
-        await visits.record(db, lease, [look(target, body, at, lease.domain)], max_pages=100)
+        await record.record(db, lease, [look(target, body, at, lease.domain)], max_pages=100)
         await leases.release(db, lease, at=at, refund=0, wait=timedelta(0))
 
 

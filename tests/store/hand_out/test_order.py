@@ -9,10 +9,11 @@ from crawler.core.cash.opic import ENDOWMENT
 from crawler.core.cash.order import STEPS, Order, Ordering
 from crawler.core.domain import Domain, Wishes
 from crawler.core.visit.visit import State
-from crawler.store import explanations, visits
+from crawler.store import explanations
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
+from crawler.store.record import record
 from tests.store import made_up
 from tests.store.conftest import START
 from tests.store.graphs import (
@@ -152,7 +153,7 @@ async def test_favoured_pages_come_first_as_if_they_had_so_many_times_their_cash
     lease = await made_up.take(db, START)
     root = (await made_up.targets(db, lease, START))[0]
     visit = made_up.look(root, made_up.html(domain, range(1, 8)), START, domain)
-    await visits.record(db, lease, [visit], max_pages=100)
+    await record.record(db, lease, [visit], max_pages=100)
 
     found = await made_up.targets(db, lease, START, most=2)
 

@@ -11,11 +11,12 @@ from crawler.core.http.urls import Authority, Url
 from crawler.core.page_rules import Rule
 from crawler.core.visit.visit import NEVER, State, Target, Visit, Wanted
 from crawler.errors import LeaseLost
-from crawler.store import changes, inbox, visits
+from crawler.store import changes
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.domains.rules import pages_by_pattern
+from crawler.store.record import inbox, record
 from tests.store import made_up
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, economy_total, html, key, look, states, status, take, targets, url
@@ -25,7 +26,7 @@ DAY = timedelta(days=1)
 
 
 async def record(db: Database, lease: Lease, *batch: Visit, max_pages: int = 1000) -> int:
-    return await visits.record(db, lease, batch, max_pages=max_pages)
+    return await record.record(db, lease, batch, max_pages=max_pages)
 
 
 async def one(db: Database, lease: Lease, domain: Domain, n: int, day: float = 0) -> Target:
@@ -166,7 +167,7 @@ async def test_a_commit_that_nobody_saw_is_not_applied_twice(db: Database, domai
     visit = look(target, html(domain, [1, 2]), START, domain)
     await record(db, lease, visit)
 
-    await visits.record(db, lease, [visit], max_pages=1000, again=True)
+    await record.record(db, lease, [visit], max_pages=1000, again=True)
 
     assert await count(db, "visit") == 1
     total, coins = await economy_total(db, domain)
@@ -239,7 +240,7 @@ async def test_a_busy_answer_holds_the_domain_in_the_same_transaction(db: Databa
     visit = look(target, status(429, retry_after="3600"), START, domain)
     hold = Hold(until=START + timedelta(hours=1), reason="http_429", refusals=1)
 
-    await visits.record(db, lease, [visit], max_pages=10, hold=hold)
+    await record.record(db, lease, [visit], max_pages=10, hold=hold)
     await leases.release(db, lease, at=START, refund=0, wait=timedelta(0))
 
     assert visit.retry_after == timedelta(hours=1)

@@ -12,11 +12,11 @@ from crawler.core.cash.order import Ordering
 from crawler.core.domain import Lease
 from crawler.core.http.urls import Url, key_of
 from crawler.core.visit.visit import State, Wanted
-from crawler.store import sharing
 from crawler.store.claim.leases import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domains.domains import COLUMNS, domain_from
 from crawler.store.learned.prior import groups_of
+from crawler.store.record import shared_schedules
 
 INBOX_CHUNK = 20  # rows
 PAGES_CHUNK = 20_000  # pages changed in one transaction, so that the lease is renewed in between
@@ -120,7 +120,7 @@ async def drain(db: Database, lease: Lease, *, at: datetime) -> bool:
                 await connection.execute(LOOK_AGAIN, values)
                 is_done = True
             elif row["kind"] == "share":
-                await sharing.begin(connection, lease.domain.id, row["payload"]["pairs"])
+                await shared_schedules.begin(connection, lease.domain.id, row["payload"]["pairs"])
                 is_done = True
             else:
                 is_done = await _make_due(connection, lease, row, at=at)

@@ -10,12 +10,13 @@ from crawler.core.domain import Domain, Wishes
 from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Authority
-from crawler.store import checks, duplicates, inbox, sharing, visits
+from crawler.store import checks, duplicates
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.hand_out.hand_out import BY_KEY
-from crawler.store.sharing import CALL, END, LEAVE, LIVELY, MOST_CALLED, MOST_LEFT, REST, RIDING
+from crawler.store.record import inbox, record, shared_schedules
+from crawler.store.record.shared_schedules import CALL, END, LEAVE, LIVELY, MOST_CALLED, MOST_LEFT, REST, RIDING
 from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets
 from tests.store.test_duplicates import LONG, OTHER
@@ -41,7 +42,7 @@ async def day(db: Database, domain: Domain, answers: Mapping[int, Answer], *, at
     while batch := await targets(db, lease, at):
         at += timedelta(seconds=1)
         done = [look(each, answers[numbers[each.key]], at, domain) for each in batch]
-        await visits.record(db, lease, done, max_pages=1000)
+        await record.record(db, lease, done, max_pages=1000)
         looked += [numbers[each.key] for each in batch]
     await leases.release(db, lease, at=at, refund=0, wait=timedelta(0))
     return looked
@@ -55,7 +56,7 @@ async def days(
     for n in range(first, last, every):
         looks += Counter(await day(db, domain, answers, at=START + n * DAY))
         await duplicates.fill(db, domain)
-        await sharing.propose(db, domain, at=START + n * DAY)
+        await shared_schedules.propose(db, domain, at=START + n * DAY)
     assert await checks.check(db) == []
     return looks
 
@@ -249,13 +250,13 @@ async def test_two_looks_are_too_few_and_so_is_a_text_of_some_words(db: Database
         await make_due(db, START + n * DAY)
         await day(db, domain, answers, at=START + n * DAY)
     await duplicates.fill(db, domain)
-    assert await sharing.propose(db, domain, at=START + DAY) == 0
+    assert await shared_schedules.propose(db, domain, at=START + DAY) == 0
 
     await make_due(db, START + 9 * DAY)
     await day(db, domain, answers, at=START + 9 * DAY)
 
-    assert await sharing.propose(db, domain, at=START + 9 * DAY) == 1
-    assert await sharing.propose(db, domain, at=START + 9 * DAY) == 0  # it is waiting for the holder
+    assert await shared_schedules.propose(db, domain, at=START + 9 * DAY) == 1
+    assert await shared_schedules.propose(db, domain, at=START + 9 * DAY) == 0  # it is waiting for the holder
 
 
 async def test_what_has_changed_before_the_holder_hears_of_it_is_not_shared(db: Database, domain: Domain) -> None:
@@ -267,9 +268,9 @@ async def test_what_has_changed_before_the_holder_hears_of_it_is_not_shared(db: 
     async with db.transaction() as connection:
         await connection.execute("UPDATE page SET main_digest = 'other' WHERE key = %s", (key(domain, 2),))
 
-    assert await sharing.propose(db, domain, at=START + 3 * DAY) == 0
+    assert await shared_schedules.propose(db, domain, at=START + 3 * DAY) == 0
     async with db.transaction() as connection:
-        await sharing.begin(connection, domain.id, [(key(domain, 1).hex(), key(domain, 2).hex())])
+        await shared_schedules.begin(connection, domain.id, [(key(domain, 1).hex(), key(domain, 2).hex())])
     assert await riders(db, domain) == {}
 
 
@@ -281,7 +282,7 @@ async def test_domains_do_not_share(db: Database, domain: Domain) -> None:
             await day(db, each, site(each, {1: LONG}), at=START + n * DAY)
     for each in (domain, other):
         await duplicates.fill(db, each)
-        assert await sharing.propose(db, each, at=START + 3 * DAY) == 0
+        assert await shared_schedules.propose(db, each, at=START + 3 * DAY) == 0
 
 
 async def test_no_record_scans_a_table_for_those_who_share(db: Database, domain: Domain) -> None:

@@ -20,17 +20,17 @@ from crawler.core.soft_errors.recognise import Walls
 from crawler.core.visit import update
 from crawler.core.visit.visit import Headed, State, Visit, Wanted
 from crawler.errors import LeaseLost
-from crawler.store import admissions, events, outcomes, sharing
 from crawler.store.claim.budgets import settle_together
 from crawler.store.claim.leases import keep_slots, write_hold
 from crawler.store.copying import clean, copy
 from crawler.store.database import Connection, Database
-from crawler.store.economy import load_books, write_books
-from crawler.store.events import parts_of
 from crawler.store.hand_out.hand_out import BY_KEY
 from crawler.store.hand_out.scoring import costs_from, costs_to
 from crawler.store.learned import trust
 from crawler.store.learned.soft_errors import put as put_walls
+from crawler.store.record import admissions, events, pages, shared_schedules
+from crawler.store.record.events import parts_of
+from crawler.store.record.opic import load_books, write_books
 
 RENEW_AND_READ = """
     UPDATE domain_state
@@ -98,11 +98,11 @@ async def record(
         books = await load_books(connection, domain_id, visits, wishes=lease.domain.wishes)
         admitted = admissions.settle(books, visits, max_pages=max_pages)
         await admissions.write(connection, domain_id, books, admitted)
-        await outcomes.write_pages(connection, domain_id, books, visits)
-        await sharing.settle(connection, domain_id, visits)
-        await outcomes.write_links(connection, domain_id, books, visits)
+        await pages.write_pages(connection, domain_id, books, visits)
+        await shared_schedules.settle(connection, domain_id, visits)
+        await pages.write_links(connection, domain_id, books, visits)
         await write_books(connection, domain_id, books)
-        await outcomes.write_versions(connection, domain_id, visits)
+        await pages.write_versions(connection, domain_id, visits)
         next_event, costs, scores, seen, expected, learnt_at = row
         told = await events.write(connection, lease.domain, visits, edit, first=next_event)
         await _write_visits(connection, domain_id, visits)

@@ -7,11 +7,11 @@ from crawler.core.change.change import Change
 from crawler.core.freshness.prior import without_prior
 from crawler.core.visit.lifecycle import WITH_OTHERS
 from crawler.core.visit.visit import State, Visit
-from crawler.store import content
 from crawler.store.copying import clean, copy
 from crawler.store.database import Connection
-from crawler.store.economy import Books
 from crawler.store.fingerprints import to_signed
+from crawler.store.record import content
+from crawler.store.record.opic import Books
 
 # What a look may leave as it was comes as null.
 PAGES = """

@@ -15,9 +15,10 @@ from crawler.core.cash.order import Ordering
 from crawler.core.domain import Wishes
 from crawler.core.visit.visit import Visit
 from crawler.errors import LeaseLost, StoreUnavailable
-from crawler.store import checks, visits
+from crawler.store import checks
 from crawler.store.database import Database
 from crawler.store.domains import domains
+from crawler.store.record import record
 from tests.exact import power_iteration
 from tests.store import graphs
 from tests.store.conftest import START
@@ -58,7 +59,7 @@ async def overtake(life: Life, done: list[Visit]) -> None:
     """Whoever lost the lease records nothing, whatever he has."""
     for late in life.lost:
         with pytest.raises(LeaseLost):
-            await visits.record(life.db, late, done, max_pages=100)
+            await record.record(life.db, late, done, max_pages=100)
     life.lost.clear()
 
 
@@ -152,7 +153,7 @@ async def read(life: Life, *, among: Collection[int] = tuple(SITE), afresh: bool
         if target.key in wanted
     ]
     assert len(done) == len(wanted) or afresh
-    await visits.record(life.db, life.lease, done, max_pages=100)
+    await record.record(life.db, life.lease, done, max_pages=100)
 
 
 async def settled(db: Database) -> Life:
