@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from crawler.core.budget.target import AUDIT_SHARE
 from crawler.core.domain import Domain
 from crawler.core.freshness.calibration import Agreement, together
-from crawler.store import audits
-from crawler.store.audits import Audited, Calibration
 from crawler.store.database import Database
+from crawler.store.plan import audits
+from crawler.store.plan.audits import Audited, Calibration
 
 RECOUNTED = timedelta(days=2)  # finished UTC days whose looks are counted again: some were recorded after midnight
 LOOKED_BACK = timedelta(days=30)  # over which audits are judged: few a day, in a small domain

@@ -15,9 +15,9 @@ from crawler.core.domain import Domain
 from crawler.errors import BadInput
 from crawler.plan import overall_of, prospects, shares_of, terms_of, work_of
 from crawler.settings import Settings
-from crawler.store import plans
-from crawler.store.censuses import counted
 from crawler.store.database import Database
+from crawler.store.plan import plans
+from crawler.store.plan.samples import counted
 from crawler.usual import usual_of
 
 PAGES = 10_000  # read of the domain; freshness is then right to half a point

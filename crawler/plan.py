@@ -14,10 +14,10 @@ from crawler.core.cash.domains import popularity
 from crawler.core.domain import Domain
 from crawler.core.freshness.belief import DAY, Belief
 from crawler.settings import Settings
-from crawler.store import plans
-from crawler.store.censuses import counted
 from crawler.store.database import Database
-from crawler.store.plans import Plan, Standing
+from crawler.store.plan import plans
+from crawler.store.plan.plans import Plan, Standing
+from crawler.store.plan.samples import counted
 from crawler.usual import usual_of
 
 NO_LIMIT = float("inf")

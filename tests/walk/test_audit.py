@@ -10,9 +10,9 @@ from crawler.core.freshness.calibration import Agreement, together
 from crawler.core.http.urls import Authority
 from crawler.core.page_rules import Rule
 from crawler.core.visit.visit import NEVER
-from crawler.store import audits
 from crawler.store.database import Database
 from crawler.store.domains import domains
+from crawler.store.plan import audits
 from flows.audit import markdown
 from tests.store.made_up import take
 from tests.store.populated import Bulk, add, fetched, look

@@ -6,11 +6,11 @@ from crawler.core.domain import Domain, Lease, Wishes
 from crawler.core.http.urls import Authority, PageKey
 from crawler.core.page_rules import Rule
 from crawler.core.visit.visit import NEVER
-from crawler.store import plans
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.hand_out.repricing import reprice
+from crawler.store.plan import plans
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, take, targets
 from tests.store.populated import Bulk, add, fetched

@@ -9,11 +9,11 @@ from crawler.core.budget.cost import Kind, Price
 from crawler.core.budget.sample import ASKED, Census, beliefs_in, work_in
 from crawler.core.domain import Domain
 from crawler.core.freshness.belief import PRIOR, Belief
-from crawler.store import plans
-from crawler.store.censuses import SAMPLE, counted, slice_of
 from crawler.store.database import Database
 from crawler.store.domains import domains
-from crawler.store.plans import Plan
+from crawler.store.plan import plans
+from crawler.store.plan.plans import Plan
+from crawler.store.plan.samples import SAMPLE, counted, slice_of
 from tests.store.conftest import START
 from tests.store.made_up import USUAL
 from tests.store.populated import Bulk, add, fetched
