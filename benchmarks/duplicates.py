@@ -23,10 +23,10 @@ from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS
 from crawler.core.domain import Domain, Wishes
 from crawler.core.http.urls import Authority, PageKey, Url, key_of
 from crawler.core.page.fingerprint import Fingerprint
-from crawler.store import duplicates
 from crawler.store.database import Database, open_database
 from crawler.store.domains import domains
 from crawler.store.fingerprints import to_signed
+from crawler.store.report import duplicates
 
 HERE = Path(__file__).parent
 HEAD = (

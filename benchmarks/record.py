@@ -18,9 +18,9 @@ from statistics import median
 from benchmarks.database import new_database
 from benchmarks.filled import Filled, filled, looked_at, touched
 from benchmarks.table import table
-from crawler.store import checks
 from crawler.store.database import Database, open_database
 from crawler.store.record import record
+from crawler.store.report import checks
 
 HERE = Path(__file__).parent
 HEAD = ("pages", "visits", "links each", "distinct targets", "cash rows written", "seconds", "ms/visit")

@@ -28,8 +28,8 @@ from crawler.shift import holder_name
 from crawler.store.claim import budgets, leases
 from crawler.store.database import Database
 from crawler.store.learned import soft_errors
-from crawler.store.pages import target_of
 from crawler.store.record import content
+from crawler.store.report.pages import target_of
 from crawler.usual import together_of
 
 PAIRS = 2  # of looks that have to agree on what is volatile

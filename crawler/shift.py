@@ -17,10 +17,10 @@ from crawler.crawl import Walked, give_back, walk
 from crawler.errors import CrawlerError, LeaseLost
 from crawler.readers import Readers, spare_cores
 from crawler.settings import Settings
-from crawler.store import changes
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.partitions import ensure_visit_partition
+from crawler.store.report import feed
 from crawler.tally import Tally
 from crawler.web.http import Http
 
@@ -131,7 +131,7 @@ async def run_shift(
             elif not await crew.wait_for_turn(only=only):
                 break
     crew.result.tally.elapsed = timedelta(seconds=time.monotonic() - began)
-    await changes.stamp(db, at=clock.now())
+    await feed.stamp(db, at=clock.now())
     return crew.result
 
 

@@ -11,9 +11,9 @@ from crawler.naming import domain_named
 from crawler.plan import Planned
 from crawler.plan import plan as plan_all
 from crawler.settings import settings
-from crawler.store import duplicates
 from crawler.store.database import open_database
 from crawler.store.record import shared_schedules
+from crawler.store.report import duplicates
 from flows.ending import says_why
 from flows.lease import if_heard
 from flows.shift import instant

@@ -22,9 +22,9 @@ from crawler.naming import refuse_the_past
 from crawler.registration import home_seeds, scope_of, url_of
 from crawler.settings import Settings, settings
 from crawler.shift import Shift, holder_name, keep_what_is_loaded, open_webs, run_shift
-from crawler.store import reports
 from crawler.store.database import Database
 from crawler.store.domains import domains
+from crawler.store.report import reports
 
 MOST_COUNTED = 100  # domains whose work is counted for the progress bar
 

@@ -6,10 +6,10 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
 from crawler.local.stack import crawl_database
 from crawler.settings import settings
-from crawler.store import checks
-from crawler.store.checks import Finding
 from crawler.store.database import Database, Schema, schema_of
 from crawler.store.database import upgrade as migrate
+from crawler.store.report import checks
+from crawler.store.report.checks import Finding
 
 
 def upgrade(*, as_json: bool) -> int:

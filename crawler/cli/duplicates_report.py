@@ -11,10 +11,10 @@ from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES
 from crawler.core.http.urls import Url, key_of, path_and_query
 from crawler.naming import domain_named
 from crawler.registration import url_of
-from crawler.store import duplicates as store
 from crawler.store.database import Database
 from crawler.store.domains import domains
-from crawler.store.duplicates import Alike, Near
+from crawler.store.report import duplicates as store
+from crawler.store.report.duplicates import Alike, Near
 
 SHOWN = 5  # pages of a group, for people
 TOLD = 1000  # and for programs

@@ -25,13 +25,13 @@ from crawler.naming import refuse_the_past
 from crawler.readers import Lens, Readers
 from crawler.registration import url_of
 from crawler.settings import settings
-from crawler.store import changes, explanations
-from crawler.store.changes import FeedItem
 from crawler.store.database import Database
 from crawler.store.domains import domains
-from crawler.store.explanations import Explanation, PageFacts
 from crawler.store.learned import mask
 from crawler.store.record import content
+from crawler.store.report import explain, feed
+from crawler.store.report.explain import Explanation, PageFacts
+from crawler.store.report.feed import FeedItem
 from crawler.usual import usual_of
 
 MOST_EDITS = 3  # of the last change
@@ -49,7 +49,7 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
             await refuse_the_past(db, [domain], at)
         home = scope_now(domain).home(url)
         instant = at or datetime.now(UTC)
-        known = await explanations.explain(db, domain, home, at=instant, usual=usual_of(settings()))
+        known = await explain.explain(db, domain, home, at=instant, usual=usual_of(settings()))
         return domain, home, known, await _content_of(db, domain, known.page) if known.page else None
 
     found = with_database(work)
@@ -97,7 +97,7 @@ async def _content_of(db: Database, domain: Domain, page: PageFacts) -> Content 
         pieces=len(pieces),
         masked=sum(piece.is_whole for piece in pieces),
         words=sum(len(piece.masked) for piece in pieces if not piece.is_whole),
-        last_change=await changes.last_of(db, domain, page.url),
+        last_change=await feed.last_of(db, domain, page.url),
     )
 
 

@@ -15,9 +15,9 @@ from crawler.lab.comparison import Job
 from crawler.lab.policies.named import OPTIMUM, OURS, UNIFORM
 from crawler.lab.traces import History, history_of_looks
 from crawler.naming import domain_named
-from crawler.store import reports
 from crawler.store.database import Database
 from crawler.store.looks import Look, looks_by_url
+from crawler.store.report import reports
 
 DAY = timedelta(days=1)
 MOST_PAGES = 1_000_000

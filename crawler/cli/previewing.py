@@ -16,11 +16,11 @@ from crawler.core.visit.visit import State, Target
 from crawler.naming import refuse_the_past
 from crawler.registration import url_of
 from crawler.settings import settings
-from crawler.store import reports
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.hand_out import hand_out
-from crawler.store.reports import Workload
+from crawler.store.report import reports
+from crawler.store.report.reports import Workload
 from crawler.usual import usual_of
 
 SHOWN = 20

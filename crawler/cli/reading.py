@@ -16,16 +16,16 @@ from crawler.core.freshness.belief import DAY
 from crawler.core.freshness.calibration import Agreement
 from crawler.naming import domain_named, refuse_the_past
 from crawler.settings import settings
-from crawler.store import changes as feed
-from crawler.store import reports
-from crawler.store.changes import Edit, FeedItem
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.learned import trust
 from crawler.store.learned.trust import Standing
 from crawler.store.plan import audits
 from crawler.store.plan.audits import Calibration
-from crawler.store.reports import DomainReport, PageLine
+from crawler.store.report import feed as feed
+from crawler.store.report import reports
+from crawler.store.report.feed import Edit, FeedItem
+from crawler.store.report.reports import DomainReport, PageLine
 
 
 def pages(text: str, *, top: int, at: datetime | None, as_json: bool) -> int:

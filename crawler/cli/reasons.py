@@ -16,7 +16,7 @@ from crawler.core.page_rules import Rules
 from crawler.core.soft_errors.recognise import Wall
 from crawler.core.visit.visit import NEVER, State, Wanted
 from crawler.settings import settings
-from crawler.store.explanations import Explanation, PageFacts
+from crawler.store.report.explain import Explanation, PageFacts
 
 ROUNDED = 0.03  # of the gap, by which a stored due time is the same: a claim rewrites none for less than 0.02
 

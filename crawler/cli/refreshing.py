@@ -11,9 +11,9 @@ from crawler.core.http.urls import Url
 from crawler.local.stack import running_stack
 from crawler.naming import beneath, domain_named, refuse_the_past
 from crawler.settings import settings
-from crawler.store import reports
 from crawler.store.database import Database
 from crawler.store.domains import domains
+from crawler.store.report import reports
 
 
 def refresh(text: str, *, prefix: str | None, at: datetime | None, as_json: bool) -> int:

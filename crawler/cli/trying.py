@@ -21,7 +21,7 @@ from crawler.settings import settings
 from crawler.shift import open_webs
 from crawler.store.database import Database
 from crawler.store.domains import domains
-from crawler.store.pages import target_of
+from crawler.store.report.pages import target_of
 
 REASONS = {
     Why.NOT: "",

@@ -13,10 +13,10 @@ from crawler.demo.server import LivingServer, Remote
 from crawler.plan import plan
 from crawler.settings import Settings
 from crawler.shift import holder_name, open_webs, run_shift
-from crawler.store import reports
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.looks import costs
+from crawler.store.report import reports
 
 DAY = timedelta(days=1)
 MOMENTS = 4  # a day, at which the report is read

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from benchmarks.filled import Filled, filled, looked_at, touched
-from crawler.store import checks
 from crawler.store.database import Database, open_database
 from crawler.store.hand_out.candidates import FRONTIER
 from crawler.store.hand_out.hand_out import BY_KEY
 from crawler.store.record import record
+from crawler.store.report import checks
 from tests.store.conftest import START
 
 SIZES = (1_000, 10_000)

@@ -20,9 +20,9 @@ from crawler.local.children import tagged
 from crawler.local.parts import stack_tag
 from crawler.local.stack import Stack, down, up
 from crawler.settings import Settings
-from crawler.store import duplicates
 from crawler.store.database import Database, open_database
 from crawler.store.domains import domains
+from crawler.store.report import duplicates
 from tests.flows.stage import ask, cancel_run, run_state, server_words, start_run, until
 
 pytestmark = [pytest.mark.xdist_group("stack"), pytest.mark.timeout(240)]

@@ -2,9 +2,9 @@ import asyncio
 from datetime import UTC, datetime
 
 from crawler.core.domain import Domain
-from crawler.store import checks
 from crawler.store.database import Database, schema_differences
 from crawler.store.partitions import ensure_visit_partition, month_after
+from crawler.store.report import checks
 from tests.store import made_up
 from tests.store.conftest import START
 

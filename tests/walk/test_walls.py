@@ -11,7 +11,7 @@ from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
 from crawler.shift import Shift
 from crawler.store.database import Database
-from crawler.store.explanations import explain
+from crawler.store.report.explain import explain
 from crawler.usual import usual_of
 from tests.walk.crawls import DAY, QUICK, START, coins_missing, crawl, page, recrawl, register, rows, versions
 

@@ -17,7 +17,7 @@ from crawler.core.http.urls import Url
 from crawler.store.database import Connection, Database
 from crawler.store.hand_out.scoring import Standards, Usual, standards_of
 from crawler.store.plan.plans import Standing
-from crawler.store.reports import IMPORTANCE
+from crawler.store.report.reports import IMPORTANCE
 
 # Pages that are looked at by their worth: those never asked for, and known ones with a version that may be out of date.
 SAMPLE = f"""

@@ -9,12 +9,12 @@ import pytest
 from benchmarks.aged import aged
 from crawler.core.domain import Domain, Lease
 from crawler.core.visit.visit import State, Target
-from crawler.store import checks
 from crawler.store.database import Database, open_database
 from crawler.store.hand_out import hand_out
 from crawler.store.hand_out.candidates import HEADS
 from crawler.store.hand_out.hand_out import BEGINNING, BY_KEY, PUT_OFF
 from crawler.store.hand_out.targets import DETAILS
+from crawler.store.report import checks
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, take, targets
 from tests.store.populated import Bulk, add

@@ -9,11 +9,11 @@ from crawler.core.cash.opic import ENDOWMENT
 from crawler.core.cash.order import STEPS, Order, Ordering
 from crawler.core.domain import Domain, Wishes
 from crawler.core.visit.visit import State
-from crawler.store import explanations
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.record import record
+from crawler.store.report import explain
 from tests.store import made_up
 from tests.store.conftest import START
 from tests.store.graphs import (
@@ -160,8 +160,7 @@ async def test_favoured_pages_come_first_as_if_they_had_so_many_times_their_cash
     assert {target.url for target in found} == {made_up.url(domain, 2), made_up.url(domain, 5)}
     usual = made_up.USUAL
     explained = [
-        (await explanations.explain(db, domain, made_up.url(domain, n), at=START, usual=usual)).page
-        for n in range(1, 8)
+        (await explain.explain(db, domain, made_up.url(domain, n), at=START, usual=usual)).page for n in range(1, 8)
     ]
     assert [page.ahead < 2 for page in explained if page and page.ahead is not None] == [
         n in {2, 5} for n in range(1, 8)

@@ -15,10 +15,10 @@ from crawler.core.cash.order import Ordering
 from crawler.core.domain import Wishes
 from crawler.core.visit.visit import Visit
 from crawler.errors import LeaseLost, StoreUnavailable
-from crawler.store import checks
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.record import record
+from crawler.store.report import checks
 from tests.exact import power_iteration
 from tests.store import graphs
 from tests.store.conftest import START

@@ -11,12 +11,12 @@ from crawler.core.http.urls import Authority, Url
 from crawler.core.page_rules import Rule
 from crawler.core.visit.visit import NEVER, State, Target, Visit, Wanted
 from crawler.errors import LeaseLost
-from crawler.store import changes
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.domains.rules import pages_by_pattern
 from crawler.store.record import inbox, record
+from crawler.store.report import feed
 from tests.store import made_up
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, economy_total, html, key, look, states, status, take, targets, url
@@ -267,10 +267,10 @@ async def test_the_feed_holds_each_change_once_in_one_order_whoever_stamps(db: D
     lease = await take(db, START)
     await made_up.crawl(db, lease, SITE, START)
 
-    await asyncio.gather(*(changes.stamp(db, at=START) for _ in range(4)))
-    await changes.stamp(db, at=START)
-    items = await changes.read(db)
-    rest = await changes.read(db, after=items[2].position)
+    await asyncio.gather(*(feed.stamp(db, at=START) for _ in range(4)))
+    await feed.stamp(db, at=START)
+    items = await feed.read(db)
+    rest = await feed.read(db, after=items[2].position)
 
     assert [item.position for item in items] == [1, 2, 3, 4, 5]
     assert rest == items[3:]

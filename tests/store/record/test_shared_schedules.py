@@ -10,16 +10,16 @@ from crawler.core.domain import Domain, Wishes
 from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Authority
-from crawler.store import checks, duplicates
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.hand_out.hand_out import BY_KEY
 from crawler.store.record import inbox, record, shared_schedules
 from crawler.store.record.shared_schedules import CALL, END, LEAVE, LIVELY, MOST_CALLED, MOST_LEFT, REST, RIDING
+from crawler.store.report import checks, duplicates
 from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets
-from tests.store.test_duplicates import LONG, OTHER
+from tests.store.report.test_duplicates import LONG, OTHER
 
 DAY = timedelta(days=1)
 SETTLED = 60  # days in which pages that never change are looked at often enough

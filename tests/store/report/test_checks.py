@@ -3,10 +3,10 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.store import changes, checks
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.record import record
+from crawler.store.report import checks, feed
 from tests.store.conftest import START
 from tests.store.made_up import crawl, key, look, status, take, targets, url
 
@@ -26,7 +26,7 @@ async def walked(db: Database, domain: Domain) -> Domain:
         look(by_key[key(domain, 3)], status(410), later, domain),
     ]
     await record.record(db, lease, done, max_pages=100)
-    await changes.stamp(db, at=later)
+    await feed.stamp(db, at=later)
     await leases.release(db, lease, at=later, refund=0, wait=timedelta(0))
     return domain
 

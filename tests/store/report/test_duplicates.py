@@ -12,14 +12,14 @@ from crawler.core.domain import Domain, Wishes
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Authority
 from crawler.core.page.fingerprint import Fingerprint, distance_bits, fingerprint
-from crawler.store import checks, duplicates
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
-from crawler.store.duplicates import BAND, EVENTS, FORGET, NEAR, NOW, PAGES, REMEMBER, UNBAND
 from crawler.store.fingerprints import to_signed
 from crawler.store.hand_out.hand_out import BY_KEY
 from crawler.store.record import inbox, record
+from crawler.store.report import checks, duplicates
+from crawler.store.report.duplicates import BAND, EVENTS, FORGET, NEAR, NOW, PAGES, REMEMBER, UNBAND
 from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets, url
 

@@ -19,7 +19,7 @@ from crawler.core.validators.trust import Kind as Trusted
 from crawler.core.visit.visit import State, Terms, Wanted
 from crawler.store.database import Connection, Database
 from crawler.store.hand_out.scoring import Standards, Usual, standards_of
-from crawler.store.reports import FRESHNESS, IMPORTANCE, POPULARITY, URL_SHARE
+from crawler.store.report.reports import FRESHNESS, IMPORTANCE, POPULARITY, URL_SHARE
 
 VISITS_SHOWN = 10
 LINKS_SHOWN = 10

@@ -11,12 +11,12 @@ from crawler.core.freshness.belief import DAY, Belief, fresh_now
 from crawler.core.http.response import Answer
 from crawler.core.http.urls import Url
 from crawler.core.visit.visit import State
-from crawler.store import changes, explanations, reports
 from crawler.store.claim import leases
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.hand_out import hand_out
 from crawler.store.record import record
+from crawler.store.report import explain, feed, reports
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, USUAL, crawl, html, key, look, status, take, targets, url
 
@@ -205,7 +205,7 @@ async def test_pages_beneath_a_prefix_are_counted(db: Database, domain: Domain) 
 async def test_a_page_is_explained_with_its_looks_and_those_who_pay_it(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    found = await explanations.explain(db, domain, url(domain, 2), at=LATER, usual=USUAL)
+    found = await explain.explain(db, domain, url(domain, 2), at=LATER, usual=USUAL)
 
     page = found.page
     assert page is not None
@@ -227,7 +227,7 @@ async def test_a_new_page_knows_how_many_come_before_it(db: Database, domain: Do
 
     ahead = {}
     for n in (1, 2, 3):
-        page = (await explanations.explain(db, domain, url(domain, n), at=START, usual=USUAL)).page
+        page = (await explain.explain(db, domain, url(domain, n), at=START, usual=USUAL)).page
         assert page is not None
         ahead[key(domain, n)] = page.ahead
 
@@ -241,8 +241,8 @@ async def test_an_untracked_url_is_explained_by_who_links_to_it(db: Database, do
     first = look(root[0], html(domain, [1, 2]), START, domain)
     await record.record(db, lease, [first], max_pages=1)  # the domain is full
 
-    linked = await explanations.explain(db, domain, url(domain, 2), at=START, usual=USUAL)
-    unknown = await explanations.explain(db, domain, Url(f"{domain.root}never/heard/of"), at=START, usual=USUAL)
+    linked = await explain.explain(db, domain, url(domain, 2), at=START, usual=USUAL)
+    unknown = await explain.explain(db, domain, Url(f"{domain.root}never/heard/of"), at=START, usual=USUAL)
 
     assert (linked.page, linked.links, linked.nearest, linked.tracked) == (None, 1, 0, 1)
     assert (unknown.page, unknown.links, unknown.linkers) == (None, 0, ())
@@ -250,7 +250,7 @@ async def test_an_untracked_url_is_explained_by_who_links_to_it(db: Database, do
 
 async def test_the_views_tell_the_same(db: Database, domain: Domain) -> None:
     await walked(db, domain)
-    await changes.stamp(db, at=START)
+    await feed.stamp(db, at=START)
     by_url = {page.url: page for page in await reports.pages(db, domain, top=10, at=LATER)}
     whole = await reports.report(db, domain, at=LATER, window=timedelta(days=30))
     assert whole is not None
