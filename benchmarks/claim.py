@@ -19,7 +19,7 @@ from benchmarks.database import new_database
 from benchmarks.table import table
 from crawler.core.domain import Lease
 from crawler.core.http.urls import PageKey
-from crawler.shift import keep_what_is_loaded
+from crawler.crawl.shift import keep_what_is_loaded
 from crawler.store.database import Database, open_database
 from crawler.store.hand_out import hand_out
 from tests.store.made_up import USUAL

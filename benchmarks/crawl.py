@@ -21,8 +21,8 @@ from benchmarks.measure import cpu_of_tree, measured
 from benchmarks.table import table
 from crawler.local.postgres import Cluster, borrowed_postgres
 from crawler.store.database import upgrade
-from tests.walk.corpus import CorpusError, fetch, linked_pages
-from tests.walk.static import StaticServer
+from tests.crawl.corpus import CorpusError, fetch, linked_pages
+from tests.crawl.static import StaticServer
 
 HERE = Path(__file__).parent
 HEAD = ("crawler", "pages", "seconds", "pages/s", "CPU ms/page", "Postgres CPU ms/page", "command s")

@@ -27,7 +27,7 @@ from crawler.core.page.outline import outline
 from crawler.core.visit.decide import decide, needs_earlier, needs_reading
 from crawler.core.visit.visit import Earlier, Known, State, Target, Visit
 from crawler.core.volatile.words import numberless, words_of
-from tests.walk.corpus import CorpusError
+from tests.crawl.corpus import CorpusError
 
 HEAD = ("kB", "look", "pages", "p50 ms", "p99 ms", "most ms", "parse p50 ms", "times the parse")
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ from random import Random
 
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
-from tests.walk.corpus import fetch
+from tests.crawl.corpus import fetch
 
 # DocBook, Sphinx, written by hand, javadoc, and plain text that was made into HTML.
 PACKAGES = ("postgresql-doc-15", "python3.11-doc", "sqlite3-doc", "libcommons-lang3-java-doc", "vim-doc")

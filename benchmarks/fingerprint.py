@@ -17,7 +17,7 @@ from benchmarks.documents import of_size
 from benchmarks.table import table
 from crawler.core.page.content import read
 from crawler.core.page.fingerprint import fingerprint
-from tests.walk.corpus import CorpusError
+from tests.crawl.corpus import CorpusError
 
 HEAD = ("", "pages", "words each", "of none", "p50 ms", "p99 ms", "most ms")
 PAGE_BYTES = 50_000

@@ -13,8 +13,8 @@ from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
 
 from crawler.core.domain import Lease
-from crawler.crawl import Walked
-from crawler.tally import Tally
+from crawler.crawl.lease import Walked
+from crawler.crawl.stats import Tally
 
 log = logging.getLogger("recrawl.flows")
 T = TypeVar("T")

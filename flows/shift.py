@@ -11,13 +11,13 @@ from crawler import instants
 from crawler.clock import Clock
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain, Lease
-from crawler.crawl import Walked
+from crawler.crawl.lease import Walked
+from crawler.crawl.shift import Shift, holder_name, keep_what_is_loaded, open_webs, run_shift
+from crawler.crawl.stats import Tally
 from crawler.errors import BadInput
 from crawler.settings import Settings
-from crawler.shift import Shift, holder_name, keep_what_is_loaded, open_webs, run_shift
 from crawler.store.database import Database
 from crawler.store.report import reports
-from crawler.tally import Tally
 from flows.ending import end_early, told_to_end
 from flows.lease import Progress, as_task, if_heard
 

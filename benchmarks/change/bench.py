@@ -15,7 +15,7 @@ from benchmarks.change.detectors import DETECTORS
 from benchmarks.change.edits import DIGITS, EDITS
 from benchmarks.change.score import FIRST_LOOK, Judged, Result, measured
 from benchmarks.table import table
-from tests.walk.corpus import CorpusError
+from tests.crawl.corpus import CorpusError
 
 BAR = 0.97
 

@@ -21,7 +21,7 @@ from benchmarks.change.score import EMPTY, Judged, Result
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.fingerprint import digest
-from tests.walk.corpus import CorpusError, fetch
+from tests.crawl.corpus import CorpusError, fetch
 
 LABELS = Path(__file__).with_name("pairs.tsv")
 OTHERS = 200  # pages of a package that are looked at, too, so that its frame can be told

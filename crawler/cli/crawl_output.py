@@ -6,8 +6,8 @@ from datetime import datetime
 from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.values import counted, shown_bytes, shown_instant
 from crawler.core.change.change import Change
-from crawler.shift import Shift
-from crawler.tally import Tally
+from crawler.crawl.shift import Shift
+from crawler.crawl.stats import Tally
 
 
 @dataclass(slots=True)

@@ -17,11 +17,11 @@ from crawler.cli.wishes import Said
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url, authority_of, path_and_query
+from crawler.crawl.shift import Shift, holder_name, keep_what_is_loaded, open_webs, run_shift
 from crawler.errors import BadInput
 from crawler.naming import refuse_the_past
 from crawler.registration import home_seeds, scope_of, url_of
 from crawler.settings import Settings, settings
-from crawler.shift import Shift, holder_name, keep_what_is_loaded, open_webs, run_shift
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.report import reports

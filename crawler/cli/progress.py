@@ -10,7 +10,7 @@ from rich.progress import Progress as Bar
 from crawler.cli.output import err
 from crawler.core.change.change import Change
 from crawler.core.domain import Lease
-from crawler.tally import Tally
+from crawler.crawl.stats import Tally
 
 
 class _Shown:

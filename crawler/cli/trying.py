@@ -14,11 +14,11 @@ from crawler.core.change.change import Change
 from crawler.core.change.compare import Difference, difference
 from crawler.core.change.explain import Piece, Why, pieces_of, why_no_news
 from crawler.core.http.response import Fetched, Unreached
-from crawler.glimpse import Glimpse, glimpse
+from crawler.crawl.shift import open_webs
+from crawler.crawl.try_page import Glimpse, glimpse
 from crawler.naming import domain_named, refuse_the_past
 from crawler.registration import url_of
 from crawler.settings import settings
-from crawler.shift import open_webs
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.report.pages import target_of

@@ -8,11 +8,11 @@ from statistics import fmean
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http.urls import path_and_query
+from crawler.crawl.shift import holder_name, open_webs, run_shift
 from crawler.demo.rival import Freshness
 from crawler.demo.server import LivingServer, Remote
 from crawler.plan import plan
 from crawler.settings import Settings
-from crawler.shift import holder_name, open_webs, run_shift
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.looks import costs

@@ -8,7 +8,7 @@ from benchmarks.documents import PACKAGES, Document, of_size
 from benchmarks.fingerprint import main_texts
 from crawler.core.change.change import Change
 from crawler.core.http.urls import Url
-from tests.walk.corpus import CorpusError
+from tests.crawl.corpus import CorpusError
 
 PAGE = Document("made-up", Url("http://a.test/p"), b"<title>A</title><body><h1>A page</h1><p>Some words.</body></html>")
 

@@ -5,13 +5,13 @@ from datetime import timedelta
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Wishes
 from crawler.core.http.urls import Authority, path_and_query
+from crawler.crawl.shift import open_webs, run_shift
 from crawler.demo.month import live_through
 from crawler.demo.outcome import outcome_of
 from crawler.demo.rival import copied, match
 from crawler.demo.server import LivingServer
 from crawler.demo.site import make_site
 from crawler.settings import Settings
-from crawler.shift import open_webs, run_shift
 from crawler.store.database import Database, open_database
 from crawler.store.domains import domains
 from crawler.store.looks import looks_by_url

@@ -1,0 +1,161 @@
+"""The corridor: walks one lease through the rooms. claim -> [fetch -> decide]* -> record -> ... -> release."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from crawler.clock import Clock
+from crawler.core.domain import Hold, Lease
+from crawler.core.page_rules import Rules
+from crawler.crawl.coordinator import Walker
+from crawler.crawl.parser_pool import Lens, Readers
+from crawler.crawl.requester import Web
+from crawler.crawl.stats import Tally
+from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable, failure_in
+from crawler.settings import Settings
+from crawler.store.claim import leases
+from crawler.store.database import Database
+from crawler.usual import together_of
+
+RELEASE_DEADLINE = timedelta(seconds=10)
+BROKEN_FOR = timedelta(hours=1)  # a domain that our own code chokes on; the others go on
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What came of one lease. hold: why the domain is left alone now, or None."""
+
+    tally: Tally
+    hold: Hold | None
+
+
+async def walk(
+    db: Database,
+    lease: Lease,
+    web: Web,
+    *,
+    settings: Settings,
+    clock: Clock,
+    claimed: float,
+    readers: Readers,
+    pages: int | None = None,
+    stop: asyncio.Event | None = None,
+    progress: Callable[[Tally], None] = lambda _tally: None,
+) -> Walked:
+    """Crawl a domain under its lease until nothing is due, or it must be left alone, and release it.
+
+    claimed: monotonic seconds, read before the claim was sent.  pages: looks at most.  stop: finish early when set;
+    what is in flight is still recorded.  progress: called after each record.
+    Raises LeaseLost where another worker took the domain, StoreUnavailable where the database stays silent. What was
+    recorded before is safe; the rest will be looked at again.
+    """
+    lens = Lens(readers, Rules(lease.domain.wishes.rules))
+    walker = Walker(
+        db,
+        lease,
+        web,
+        lens,
+        settings=settings,
+        clock=clock,
+        claimed=claimed,
+        pages=pages,
+        stop=stop,
+        progress=progress,
+    )
+    began = time.monotonic()
+    try:
+        await walker.run()
+    except BaseExceptionGroup as group:
+        failure = failure_in(group)
+        if not isinstance(failure, CrawlerError):
+            await _hold_broken(walker)
+        raise failure from group
+    finally:
+        await give_back(
+            db,
+            lease,
+            at=clock.now(),
+            refund=walker.unused,
+            refund_bytes=walker.allowance.received_bytes,
+            refund_day=walker.allowance.day,
+            wait=walker.asker.gate.wait,
+            not_before=walker.allowance.not_before,
+            together=together_of(settings).is_limited,
+        )
+    walker.tally.elapsed = timedelta(seconds=time.monotonic() - began)
+    return Walked(walker.tally, walker.hold)
+
+
+async def _hold_broken(walker: Walker) -> None:
+    """Leave a domain alone that an error of our own has ended, so that it does not end every shift."""
+    until = walker.clock.now() + BROKEN_FOR
+    with contextlib.suppress(StoreUnavailable, LeaseLost):
+        await leases.hold(walker.db, walker.lease, Hold(until=until, reason="error", refusals=walker.lease.refusals))
+
+
+async def give_back(
+    db: Database,
+    lease: Lease,
+    *,
+    at: datetime,
+    refund: int = 0,
+    refund_bytes: int = 0,
+    refund_day: date | None = None,
+    wait: timedelta = timedelta(0),
+    not_before: datetime | None = None,
+    together: bool = False,
+) -> None:
+    """Give the domain back, whatever happened; if that fails, the lease runs out by itself. Twice does no harm."""
+    releasing = asyncio.create_task(
+        _try_to_release(
+            db,
+            lease,
+            at=at,
+            refund=refund,
+            refund_bytes=refund_bytes,
+            refund_day=refund_day,
+            wait=wait,
+            not_before=not_before,
+            together=together,
+        ),
+        name=f"release-{lease.domain.authority}",
+    )
+    was_cancelled = False
+    while not releasing.done():
+        try:
+            await asyncio.shield(releasing)
+        except asyncio.CancelledError:
+            # A run that is cancelled is cancelled several times: by its signal and by every group of tasks around it.
+            was_cancelled = True
+    if was_cancelled:
+        raise asyncio.CancelledError
+
+
+async def _try_to_release(
+    db: Database,
+    lease: Lease,
+    *,
+    at: datetime,
+    refund: int,
+    refund_bytes: int,
+    refund_day: date | None,
+    wait: timedelta,
+    not_before: datetime | None,
+    together: bool,
+) -> None:
+    with contextlib.suppress(StoreUnavailable, TimeoutError):
+        async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
+            await leases.release(
+                db,
+                lease,
+                at=at,
+                refund=refund,
+                refund_bytes=refund_bytes,
+                day=refund_day,
+                wait=wait,
+                not_before=not_before,
+                together=together,
+            )

@@ -1,0 +1,211 @@
+"""Reading bodies: here while there are few, in other processes when there are many.
+
+Reading is most of a crawl's work, and a page can be made to break a parser: in a process of its own it costs that page.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import pickle
+import sys
+from asyncio.subprocess import PIPE, Process
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from crawler.core.change.change import Understood, understand
+from crawler.core.http.response import Fetched
+from crawler.core.http.urls import Url
+from crawler.core.page.media_type import kind_of
+from crawler.core.page.outline import Outline, outline
+from crawler.core.page.selectors import WHOLE, View
+from crawler.core.page_rules import Rules
+from crawler.crawl.parser_process import LENGTH, pack
+
+T = TypeVar("T")
+
+log = logging.getLogger("recrawl.readers")
+
+FEW = 64  # bodies that are read in this process before others are started, which takes half a second
+LONGEST = timedelta(seconds=10)  # for one body; ordinary ones take a millisecond
+LARGE_BYTES = 256 << 10  # such a body takes long enough to hold up all other requests if it is read here
+PIPE_BYTES = 4 << 20
+
+
+def spare_cores() -> int:
+    """How many processes can read beside the one that crawls."""
+    return max((os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count() or 1) - 1, 1)
+
+
+class Readers:
+    """A few processes that read bodies; a context manager.
+
+    processes: how many; 0 reads everything in this process.  few: bodies read here before they are started.
+    A PDF is never read here: what reads it is native code, and strangers wrote it. Nor is what a user's regular
+    expression or XPath is applied to, which may take for ever.
+    """
+
+    def __init__(self, processes: int, *, few: int = FEW) -> None:
+        self._processes = processes
+        self._few = few
+        self._idle: asyncio.LifoQueue[Process | None] = asyncio.LifoQueue()
+        self._all: set[Process] = set()
+        self._starting: asyncio.Task[None] | None = None
+        self._replacing: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in (*self._replacing, *([self._starting] if self._starting else [])):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        for process in list(self._all):
+            await self._end(process)
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """The processes that are ready."""
+        return frozenset(process.pid for process in self._all)
+
+    async def read(self, answer: Fetched, url: Url, *, outlined: bool = True, view: View = WHOLE) -> Understood | None:
+        """What the body says; None if it cannot be read in bounded time, or breaks its reader.
+
+        outlined: with its pieces.  view: which of them.
+        """
+        call = partial(
+            understand,
+            answer.body,
+            url=url,
+            content_type=answer.content_type,
+            robots_tag=answer.robots_tag,
+            outlined=outlined,
+            view=view,
+        )
+        return await self._made(call, answer, is_wild=outlined and view.is_wild)
+
+    async def outline(self, answer: Fetched, url: Url, *, view: View = WHOLE) -> Outline | None:
+        """The pieces alone, in half the time: of what is only held against another body."""
+        call = partial(outline, answer.body, url=url, content_type=answer.content_type, view=view)
+        return await self._made(call, answer, is_wild=view.is_wild)
+
+    async def _made(self, call: partial[T], answer: Fetched, *, is_wild: bool) -> T | None:
+        """What a call gives that reads this answer's body, here or in a process."""
+        is_wild = is_wild or kind_of(answer.body, answer.content_type) == "pdf"
+        if not await self._are_there(is_wild=is_wild, large=len(answer.body) > LARGE_BYTES):
+            return call()
+        process = await self._idle.get()
+        if process is None:  # none could be started
+            self._idle.put_nowait(None)
+            return None if is_wild else call()
+        try:
+            async with asyncio.timeout(LONGEST.total_seconds()):
+                given: T = await _ask(process, pack(call))
+        except (TimeoutError, EOFError, OSError, asyncio.IncompleteReadError) as error:
+            log.warning("reader.lost", extra={"url": call.keywords["url"], "error": repr(error)})
+            self._replace(process)
+            return None
+        except asyncio.CancelledError:
+            self._replace(process)  # it is in the middle of an answer that nobody waits for any more
+            raise
+        self._idle.put_nowait(process)
+        return given
+
+    async def _are_there(self, *, is_wild: bool, large: bool) -> bool:
+        """Whether a process will read; they are started after a few bodies, or for one that has to wait for them."""
+        if self._processes == 0 and not is_wild:
+            return False
+        has_to_wait = is_wild or large
+        if self._starting is None:
+            self._few -= 1
+            if self._few >= 0 and not has_to_wait:
+                return False
+            self._starting = asyncio.create_task(self._start_all(), name="start-readers")
+        return has_to_wait or bool(self._all)
+
+    def _replace(self, process: Process) -> None:
+        """End a process and start another; whoever waits for one may be somebody else."""
+        self._all.discard(process)
+        replacing = asyncio.create_task(self._end_and_start(process), name="replace-reader")
+        self._replacing.add(replacing)
+        replacing.add_done_callback(self._replacing.discard)
+
+    async def _end_and_start(self, process: Process) -> None:
+        await self._end(process)
+        await self._start()
+
+    async def _start_all(self) -> None:
+        for _ in range(max(self._processes, 1)):
+            await self._start()
+
+    async def _start(self) -> None:
+        try:
+            process = await self._open()
+        except OSError as error:
+            log.warning("reader.not_started", extra={"error": repr(error)})
+            self._idle.put_nowait(None)
+            return
+        self._all.add(process)
+        self._idle.put_nowait(process)
+
+    async def _open(self) -> Process:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "crawler.crawl.parser_process",
+            stdin=PIPE,
+            stdout=PIPE,
+            limit=PIPE_BYTES,
+            start_new_session=True,  # Ctrl-C is for the crawl, which still wants to record what it has
+            cwd=Path(__file__).parents[1],  # where this very package is found, installed or not
+        )
+
+    async def _end(self, process: Process) -> None:
+        self._all.discard(process)
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()  # it has nothing to lose
+        await process.wait()
+
+
+class Lens:
+    """Readers as one domain's rules want its pages seen."""
+
+    def __init__(self, readers: Readers, rules: Rules) -> None:
+        self._readers, self._rules = readers, rules
+
+    async def read(self, answer: Fetched, url: Url, *, outlined: bool = True) -> Understood | None:
+        """As Readers do."""
+        return await self._readers.read(answer, url, outlined=outlined, view=self.view(url))
+
+    async def outline(self, answer: Fetched, url: Url) -> Outline | None:
+        """The same."""
+        return await self._readers.outline(answer, url, view=self.view(url))
+
+    async def whole(self, answer: Fetched, url: Url) -> Outline | None:
+        """The same whatever the rules say."""
+        return await self._readers.outline(answer, url)
+
+    async def apart(self, answer: Fetched, url: Url) -> dict[str, Outline]:
+        """What each place that the rules name would alone leave of the page."""
+        found = {}
+        for rule, view in self.view(url).apart().items():
+            found[rule] = await self._readers.outline(answer, url, view=view) or ()
+        return found
+
+    def view(self, url: Url) -> View:
+        return self._rules.view(url)
+
+
+async def _ask(process: Process, request: bytes) -> Any:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(request)
+    await process.stdin.drain()
+    (length,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
+    return pickle.loads(await process.stdout.readexactly(length))  # noqa: S301  from our own process

@@ -1,0 +1,108 @@
+"""The pages that a lease has ahead of it: handed out before they are needed, taken back if nobody gets to them."""
+
+from collections import deque
+from collections.abc import Iterable
+
+from crawler.clock import Clock
+from crawler.core.domain import Lease
+from crawler.core.http.urls import PageKey
+from crawler.core.visit.visit import Target, Visit
+from crawler.crawl.patience import patiently
+from crawler.crawl.requester import Asker
+from crawler.settings import Settings
+from crawler.store.database import Database
+from crawler.store.hand_out import hand_out
+from crawler.usual import usual_of
+
+BATCHES_AHEAD = 2
+
+
+class Supply:
+    """Pages handed out under one lease. pages: so many at most.
+
+    queue: those that nobody looks at yet.  looking: how many are being looked at.
+    """
+
+    def __init__(
+        self, db: Database, lease: Lease, asker: Asker, *, settings: Settings, clock: Clock, pages: int | None
+    ) -> None:
+        self.db, self.lease, self.asker, self.settings, self.clock = db, lease, asker, settings, clock
+        self.pages_left = pages
+        self.queue: deque[Target] = deque()
+        self.looking = 0
+        self.handed_out: set[PageKey] = set()  # and not recorded
+        self.is_dry = False  # there was nothing more when the frontier was asked last
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nobody looks, and there is nothing to look at."""
+        return not self.queue and not self.looking
+
+    @property
+    def parallelism(self) -> int:
+        wishes = self.lease.domain.wishes
+        own = self.settings.private_parallelism if wishes.allow_private else self.settings.parallelism
+        return wishes.parallelism or own
+
+    @property
+    def lookahead(self) -> int:
+        """Pages to hand out ahead: two batches, or what the delay lets through in the time of two."""
+        most, delay = BATCHES_AHEAD * self.settings.batch_visits, self.asker.gate.delay
+        if delay:
+            most = min(most, int(BATCHES_AHEAD * self.settings.batch_age / delay) + 1)
+        return max(most, self.parallelism)
+
+    async def refill(self, *, is_recorded: bool, one: bool = False) -> None:
+        """Hand out more. is_recorded: there is no look that no record has.  one: no more than that at a time."""
+        is_stopping, has_bytes = self.asker.is_stopping, self.asker.allowance.has_bytes
+        if self.asker.allowance.is_over:
+            self.take_back(refund=0)
+        elif is_stopping or not has_bytes:
+            self.take_back(refund=len(self.queue))
+        if is_stopping or (not has_bytes and (self.looking or not is_recorded)):
+            return  # how much is left of the bytes is known when all is recorded
+        if one and not (self.is_quiet and is_recorded):
+            return
+        wanted = 1 if one else self.lookahead - len(self.queue)
+        if self.pages_left is not None:
+            wanted = min(wanted, self.pages_left)
+        if self.is_dry or len(self.queue) > self.lookahead // 2:
+            return
+        targets = await self._hand_out(wanted) if wanted > 0 else []
+        self.is_dry = not targets
+        self.handed_out.update(target.key for target in targets)
+        self.queue.extend(targets)
+
+    def take_back(self, *, refund: int) -> None:
+        """Nobody looks at what waits; the budget may get the requests back."""
+        self.asker.allowance.requests += refund
+        if self.pages_left is not None:
+            self.pages_left += len(self.queue)
+        self.handed_out.difference_update(target.key for target in self.queue)
+        self.queue.clear()
+
+    def put_back(self, target: Target) -> None:
+        """Its look was not begun."""
+        self.handed_out.discard(target.key)
+        self.pages_left = None if self.pages_left is None else self.pages_left + 1
+
+    def recorded(self, batch: Iterable[Visit]) -> None:
+        """These are in the store, with the links that they made known."""
+        self.handed_out.difference_update(visit.target.key for visit in batch)
+        self.is_dry = False
+
+    async def _hand_out(self, wanted: int) -> list[Target]:
+        now, usual = self.clock.now(), usual_of(self.settings)
+        granted = await self.asker.allowance.debit(wanted)
+        if not granted:
+            return []
+        targets = await patiently(
+            self.lease,
+            lambda _again: hand_out.hand_out(
+                self.db, self.lease, most=granted, at=now, without=self.handed_out, usual=usual
+            ),
+        )
+        self.asker.allowance.requests += granted - len(targets)
+        if self.pages_left is not None:
+            self.pages_left -= len(targets)
+        return targets

@@ -1,0 +1,45 @@
+"""Memory does not grow with the number of pages crawled."""
+
+import asyncio
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.crawl.crawls import RECRAWL, environ
+from tests.crawl.endless import endless_site
+
+
+def peak_memory(url: str, database_url: str, home: Path, *, pages: int, at: str) -> int:
+    """The most memory, in bytes, that one crawl of so many pages has taken."""
+    with (home / "stdout").open("w") as out:
+        process = subprocess.Popen(
+            [str(RECRAWL), "crawl", url, "--allow-private", "--pages", str(pages), "--at", at, "--json"],
+            env=environ(database_url, home, RECRAWL_READERS="1"),
+            stdout=out,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    assert f'"looks": {pages}' in (home / "stdout").read_text()
+    return usage.ru_maxrss * 1024
+
+
+async def growth(database_url: str, home: Path, *, few: int, many: int) -> int:
+    async with endless_site() as url:
+        small = await asyncio.to_thread(peak_memory, url, database_url, home, pages=few, at="2026-01-01T00:00:00Z")
+        large = await asyncio.to_thread(peak_memory, url, database_url, home, pages=many, at="2026-01-02T00:00:00Z")
+    return large - small
+
+
+@pytest.mark.timeout(240)
+async def test_six_times_the_pages_take_no_more_memory(database_url: str, tmp_path: Path) -> None:
+    assert await growth(database_url, tmp_path, few=1000, many=6000) < 16 << 20
+
+
+@pytest.mark.soak
+async def test_a_hundred_thousand_pages_take_no_more_memory_than_five_thousand(
+    database_url: str, tmp_path: Path
+) -> None:
+    assert await growth(database_url, tmp_path, few=5000, many=100_000) < 16 << 20

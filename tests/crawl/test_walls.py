@@ -1,0 +1,255 @@
+"""What a site shows in place of its pages: walls, soft 404, bodies without their end. Nothing that was had is lost."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+
+from crawler.cli.reasons import why_due
+from crawler.core.domain import Domain
+from crawler.core.http.urls import Url
+from crawler.crawl.shift import Shift
+from crawler.store.database import Database
+from crawler.store.report.explain import explain
+from crawler.usual import usual_of
+from tests.crawl.crawls import DAY, QUICK, START, coins_missing, crawl, page, recrawl, register, rows, versions
+
+HOUR = timedelta(hours=1)
+PAGES = [f"/page{n}" for n in range(8)]
+Show = Callable[[str], bytes]
+
+
+def prose(seed: int, words: int = 120) -> str:
+    chance = random.Random(seed)
+    return " ".join("".join(chance.choices("abcdefghiklmnoprstu", k=chance.randint(3, 9))) for _ in range(words))
+
+
+def html(inside: str, *, title: str = "A site") -> str:
+    links = "".join(f"<li><a href='{path}'>{path}</a>" for path in PAGES)
+    return f"<html><head><title>{title}</title></head><body><ul>{links}</ul><div>{inside}</div></body></html>"
+
+
+def answer(body: str, *, status: int = 200, length: int | None = None, etag: str = "") -> bytes:
+    """length: what the header says; below nothing it says nothing, and the connection ends the body."""
+    data = body.encode()
+    said = len(data) if length is None else length
+    head = f"HTTP/1.1 {status} X\r\nContent-Type: text/html; charset=utf-8\r\nConnection: close\r\n"
+    head += f"Content-Length: {said}\r\n" if said >= 0 else ""
+    head += f'ETag: "{etag}"\r\n' if etag else ""
+    return head.encode() + b"\r\n" + data
+
+
+def well(path: str, *, more: str = "") -> bytes:
+    """What a page says when nothing is in its way; 404 for what is none."""
+    if path not in {"/", *PAGES}:
+        return answer("not here", status=404)
+    seed = sum(path.encode())
+    text = f"<h1>{path}</h1><p>{prose(seed)}</p><p class=end>{prose(-seed - 1)}</p><p>{more}</p>"
+    return answer(html(text), etag=f"{path}{more}")
+
+
+def everywhere(inside: str) -> Show:
+    """One text on every page, but for the address, and for a number that never comes twice."""
+    numbers = iter(range(10**6, 10**7, 7919))
+
+    def show(path: str) -> bytes:
+        if path == "/robots.txt":
+            return answer("", status=404)
+        return answer(
+            f"<html><body>{inside}<p>You wanted {path}. Number {next(numbers)}.</p></body></html>", etag="wall"
+        )
+
+    return show
+
+
+class Site:
+    """What is shown now, and all that was asked for."""
+
+    def __init__(self) -> None:
+        self.show: Show = well
+        self.asked: list[str] = []
+        self.url = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1].decode()
+        self.asked.append(path)
+        writer.write(self.show(path))
+        await writer.drain()
+        writer.close()
+
+
+@asynccontextmanager
+async def site() -> AsyncIterator[Site]:
+    made = Site()
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        yield made
+
+
+async def events(db: Database) -> list[tuple[str, str]]:
+    return await rows(
+        db, "SELECT change, substring(url from '[^/]*$') FROM event WHERE change <> 'first' ORDER BY number"
+    )
+
+
+async def knowledge(db: Database) -> list[tuple[object, ...]]:
+    """What was learnt of each page."""
+    return await rows(
+        db, "SELECT url, version, main_digest, etag, evidence_a, evidence_b, received_bytes FROM page ORDER BY url"
+    )
+
+
+async def begun(db: Database, made: Site) -> tuple[Domain, datetime]:
+    """A domain that was crawled once, and looked at again once."""
+    domain = await register(db, made.url)
+    await crawl(db, at=START)
+    await recrawl(db, domain, at=START + DAY)
+    assert await versions(db, domain) == dict.fromkeys(["/", *PAGES], 1)
+    return domain, START + DAY
+
+
+def found(shift: Shift) -> dict[str, int]:
+    return {change.value: count for change, count in shift.tally.changes.items() if count}
+
+
+async def test_a_login_wall_for_three_days_loses_nothing(db: Database) -> None:
+    async with site() as made:
+        domain, at = await begun(db, made)
+        before = await knowledge(db)
+
+        made.show = everywhere("<form><p>Who are you? <input name=n> <INPUT TYPE='password' NAME=p> Enter</form>")
+        for n in range(1, 4):
+            shift = await recrawl(db, domain, at=at + n * DAY)
+            assert set(found(shift)) == {"unknown"}
+            assert shift.tally.reasons["login"] == 9
+        assert await knowledge(db) == before
+
+        made.show = lambda path: well(path, more="One thing more." if path == "/page3" else "")
+        back = await recrawl(db, domain, at=at + 4 * DAY)
+
+    assert found(back) == {"same": 8, "changed": 1}
+    assert await events(db) == [("changed", "page3")]
+    assert await coins_missing(db) == 0
+
+
+async def test_a_block_page_on_all_pages_for_an_hour_is_nobodys_version(db: Database) -> None:
+    async with site() as made:
+        domain, at = await begun(db, made)
+        before = await knowledge(db)
+
+        made.show = everywhere("<h1>One moment</h1><p>We want to know whether a person is asking.</p>")
+        walled = await recrawl(db, domain, at=at + DAY)
+        assert found(walled) == {"unknown": 9}
+        assert await knowledge(db) == before
+
+        made.show = well
+        back = await recrawl(db, domain, at=at + DAY + HOUR)
+
+    assert found(back) == {"same": 9}
+    assert await events(db) == []
+
+
+async def test_a_long_notice_on_all_pages_is_nobodys_version_either(db: Database) -> None:
+    async with site() as made:
+        domain, at = await begun(db, made)
+        made.show = everywhere(f"<p>{prose(1, 200)}</p>")
+        walled = await recrawl(db, domain, at=at + DAY)
+        still = await recrawl(db, domain, at=at + 2 * DAY)
+        made.show = well
+        back = await recrawl(db, domain, at=at + 3 * DAY)
+
+    assert found(walled) == found(still) == {"unknown": 9}
+    assert found(back) == {"same": 9}
+
+
+async def test_a_page_that_was_taken_away_without_a_404_is_gone_when_that_is_confirmed(db: Database) -> None:
+    sorry = everywhere("<h1>Sorry</h1><p>Nothing of this name is here any more, or it never was.</p>")
+    async with site() as made:
+        domain, at = await begun(db, made)
+        made.show = lambda path: sorry(path) if path not in {"/", *PAGES} or path == "/page5" else well(path)
+
+        await recrawl(db, domain, at=at + DAY)
+        once = await page(db, domain, "/page5")
+        assert (once["state"], once["reason"], once["version"]) == ("known", "soft_404", 1)
+        await recrawl(db, domain, at=at + 2 * DAY)
+        twice = await page(db, domain, "/page5")
+        assert (twice["state"], twice["reason"], twice["version"]) == ("gone", "soft_404", 1)
+        await recrawl(db, domain, at=at + 3 * DAY)
+
+        made.show = well
+        await recrawl(db, domain, at=at + 9 * DAY)
+
+    assert await events(db) == [("gone", "page5"), ("back", "page5")]
+    assert len([path for path in made.asked if path not in {"/", "/robots.txt", *PAGES}]) <= 3
+    assert await coins_missing(db) == 0
+
+
+async def test_links_to_what_never_was_make_no_pages_where_a_domain_hides_its_404(db: Database) -> None:
+    sorry = everywhere("<h1>Sorry</h1><p>Nothing of this name is here any more, or it never was.</p>")
+    dead = [f"/dead{n}" for n in range(30)]
+    async with site() as made:
+        links = "".join(f"<a href='{path}'>there</a> " for path in dead)
+        made.show = lambda path: (
+            answer(html(links)) if path == "/" else sorry(path) if path not in PAGES else well(path)
+        )
+        domain = await register(db, made.url, parallelism=1)
+        first = await crawl(db, at=START)
+        assert first.tally.requests == len(made.asked)
+        await recrawl(db, domain, at=START + DAY)
+
+        kept = await versions(db, domain)
+
+    assert sum(path in kept for path in dead) <= 6  # it is asked when four are nearly alike
+    assert set(PAGES) <= set(kept)
+
+
+async def test_a_body_that_ends_too_early_is_no_version(db: Database) -> None:
+    full = well("/page2")
+    body = full.split(b"\r\n\r\n", 1)[1].decode()
+    cut = {
+        "its length says more": answer(body[: len(body) // 2], length=len(body)),
+        "within a tag": answer(body[: body.index("class=end")], length=-1),
+        "half of the text": answer(body[: body.index("class=end") - 40], length=-1),
+        "nothing at all": answer(""),
+    }
+    async with site() as made:
+        domain, at = await begun(db, made)
+        before = await knowledge(db)
+        for n, (how, short) in enumerate(cut.items(), start=1):
+            made.show = lambda path, short=short: short if path == "/page2" else well(path)  # type: ignore[misc]
+            await recrawl(db, domain, at=at + 2 * n * HOUR)
+            assert (await page(db, domain, "/page2"))["failures"] == n, how
+        made.show = well
+        back = await recrawl(db, domain, at=at + DAY)
+
+    assert found(back) == {"same": 9}
+    assert [row[:4] for row in await knowledge(db)] == [row[:4] for row in before]
+    assert await events(db) == []
+
+
+async def test_a_page_that_becomes_short_is_changed_when_a_second_look_says_so(db: Database) -> None:
+    async with site() as made:
+        domain, at = await begun(db, made)
+        made.show = lambda path: answer(html("<p>It moved to the cellar.")) if path == "/page4" else well(path)
+
+        await recrawl(db, domain, at=at + DAY)
+        assert (await page(db, domain, "/page4"))["reason"] == "shrunk"
+        await crawl(db, at=at + DAY + 2 * HOUR)  # it is due by itself
+
+    assert await events(db) == [("changed", "page4")]
+    assert (await page(db, domain, "/page4"))["version"] == 2
+
+
+async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None:
+    async with site() as made:
+        domain, at = await begun(db, made)
+        made.show = lambda path: answer("") if path == "/page4" else well(path)
+        await recrawl(db, domain, at=at + DAY)
+
+        url = Url(f"{domain.root}page4")
+        known = await explain(db, domain, url, at=at + DAY, usual=usual_of(QUICK))
+
+    assert known.page is not None
+    assert "1 look in a row failed (empty_body: its body is empty)" in why_due(domain, known, known.page)
