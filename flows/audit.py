@@ -8,11 +8,11 @@ from prefect.artifacts import acreate_markdown_artifact
 from prefect.events import emit_event
 from prefect.runtime import flow_run
 
-from crawler.audit import Audit, findings
-from crawler.audit import audit as audit_all
 from crawler.core.freshness.calibration import Agreement
 from crawler.local.stack import crawl_database
-from crawler.naming import domain_named
+from crawler.plan.audit import Audit, findings
+from crawler.plan.audit import audit as audit_all
+from crawler.register.lookup import domain_named
 from crawler.settings import settings
 from crawler.store.database import open_database
 from flows.ending import says_why

@@ -7,9 +7,9 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
 from crawler.local.stack import crawl_database
-from crawler.naming import domain_named
-from crawler.plan import Planned
-from crawler.plan import plan as plan_all
+from crawler.plan.plan import Planned
+from crawler.plan.plan import plan as plan_all
+from crawler.register.lookup import domain_named
 from crawler.settings import settings
 from crawler.store.database import open_database
 from crawler.store.record import shared_schedules

@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tests.cli import test_reference
-from tests.core import test_estimate
 from tests.core.cash import test_opic
 from tests.core.freshness import test_selection, test_value
 from tests.core.visit import test_visit
 from tests.crawl import test_changes, test_kill
-from tests.lab import test_time_policies
+from tests.lab import test_estimate, test_time_policies
 from tests.store.claim import test_claim_plans
 from tests.store.record import test_opic
 

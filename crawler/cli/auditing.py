@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from crawler.audit import LOOKED_BACK, Audit, Finding, findings
-from crawler.audit import audit as audit_all
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import shown_share, shown_span
 from crawler.core.freshness.calibration import Agreement
-from crawler.naming import domain_named, refuse_the_past
+from crawler.plan.audit import LOOKED_BACK, Audit, Finding, findings
+from crawler.plan.audit import audit as audit_all
+from crawler.register.lookup import domain_named, refuse_the_past
 from crawler.store.database import Database
 from crawler.store.domains import domains
 

@@ -19,8 +19,8 @@ from crawler.core.domain import Domain
 from crawler.core.http.urls import Url, authority_of, path_and_query
 from crawler.crawl.shift import Shift, holder_name, keep_what_is_loaded, open_webs, run_shift
 from crawler.errors import BadInput
-from crawler.naming import refuse_the_past
-from crawler.registration import home_seeds, scope_of, url_of
+from crawler.register.lookup import refuse_the_past
+from crawler.register.register import home_seeds, scope_of, url_of
 from crawler.settings import Settings, settings
 from crawler.store.database import Database
 from crawler.store.domains import domains

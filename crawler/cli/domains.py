@@ -18,8 +18,8 @@ from crawler.core.cash.order import Order, Ordering
 from crawler.core.domain import Domain, Standing
 from crawler.core.http.urls import Url
 from crawler.errors import BadInput
-from crawler.naming import authority_in, domain_named, refuse_the_past
-from crawler.registration import home_seeds, scope_of, url_of
+from crawler.register.lookup import authority_in, domain_named, refuse_the_past
+from crawler.register.register import home_seeds, scope_of, url_of
 from crawler.store.database import Database
 from crawler.store.domains import domains
 

@@ -9,8 +9,8 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
 from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES
 from crawler.core.http.urls import Url, key_of, path_and_query
-from crawler.naming import domain_named
-from crawler.registration import url_of
+from crawler.register.lookup import domain_named
+from crawler.register.register import url_of
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.report import duplicates as store

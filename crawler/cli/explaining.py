@@ -22,8 +22,8 @@ from crawler.core.http.urls import Url, authority_of, key_of
 from crawler.core.page_rules import Rules
 from crawler.core.visit.visit import State, Terms
 from crawler.crawl.parser_pool import Lens, Readers
-from crawler.naming import refuse_the_past
-from crawler.registration import url_of
+from crawler.register.lookup import refuse_the_past
+from crawler.register.register import url_of
 from crawler.settings import settings
 from crawler.store.database import Database
 from crawler.store.domains import domains

@@ -12,11 +12,11 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.core.http.urls import Url
 from crawler.errors import CrawlerError
 from crawler.lab.comparison import Job
+from crawler.lab.looks import Look, looks_by_url
 from crawler.lab.policies.named import OPTIMUM, OURS, UNIFORM
 from crawler.lab.traces import History, history_of_looks
-from crawler.naming import domain_named
+from crawler.register.lookup import domain_named
 from crawler.store.database import Database
-from crawler.store.looks import Look, looks_by_url
 from crawler.store.report import reports
 
 DAY = timedelta(days=1)

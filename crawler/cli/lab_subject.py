@@ -9,10 +9,10 @@ from typing import TypeVar
 from crawler.cli.session import Interrupts, with_database
 from crawler.errors import BadInput
 from crawler.lab.graph import Graph, from_directory, from_rows, power_law
+from crawler.lab.graphs import Links, links_of
 from crawler.lab.windows import Policy, policy_of
-from crawler.naming import domain_named
+from crawler.register.lookup import domain_named
 from crawler.store.database import Database
-from crawler.store.graphs import Links, links_of
 
 LEAST_PAGES = 10  # of a graph whose most important tenth can be told
 Kind = TypeVar("Kind", bound=StrEnum)

@@ -10,11 +10,11 @@ from crawler.cli.output import print_json, remark, say, show, show_facts, values
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_share, shown_span
 from crawler.core.budget.expected import Outlook
-from crawler.forecast import Forecast, Source, Step, forecast
 from crawler.lab.charts import Chart, Series
-from crawler.naming import domain_named, refuse_the_past
-from crawler.plan import Planned
-from crawler.plan import plan as plan_all
+from crawler.plan.forecast import Forecast, Source, Step, forecast
+from crawler.plan.plan import Planned
+from crawler.plan.plan import plan as plan_all
+from crawler.register.lookup import domain_named, refuse_the_past
 from crawler.settings import settings
 from crawler.store.database import Database
 from crawler.store.domains import domains

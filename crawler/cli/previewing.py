@@ -13,8 +13,8 @@ from crawler.cli.values import counted, shown_bytes, shown_instant, shown_span
 from crawler.core.domain import Domain, Standing
 from crawler.core.http.urls import authority_of
 from crawler.core.visit.visit import State, Target
-from crawler.naming import refuse_the_past
-from crawler.registration import url_of
+from crawler.register.lookup import refuse_the_past
+from crawler.register.register import url_of
 from crawler.settings import settings
 from crawler.store.database import Database
 from crawler.store.domains import domains

@@ -14,7 +14,7 @@ from crawler.core.cash.order import Order
 from crawler.core.domain import Domain
 from crawler.core.freshness.belief import DAY
 from crawler.core.freshness.calibration import Agreement
-from crawler.naming import domain_named, refuse_the_past
+from crawler.register.lookup import domain_named, refuse_the_past
 from crawler.settings import settings
 from crawler.store.database import Database
 from crawler.store.domains import domains

@@ -9,7 +9,7 @@ from crawler.cli.values import counted
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
 from crawler.local.stack import running_stack
-from crawler.naming import beneath, domain_named, refuse_the_past
+from crawler.register.lookup import beneath, domain_named, refuse_the_past
 from crawler.settings import settings
 from crawler.store.database import Database
 from crawler.store.domains import domains

@@ -15,8 +15,8 @@ from crawler.cli.wishes import Said
 from crawler.core.domain import Domain, Wishes
 from crawler.core.page_rules import Rule
 from crawler.errors import BadInput
-from crawler.registration import Found, charge, look_up, register, unasked, url_of
-from crawler.roots import Roots
+from crawler.register.register import Found, charge, look_up, register, unasked, url_of
+from crawler.register.root_probe import Roots
 from crawler.settings import settings
 from crawler.store.claim import budgets
 from crawler.store.database import Database

@@ -13,7 +13,7 @@ from crawler.core.domain import Domain
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import Rule
 from crawler.errors import BadInput
-from crawler.naming import domain_named, refuse_the_past
+from crawler.register.lookup import domain_named, refuse_the_past
 from crawler.store.database import Database
 from crawler.store.domains import domains, rules
 

@@ -16,8 +16,8 @@ from crawler.core.change.explain import Piece, Why, pieces_of, why_no_news
 from crawler.core.http.response import Fetched, Unreached
 from crawler.crawl.shift import open_webs
 from crawler.crawl.try_page import Glimpse, glimpse
-from crawler.naming import domain_named, refuse_the_past
-from crawler.registration import url_of
+from crawler.register.lookup import domain_named, refuse_the_past
+from crawler.register.register import url_of
 from crawler.settings import settings
 from crawler.store.database import Database
 from crawler.store.domains import domains

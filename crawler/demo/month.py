@@ -11,11 +11,11 @@ from crawler.core.http.urls import path_and_query
 from crawler.crawl.shift import holder_name, open_webs, run_shift
 from crawler.demo.rival import Freshness
 from crawler.demo.server import LivingServer, Remote
-from crawler.plan import plan
+from crawler.lab.looks import costs
+from crawler.plan.plan import plan
 from crawler.settings import Settings
 from crawler.store.database import Database
 from crawler.store.domains import domains
-from crawler.store.looks import costs
 from crawler.store.report import reports
 
 DAY = timedelta(days=1)

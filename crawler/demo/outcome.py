@@ -10,8 +10,8 @@ from crawler.core.http.urls import path_and_query
 from crawler.demo.month import Month
 from crawler.demo.rival import Freshness, Match, copied, match
 from crawler.demo.site import LIARS, Site, Tally, freshness, mean_freshness, tally
+from crawler.lab.looks import Look, costs, looks_by_url
 from crawler.store.database import Database
-from crawler.store.looks import Look, costs, looks_by_url
 from crawler.store.report import reports
 
 DAY = timedelta(days=1)

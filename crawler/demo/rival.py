@@ -6,7 +6,7 @@ from datetime import datetime
 from heapq import heapify, heappop, heappush
 
 from crawler.demo.site import Serving, Site, mean_freshness
-from crawler.store.looks import Look
+from crawler.lab.looks import Look
 
 Times = Mapping[str, Sequence[datetime]]
 

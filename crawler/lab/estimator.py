@@ -10,8 +10,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.random import Generator
 
-from crawler.core import estimate
 from crawler.core.freshness import belief
+from crawler.lab import estimate
 from crawler.lab.world import Flags, Floats
 
 RATE_TIMES_GAP = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from crawler.core import estimate
 from crawler.errors import BadInput
+from crawler.lab import estimate
 from crawler.lab.world import Flags, Floats, Ints, Pieces, World, keys_of
 
 DAY_SECONDS = 86_400.0

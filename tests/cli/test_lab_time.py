@@ -6,7 +6,7 @@ import pytest
 from crawler.cli.lab_replay import history_of
 from crawler.core.http.urls import Url
 from crawler.errors import CrawlerError
-from crawler.store.looks import Look
+from crawler.lab.looks import Look
 from tests.cli.conftest import Recrawl
 
 SMALL = ("lab", "run", "--pages", "60", "--days", "40", "--seeds", "1", "--policy", "ours", "--policy", "uniform")

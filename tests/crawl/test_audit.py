@@ -4,12 +4,12 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from crawler.audit import ALL, audit, findings
 from crawler.core.domain import Domain, Wishes
 from crawler.core.freshness.calibration import Agreement, together
 from crawler.core.http.urls import Authority
 from crawler.core.page_rules import Rule
 from crawler.core.visit.visit import NEVER
+from crawler.plan.audit import ALL, audit, findings
 from crawler.store.database import Database
 from crawler.store.domains import domains
 from crawler.store.plan import audits

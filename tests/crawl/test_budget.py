@@ -12,7 +12,7 @@ from crawler.core.domain import Domain
 from crawler.crawl.shift import open_webs, run_shift
 from crawler.demo.server import LivingServer
 from crawler.demo.site import make_site
-from crawler.plan import plan
+from crawler.plan.plan import plan
 from crawler.settings import Settings
 from crawler.store.database import Database
 from crawler.store.domains import domains

@@ -9,7 +9,7 @@ from crawler.core.domain import Domain, Wishes
 from crawler.core.freshness.belief import PRIOR
 from crawler.core.http.urls import Authority, Url
 from crawler.core.page_rules import Rule
-from crawler.plan import Planned, plan
+from crawler.plan.plan import Planned, plan
 from crawler.settings import Settings
 from crawler.store.claim import leases
 from crawler.store.database import Database

@@ -11,10 +11,10 @@ from crawler.demo.outcome import outcome_of
 from crawler.demo.rival import copied, match
 from crawler.demo.server import LivingServer
 from crawler.demo.site import make_site
+from crawler.lab.looks import looks_by_url
 from crawler.settings import Settings
 from crawler.store.database import Database, open_database
 from crawler.store.domains import domains
-from crawler.store.looks import looks_by_url
 from tests.demo.conftest import START
 
 DAY = timedelta(days=1)

@@ -7,7 +7,7 @@ import pytest
 
 from crawler.demo.rival import copied, in_turn, match
 from crawler.demo.site import Behaviour, Serving, Site
-from crawler.store.looks import Look
+from crawler.lab.looks import Look
 from tests.demo.conftest import START
 
 DAY = timedelta(days=1)

@@ -10,8 +10,8 @@ import pytest
 from crawler.core.domain import Wishes
 from crawler.core.http.urls import Authority, Url
 from crawler.errors import BadInput
-from crawler.registration import Found, look_up, register, unasked
-from crawler.roots import Roots
+from crawler.register.register import Found, look_up, register, unasked
+from crawler.register.root_probe import Roots
 from crawler.store.claim import budgets, leases
 from crawler.store.claim.budgets import Together
 from crawler.store.database import Database, open_database

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.estimate import naive_rate, padded_rate, rate
+from crawler.lab.estimate import naive_rate, padded_rate, rate
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -13,7 +13,7 @@ from crawler.core.budget.shadow_price import Budget, Work
 from crawler.core.budget.target import UNLIMITED, Terms, budget_for, part_for
 from crawler.core.domain import Domain
 from crawler.errors import BadInput
-from crawler.plan import overall_of, prospects, shares_of, terms_of, work_of
+from crawler.plan.plan import overall_of, prospects, shares_of, terms_of, work_of
 from crawler.settings import Settings
 from crawler.store.database import Database
 from crawler.store.plan import plans

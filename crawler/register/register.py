@@ -20,7 +20,7 @@ from crawler.core.http.urls import (
 )
 from crawler.core.visit.visit import PERMANENT, TEMPORARY
 from crawler.errors import BadInput
-from crawler.roots import Roots, Trail
+from crawler.register.root_probe import Roots, Trail
 from crawler.store.claim import budgets
 from crawler.store.database import Database
 from crawler.store.domains import domains

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Authority, Refusal, Url, authority_of
 from crawler.errors import BadInput
-from crawler.registration import scope_of, url_of
+from crawler.register.register import scope_of, url_of
 from crawler.store.database import Database
 from crawler.store.domains import domains
 
