@@ -6,14 +6,11 @@ autovacuum leaves it: the first reader of fresh rows has to mark them all, which
 
 from datetime import datetime, timedelta
 
-from crawler.core.cash.opic import ENDOWMENT
-from crawler.core.cash.order import STEPS
+from crawler.core.cash import ENDOWMENT, STEPS
 from crawler.core.domain import Lease, Wishes
-from crawler.core.http.urls import Authority
-from crawler.store.claim import leases
+from crawler.core.http import Authority
+from crawler.store import claim, domains, record
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.record import inbox
 
 TERM = timedelta(hours=1)
 # A page's number decides all about it; its key only has to be 16 bytes that are spread like a hash's.
@@ -63,9 +60,9 @@ POOLS = """
 async def aged(db: Database, name: str, *, pages: int, at: datetime) -> Lease:
     """Register a domain, give it its pages, and take it."""
     domain = await domains.register(db, Authority(name), scheme="http", wishes=Wishes(), at=at)
-    lease = await leases.claim(db, at=at, holder="bench", term=TERM, only=[domain])
+    lease = await claim.claim(db, at=at, holder="bench", term=TERM, only=[domain])
     assert lease is not None
-    while await inbox.drain(db, lease, at=at):
+    while await record.drain(db, lease, at=at):
         pass
     values = {"id": domain.id, "root": domain.root, "at": at, "pages": pages, "steps": STEPS, "endowment": ENDOWMENT}
     for statement in (PAGES, FRONTIER, CASH, LINKS, ACCOUNT, POOLS):

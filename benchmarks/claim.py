@@ -18,10 +18,10 @@ from benchmarks.aged import aged
 from benchmarks.database import new_database
 from benchmarks.table import table
 from crawler.core.domain import Lease
-from crawler.core.http.urls import PageKey
-from crawler.crawl.shift import keep_what_is_loaded
+from crawler.core.http import PageKey
+from crawler.crawl import keep_what_is_loaded
+from crawler.store import hand_out
 from crawler.store.database import Database, open_database
-from crawler.store.hand_out import hand_out
 from tests.store.made_up import USUAL
 
 HERE = Path(__file__).parent

@@ -20,13 +20,11 @@ from benchmarks.change.ours import known_of, new_target
 from benchmarks.claim import percentile_ms
 from benchmarks.documents import PACKAGES, Document, answered, document, documents, of_size
 from benchmarks.table import table
-from crawler.core.change.change import Change, Understood, understand
-from crawler.core.change.compare import Lesson, learn
-from crawler.core.http.urls import key_of
-from crawler.core.page.outline import outline
-from crawler.core.visit.decide import decide, needs_earlier, needs_reading
-from crawler.core.visit.visit import Earlier, Known, State, Target, Visit
-from crawler.core.volatile.words import numberless, words_of
+from crawler.core.change import Change, Lesson, learn
+from crawler.core.http import key_of
+from crawler.core.page import Understood, outline, understand
+from crawler.core.visit import Earlier, Known, State, Target, Visit, decide, needs_earlier, needs_reading
+from crawler.core.volatile import numberless, words_of
 from tests.crawl.corpus import CorpusError
 
 HEAD = ("kB", "look", "pages", "p50 ms", "p99 ms", "most ms", "parse p50 ms", "times the parse")

@@ -19,14 +19,13 @@ from pathlib import Path
 from benchmarks.claim import backend_of, cpu_of, percentile_ms
 from benchmarks.database import new_database
 from benchmarks.table import table
-from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS
+from crawler.core.change import LEAST_TEXT_BYTES, NEAR_BITS
 from crawler.core.domain import Domain, Wishes
-from crawler.core.http.urls import Authority, PageKey, Url, key_of
-from crawler.core.page.fingerprint import Fingerprint
+from crawler.core.http import Authority, PageKey, Url, key_of
+from crawler.core.page import Fingerprint
+from crawler.store import domains, report
+from crawler.store.columns import to_signed
 from crawler.store.database import Database, open_database
-from crawler.store.domains import domains
-from crawler.store.fingerprints import to_signed
-from crawler.store.report import duplicates
 
 HERE = Path(__file__).parent
 HEAD = (
@@ -171,12 +170,12 @@ async def scored(db: Database, name: str, fingerprints: Sequence[Fingerprint], p
     )
     keys = await fill_pages(db, domain, fingerprints)
     began = time.perf_counter()
-    assert await duplicates.fill(db, domain) == len(keys)
+    assert await report.fill(db, domain) == len(keys)
     filled = time.perf_counter()
     seconds, cpu_seconds, found = await look_up(db, domain, keys, pairs)
     idle_seconds = await ask_nothing(db, pairs)
     grouping = time.perf_counter()
-    await duplicates.alike(db, domain, bits=NEAR_BITS, most=20, members=5)
+    await report.alike(db, domain, bits=NEAR_BITS, most=20, members=5)
     grouped = time.perf_counter()
     return Scores(
         name=name,
@@ -222,7 +221,7 @@ async def look_up(
     seconds, cpu_seconds, found = [], [], 0
     for n in range(pairs):
         began, began_cpu = time.perf_counter(), time.process_time() + cpu_of(backend)
-        near = await duplicates.near(db, domain, keys[2 * n], bits=NEAR_BITS, most=MOST)
+        near = await report.near(db, domain, keys[2 * n], bits=NEAR_BITS, most=MOST)
         seconds.append(time.perf_counter() - began)
         cpu_seconds.append(time.process_time() + cpu_of(backend) - began_cpu)
         assert near is not None

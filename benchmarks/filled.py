@@ -5,19 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from crawler.core.cash.opic import ENDOWMENT, Pool
-from crawler.core.cash.order import STEPS
+from crawler.core.cash import ENDOWMENT, STEPS, Pool
 from crawler.core.domain import Domain, Lease, Wishes
-from crawler.core.http.response import Fetched
-from crawler.core.http.robots import ALLOW_ALL
-from crawler.core.http.urls import Authority, PageKey, Url, key_of
-from crawler.core.visit.decide import decide
-from crawler.core.visit.visit import Known, Visit
-from crawler.store.claim import leases
+from crawler.core.http import ALLOW_ALL, Authority, Fetched, PageKey, Url, key_of
+from crawler.core.visit import Known, Visit, decide
+from crawler.store import claim, domains, hand_out, record
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.hand_out import hand_out
-from crawler.store.record import inbox
 from tests.store.made_up import USUAL
 
 TERM = timedelta(hours=1)
@@ -48,9 +41,9 @@ async def filled(db: Database, name: str, *, pages: int, at: datetime) -> Filled
     """Register a domain and give it its pages. Every third is known, and due in a year."""
     wishes = Wishes()
     domain = await domains.register(db, Authority(name), scheme="http", wishes=wishes, at=at)
-    lease = await leases.claim(db, at=at, holder="bench", term=TERM, only=[domain])
+    lease = await claim.claim(db, at=at, holder="bench", term=TERM, only=[domain])
     assert lease is not None
-    while await inbox.drain(db, lease, at=at):
+    while await record.drain(db, lease, at=at):
         pass
     site = Filled(domain, lease, pages)
     made = [Made(n, key_of(site.url(n))) for n in range(1, pages + 1)]

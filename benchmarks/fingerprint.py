@@ -15,7 +15,7 @@ from simhash import Simhash
 from benchmarks.claim import percentile_ms
 from benchmarks.documents import of_size
 from benchmarks.table import table
-from crawler.core.page.content import read
+from crawler.core.page import read
 from crawler.core.page.fingerprint import fingerprint
 from tests.crawl.corpus import CorpusError
 

@@ -18,9 +18,8 @@ from statistics import median
 from benchmarks.database import new_database
 from benchmarks.filled import Filled, filled, looked_at, touched
 from benchmarks.table import table
+from crawler.store import record, report
 from crawler.store.database import Database, open_database
-from crawler.store.record import record
-from crawler.store.report import checks
 
 HERE = Path(__file__).parent
 HEAD = ("pages", "visits", "links each", "distinct targets", "cash rows written", "seconds", "ms/visit")
@@ -55,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
     with new_database(given.home) as url:
         costs, findings = asyncio.run(measure(url, given))
-    print(report(costs))
+    print(shown(costs))
     for finding in findings:
         print(f"{finding.domain}: {finding.text}", file=sys.stderr)
     return 0 if not findings and all(cost.rows == cost.targets for cost in costs) else 1
@@ -71,7 +70,7 @@ def options() -> argparse.ArgumentParser:
     return parser
 
 
-async def measure(url: str, given: argparse.Namespace) -> tuple[list[Cost], list[checks.Finding]]:
+async def measure(url: str, given: argparse.Namespace) -> tuple[list[Cost], list[report.Finding]]:
     """Records in turn, a domain of each size after the other, so that whatever drifts on the machine hits all alike."""
     async with open_database(url, connections=1) as db:  # the server counts by connection
         domains = [await filled(db, f"site{n}.test", pages=n, at=START) for n in given.sizes]
@@ -81,7 +80,7 @@ async def measure(url: str, given: argparse.Namespace) -> tuple[list[Cost], list
             for domain in domains:
                 cost = await recorded(db, domain, chance, at=START + timedelta(hours=turn + 1), given=given)
                 costs += [cost] if turn else []
-        return costs, await checks.check(db)
+        return costs, await report.check(db)
 
 
 async def recorded(
@@ -97,7 +96,7 @@ async def recorded(
     return Cost(domain.pages, len(batch), given.links, len(targets), after - before, seconds)
 
 
-def report(costs: Sequence[Cost]) -> str:
+def shown(costs: Sequence[Cost]) -> str:
     sizes = sorted({cost.pages for cost in costs})
     lines = [table(HEAD, [cost.row for cost in costs]), ""]
     whole = {n: median(cost.seconds for cost in costs if cost.pages == n) for n in sizes}

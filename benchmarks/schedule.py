@@ -11,11 +11,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.table import table
-from crawler.core.budget.page_arrays import Pages, gaps, pages_of, sampled
-from crawler.core.budget.shadow_price import Budget, Work, price_of
-from crawler.core.freshness.belief import PRIOR, faded, learn_changed, learn_same
-from crawler.core.freshness.drift import UNKNOWN, blend, chances, drift_of, share_redrawn
-from crawler.core.freshness.gamma import Floats, Numbers
+from crawler.core.budget import Budget, Pages, Work, pages_of, price_of, sampled
+from crawler.core.budget.page_arrays import gaps
+from crawler.core.freshness import (
+    PRIOR,
+    UNKNOWN,
+    Floats,
+    Numbers,
+    blend,
+    chances,
+    drift_of,
+    faded,
+    learn_changed,
+    learn_same,
+    share_redrawn,
+)
 
 HEAD = ("what", "pages", "seconds", "bar, seconds")
 LEARN_BAR = 0.5

@@ -9,9 +9,11 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
+from crawler.core.budget import SharedBudget
 from crawler.core.domain import Wishes
+from crawler.core.freshness import Defaults
 from crawler.errors import BadInput
-from crawler.spans import span
+from crawler.times import span
 
 
 def _span(given: object) -> object:
@@ -125,6 +127,24 @@ class Settings(BaseSettings):
     def user_agent(self) -> str:
         """The User-Agent header: product, and how to reach whoever runs it."""
         return f"{self.agent}/0.1 (+{self.contact})" if self.contact else f"{self.agent}/0.1"
+
+    @property
+    def defaults(self) -> Defaults:
+        """What holds for pages where neither plan nor rules say otherwise."""
+        return Defaults(
+            price=self.price,
+            least=self.least_interval,
+            most=self.most_interval,
+            discovery_share=self.discovery_share,
+            refresh_share=self.refresh_share,
+            budget_per_day=self.budget_per_day,
+            bytes_per_day=self.bytes_per_day,
+        )
+
+    @property
+    def shared_budget(self) -> SharedBudget:
+        """What all domains together may spend on a day."""
+        return SharedBudget(self.budget_per_day, self.bytes_per_day)
 
     def delay_of(self, wishes: Wishes) -> timedelta:
         """The domain's delay before robots.txt had its say: one's own servers need none."""

@@ -8,11 +8,10 @@ from prefect.artifacts import acreate_markdown_artifact
 from prefect.events import emit_event
 from prefect.runtime import flow_run
 
-from crawler.core.freshness.calibration import Agreement
+from crawler.core.freshness import Agreement
 from crawler.local.stack import crawl_database
-from crawler.plan.audit import Audit, findings
-from crawler.plan.audit import audit as audit_all
-from crawler.register.lookup import domain_named
+from crawler.plan import Audit, audit_domains, findings
+from crawler.register import domain_named
 from crawler.settings import settings
 from crawler.store.database import open_database
 from flows.ending import says_why
@@ -42,7 +41,7 @@ async def audit(domain: str = "", at: str = "") -> dict[str, int]:
     with crawl_database(settings()) as url:
         async with open_database(url) as db:
             only = await domain_named(db, domain) if domain else None
-            found = await audit_all(db, at=instant(at) or datetime.now(UTC), only=only)
+            found = await audit_domains(db, at=instant(at) or datetime.now(UTC), only=only)
     for off in findings(found):
         get_run_logger().warning("%s", off.sentence)
         emit_event(

@@ -4,7 +4,7 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from crawler.local.stack import crawl_database
-from crawler.register.lookup import domain_named, refuse_the_past
+from crawler.register import domain_named, refuse_the_past
 from crawler.settings import settings
 from crawler.store.database import open_database
 from flows.ending import says_why

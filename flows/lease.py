@@ -13,8 +13,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
 
 from crawler.core.domain import Lease
-from crawler.crawl.lease import Walked
-from crawler.crawl.stats import Tally
+from crawler.crawl import Tally, Walked
 
 log = logging.getLogger("recrawl.flows")
 T = TypeVar("T")

@@ -7,13 +7,11 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
 from crawler.local.stack import crawl_database
-from crawler.plan.plan import Planned
-from crawler.plan.plan import plan as plan_all
-from crawler.register.lookup import domain_named
+from crawler.plan import Planned, plan_domains
+from crawler.register import domain_named
 from crawler.settings import settings
+from crawler.store import record, report
 from crawler.store.database import open_database
-from crawler.store.record import shared_schedules
-from crawler.store.report import duplicates
 from flows.ending import says_why
 from flows.lease import if_heard
 from flows.shift import instant
@@ -40,10 +38,10 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
         async with open_database(url) as db:
             only = await domain_named(db, domain) if domain else None
             now = instant(at) or datetime.now(UTC)
-            planned = await plan_all(db, at=now, settings=settings())
+            planned = await plan_domains(db, at=now, settings=settings())
             for each in planned:
-                await duplicates.fill(db, each.domain, chunks=COMPARED)
-                await shared_schedules.propose(db, each.domain, at=now)
+                await report.fill(db, each.domain, chunks=COMPARED)
+                await record.propose(db, each.domain, at=now)
     shown = [each for each in planned if only is None or each.domain.id == only.id]
     for each in shown:
         if each.tariff.finding:

@@ -6,10 +6,10 @@ from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 
 from crawler.local.stack import crawl_database
-from crawler.register.lookup import beneath, domain_named, refuse_the_past
+from crawler.register import beneath, domain_named, refuse_the_past
 from crawler.settings import settings
+from crawler.store import domains
 from crawler.store.database import open_database
-from crawler.store.domains import domains
 from flows.ending import says_why
 from flows.shift import instant, run
 

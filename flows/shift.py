@@ -7,17 +7,15 @@ from uuid import UUID
 
 from prefect.artifacts import acreate_markdown_artifact
 
-from crawler import instants
+from crawler import times
 from crawler.clock import Clock
-from crawler.core.change.change import Change
+from crawler.core.change import Change
 from crawler.core.domain import Domain, Lease
-from crawler.crawl.lease import Walked
-from crawler.crawl.shift import Shift, holder_name, keep_what_is_loaded, open_webs, run_shift
-from crawler.crawl.stats import Tally
+from crawler.crawl import Shift, Tally, Walked, holder_name, keep_what_is_loaded, open_webs, run_shift
 from crawler.errors import BadInput
 from crawler.settings import Settings
+from crawler.store import report
 from crawler.store.database import Database
-from crawler.store.report import reports
 from flows.ending import end_early, told_to_end
 from flows.lease import Progress, as_task, if_heard
 
@@ -34,7 +32,7 @@ def instant(text: str) -> datetime | None:
     if not text:
         return None
     try:
-        return instants.instant(text)
+        return times.instant(text)
     except ValueError as error:
         raise BadInput(str(error)) from error
 
@@ -47,7 +45,7 @@ async def run(
     progress: dict[UUID, Progress] = {}
 
     async def walk_lease(lease: Lease, walk_it: Callable[[], Awaitable[Walked]]) -> Walked:
-        work = await reports.workload(db, lease.domain, at=clock.now())
+        work = await report.workload(db, lease.domain, at=clock.now())
         progress[lease.token] = Progress(pending=work.new + work.due)
         try:
             return await as_task(lease, walk_it, progress[lease.token])

@@ -11,54 +11,53 @@ import pytest
 ROOT = Path(__file__).parent.parent
 OURS = ("crawler", "flows", "models", "migrations", "deployments", "tests", "benchmarks")
 
-# What walks a lease through the rooms: one room of its own, in the files that stand beside the rooms.
-CORRIDOR = tuple(
-    f"crawler.{name}"
+# Core's rooms, from the bottom to the top: each may use what stands before it.
+CORE = tuple(
+    f"crawler.core.{name}"
     for name in (
-        "again",
-        "allowance",
-        "asker",
-        "audit",
-        "breaker",
-        "clock",
-        "crawl",
-        "forecast",
-        "gate",
-        "glimpse",
-        "looker",
-        "naming",
-        "patience",
-        "plan",
-        "probe",
-        "reader",
-        "readers",
-        "registration",
-        "robots_txt",
-        "roots",
-        "shift",
-        "supply",
-        "tally",
-        "usual",
-        "walker",
+        "http",
+        "page",
+        "cash",
+        "freshness",
+        "budget",
+        "volatile",
+        "change",
+        "soft_errors",
+        "visit",
+        "validators",
     )
 )
+# The store's rooms, likewise. They stand on core, on the models and on the three files beside them.
+STORE = tuple(
+    f"crawler.store.{name}" for name in ("domains", "claim", "learned", "hand_out", "record", "report", "plan")
+)
+STORE_FILES = ("crawler.store.database", "crawler.store.columns", "crawler.store.partitions")
+WALKS = ("crawler.core", "crawler.web", "crawler.store", "crawler.settings", "crawler.clock")
 
 # Who may import whom, by the longest prefix that fits; a room may always import itself, and everybody errors.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler": (),
     "crawler.errors": (),
     "crawler.bootstrap": (),
-    "crawler.core": (),
-    "crawler.settings": ("crawler.core", "crawler.spans"),
-    "crawler.instants": (),
-    "crawler.spans": (),
+    "crawler.clock": (),
+    "crawler.times": (),
+    **{room: CORE[:n] for n, room in enumerate(CORE)},
+    "crawler.core.page_rules": CORE,
+    "crawler.core.domain": (*CORE, "crawler.core.page_rules"),
+    "crawler.settings": ("crawler.core", "crawler.times"),
     "crawler.web": ("crawler.core",),
-    "crawler.store": ("crawler.core", "models", "migrations"),
+    "crawler.store.database": ("models", "migrations"),
+    "crawler.store.columns": ("crawler.core", "crawler.store.database"),
+    "crawler.store.partitions": ("crawler.store.database",),
+    **{room: ("crawler.core", "models", *STORE_FILES, *STORE[:n]) for n, room in enumerate(STORE)},
+    "crawler.register": WALKS,
+    "crawler.plan": WALKS,
+    "crawler.crawl": WALKS,
     "crawler.lab": ("crawler.core",),
+    **dict.fromkeys(("crawler.lab.graphs", "crawler.lab.looks"), ("crawler.core", "crawler.lab", "crawler.store")),
     "crawler.demo.site": ("crawler.core",),
     "crawler.demo.server": ("crawler.core", "crawler.demo.site"),
     "crawler.demo": ("crawler", "flows"),
-    **dict.fromkeys(CORRIDOR, ("crawler.core", "crawler.web", "crawler.store", "crawler.settings", *CORRIDOR)),
     "crawler.local": ("crawler.core", "crawler.store", "crawler.settings"),
     "crawler.cli": ("crawler", "flows"),
     "crawler.__main__": ("crawler.cli",),
@@ -138,6 +137,51 @@ def imports(path: Path) -> Iterator[str]:
             yield from (submodule(node.module, name.name) for name in node.names)
 
 
+def named(path: Path) -> Iterator[tuple[str, str]]:
+    """Each name that a file imports from a module of ours, with that module."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.split(".")[0] in OURS:
+            yield from ((node.module, name.name) for name in node.names)
+
+
+def taken_from(door: str, path: Path) -> Iterator[str]:
+    """What a file takes from a room: by name, or as an attribute of the room itself."""
+    package, _, short = door.rpartition(".")
+    for module, name in named(path):
+        if module == door:
+            yield name
+        elif is_within(module, door):
+            yield module.removeprefix(f"{door}.").split(".")[0]
+    if (package, short) in set(named(path)):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == short:
+                yield node.attr
+
+
+@cache
+def doors() -> frozenset[str]:
+    """The rooms that say in `__all__` what others may take."""
+    inits = (path for path in sources() if path.name == "__init__.py" and path.parts[0] == "crawler")
+    return frozenset(module_name(path) for path in inits if exported(module_name(path)))
+
+
+def doors_of(module: str) -> Iterator[str]:
+    parts = module.split(".")
+    yield from (door for n in range(1, len(parts) + 1) if (door := ".".join(parts[:n])) in doors())
+
+
+@cache
+def exported(door: str) -> frozenset[str]:
+    for node in tree(init(door)).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return frozenset(ast.literal_eval(node.value))
+    return frozenset()
+
+
+def init(package: str) -> Path:
+    return Path(*package.split("."), "__init__.py")
+
+
 def submodule(package: str, name: str) -> str:
     place = ROOT.joinpath(*package.split("."), name)
     return f"{package}.{name}" if place.is_dir() or place.with_suffix(".py").is_file() else package
@@ -169,6 +213,35 @@ def test_imports_go_one_way(path: Path) -> None:
     importer = module_name(path)
     wrong = [name for name in imports(path) if name.split(".")[0] in OURS and not may(importer, name)]
     assert not wrong, f"{path} may not import {wrong}; its room may import {MAY_IMPORT[room(importer)]}"
+
+
+@pytest.mark.parametrize("path", [p for p in sources() if p.parts[0] != "benchmarks"], ids=str)
+def test_nobody_reaches_past_a_rooms_door(path: Path) -> None:
+    importer = module_name(path)
+    for module, name in named(path):
+        for door in doors_of(f"{module}.{name}"):
+            if is_within(importer, door) or module == door.rpartition(".")[0]:
+                continue  # from inside, or the room as a whole
+            offered = exported(door)
+            if module == door:
+                assert name in offered, f"{path} takes {name} from {door}, which does not offer it"
+            else:
+                inside = module.removeprefix(f"{door}.").split(".")[0]
+                assert inside in offered, f"{path} reaches past the door of {door} into {module}"
+
+
+@pytest.mark.parametrize("door", [f"{path}" for path in sorted(doors())], ids=str)
+def test_a_door_says_what_its_room_is_for_and_offers_only_what_is_taken(door: str) -> None:
+    said = ast.get_docstring(tree(init(door)))
+    assert said is not None
+    assert len(said.split()) >= 20, f"{door}: what it is for, its main function, what it may use"
+    taken = {
+        name
+        for path in sources()
+        if path.parts[0] != "benchmarks" and not is_within(module_name(path), door)
+        for name in taken_from(door, path)
+    }
+    assert exported(door) <= taken, f"{door} offers {sorted(exported(door) - taken)}, which nobody takes"
 
 
 @pytest.mark.parametrize("path", [p for p in sources() if p.parts[0] != "benchmarks"], ids=str)

@@ -13,7 +13,7 @@ from tests.core.visit import test_lifecycle, test_visit
 from tests.core.volatile import test_volatile
 from tests.crawl import test_changes, test_kill, test_living
 from tests.crawl import test_lifecycle as test_lives
-from tests.store.record import test_opic, test_record
+from tests.store.record import test_cash, test_record
 from tests.web import test_http
 
 Shown = tuple[Callable[..., object], ...]
@@ -54,7 +54,7 @@ CHANGE: Mapping[str, Shown] = {
         test_variants.test_what_differs_beside_a_variant_is_news,
     ),
     "the version before is not found, so that everything is new (Firecrawl)": (
-        test_opic.test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_made_again,
+        test_cash.test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_made_again,
         test_kill.test_killed_twenty_times_at_random_nothing_is_lost_and_nothing_is_there_twice,
         test_record.test_a_late_holder_records_nothing,
     ),
@@ -83,8 +83,8 @@ LIFECYCLE: Mapping[str, Shown] = {
     "a page that starts to redirect stays as it was (StormCrawler)": (
         test_lives.test_a_page_that_moves_is_told_of_over_a_chain_of_redirects,
         test_record.test_a_moved_page_passes_its_cash_and_later_payments_on,
-        test_opic.test_a_page_that_starts_to_redirect_leaves_with_its_history_and_its_cash,
-        test_opic.test_history_follows_a_page_that_moved_to_one_that_has_moved_on,
+        test_cash.test_a_page_that_starts_to_redirect_leaves_with_its_history_and_its_cash,
+        test_cash.test_history_follows_a_page_that_moved_to_one_that_has_moved_on,
     ),
     "known pages are never fetched again, and this is called incremental (deltafetch, Brozzler)": (
         test_changes.test_a_known_page_that_changed_is_asked_for_by_its_schedule_and_told,

@@ -14,18 +14,18 @@ from tests.core.visit import test_visit
 from tests.crawl import test_changes, test_kill
 from tests.lab import test_estimate, test_time_policies
 from tests.store.claim import test_claim_plans
-from tests.store.record import test_opic
+from tests.store.record import test_cash
 
 Shown = tuple[Callable[..., object], ...]
 
 SCHEDULING: Mapping[str, Shown] = {
     "a page keeps its cash after giving it away, so that every re-read inflates scores (Nutch)": (
         test_opic.test_coins_are_conserved_whatever_happens,
-        test_opic.test_a_thousand_rereads_of_one_page_leave_its_rank_and_do_not_raise_its_importance,
+        test_cash.test_a_thousand_rereads_of_one_page_leave_its_rank_and_do_not_raise_its_importance,
     ),
     "a leaf's cash is lost (Nutch)": (
         test_opic.test_a_leaf_pays_the_reserve,
-        test_opic.test_a_leaf_gives_its_cash_to_the_reserve_which_pays_it_to_all_pages,
+        test_cash.test_a_leaf_gives_its_cash_to_the_reserve_which_pays_it_to_all_pages,
     ),
     "the next time lands in the past (Nutch)": (
         test_value.test_a_page_is_due_within_bounds_and_exactly_when_it_is_worth_its_price,

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.instants import instant
-from crawler.spans import span
+from crawler.times import instant, span
 
 
 @pytest.mark.parametrize(

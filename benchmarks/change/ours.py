@@ -4,15 +4,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from benchmarks.change.looks import Look
-from crawler.core.change.change import Change, Understood, understand
-from crawler.core.freshness.belief import PRIOR
-from crawler.core.http.response import Fetched
-from crawler.core.http.robots import ALLOW_ALL
-from crawler.core.http.urls import Scope, Url, authority_of, key_of
-from crawler.core.visit.again import is_again
-from crawler.core.visit.compare import compare, wants_again
-from crawler.core.visit.decide import decide, needs_earlier, needs_reading, reconsider
-from crawler.core.visit.visit import Earlier, Known, State, Target, Visit
+from crawler.core.change import Change
+from crawler.core.freshness import PRIOR
+from crawler.core.http import ALLOW_ALL, Fetched, Scope, Url, authority_of, key_of
+from crawler.core.page import Understood, understand
+from crawler.core.visit import (
+    Earlier,
+    Known,
+    State,
+    Target,
+    Visit,
+    compare,
+    decide,
+    is_again,
+    needs_earlier,
+    needs_reading,
+    reconsider,
+    wants_again,
+)
 
 
 class Ours:

@@ -1,4 +1,8 @@
-"""The `recrawl` command. Nothing heavier than typer is imported until a command runs, so that --help is quick."""
+"""The command `recrawl`: parses what was typed, calls the rooms, prints what they give.
+
+`main` is its entrance. Each command is imported when it is called, so that `--help` waits for none of them. It may
+use all rooms; none may use it.
+"""
 
 from crawler.cli.main import main
 

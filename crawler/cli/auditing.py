@@ -7,12 +7,11 @@ from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import shown_share, shown_span
-from crawler.core.freshness.calibration import Agreement
-from crawler.plan.audit import LOOKED_BACK, Audit, Finding, findings
-from crawler.plan.audit import audit as audit_all
-from crawler.register.lookup import domain_named, refuse_the_past
+from crawler.core.freshness import Agreement
+from crawler.plan import LOOKED_BACK, Audit, Finding, audit_domains, findings
+from crawler.register import domain_named, refuse_the_past
+from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.domains import domains
 
 COLUMNS = ("drawn", "looks by chance", "expected fresh", "found fresh", "other looks", "expected", "found")
 
@@ -23,7 +22,7 @@ def audit(text: str | None, *, at: datetime | None, as_json: bool) -> int:
         if at is not None:
             wanted = [only] if only is not None else [listed.domain for listed in await domains.every(db)]
             await refuse_the_past(db, wanted, at)
-        return await audit_all(db, at=at or datetime.now(UTC), only=only)
+        return await audit_domains(db, at=at or datetime.now(UTC), only=only)
 
     found = with_database(work)
     off = findings(found)

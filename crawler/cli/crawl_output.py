@@ -5,9 +5,8 @@ from datetime import datetime
 
 from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.values import counted, shown_bytes, shown_instant
-from crawler.core.change.change import Change
-from crawler.crawl.shift import Shift
-from crawler.crawl.stats import Tally
+from crawler.core.change import Change
+from crawler.crawl import Shift, Tally
 
 
 @dataclass(slots=True)

@@ -16,15 +16,13 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.wishes import Said
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Url, authority_of, path_and_query
-from crawler.crawl.shift import Shift, holder_name, keep_what_is_loaded, open_webs, run_shift
+from crawler.core.http import Url, authority_of, path_and_query
+from crawler.crawl import Shift, holder_name, keep_what_is_loaded, open_webs, run_shift
 from crawler.errors import BadInput
-from crawler.register.lookup import refuse_the_past
-from crawler.register.register import home_seeds, scope_of, url_of
+from crawler.register import home_seeds, refuse_the_past, scope_of, url_of
 from crawler.settings import Settings, settings
+from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.report import reports
 
 MOST_COUNTED = 100  # domains whose work is counted for the progress bar
 
@@ -77,7 +75,7 @@ def require_names(order: Order) -> None:
 
 async def free_dead_leases(db: Database) -> None:
     """Take back what killed commands on this machine still hold: the embedded Postgres is used from no other."""
-    for holder in await reports.holders(db):
+    for holder in await report.holders(db):
         machine, _, rest = holder.partition("/")
         pid = rest.partition("/")[0]
         if machine == socket.gethostname() and pid.isdigit() and not _is_alive(int(pid)):
@@ -132,7 +130,7 @@ async def _walk(
 ) -> Shift:
     pending = 0
     for domain in [] if wanted is None or len(wanted) > MOST_COUNTED else wanted:
-        load = await reports.workload(db, domain, at=clock.now())
+        load = await report.workload(db, domain, at=clock.now())
         pending += load.new + load.due
     with Looks(pending=pending, most=order.pages) as progress:
         async with open_webs(used) as webs:

@@ -6,10 +6,10 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
 from crawler.local.stack import crawl_database
 from crawler.settings import settings
+from crawler.store import report
 from crawler.store.database import Database, Schema, schema_of
 from crawler.store.database import upgrade as migrate
-from crawler.store.report import checks
-from crawler.store.report.checks import Finding
+from crawler.store.report import Finding
 
 
 def upgrade(*, as_json: bool) -> int:
@@ -29,7 +29,7 @@ def upgrade(*, as_json: bool) -> int:
 
 def check(*, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> tuple[int, list[Finding]]:
-        return await checks.count_domains(db), await checks.check(db)
+        return await report.count_domains(db), await report.check(db)
 
     domains, findings = with_database(work)
     if as_json:

@@ -14,14 +14,13 @@ from crawler.cli.ruling import shown_rule
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import shown_bytes, shown_instant, shown_share, shown_span
 from crawler.cli.wishes import Said, without
-from crawler.core.cash.order import Order, Ordering
+from crawler.core.cash import Order, Ordering
 from crawler.core.domain import Domain, Standing
-from crawler.core.http.urls import Url
+from crawler.core.http import Url
 from crawler.errors import BadInput
-from crawler.register.lookup import authority_in, domain_named, refuse_the_past
-from crawler.register.register import home_seeds, scope_of, url_of
+from crawler.register import authority_in, domain_named, home_seeds, refuse_the_past, scope_of, url_of
+from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.domains import domains
 
 
 def list_all(*, as_json: bool) -> int:

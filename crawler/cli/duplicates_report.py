@@ -7,14 +7,12 @@ from crawler.cli.output import print_json, say, show
 from crawler.cli.reasons import scope_now
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
-from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES
-from crawler.core.http.urls import Url, key_of, path_and_query
-from crawler.register.lookup import domain_named
-from crawler.register.register import url_of
+from crawler.core.change import LEAST_TEXT_BYTES
+from crawler.core.http import Url, key_of, path_and_query
+from crawler.register import domain_named, url_of
+from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.report import duplicates as store
-from crawler.store.report.duplicates import Alike, Near
+from crawler.store.report import Alike, Near
 
 SHOWN = 5  # pages of a group, for people
 TOLD = 1000  # and for programs
@@ -34,8 +32,8 @@ def _of_domains(text: str | None, *, bits: int, most: int, as_json: bool) -> int
             wanted = [listed.domain for listed in await domains.every(db)]
         found: list[Alike] = []
         for domain in wanted:
-            await store.fill(db, domain)
-            found += await store.alike(db, domain, bits=bits, most=most + 1, members=TOLD if as_json else SHOWN)
+            await report.fill(db, domain)
+            found += await report.alike(db, domain, bits=bits, most=most + 1, members=TOLD if as_json else SHOWN)
         return sorted(found, key=lambda group: -group.pages)
 
     found = with_database(work)
@@ -73,8 +71,8 @@ def _of_page(text: str, *, bits: int, most: int, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> tuple[Url, list[Near] | None]:
         domain = await domain_named(db, text)
         url = scope_now(domain).home(url_of(text))
-        await store.fill(db, domain)
-        return url, await store.near(db, domain, key_of(url), bits=bits, most=most + 1)
+        await report.fill(db, domain)
+        return url, await report.near(db, domain, key_of(url), bits=bits, most=most + 1)
 
     url, found = with_database(work)
     if as_json:

@@ -12,27 +12,20 @@ from crawler.cli.ruling import shown_rule
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.trusting import described_trust, shown_asking
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share
-from crawler.core.cash.order import Order
-from crawler.core.change.explain import pieces_of
+from crawler.core.cash import Order
+from crawler.core.change import pieces_of
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import credible_interval, fresh_now
-from crawler.core.freshness.prior import ELSEWHERE
-from crawler.core.http.response import Fetched
-from crawler.core.http.urls import Url, authority_of, key_of
+from crawler.core.freshness import ELSEWHERE, Terms, credible_interval, fresh_now
+from crawler.core.http import Fetched, Url, authority_of, key_of
 from crawler.core.page_rules import Rules
-from crawler.core.visit.visit import State, Terms
-from crawler.crawl.parser_pool import Lens, Readers
-from crawler.register.lookup import refuse_the_past
-from crawler.register.register import url_of
+from crawler.core.visit import State
+from crawler.crawl import Lens, Readers
+from crawler.register import refuse_the_past, url_of
 from crawler.settings import settings
+from crawler.store import domains, record, report
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.learned import mask
-from crawler.store.record import content
-from crawler.store.report import explain, feed
-from crawler.store.report.explain import Explanation, PageFacts
-from crawler.store.report.feed import FeedItem
-from crawler.usual import usual_of
+from crawler.store.learned import mask_of
+from crawler.store.report import Explanation, FeedItem, PageFacts
 
 MOST_EDITS = 3  # of the last change
 LONGEST_REDRAW_DAYS = 3650  # what is rarer than that is not worth a line
@@ -49,7 +42,7 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
             await refuse_the_past(db, [domain], at)
         home = scope_now(domain).home(url)
         instant = at or datetime.now(UTC)
-        known = await explain.explain(db, domain, home, at=instant, usual=usual_of(settings()))
+        known = await report.explain(db, domain, home, at=instant, usual=settings().defaults)
         return domain, home, known, await _content_of(db, domain, known.page) if known.page else None
 
     found = with_database(work)
@@ -82,7 +75,7 @@ class Content:
 
 async def _content_of(db: Database, domain: Domain, page: PageFacts) -> Content | None:
     """None where the last version's body is not kept."""
-    kept = await content.kept(db, domain.id, key_of(page.url), page.version, text_digest=b"")
+    kept = await record.kept(db, domain.id, key_of(page.url), page.version, text_digest=b"")
     if kept is None:
         return None
     body = Fetched(200, kept.body, len(kept.body), timedelta(0), kept.content_type)
@@ -91,13 +84,13 @@ async def _content_of(db: Database, domain: Domain, page: PageFacts) -> Content 
         whole, seen = await lens.whole(body, page.url), await lens.outline(body, page.url)
     if whole is None or seen is None:
         return None
-    mask = await mask.mask_of(db, domain.id)
+    mask = await mask_of(db, domain.id)
     pieces = pieces_of(whole, seen, mask, view=lens.view(page.url))
     return Content(
         pieces=len(pieces),
         masked=sum(piece.is_whole for piece in pieces),
         words=sum(len(piece.masked) for piece in pieces if not piece.is_whole),
-        last_change=await feed.last_of(db, domain, page.url),
+        last_change=await report.last_of(db, domain, page.url),
     )
 
 

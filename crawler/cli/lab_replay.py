@@ -9,15 +9,15 @@ from crawler.cli.figures import show_charts
 from crawler.cli.lab_time import charts_of, measured, show_rows
 from crawler.cli.output import print_json, remark
 from crawler.cli.session import Interrupts, with_database
-from crawler.core.http.urls import Url
+from crawler.core.http import Url
 from crawler.errors import CrawlerError
 from crawler.lab.comparison import Job
 from crawler.lab.looks import Look, looks_by_url
 from crawler.lab.policies.named import OPTIMUM, OURS, UNIFORM
 from crawler.lab.traces import History, history_of_looks
-from crawler.register.lookup import domain_named
+from crawler.register import domain_named
+from crawler.store import report
 from crawler.store.database import Database
-from crawler.store.report import reports
 
 DAY = timedelta(days=1)
 MOST_PAGES = 1_000_000
@@ -29,7 +29,7 @@ LEAST_DAYS = 4  # of history: the second half is measured, and a day is the leas
 def replay(text: str, *, budgets: tuple[float, ...], seeds: int, jobs: int, figures: Path | None, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> tuple[str, dict[Url, list[Look]], dict[Url, float]]:
         domain = await domain_named(db, text)
-        pages = await reports.pages(db, domain, top=MOST_PAGES, at=datetime.now(UTC))
+        pages = await report.pages(db, domain, top=MOST_PAGES, at=datetime.now(UTC))
         return domain.authority, await looks_by_url(db, domain), {page.url: page.importance or 0.0 for page in pages}
 
     name, looks, importance = with_database(work)

@@ -11,7 +11,7 @@ from crawler.errors import BadInput
 from crawler.lab.graph import Graph, from_directory, from_rows, power_law
 from crawler.lab.graphs import Links, links_of
 from crawler.lab.windows import Policy, policy_of
-from crawler.register.lookup import domain_named
+from crawler.register import domain_named
 from crawler.store.database import Database
 
 LEAST_PAGES = 10  # of a graph whose most important tenth can be told

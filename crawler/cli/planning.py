@@ -9,15 +9,13 @@ from crawler.cli.lab_shown import show_plots
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_share, shown_span
-from crawler.core.budget.expected import Outlook
+from crawler.core.budget import Outlook
 from crawler.lab.charts import Chart, Series
-from crawler.plan.forecast import Forecast, Source, Step, forecast
-from crawler.plan.plan import Planned
-from crawler.plan.plan import plan as plan_all
-from crawler.register.lookup import domain_named, refuse_the_past
+from crawler.plan import Forecast, Planned, Source, Step, forecast, plan_domains
+from crawler.register import domain_named, refuse_the_past
 from crawler.settings import settings
+from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.domains import domains
 
 COLUMNS = ("importance", "pages", "price", "budget", "requests a day", "fresh", "age")
 STEPS = ("", "requests a day", "price", "fresh", "age", "longest wait")
@@ -29,7 +27,7 @@ def plan(*, only: str | None, at: datetime | None, as_json: bool) -> int:
         if at is not None:
             wanted = [domain] if domain else [listed.domain for listed in await domains.every(db)]
             await refuse_the_past(db, wanted, at)
-        return await plan_all(db, at=at or datetime.now(UTC), settings=settings(), only=domain)
+        return await plan_domains(db, at=at or datetime.now(UTC), settings=settings(), only=domain)
 
     planned = with_database(work)
     if as_json:

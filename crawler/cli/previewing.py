@@ -11,17 +11,13 @@ from crawler.cli.registering import wishes_of
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_span
 from crawler.core.domain import Domain, Standing
-from crawler.core.http.urls import authority_of
-from crawler.core.visit.visit import State, Target
-from crawler.register.lookup import refuse_the_past
-from crawler.register.register import url_of
+from crawler.core.http import authority_of
+from crawler.core.visit import State, Target
+from crawler.register import refuse_the_past, url_of
 from crawler.settings import settings
+from crawler.store import domains, hand_out, report
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.hand_out import hand_out
-from crawler.store.report import reports
-from crawler.store.report.reports import Workload
-from crawler.usual import usual_of
+from crawler.store.report import Workload
 
 SHOWN = 20
 
@@ -102,12 +98,12 @@ async def _plan(db: Database, domain: Domain, order: Order, *, at: datetime) -> 
         domain,
         most=min(order.pages or SHOWN, SHOWN),
         at=at,
-        usual=usual_of(settings()),
+        usual=settings().defaults,
     )
     return Plan(
         domain=domain,
         standing=await domains.standing(db, domain, at=at),
-        load=await reports.workload(db, domain, at=at),
+        load=await report.workload(db, domain, at=at),
         first=tuple(first),
         most=order.pages,
     )

@@ -8,9 +8,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColu
 from rich.progress import Progress as Bar
 
 from crawler.cli.output import err
-from crawler.core.change.change import Change
+from crawler.core.change import Change
 from crawler.core.domain import Lease
-from crawler.crawl.stats import Tally
+from crawler.crawl import Tally
 
 
 class _Shown:

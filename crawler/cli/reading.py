@@ -10,22 +10,17 @@ from crawler.cli.output import print_json, remark, say, show, show_facts, values
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.trusting import shown_standings
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span
-from crawler.core.cash.order import Order
+from crawler.core.cash import Order
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import DAY
-from crawler.core.freshness.calibration import Agreement
-from crawler.register.lookup import domain_named, refuse_the_past
+from crawler.core.freshness import DAY, Agreement
+from crawler.register import domain_named, refuse_the_past
 from crawler.settings import settings
+from crawler.store import domains, learned, plan
+from crawler.store import report as stored
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.learned import trust
-from crawler.store.learned.trust import Standing
-from crawler.store.plan import audits
-from crawler.store.plan.audits import Calibration
-from crawler.store.report import feed as feed
-from crawler.store.report import reports
-from crawler.store.report.feed import Edit, FeedItem
-from crawler.store.report.reports import DomainReport, PageLine
+from crawler.store.learned import Standing
+from crawler.store.plan import Calibration
+from crawler.store.report import DomainReport, Edit, FeedItem, PageLine
 
 
 def pages(text: str, *, top: int, at: datetime | None, as_json: bool) -> int:
@@ -33,7 +28,7 @@ def pages(text: str, *, top: int, at: datetime | None, as_json: bool) -> int:
         domain = await domain_named(db, text)
         if at is not None:
             await refuse_the_past(db, [domain], at)
-        return domain, await reports.pages(db, domain, top=top, at=at or datetime.now(UTC))
+        return domain, await stored.pages(db, domain, top=top, at=at or datetime.now(UTC))
 
     domain, found = with_database(work)
     if as_json:
@@ -82,9 +77,9 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
         if at is not None:
             await refuse_the_past(db, wanted, at)
         instant = at or datetime.now(UTC)
-        found = [(each, await reports.report(db, each, at=instant, window=window)) for each in wanted]
+        found = [(each, await stored.domain_report(db, each, at=instant, window=window)) for each in wanted]
         return [
-            (each, await _calibration(db, domain, each), await trust.standings(db, domain))
+            (each, await _calibration(db, domain, each), await learned.standings(db, domain))
             for domain, each in found
             if each is not None
         ]
@@ -104,7 +99,7 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
 async def _calibration(db: Database, domain: Domain, found: DomainReport) -> Calibration:
     """What audits say of the finished UTC days within the report's window."""
     today = found.at.astimezone(UTC).date()
-    return await audits.calibration(db, domain, since=today - max(found.window, DAY), until=today)
+    return await plan.calibration(db, domain, since=today - max(found.window, DAY), until=today)
 
 
 def _document(found: DomainReport, calibration: Calibration, standings: list[Standing]) -> dict[str, object]:
@@ -215,8 +210,8 @@ def changes(
             wanted = [only] if only is not None else [listed.domain for listed in await domains.every(db)]
             await refuse_the_past(db, wanted, at)
         instant = at or datetime.now(UTC)
-        await feed.stamp(db, at=instant)
-        items = await feed.read(
+        await stored.stamp(db, at=instant)
+        items = await stored.read(
             db,
             after=since if isinstance(since, int) else 0,
             since=None if isinstance(since, int) else instant - since,

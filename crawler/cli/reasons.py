@@ -8,15 +8,13 @@ from typing import assert_never
 from crawler.cli.reading import shown_rate
 from crawler.cli.values import counted, shown_instant, shown_span
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import DAY, Belief
-from crawler.core.freshness.value import gap_worth, value, weight_of
-from crawler.core.http.robots import parse
-from crawler.core.http.urls import Refusal, Scope, Url
+from crawler.core.freshness import DAY, Belief, Wanted, gap_worth, value, weight_of
+from crawler.core.http import Refusal, Scope, Url, parse
 from crawler.core.page_rules import Rules
-from crawler.core.soft_errors.recognise import Wall
-from crawler.core.visit.visit import NEVER, State, Wanted
+from crawler.core.soft_errors import Wall
+from crawler.core.visit import NEVER, State
 from crawler.settings import settings
-from crawler.store.report.explain import Explanation, PageFacts
+from crawler.store.report import Explanation, PageFacts
 
 ROUNDED = 0.03  # of the gap, by which a stored due time is the same: a claim rewrites none for less than 0.02
 

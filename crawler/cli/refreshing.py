@@ -7,13 +7,12 @@ from crawler.cli.output import print_json, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Url
+from crawler.core.http import Url
 from crawler.local.stack import running_stack
-from crawler.register.lookup import beneath, domain_named, refuse_the_past
+from crawler.register import beneath, domain_named, refuse_the_past
 from crawler.settings import settings
+from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.report import reports
 
 
 def refresh(text: str, *, prefix: str | None, at: datetime | None, as_json: bool) -> int:
@@ -21,7 +20,7 @@ def refresh(text: str, *, prefix: str | None, at: datetime | None, as_json: bool
         domain = await domain_named(db, text)
         await refuse_the_past(db, [domain], at)
         wanted = beneath(domain, prefix or "")
-        pages = await reports.pages_beneath(db, domain, wanted)
+        pages = await report.pages_beneath(db, domain, wanted)
         await domains.refresh(db, domain, prefix=wanted, at=at or datetime.now(UTC))
         return domain, wanted, pages
 

@@ -15,14 +15,11 @@ from crawler.cli.wishes import Said
 from crawler.core.domain import Domain, Wishes
 from crawler.core.page_rules import Rule
 from crawler.errors import BadInput
-from crawler.register.register import Found, charge, look_up, register, unasked, url_of
-from crawler.register.root_probe import Roots
+from crawler.register import Found, Roots, charge, look_up, register, unasked, url_of
 from crawler.settings import settings
-from crawler.store.claim import budgets
+from crawler.store import claim, domains
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.usual import together_of
-from crawler.web.http import Http
+from crawler.web import Http
 
 AT_ONCE = 16  # roots asked at a time: each is another server
 
@@ -102,7 +99,7 @@ def _or_raise(found: Found | BadInput) -> Found:
 @asynccontextmanager
 async def _roots(db: Database, wishes: Wishes, *, at: datetime) -> AsyncIterator[Roots]:
     """What asks the roots of domains with these wishes; in the end it is on the account of all domains together."""
-    left = await budgets.left_together(db, together_of(settings()), at=at)
+    left = await claim.left_together(db, settings().shared_budget, at=at)
     async with Http(
         user_agent=settings().user_agent,
         allow_private=wishes.allow_private,
@@ -113,7 +110,7 @@ async def _roots(db: Database, wishes: Wishes, *, at: datetime) -> AsyncIterator
             yield roots
         finally:
             if left is not None and roots.requests:
-                await budgets.charge_together(db, requests=roots.requests, received_bytes=roots.received_bytes, at=at)
+                await claim.charge_together(db, requests=roots.requests, received_bytes=roots.received_bytes, at=at)
 
 
 async def _register(db: Database, found: Found, wishes: Wishes, *, at: datetime) -> Domain:

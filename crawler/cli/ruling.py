@@ -10,12 +10,12 @@ from crawler.cli.registering import described_rule
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_span
 from crawler.core.domain import Domain
-from crawler.core.page.selectors import View
+from crawler.core.page import View
 from crawler.core.page_rules import Rule
 from crawler.errors import BadInput
-from crawler.register.lookup import domain_named, refuse_the_past
+from crawler.register import domain_named, refuse_the_past
+from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.domains import domains, rules
 
 MOST_RULES = 1000  # each is asked about every page that is handed out
 
@@ -23,7 +23,7 @@ MOST_RULES = 1000  # each is asked about every page that is handed out
 def list_all(text: str, *, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> tuple[Domain, dict[str, int]]:
         domain = await domain_named(db, text)
-        return domain, await rules.pages_by_pattern(db, domain)
+        return domain, await domains.pages_by_pattern(db, domain)
 
     domain, pages = with_database(work)
     if as_json:
@@ -106,7 +106,7 @@ def _change(
         await refuse_the_past(db, [domain] if at is not None else [], at)
         wishes = replace(domain.wishes, rules=change(domain.wishes.rules))
         domain = await domains.change(db, domain, wishes, at=at or datetime.now(UTC))
-        return domain, await rules.pages_by_pattern(db, domain)
+        return domain, await domains.pages_by_pattern(db, domain)
 
     domain, pages = with_database(work)
     if as_json:

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from crawler.core.http.response import Validators
-from crawler.core.validators.challenge import backed
-from crawler.core.validators.head import told_by_head
-from crawler.core.validators.trust import SENT, Kind, Trust, sendable
-from crawler.store.learned.trust import Standing
+from crawler.core.http import Validators
+from crawler.core.validators import SENT, Kind, Trust, backed, sendable, told_by_head
+from crawler.store.learned import Standing
 
 NAMES = {Kind.ETAG: "ETag", Kind.LAST_MODIFIED: "Last-Modified"}
 NONE_LIES = "honest, as far as they were put to the test"

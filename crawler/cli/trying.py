@@ -10,18 +10,14 @@ from crawler.cli.output import out, print_json, printable, say, show, show_facts
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant
 from crawler.clock import Clock
-from crawler.core.change.change import Change
-from crawler.core.change.compare import Difference, difference
-from crawler.core.change.explain import Piece, Why, pieces_of, why_no_news
-from crawler.core.http.response import Fetched, Unreached
-from crawler.crawl.shift import open_webs
-from crawler.crawl.try_page import Glimpse, glimpse
-from crawler.register.lookup import domain_named, refuse_the_past
-from crawler.register.register import url_of
+from crawler.core.change import Change, Difference, Piece, Why, difference, pieces_of, why_no_news
+from crawler.core.http import Fetched, Unreached
+from crawler.crawl import Glimpse, glimpse, open_webs
+from crawler.register import domain_named, refuse_the_past, url_of
 from crawler.settings import settings
+from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.report.pages import target_of
+from crawler.store.report import target_of
 
 REASONS = {
     Why.NOT: "",

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import typer
 
-from crawler import instants, spans
+from crawler import times
 
 T = TypeVar("T")
 MOST = 1_000_000  # times anything
@@ -22,12 +22,12 @@ _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)", re.ASCII)
 
 def instant(text: str) -> datetime:
     """An instant in ISO 8601; without a time zone it is UTC."""
-    return _typed(instants.instant, text)
+    return _typed(times.instant, text)
 
 
 def span(text: str) -> timedelta:
     """A span of time: a number and s, m, h, d or w; several may follow one another, as in 1h30m. 5 means seconds."""
-    return _typed(spans.span, text)
+    return _typed(times.span, text)
 
 
 def interval(text: str) -> timedelta:
@@ -80,7 +80,7 @@ def positive(text: str) -> float:
 
 def order(text: str) -> str:
     """An order of discovery."""
-    from crawler.core.cash.order import Order
+    from crawler.core.cash import Order
 
     known = [each.value for each in Order]
     if text not in known:

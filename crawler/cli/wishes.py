@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from crawler.errors import BadInput
 
 if TYPE_CHECKING:
-    from crawler.core.cash.order import Ordering
+    from crawler.core.cash import Ordering
     from crawler.core.domain import Wishes
 
 T = TypeVar("T")

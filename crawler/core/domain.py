@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from crawler.core.cash.order import Ordering
-from crawler.core.http.urls import Authority, Scope, Url
+from crawler.core.cash import Ordering
+from crawler.core.http import Authority, Scope, Url
 from crawler.core.page_rules import Rule, refuse_twins
 
 

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from crawler.core.http.urls import Url, path_and_query, pattern_of
-from crawler.core.page.selectors import WHOLE, View, together
+from crawler.core.http import Url, path_and_query, pattern_of
+from crawler.core.page import WHOLE, View, together
 
 MOST_SAID = 50  # selectors to ignore, to watch, and expressions
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from crawler.clock import Clock
 from crawler.core.domain import Hold, Lease
-from crawler.core.http.backoff import backoff
-from crawler.core.visit.visit import FIRST_RETRY, Visit
+from crawler.core.http import backoff
+from crawler.core.visit import FIRST_RETRY, Visit
 from crawler.settings import Settings
 
 LOOKS_UNTIL_OUTAGE = 5  # in a row without any answer, or with none but errors of the server's own (5xx)

@@ -8,15 +8,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 from crawler.clock import Clock
-from crawler.core.change.change import Understood
-from crawler.core.change.compare import NO_MASK, Mask, told
+from crawler.core.change import NO_MASK, Mask, told
 from crawler.core.domain import Hold, Lease
-from crawler.core.http.response import Fetched, Unreached
-from crawler.core.http.robots import Rules
-from crawler.core.http.urls import Url
-from crawler.core.soft_errors.recognise import NO_WALLS, Walls
-from crawler.core.visit.decide import reconsider
-from crawler.core.visit.visit import SILENCE, Known, Target, Visit, refusal_of
+from crawler.core.http import Fetched, Rules, Unreached, Url
+from crawler.core.page import Understood
+from crawler.core.soft_errors import NO_WALLS, Walls
+from crawler.core.visit import SILENCE, Known, Target, Visit, reconsider, refusal_of
 from crawler.crawl.breaker import Breaker
 from crawler.crawl.lease_budget import Allowance
 from crawler.crawl.parser_pool import Lens
@@ -28,13 +25,9 @@ from crawler.crawl.targets import Supply
 from crawler.crawl.visitor import Looker
 from crawler.errors import StoreUnavailable
 from crawler.settings import Settings
-from crawler.store.claim import leases
+from crawler.store import claim, hand_out, learned, record
 from crawler.store.database import Database
-from crawler.store.hand_out import repricing
-from crawler.store.learned import soft_errors
-from crawler.store.record import content, inbox, moves, record
-from crawler.store.record.content import Kept
-from crawler.usual import together_of, usual_of
+from crawler.store.record import Kept
 
 
 class Walker:
@@ -120,7 +113,7 @@ class Walker:
             await asyncio.sleep(pause.total_seconds())
             sent = time.monotonic()
             with contextlib.suppress(StoreUnavailable):  # the fence holds requests back meanwhile
-                self.is_paused = not await leases.renew(self.db, self.lease)
+                self.is_paused = not await claim.renew(self.db, self.lease)
                 self.asker.fence.renewed(since=sent)
             if self.is_paused:
                 self.news.set()
@@ -130,17 +123,17 @@ class Walker:
     async def prepare(self) -> Known | None:
         """Read what others left for the domain, and what it knows; None if its pages may not be asked for now."""
         await self.drain()
-        usual = usual_of(self.settings)
+        usual = self.settings.defaults
         await patiently(
-            self.lease, lambda _again: repricing.reprice(self.db, self.lease, at=self.clock.now(), usual=usual)
+            self.lease, lambda _again: hand_out.reprice(self.db, self.lease, at=self.clock.now(), usual=usual)
         )
         rules = await self.rules()
         if rules is None:
             return None
         gate = self.asker.gate
         gate.delay = max(gate.delay, rules.crawl_delay(self.settings.agent) or timedelta(0))
-        await patiently(self.lease, lambda _again: leases.announce_delay(self.db, self.lease, delay=gate.delay))
-        mask, shown = await patiently(self.lease, lambda _again: soft_errors.learnt_of(self.db, self.lease.domain.id))
+        await patiently(self.lease, lambda _again: claim.announce_delay(self.db, self.lease, delay=gate.delay))
+        mask, shown = await patiently(self.lease, lambda _again: learned.learnt_of(self.db, self.lease.domain.id))
         scope = self.lease.domain.scope(max_depth=self.settings.max_depth)
         self.mask_kept, self.walls_kept = mask, shown
         return Known(scope=scope, rules=rules, agent=self.settings.agent, mask=mask, walls=shown)
@@ -150,10 +143,10 @@ class Walker:
         found = await robots_of(self.lease, self.asker.ask, clock=self.clock)
         if found.copy is not None:
             copy, changed = found.copy, found.rules_changed
-            await patiently(self.lease, lambda _again: leases.save_robots(self.db, self.lease, copy, changed=changed))
+            await patiently(self.lease, lambda _again: claim.save_robots(self.db, self.lease, copy, changed=changed))
         if found.outage is not None:
             hold = self.breaker.leave_alone(found.outage, asked=found.asked)
-            await patiently(self.lease, lambda _again: leases.hold(self.db, self.lease, hold))
+            await patiently(self.lease, lambda _again: claim.hold(self.db, self.lease, hold))
             self.tally.failed += 1
             self.tally.reasons[found.outage] += 1
         return None if found.is_spent or found.outage is not None else found.rules
@@ -161,7 +154,7 @@ class Walker:
     async def drain(self) -> bool:
         """Apply what others left in the domain's inbox; whether there was anything."""
         count = 0
-        while await patiently(self.lease, lambda _again: inbox.drain(self.db, self.lease, at=self.clock.now())):
+        while await patiently(self.lease, lambda _again: record.drain(self.db, self.lease, at=self.clock.now())):
             count += 1
         return count > 0
 
@@ -208,7 +201,7 @@ class Walker:
 
     async def record(self, looker: Looker) -> None:
         done, self.done = self.done, []
-        batch = await patiently(self.lease, lambda _again: moves.judge_moves(self.db, self.lease, done))
+        batch = await patiently(self.lease, lambda _again: record.judge_moves(self.db, self.lease, done))
         known = looker.known
         batch = [reconsider(visit, known) for visit in batch]
         edit, mask = told(known.mask, at=max(visit.at for visit in batch))
@@ -227,7 +220,7 @@ class Walker:
                 debited_bytes=debited_bytes,
                 hold=hold,
                 again=again,
-                together=together_of(self.settings).is_limited,
+                together=self.settings.shared_budget.is_limited,
                 mask=None if known.mask is self.mask_kept else known.mask,
                 walls=None if known.walls == self.walls_kept else known.walls,
                 edit=edit,
@@ -300,5 +293,5 @@ class Walker:
         key, number, digest = target.key, target.version.number, understood.version.text_digest
         return await patiently(
             self.lease,
-            lambda _again: content.kept(self.db, self.lease.domain.id, key, number, text_digest=digest),
+            lambda _again: record.kept(self.db, self.lease.domain.id, key, number, text_digest=digest),
         )

@@ -16,9 +16,8 @@ from crawler.crawl.requester import Web
 from crawler.crawl.stats import Tally
 from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable, failure_in
 from crawler.settings import Settings
-from crawler.store.claim import leases
+from crawler.store import claim
 from crawler.store.database import Database
-from crawler.usual import together_of
 
 RELEASE_DEADLINE = timedelta(seconds=10)
 BROKEN_FOR = timedelta(hours=1)  # a domain that our own code chokes on; the others go on
@@ -83,7 +82,7 @@ async def walk(
             refund_day=walker.allowance.day,
             wait=walker.asker.gate.wait,
             not_before=walker.allowance.not_before,
-            together=together_of(settings).is_limited,
+            together=settings.shared_budget.is_limited,
         )
     walker.tally.elapsed = timedelta(seconds=time.monotonic() - began)
     return Walked(walker.tally, walker.hold)
@@ -93,7 +92,7 @@ async def _hold_broken(walker: Walker) -> None:
     """Leave a domain alone that an error of our own has ended, so that it does not end every shift."""
     until = walker.clock.now() + BROKEN_FOR
     with contextlib.suppress(StoreUnavailable, LeaseLost):
-        await leases.hold(walker.db, walker.lease, Hold(until=until, reason="error", refusals=walker.lease.refusals))
+        await claim.hold(walker.db, walker.lease, Hold(until=until, reason="error", refusals=walker.lease.refusals))
 
 
 async def give_back(
@@ -148,7 +147,7 @@ async def _try_to_release(
 ) -> None:
     with contextlib.suppress(StoreUnavailable, TimeoutError):
         async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
-            await leases.release(
+            await claim.release(
                 db,
                 lease,
                 at=at,

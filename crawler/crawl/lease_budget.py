@@ -7,10 +7,9 @@ from crawler.clock import Clock
 from crawler.core.domain import Lease
 from crawler.crawl.patience import patiently
 from crawler.settings import Settings
-from crawler.store.claim import budgets
-from crawler.store.claim.budgets import NO_SPARE, Spare
+from crawler.store import claim
+from crawler.store.claim import NO_SPARE, Spare
 from crawler.store.database import Database
-from crawler.usual import together_of
 
 
 class Allowance:
@@ -55,13 +54,13 @@ class Allowance:
         spare = unused = Spare(max(self.received_bytes - self.bytes_taken, 0), self.day)
         granted = await patiently(
             self.lease,
-            lambda again: budgets.debit(
+            lambda again: claim.debit(
                 self.db,
                 self.lease,
                 most=most,
                 at=now,
                 paced=self.settings.pace,
-                together=together_of(self.settings),
+                together=self.settings.shared_budget,
                 waiting=self.waiting(),
                 spare=NO_SPARE if again else unused,
             ),

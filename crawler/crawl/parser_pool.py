@@ -16,12 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from crawler.core.change.change import Understood, understand
-from crawler.core.http.response import Fetched
-from crawler.core.http.urls import Url
-from crawler.core.page.media_type import kind_of
-from crawler.core.page.outline import Outline, outline
-from crawler.core.page.selectors import WHOLE, View
+from crawler.core.http import Fetched, Url
+from crawler.core.page import WHOLE, Outline, Understood, View, kind_of, outline, understand
 from crawler.core.page_rules import Rules
 from crawler.crawl.parser_process import LENGTH, pack
 
@@ -33,6 +29,7 @@ FEW = 64  # bodies that are read in this process before others are started, whic
 LONGEST = timedelta(seconds=10)  # for one body; ordinary ones take a millisecond
 LARGE_BYTES = 256 << 10  # such a body takes long enough to hold up all other requests if it is read here
 PIPE_BYTES = 4 << 20
+PARSER = ("-P", str(Path(__file__).with_name("parser_process.py")))  # to be run by this very Python
 
 
 def spare_cores() -> int:
@@ -157,13 +154,12 @@ class Readers:
     async def _open(self) -> Process:
         return await asyncio.create_subprocess_exec(
             sys.executable,
-            "-m",
-            "crawler.crawl.parser_process",
+            *PARSER,
             stdin=PIPE,
             stdout=PIPE,
             limit=PIPE_BYTES,
             start_new_session=True,  # Ctrl-C is for the crawl, which still wants to record what it has
-            cwd=Path(__file__).parents[1],  # where this very package is found, installed or not
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},  # this very package, installed or not
         )
 
     async def _end(self, process: Process) -> None:

@@ -1,6 +1,7 @@
-"""A process that reads bodies for another one: python -m crawler.crawl.parser_process, calls on stdin, what they give on stdout.
+"""A process that reads bodies for another one: calls come on stdin, what they give goes to stdout.
 
-It ends when its input does, and so with whoever started it, however that ended.
+It is started by its path, since by its name all of the crawling room would be imported first. It ends when its input
+does, and so with whoever started it, however that ended.
 """
 
 import pickle
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-import crawler.core.change.change  # noqa: F401  what it will be asked for, before its memory is bound
+import crawler.core.page  # noqa: F401  what it will be asked for, before its memory is bound
 
 LENGTH = struct.Struct(">I")
 MEMORY_BYTES = 1 << 30  # for one body, beside what the process has when it begins; a page takes 0.4 GB at most

@@ -5,8 +5,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from crawler.core.domain import Lease
-from crawler.core.http.response import NO_VALIDATORS, Answer, Method, NotModified, Validators
-from crawler.core.http.urls import Url
+from crawler.core.http import NO_VALIDATORS, Answer, Method, NotModified, Url, Validators
 from crawler.crawl.lease_budget import Allowance
 from crawler.crawl.pacer import Fence, Gate
 from crawler.crawl.stats import Tally

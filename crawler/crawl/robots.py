@@ -6,12 +6,20 @@ from datetime import datetime, timedelta
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease, RobotsCopy
-from crawler.core.http.backoff import retry_after
-from crawler.core.http.response import Answer, Fetched, NotModified, Unreached
-from crawler.core.http.robots import ALLOW_ALL, REFUSE_ALL, Rules, parse
-from crawler.core.http.urls import Url
-from crawler.core.page.fingerprint import digest
-from crawler.core.visit.visit import BUSY, PERMANENT, SILENCE, TEMPORARY
+from crawler.core.http import (
+    ALLOW_ALL,
+    REFUSE_ALL,
+    Answer,
+    Fetched,
+    NotModified,
+    Rules,
+    Unreached,
+    Url,
+    parse,
+    retry_after,
+)
+from crawler.core.page import digest
+from crawler.core.visit import BUSY, PERMANENT, SILENCE, TEMPORARY
 
 MOST_HOPS = 5  # RFC 9309, section 2.3.1.2
 GOOD_FOR = timedelta(days=1)  # section 2.4: not longer

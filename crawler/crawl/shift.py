@@ -14,15 +14,13 @@ from datetime import timedelta
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Hold, Lease
 from crawler.crawl.lease import Walked, give_back, walk
-from crawler.crawl.parser_pool import Readers, spare_cores
 from crawler.crawl.stats import Tally
+from crawler.crawl.tools import Webs
 from crawler.errors import CrawlerError, LeaseLost
 from crawler.settings import Settings
-from crawler.store.claim import leases
+from crawler.store import claim, report
 from crawler.store.database import Database
 from crawler.store.partitions import ensure_visit_partition
-from crawler.store.report import feed
-from crawler.web.http import Http
 
 log = logging.getLogger("recrawl.shift")
 
@@ -50,36 +48,6 @@ class Shift:
         own.elapsed += walked.tally.elapsed
         if walked.hold is not None:
             self.holds[domain.authority] = walked.hold
-
-
-class Webs:
-    """The HTTP clients of a process, one that may ask private addresses and one that never does; and its readers."""
-
-    def __init__(self, public: Http, private: Http, readers: Readers) -> None:
-        self._public, self._private, self.readers = public, private, readers
-
-    def of(self, domain: Domain) -> Http:
-        return self._private if domain.wishes.allow_private else self._public
-
-
-@asynccontextmanager
-async def open_webs(settings: Settings, *, connections: int = 512) -> AsyncIterator[Webs]:
-    """Both clients, open until the block ends. connections: over all domains; each domain's parallelism is less."""
-    async with (
-        _http(settings, allow_private=False, connections=connections) as public,
-        _http(settings, allow_private=True, connections=connections) as private,
-        Readers(spare_cores() if settings.readers is None else settings.readers) as readers,
-    ):
-        yield Webs(public, private, readers)
-
-
-def _http(settings: Settings, *, allow_private: bool, connections: int) -> Http:
-    return Http(
-        user_agent=settings.user_agent,
-        allow_private=allow_private,
-        max_body_bytes=settings.max_body_bytes,
-        connections=connections,
-    )
 
 
 def keep_what_is_loaded() -> None:
@@ -131,7 +99,7 @@ async def run_shift(
             elif not await crew.wait_for_turn(only=only):
                 break
     crew.result.tally.elapsed = timedelta(seconds=time.monotonic() - began)
-    await feed.stamp(db, at=clock.now())
+    await report.stamp(db, at=clock.now())
     return crew.result
 
 
@@ -194,7 +162,7 @@ class _Crew:
 
     async def claim(self, *, holder: str, only: Collection[Domain] | None) -> tuple[Lease | None, float]:
         claimed = time.monotonic()
-        lease = await leases.claim(
+        lease = await claim.claim(
             self.db,
             at=self.clock.now(),
             holder=holder,
@@ -245,7 +213,7 @@ class _Crew:
         """Wait until a lease ends or, if there is room for another, until some domain can be claimed."""
         patience: timedelta | None = None
         if self.has_room:
-            turn = await leases.next_turn(
+            turn = await claim.next_turn(
                 self.db, at=self.clock.now(), only=only, exempt_addresses=self.settings.exempt_addresses
             )
             patience = min(turn or LOOK_AROUND, LOOK_AROUND)
@@ -259,7 +227,7 @@ class _Crew:
 
     async def wait_for_turn(self, *, only: Collection[Domain] | None) -> bool:
         """Wait until a domain's delay allows its next request, if that is all that holds it back; else give up."""
-        wait = await leases.next_turn(
+        wait = await claim.next_turn(
             self.db, at=self.clock.now(), only=only, exempt_addresses=self.settings.exempt_addresses
         )
         if wait is None:

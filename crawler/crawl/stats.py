@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from crawler.core.change.change import Change, Rung
-from crawler.core.visit.visit import Visit
+from crawler.core.change import Change, Rung
+from crawler.core.visit import Visit
 
 
 @dataclass(slots=True)

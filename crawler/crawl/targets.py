@@ -5,14 +5,13 @@ from collections.abc import Iterable
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease
-from crawler.core.http.urls import PageKey
-from crawler.core.visit.visit import Target, Visit
+from crawler.core.http import PageKey
+from crawler.core.visit import Target, Visit
 from crawler.crawl.patience import patiently
 from crawler.crawl.requester import Asker
 from crawler.settings import Settings
+from crawler.store import hand_out
 from crawler.store.database import Database
-from crawler.store.hand_out import hand_out
-from crawler.usual import usual_of
 
 BATCHES_AHEAD = 2
 
@@ -92,7 +91,7 @@ class Supply:
         self.is_dry = False
 
     async def _hand_out(self, wanted: int) -> list[Target]:
-        now, usual = self.clock.now(), usual_of(self.settings)
+        now, usual = self.clock.now(), self.settings.defaults
         granted = await self.asker.allowance.debit(wanted)
         if not granted:
             return []

@@ -6,17 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from crawler.clock import Clock
-from crawler.core.change.change import Understood
-from crawler.core.change.compare import NO_MASK, Lesson, Mask, learn
+from crawler.core.change import NO_MASK, Lesson, Mask, learn
 from crawler.core.domain import Domain, Lease
-from crawler.core.http.response import Answer, Fetched
-from crawler.core.http.urls import Url
-from crawler.core.page.outline import Outline
-from crawler.core.page.selectors import WHOLE, View
+from crawler.core.http import Answer, Fetched, Url
+from crawler.core.page import WHOLE, Outline, Understood, View
 from crawler.core.page_rules import Rules
-from crawler.core.visit.decide import decide
-from crawler.core.visit.visit import NEVER, Earlier, Known, Target, Visit, refusal_of
-from crawler.crawl.again import earlier_of, look_again
+from crawler.core.visit import NEVER, Earlier, Known, Target, Visit, decide, refusal_of
+from crawler.crawl.extra_fetches import earlier_of, look_again
 from crawler.crawl.lease import give_back
 from crawler.crawl.pacer import Gate
 from crawler.crawl.parser_pool import Lens, Readers
@@ -25,12 +21,9 @@ from crawler.crawl.robots import robots_of
 from crawler.crawl.shift import holder_name
 from crawler.errors import StoreUnavailable
 from crawler.settings import Settings
-from crawler.store.claim import budgets, leases
+from crawler.store import claim, learned, record
 from crawler.store.database import Database
-from crawler.store.learned import soft_errors
-from crawler.store.record import content
-from crawler.store.report.pages import target_of
-from crawler.usual import together_of
+from crawler.store.report import target_of
 
 PAIRS = 2  # of looks that have to agree on what is volatile
 BUSY = "another worker has the domain or its address just now: try again in a moment"
@@ -72,7 +65,7 @@ async def glimpse(
     the day, and its robots.txt.
     """
     target = await target_of(db, domain, url)
-    lease = await leases.claim(
+    lease = await claim.claim(
         db,
         at=NEVER,  # whether anything is due makes no difference
         holder=holder_name("try"),
@@ -89,7 +82,7 @@ async def glimpse(
         return await eye.look(target, again=again)
     finally:
         with suppress(StoreUnavailable):
-            await budgets.charge(db, domain, requests=0, received_bytes=eye.received_bytes, at=clock.now())
+            await claim.charge(db, domain, requests=0, received_bytes=eye.received_bytes, at=clock.now())
         await give_back(
             db,
             lease,
@@ -97,7 +90,7 @@ async def glimpse(
             refund_bytes=eye.debited_bytes,  # they are charged as they came
             refund_day=clock.now().date(),
             wait=eye.gate.wait,
-            together=together_of(settings).is_limited,
+            together=settings.shared_budget.is_limited,
         )
 
 
@@ -149,14 +142,14 @@ class _Eye:
         """What the domain knows; or why it may not be asked."""
         found = await robots_of(self.lease, self.ask, clock=self.clock)
         if found.copy is not None:
-            await leases.save_robots(self.db, self.lease, found.copy, changed=found.rules_changed)
+            await claim.save_robots(self.db, self.lease, found.copy, changed=found.rules_changed)
         if found.is_spent:
             return self.why_silent
         if found.outage is not None:
             return f"its robots.txt cannot be had ({found.outage})"
         self.gate.delay = max(self.gate.delay, found.rules.crawl_delay(self.settings.agent) or timedelta(0))
         domain = self.lease.domain
-        mask, shown = await soft_errors.learnt_of(self.db, domain.id)
+        mask, shown = await learned.learnt_of(self.db, domain.id)
         scope = domain.scope(max_depth=self.settings.max_depth)
         return Known(scope=scope, rules=found.rules, agent=self.settings.agent, mask=mask, walls=shown)
 
@@ -173,8 +166,8 @@ class _Eye:
         """One request at the domain's pace; None where it cannot be afforded."""
         if self.is_slow:
             return None
-        granted = await budgets.debit(
-            self.db, self.lease, most=1, at=self.clock.now(), paced=False, together=together_of(self.settings)
+        granted = await claim.debit(
+            self.db, self.lease, most=1, at=self.clock.now(), paced=False, together=self.settings.shared_budget
         )
         if not granted.requests:
             return None
@@ -187,13 +180,13 @@ class _Eye:
 
     async def renew(self) -> None:
         """Hold the lease for longer than the request takes. Raises LeaseLost."""
-        await leases.renew(self.db, self.lease)
+        await claim.renew(self.db, self.lease)
 
     async def earlier_of(self, target: Target, answer: Fetched, understood: Understood) -> Earlier | None:
         if target.version is None:
             return None
         digest = understood.version.text_digest
-        kept = await content.kept(self.db, self.lease.domain.id, target.key, target.version.number, text_digest=digest)
+        kept = await record.kept(self.db, self.lease.domain.id, target.key, target.version.number, text_digest=digest)
         return await earlier_of(kept, target, answer, understood, readers=self.readers)
 
     async def later(self, target: Target, understood: Understood, known: Known) -> tuple[Outline, ...]:

@@ -1,26 +1,41 @@
 """One look at a page: asked for, read, held against the last Snapshot, and decided; it writes nothing."""
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 from crawler.clock import Clock
-from crawler.core.change.change import Understood
-from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
-from crawler.core.soft_errors.recognise import asked, is_due, told
-from crawler.core.validators.head import headed_of, is_told_same, spared
-from crawler.core.validators.trust import in_doubt
-from crawler.core.visit.compare import Comparison, compare, wants_again
-from crawler.core.visit.decide import decide, needs_earlier, needs_reading, wants_outline
-from crawler.core.visit.lifecycle import refuse, unfinished, unreadable
-from crawler.core.visit.soft_errors import Firsts, is_suspect, walls_after
-from crawler.core.visit.visit import BUSY, Earlier, Known, Target, Visit, refusal_of
-from crawler.crawl.again import earlier_of, look_again
+from crawler.core.change import Change
+from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
+from crawler.core.page import Fingerprint, Understood, distance_bits
+from crawler.core.soft_errors import asked, is_due, told
+from crawler.core.validators import headed_of, in_doubt, is_told_same, spared
+from crawler.core.visit import (
+    BUSY,
+    Comparison,
+    Earlier,
+    Known,
+    Target,
+    Visit,
+    compare,
+    decide,
+    is_suspect,
+    needs_earlier,
+    needs_reading,
+    refusal_of,
+    refuse,
+    unfinished,
+    unreadable,
+    walls_after,
+    wants_again,
+    wants_outline,
+)
+from crawler.crawl.extra_fetches import ask_nowhere, earlier_of, look_again
 from crawler.crawl.parser_pool import Lens
-from crawler.crawl.probe import ask_nowhere
 from crawler.crawl.requester import Asker
-from crawler.store.record.content import Kept
+from crawler.store.record import Kept
 
 # The body of a page's last Snapshot, if it is kept; told what the page says now.
 FindKept = Callable[[Target, Understood], Awaitable[Kept | None]]
@@ -126,3 +141,26 @@ class Looker:
         if answer is None or isinstance(answer, Unreached):
             return visit
         return replace(visit, again=visit.again + 1, refused_304=not isinstance(answer, NotModified))
+
+
+MOST_FIRSTS = 64
+
+ENOUGH_ALIKE = 3
+
+LIKE_BITS = 16  # of 64: near enough to ask; short texts that differ in an address and a number are no nearer
+
+
+class Firsts:
+    """The last few texts of pages that were read for the first time, to notice when they say nearly the same."""
+
+    def __init__(self) -> None:
+        self._texts: deque[Fingerprint] = deque(maxlen=MOST_FIRSTS)
+
+    def are_like(self, visit: Visit) -> bool:
+        """Whether earlier ones are like this, more of them than two pages of one kind are by chance; takes it in."""
+        text = visit.snapshot.version.fingerprint if visit.change is Change.FIRST and visit.snapshot else None
+        if text is None:
+            return False
+        alike = sum(distance_bits(text, other) <= LIKE_BITS for other in self._texts)
+        self._texts.append(text)
+        return alike >= ENOUGH_ALIKE

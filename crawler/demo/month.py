@@ -7,16 +7,15 @@ from statistics import fmean
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.core.http.urls import path_and_query
-from crawler.crawl.shift import holder_name, open_webs, run_shift
+from crawler.core.http import path_and_query
+from crawler.crawl import holder_name, open_webs, run_shift
 from crawler.demo.rival import Freshness
 from crawler.demo.server import LivingServer, Remote
 from crawler.lab.looks import costs
-from crawler.plan.plan import plan
+from crawler.plan import plan_domains
 from crawler.settings import Settings
+from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.report import reports
 
 DAY = timedelta(days=1)
 MOMENTS = 4  # a day, at which the report is read
@@ -60,7 +59,7 @@ async def live_through(
     domain = await domains.change(db, domain, replace(domain.wishes, budget_per_day=budget), at=since)
     before = await costs(db, domain)
     importances = await importances_of(db, domain, at=since)
-    standing = await reports.report(db, domain, at=since, window=DAY)
+    standing = await report.domain_report(db, domain, at=since, window=DAY)
     began = standing.last_visit_at if standing is not None else None
     said: list[Freshness] = []
     async with open_webs(settings) as webs:
@@ -68,7 +67,7 @@ async def live_through(
             at = since + day * DAY
             said += await said_between(db, domain, since=at - DAY, until=at)
             site.set_instant(at)
-            await plan(db, at=at, settings=settings, only=domain)
+            await plan_domains(db, at=at, settings=settings, only=domain)
             holder = holder_name("demo")
             await run_shift(db, webs, settings=settings, clock=Clock.at(at), holder=holder, only=[domain])
             importances |= await importances_of(db, domain, at=at)
@@ -79,7 +78,7 @@ async def live_through(
 
 async def importances_of(db: Database, domain: Domain, *, at: datetime) -> dict[str, float]:
     """The importance of every page in the economy, by path: the mean is 1."""
-    lines = await reports.pages(db, domain, top=ALL, at=at)
+    lines = await report.pages(db, domain, top=ALL, at=at)
     return {path_and_query(line.url): line.importance for line in lines if line.importance is not None}
 
 
@@ -88,9 +87,9 @@ async def said_between(db: Database, domain: Domain, *, since: datetime, until: 
     said = []
     for n in range(MOMENTS):
         at = since + (n + 0.5) / MOMENTS * (until - since)
-        report = await reports.report(db, domain, at=at, window=DAY)
-        if report is not None and report.freshness is not None and report.freshness_plain is not None:
-            said.append(Freshness(report.freshness_plain, report.freshness))
+        found = await report.domain_report(db, domain, at=at, window=DAY)
+        if found is not None and found.freshness is not None and found.freshness_plain is not None:
+            said.append(Freshness(found.freshness_plain, found.freshness))
     return said
 
 

@@ -6,13 +6,13 @@ from datetime import timedelta
 from itertools import pairwise
 
 from crawler.core.domain import Domain
-from crawler.core.http.urls import path_and_query
+from crawler.core.http import path_and_query
 from crawler.demo.month import Month
 from crawler.demo.rival import Freshness, Match, copied, match
 from crawler.demo.site import LIARS, Site, Tally, freshness, mean_freshness, tally
 from crawler.lab.looks import Look, costs, looks_by_url
+from crawler.store import report
 from crawler.store.database import Database
-from crawler.store.report import reports
 
 DAY = timedelta(days=1)
 
@@ -59,12 +59,12 @@ async def outcome_of(
     at = month.until
     looks = {path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
     times = copied(site, looks)
-    report = await reports.report(db, domain, at=at, window=at - site.start + DAY)
+    found = await report.domain_report(db, domain, at=at, window=at - site.start + DAY)
     spent = await costs(db, domain)
-    assert report is not None
+    assert found is not None
     days = (at - site.start) / DAY
     recognised, lied_away, false_alarms = verdicts(site, looks)
-    a_day_of_bytes = await reports.workload(db, domain, at=at)
+    a_day_of_bytes = await report.workload(db, domain, at=at)
     contest = match(
         site, times, importances=month.importances, requests=month.requests, since=month.since, until=month.until
     )
@@ -72,7 +72,7 @@ async def outcome_of(
         domain=domain.authority,
         days=round(days),
         pages=len(site.paths(at)),
-        freshness_reported=report.freshness_plain or 0.0,
+        freshness_reported=found.freshness_plain or 0.0,
         freshness_true=freshness(site, {path: seen[-1] for path, seen in times.items()}, at),
         freshness_mean=mean_freshness(site, times, min(seen[0] for seen in times.values()), at),
         reported=month.reported,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from crawler.core.domain import Domain, Wishes
-from crawler.core.http.urls import Authority
+from crawler.core.http import Authority
 from crawler.demo.month import Days, live_through
 from crawler.demo.outcome import Outcome, outcome_of
 from crawler.demo.server import Remote, living_process
@@ -15,8 +15,8 @@ from crawler.errors import StackFailed
 from crawler.local.runs import finish_run, start_run
 from crawler.local.stack import Stack, down, running_stack, up
 from crawler.settings import Settings
+from crawler.store import domains
 from crawler.store.database import Database, open_database
-from crawler.store.domains import domains
 
 SEED = 11
 PAGES = 250

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from crawler.core.freshness import belief, value
+from crawler.core.freshness import PRIOR, due_gap, learn_changed, learn_same
 from crawler.lab import optimum
 from crawler.lab.world import Flags, Floats
 
@@ -112,13 +112,13 @@ class Ours:
     """Beliefs of pages of equal importance, and the wait that is worth the price."""
 
     def __init__(self, pages: int, paid: float) -> None:
-        self._a, self._b = np.full(pages, belief.PRIOR.a), np.full(pages, belief.PRIOR.b)
+        self._a, self._b = np.full(pages, PRIOR.a), np.full(pages, PRIOR.b)
         self._price = paid
 
     def after(self, wait: Floats, changed: Flags) -> tuple[Floats, Floats]:
-        same, found = belief.learn_same(self._a, self._b, wait), belief.learn_changed(self._a, self._b, wait)
+        same, found = learn_same(self._a, self._b, wait), learn_changed(self._a, self._b, wait)
         self._a, self._b = np.where(changed, found[0], same[0]), np.where(changed, found[1], same[1])
-        gap = value.due_gap(self._a, self._b, 1.0, self._price, least=LEAST_DAYS, most=MOST_DAYS)
+        gap = due_gap(self._a, self._b, 1.0, self._price, least=LEAST_DAYS, most=MOST_DAYS)
         return gap, self._b / self._a
 
 

@@ -12,9 +12,8 @@ from typing import assert_never
 
 import numpy as np
 
-from crawler.core.cash.opic import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Pool, settle
-from crawler.core.cash.order import Order, Ordering, url_score
-from crawler.core.http.urls import PageKey, key_of
+from crawler.core.cash import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Order, Ordering, Pool, settle, url_score
+from crawler.core.http import PageKey, key_of
 from crawler.lab.fixpoint import fixpoint
 from crawler.lab.graph import Floats, Graph, rows
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from crawler.core.domain import Domain
-from crawler.core.http.urls import PageKey, Url
+from crawler.core.http import PageKey, Url
 from crawler.store.database import Database
-from crawler.store.hand_out.targets import keys_in
+from crawler.store.hand_out import keys_in
 
 # Pages that take part in the economy. The root comes first, as no URL of a domain is shorter.
 PAGES = """

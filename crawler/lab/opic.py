@@ -9,8 +9,8 @@ from typing import Protocol, assert_never
 
 import numpy as np
 
-from crawler.core.cash.opic import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Pool, importance, settle
-from crawler.core.http.urls import PageKey
+from crawler.core.cash import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Pool, importance, settle
+from crawler.core.http import PageKey
 from crawler.lab.graph import Floats, Graph, Ints, rows
 
 STALE = 8  # entries of the heap for each page, at most; then it is made again

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from crawler.core.budget.ledger import Ledger, debited, grantable, today
+from crawler.core.budget import Ledger, debited, grantable, today
 from crawler.lab.measures import Copies, Outcome
 from crawler.lab.policies.policy import Looks, Policy, Scene
 from crawler.lab.world import Floats, Ints, World

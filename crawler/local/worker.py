@@ -18,7 +18,7 @@ from crawler.local.machine import Process
 from crawler.local.parts import POLL_SECONDS, WORKER_END_SECONDS, Report, digest, last_words, worker_note
 from crawler.local.prefect import POOL, bury_dead_runs, forget_late_runs, has_worker
 from crawler.store.database import open_database
-from crawler.store.domains.domains import expire_leases
+from crawler.store.domains import expire_leases
 
 START_SECONDS = 60
 

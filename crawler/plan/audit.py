@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.core.budget.target import AUDIT_SHARE
+from crawler.core.budget import AUDIT_SHARE
 from crawler.core.domain import Domain
-from crawler.core.freshness.calibration import Agreement, together
+from crawler.core.freshness import Agreement, together
+from crawler.store import plan
 from crawler.store.database import Database
-from crawler.store.plan import audits
-from crawler.store.plan.audits import Audited, Calibration
+from crawler.store.plan import Audited, Calibration
 
 RECOUNTED = timedelta(days=2)  # finished UTC days whose looks are counted again: some were recorded after midnight
 LOOKED_BACK = timedelta(days=30)  # over which audits are judged: few a day, in a small domain
@@ -48,9 +48,9 @@ class Finding:
         )
 
 
-async def audit(db: Database, *, at: datetime, only: Domain | None = None) -> list[Audit]:
+async def audit_domains(db: Database, *, at: datetime, only: Domain | None = None) -> list[Audit]:
     """Count what the looks of the last finished days found, judge them, and draw the next sample."""
-    return [await _audit(db, each, at=at) for each in await audits.domains_to_audit(db, only=only)]
+    return [await _audit(db, each, at=at) for each in await plan.domains_to_audit(db, only=only)]
 
 
 def findings(found: Sequence[Audit]) -> list[Finding]:
@@ -74,10 +74,10 @@ def _percent(part: float | None) -> str:
 
 async def _audit(db: Database, each: Audited, *, at: datetime) -> Audit:
     today = at.astimezone(UTC).date()
-    await audits.calibrate(db, each.domain, since=today - RECOUNTED, until=today)
-    found = await audits.calibration(db, each.domain, since=today - LOOKED_BACK, until=today)
+    await plan.calibrate(db, each.domain, since=today - RECOUNTED, until=today)
+    found = await plan.calibration(db, each.domain, since=today - LOOKED_BACK, until=today)
     most = await _most(db, each, at=at)
-    drawn = await audits.draw(db, each.domain, most=most, at=at) if most else []
+    drawn = await plan.draw(db, each.domain, most=most, at=at) if most else []
     return Audit(each.domain, len(drawn), found)
 
 
@@ -86,5 +86,5 @@ async def _most(db: Database, each: Audited, *, at: datetime) -> int:
     if each.domain.paused or each.budget == 0:
         return 0
     yesterday = at.astimezone(UTC).date() - timedelta(days=1)
-    requests = each.budget if each.budget is not None else await audits.requests_of(db, each.domain, day=yesterday)
+    requests = each.budget if each.budget is not None else await plan.requests_of(db, each.domain, day=yesterday)
     return min(max(int(AUDIT_SHARE * requests), 1), MOST_DRAWN)

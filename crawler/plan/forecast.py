@@ -6,19 +6,26 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from crawler.core.budget.cost import Price
-from crawler.core.budget.domain_prices import Tariff, requests_at, tariffs
-from crawler.core.budget.expected import FACTORS
-from crawler.core.budget.shadow_price import Budget, Work
-from crawler.core.budget.target import UNLIMITED, Terms, budget_for, part_for
+from crawler.core.budget import (
+    FACTORS,
+    UNLIMITED,
+    Budget,
+    Price,
+    Tariff,
+    Terms,
+    Work,
+    budget_for,
+    part_for,
+    requests_at,
+    tariffs,
+)
 from crawler.core.domain import Domain
 from crawler.errors import BadInput
 from crawler.plan.plan import overall_of, prospects, shares_of, terms_of, work_of
 from crawler.settings import Settings
+from crawler.store import plan
 from crawler.store.database import Database
-from crawler.store.plan import plans
-from crawler.store.plan.samples import counted
-from crawler.usual import usual_of
+from crawler.store.plan import counted
 
 PAGES = 10_000  # read of the domain; freshness is then right to half a point
 NEARLY = 0.98  # of a budget: it is the domain's own that limits it
@@ -74,11 +81,11 @@ class Forecast:
 
 async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Settings) -> Forecast | None:
     """What the domain may expect; None without known pages. Changes nothing. Raises BadInput if it was removed."""
-    standings = await plans.standings(db, at=at, only=domain)
+    standings = await plan.standings(db, at=at, only=domain)
     if not standings:
         raise BadInput(f"{domain.authority} is not registered any more")
     (standing,) = standings
-    found = await counted(db, standing, most=PAGES, at=at, usual=usual_of(settings))
+    found = await counted(db, standing, most=PAGES, at=at, usual=settings.defaults)
     if not found.known:
         return None
     work = work_of(found, found.priors, settings)

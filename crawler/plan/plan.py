@@ -4,21 +4,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from crawler.core.budget.cost import Price
-from crawler.core.budget.domain_prices import Tariff, has_moved, tariffs
-from crawler.core.budget.page_arrays import SAMPLE, SAMPLE_PER_DOMAIN
-from crawler.core.budget.sample import Census, refitted, work_in
-from crawler.core.budget.shadow_price import Budget, Shares, Work, trim_after
-from crawler.core.budget.target import Terms, budget_for
-from crawler.core.cash.domains import popularity
+from crawler.core.budget import (
+    SAMPLE,
+    SAMPLE_PER_DOMAIN,
+    Budget,
+    Census,
+    Price,
+    Shares,
+    Tariff,
+    Terms,
+    Work,
+    budget_for,
+    has_moved,
+    refitted,
+    tariffs,
+    trim_after,
+    work_in,
+)
+from crawler.core.cash import popularity
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness import DAY, Belief
 from crawler.settings import Settings
+from crawler.store import plan
 from crawler.store.database import Database
-from crawler.store.plan import plans
-from crawler.store.plan.plans import Plan, Standing
-from crawler.store.plan.samples import counted
-from crawler.usual import usual_of
+from crawler.store.plan import Plan, Standing, counted
 
 NO_LIMIT = float("inf")
 MOST_REQUESTS = 2**31 - 1  # a day, as the tables have it
@@ -61,7 +70,7 @@ class Prospect:
     tariff: Tariff
 
 
-async def plan(db: Database, *, at: datetime, settings: Settings, only: Domain | None = None) -> list[Planned]:
+async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: Domain | None = None) -> list[Planned]:
     """Plan for all domains, by name: their importance beside each other, priors, prices, and what cannot be had.
 
     only: plan for this one as if there were no other; for one that lives in a time of its own.
@@ -70,16 +79,16 @@ async def plan(db: Database, *, at: datetime, settings: Settings, only: Domain |
     for each in await prospects(db, at=at, settings=settings, only=only):
         found = _planned(each, settings, at=at)
         wake = has_moved(each.standing.price or Price(settings.price), found.price, each.work.known)
-        await plans.write(db, found.domain, _written(found, each.census, each.priors), wake=wake, at=at)
+        await plan.write(db, found.domain, _written(found, each.census, each.priors), wake=wake, at=at)
         planned.append(found)
     return planned
 
 
 async def prospects(db: Database, *, at: datetime, settings: Settings, only: Domain | None = None) -> list[Prospect]:
     """What would be planned for all domains, by name, or for one as if there were no other. Changes nothing."""
-    standings = await plans.standings(db, at=at, only=only)
+    standings = await plan.standings(db, at=at, only=only)
     importances = await _importances(db, standings)
-    usual = usual_of(settings)
+    usual = settings.defaults
     censuses = [await counted(db, each, most=_share(each, standings), at=at, usual=usual) for each in standings]
     priors = refitted(censuses)
     works = [work_of(*pair, settings) for pair in zip(censuses, priors, strict=True)]
@@ -120,7 +129,7 @@ def _planned(found: Prospect, settings: Settings, *, at: datetime) -> Planned:
 async def _importances(db: Database, standings: Sequence[Standing]) -> Mapping[int, float]:
     """How important each domain is beside the others: by links (mean 1), times its weight."""
     weights = {each.domain.id: each.domain.wishes.weight for each in standings}
-    by_links = popularity(list(weights), await plans.flows_between(db, list(weights)))
+    by_links = popularity(list(weights), await plan.flows_between(db, list(weights)))
     return {domain: by_links[domain] * weight for domain, weight in weights.items()}
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Authority, Refusal, Url, authority_of
+from crawler.core.http import Authority, Refusal, Url, authority_of
 from crawler.errors import BadInput
 from crawler.register.register import scope_of, url_of
+from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.domains import domains
 
 
 def authority_in(text: str) -> Authority:

@@ -5,11 +5,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain, Wishes
-from crawler.core.http.response import Answer, Fetched, Reason, Unreached
-from crawler.core.http.urls import (
+from crawler.core.http import (
+    Answer,
     Authority,
+    Fetched,
+    Reason,
     Refusal,
     Scope,
+    Unreached,
     Url,
     authority_of,
     from_user,
@@ -18,14 +21,12 @@ from crawler.core.http.urls import (
     registrable,
     scheme_of,
 )
-from crawler.core.visit.visit import PERMANENT, TEMPORARY
+from crawler.core.visit import PERMANENT, TEMPORARY
 from crawler.errors import BadInput
 from crawler.register.root_probe import Roots, Trail
-from crawler.store.claim import budgets
+from crawler.store import claim, domains
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.web import guard
-from crawler.web.http import Http
+from crawler.web import Http, refusal
 
 MOST_HOPS = 5  # apex to www and http to https are two; more is a loop or a joke
 DEADLINE = timedelta(seconds=20)
@@ -139,7 +140,7 @@ async def register(db: Database, found: Found, wishes: Wishes, *, delay: timedel
 async def charge(db: Database, domain: Domain, found: Found, *, at: datetime) -> None:
     """Put what asking a domain's root took on its account."""
     if found.requests:
-        await budgets.charge(db, domain, requests=found.requests, received_bytes=found.received_bytes, at=at)
+        await claim.charge(db, domain, requests=found.requests, received_bytes=found.received_bytes, at=at)
 
 
 def scope_of(place: Found | Domain, wishes: Wishes) -> Scope:
@@ -188,7 +189,7 @@ def _refuse_forbidden(answer: Answer, authority: Authority) -> None:
 
 
 def _may_be_allowed(address: str) -> bool:
-    return guard.refusal(address, allow_private=True) is None
+    return refusal(address, allow_private=True) is None
 
 
 def _onward(answer: Answer, trail: Trail) -> Url | None:

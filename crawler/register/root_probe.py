@@ -6,9 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from crawler.core.http.response import Answer, NotModified
-from crawler.core.http.urls import Authority, Url, authority_of
-from crawler.web.http import Http
+from crawler.core.http import Answer, Authority, NotModified, Url, authority_of
+from crawler.web import Http
 
 
 class Roots:

@@ -230,3 +230,11 @@ def _refuse_what_cannot_hold_us(connection: Any) -> None:
     encoding = connection.execute(text("SHOW server_encoding")).scalar()
     if encoding != "UTF8":
         raise BadInput(f"the database is in {encoding}; make one with ENCODING 'UTF8', since pages are in any script")
+
+
+# In this transaction alone. For many keys the planner would rather read a whole partition than find them. And nothing
+# that it writes needs to outlive a crash: a due time is worked out again, what counts is debited before.
+BY_KEY = """
+    SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+           set_config('enable_mergejoin', 'off', true), set_config('synchronous_commit', 'off', true)
+"""

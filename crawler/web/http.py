@@ -14,8 +14,19 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from yarl import URL
 
-from crawler.core.http.response import Answer, Fetched, Method, NotModified, Reason, Unreached, Validators
-from crawler.core.http.urls import Authority, Url, host_of, normalise
+from crawler.core.http import (
+    Answer,
+    Authority,
+    Fetched,
+    Method,
+    NotModified,
+    Reason,
+    Unreached,
+    Url,
+    Validators,
+    host_of,
+    normalise,
+)
 from crawler.web import encoding, guard
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"

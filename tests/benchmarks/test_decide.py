@@ -6,8 +6,8 @@ from benchmarks.change.ours import known_of, new_target
 from benchmarks.decide import FIRST, LOOKS, look, paired, target_of, timed_look, written
 from benchmarks.documents import PACKAGES, Document, of_size
 from benchmarks.fingerprint import main_texts
-from crawler.core.change.change import Change
-from crawler.core.http.urls import Url
+from crawler.core.change import Change
+from crawler.core.http import Url
 from tests.crawl.corpus import CorpusError
 
 PAGE = Document("made-up", Url("http://a.test/p"), b"<title>A</title><body><h1>A page</h1><p>Some words.</body></html>")

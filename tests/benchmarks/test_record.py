@@ -7,11 +7,9 @@ from datetime import timedelta
 import pytest
 
 from benchmarks.filled import Filled, filled, looked_at, touched
-from crawler.store.database import Database, open_database
+from crawler.store import record, report
+from crawler.store.database import BY_KEY, Database, open_database
 from crawler.store.hand_out.candidates import FRONTIER
-from crawler.store.hand_out.hand_out import BY_KEY
-from crawler.store.record import record
-from crawler.store.report import checks
 from tests.store.conftest import START
 
 SIZES = (1_000, 10_000)
@@ -51,7 +49,7 @@ async def test_a_record_updates_each_target_once_and_touches_as_many_rows_in_a_l
         assert {table: after[table][1] - before[table][1] for table in TABLES} == dict.fromkeys(TABLES, 0)
         written.append([after[table][0] - before[table][0] for table in TABLES if table not in {"frontier", "cash"}])
     assert written[0] == written[1]
-    assert await checks.check(db) == []
+    assert await report.check(db) == []
 
 
 async def test_new_pages_are_found_by_an_index_and_nothing_is_sorted_in_a_domain_of_a_hundred_thousand(

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from crawler.cli.lab_replay import history_of
-from crawler.core.http.urls import Url
+from crawler.core.http import Url
 from crawler.errors import CrawlerError
 from crawler.lab.looks import Look
 from tests.cli.conftest import Recrawl

@@ -1,7 +1,7 @@
 from crawler.cli.trusting import described_trust, shown_asking
-from crawler.core.http.response import Validators
+from crawler.core.http import Validators
+from crawler.core.validators import NO_TRUST, Kind, Record, Trust
 from crawler.core.validators.challenge import YOUNG
-from crawler.core.validators.trust import NO_TRUST, Kind, Record, Trust
 
 HELD = Validators('"1"')
 LIED = Trust(records={Kind.ETAG: Record(told=1, lied=1)})

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.core.change.compare import NO_MASK, SAME, Difference, Lesson, Mask, difference, learn, news
-from crawler.core.http.urls import Url, key_of
-from crawler.core.page.content import read
-from crawler.core.page.outline import Outline, Part, Place, outline
-from crawler.core.page.selectors import WHOLE, View
+from crawler.core.change import NO_MASK, Difference, Lesson, Mask, difference, learn, news
+from crawler.core.change.difference import SAME
+from crawler.core.http import Url, key_of
+from crawler.core.page import WHOLE, Outline, Part, Place, View, outline, read
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -13,11 +13,11 @@ from typing import Any
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Wishes
-from crawler.core.http.urls import Authority, Url, key_of
-from crawler.crawl.shift import Shift, open_webs, run_shift
+from crawler.core.http import Authority, Url, key_of
+from crawler.crawl import Shift, open_webs, run_shift
 from crawler.settings import Settings
+from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.domains import domains
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

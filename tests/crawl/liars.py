@@ -10,9 +10,9 @@ from hashlib import blake2b
 from string import ascii_lowercase
 
 from crawler.core.domain import Domain
-from crawler.core.validators.trust import Kind
+from crawler.core.validators import Kind
 from crawler.store.database import Database
-from crawler.store.learned.trust import Standing, standings
+from crawler.store.learned import Standing, standings
 from tests.crawl.crawls import DAY, START, recrawl, register, rows
 
 PAGES = 4

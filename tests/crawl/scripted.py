@@ -10,13 +10,13 @@ from hashlib import blake2b
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Url
-from crawler.crawl.parser_pool import Readers
-from crawler.crawl.shift import Shift, Webs, run_shift
+from crawler.core.http import Url
+from crawler.crawl import Readers, Shift, run_shift
+from crawler.crawl.tools import Webs
 from crawler.settings import Settings
+from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.web.http import Http
+from crawler.web import Http
 from tests.crawl.crawls import QUICK, register, rows
 
 NAME = "site.test"  # which only the test's own look-up knows

@@ -2,12 +2,11 @@
 
 import pytest
 
-from crawler.core.http.response import Answer
-from crawler.core.http.urls import Url
-from crawler.core.page.outline import Outline
+from crawler.core.http import Answer, Url
+from crawler.core.page import Outline
 from crawler.core.page_rules import Rules
-from crawler.crawl.again import look_again
-from crawler.crawl.parser_pool import Lens, Readers
+from crawler.crawl import Lens, Readers
+from crawler.crawl.extra_fetches import look_again
 from tests.core.visit.test_compare import understood
 from tests.core.visit.test_visit import KNOWN, NOW, fetched, html, seen
 

@@ -5,14 +5,14 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from crawler.core.domain import Domain, Wishes
-from crawler.core.freshness.calibration import Agreement, together
-from crawler.core.http.urls import Authority
+from crawler.core.freshness import Agreement, together
+from crawler.core.http import Authority
 from crawler.core.page_rules import Rule
-from crawler.core.visit.visit import NEVER
-from crawler.plan.audit import ALL, audit, findings
+from crawler.core.visit import NEVER
+from crawler.plan import audit_domains, findings
+from crawler.plan.audit import ALL
+from crawler.store import domains, plan
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.plan import audits
 from flows.audit import markdown
 from tests.store.made_up import take
 from tests.store.populated import Bulk, add, fetched, look
@@ -36,7 +36,7 @@ async def test_looks_of_finished_days_are_counted_against_their_chances(db: Data
     await look(db, domain, ["changed"], at=NIGHT - timedelta(minutes=5), expected=0.5)  # its day is not over
 
     for _ in range(2):  # again gives the same
-        await audit(db, at=NIGHT)
+        await audit_domains(db, at=NIGHT)
 
     assert await fetched(db, CALIBRATION) == [
         (date(2026, 3, 8), True, 2, 1.0, 2, 0.5),
@@ -51,8 +51,8 @@ async def test_a_hundredth_of_the_budget_is_drawn_from_known_pages_and_wanted_th
     keys = await add(db, domain, Bulk(400), at=NIGHT)
     await add(db, domain, Bulk(400, state="gone", first=1000), at=YESTERDAY)
 
-    (first,) = await audit(db, at=NIGHT)
-    (again,) = await audit(db, at=NIGHT + timedelta(minutes=1))  # the first one still waits
+    (first,) = await audit_domains(db, at=NIGHT)
+    (again,) = await audit_domains(db, at=NIGHT + timedelta(minutes=1))  # the first one still waits
     posted = await fetched(db, "SELECT payload -> 'keys' FROM inbox WHERE kind = 'audit'")
 
     assert 8 <= first.drawn <= 10  # two of the ten points may lead to the same page
@@ -69,10 +69,10 @@ async def test_other_days_draw_other_pages_and_all_in_the_end(db: Database) -> N
     domain = await registered(db, "a.test", Wishes(budget_per_day=500))
     keys = await add(db, domain, Bulk(12), at=YESTERDAY)
 
-    days = [set(await audits.draw(db, domain, most=5, at=NIGHT))]
+    days = [set(await plan.draw(db, domain, most=5, at=NIGHT))]
     for day in range(1, 30):
         await fetched(db, "DELETE FROM inbox RETURNING id")
-        days.append(set(await audits.draw(db, domain, most=5, at=NIGHT + timedelta(days=day))))
+        days.append(set(await plan.draw(db, domain, most=5, at=NIGHT + timedelta(days=day))))
 
     assert len({frozenset(day) for day in days}) > 20
     assert set.union(*days) == set(keys)
@@ -95,7 +95,7 @@ async def test_the_sample_is_bounded_by_what_the_domain_may_ask_for(db: Database
     await domains.set_paused(db, paused, paused=True)
     await registered(db, "empty.test")
 
-    drawn = {str(found.domain.authority): found.drawn for found in await audit(db, at=NIGHT)}
+    drawn = {str(found.domain.authority): found.drawn for found in await audit_domains(db, at=NIGHT)}
 
     assert 140 < drawn.pop("large.test") <= 200  # some of the 200 points lead to the same page
     assert drawn == {"none.test": 2, "shut.test": 0, "small.test": 1, "paused.test": 0, "empty.test": 0}
@@ -106,7 +106,7 @@ async def test_a_freshness_report_that_is_off_is_found_out_and_told(db: Database
     await look(db, rosy, ["changed"] * 60 + ["same"] * 40, at=YESTERDAY, expected=0.3, audit=True)
     await look(db, fair, ["changed"] * 32 + ["same"] * 68, at=YESTERDAY, expected=0.3, audit=True)
 
-    found = await audit(db, at=NIGHT)
+    found = await audit_domains(db, at=NIGHT)
 
     off = {finding.name: finding for finding in findings(found)}
     assert set(off) == {"rosy.test", ALL}
@@ -128,7 +128,7 @@ async def test_chances_of_change_that_are_off_in_scheduled_looks_are_a_finding_o
     await look(db, domain, ["changed"] * 90 + ["same"] * 10, at=YESTERDAY, expected=0.3)
     await look(db, domain, ["changed"] * 32 + ["same"] * 68, at=NOON, expected=0.3, audit=True)
 
-    found = await audit(db, at=NIGHT)
+    found = await audit_domains(db, at=NIGHT)
 
     (off,) = findings(found)
     assert (off.name, off.by_chance, off.agreement.looks, off.agreement.found) == ("a.test", False, 100, 90)
@@ -140,10 +140,10 @@ async def test_days_on_which_no_audit_ran_are_counted_when_it_runs_again(db: Dat
     domain = await registered(db, "a.test")
     for day in (0, 1, 2, 3, 5, 6):
         await look(db, domain, ["same"] * (day + 1), at=YESTERDAY + timedelta(days=day), expected=0.25)
-    await audit(db, at=NIGHT)
+    await audit_domains(db, at=NIGHT)
     await look(db, domain, ["same"], at=YESTERDAY + timedelta(hours=1), expected=0.25)  # recorded after it was counted
 
-    await audit(db, at=NIGHT + timedelta(days=6))
+    await audit_domains(db, at=NIGHT + timedelta(days=6))
 
     first = YESTERDAY.date()
     counted = await fetched(db, "SELECT day, looks FROM calibration ORDER BY day")
@@ -155,10 +155,10 @@ async def test_days_on_which_no_audit_ran_are_counted_when_it_runs_again(db: Dat
 async def test_a_count_outlasts_its_looks(db: Database) -> None:
     domain = await registered(db, "a.test")
     await look(db, domain, ["same"] * 3, at=YESTERDAY, expected=0.25)
-    await audit(db, at=NIGHT)
+    await audit_domains(db, at=NIGHT)
     await fetched(db, "DELETE FROM visit RETURNING at")
 
-    await audit(db, at=NIGHT + timedelta(hours=1))
+    await audit_domains(db, at=NIGHT + timedelta(hours=1))
 
     assert await fetched(db, "SELECT looks FROM calibration") == [(3,)]
 
@@ -170,7 +170,7 @@ async def test_pages_that_are_wanted_once_are_not_audited(db: Database) -> None:
     put_off = await add(db, domain, Bulk(20, first=300), at=YESTERDAY)  # by a rule that is no more
     await fetched(db, "UPDATE frontier SET due_at = %s WHERE key = ANY(%s) RETURNING key", NEVER, put_off)
 
-    drawn = set(await audits.draw(db, domain, most=100, at=NIGHT))
+    drawn = set(await plan.draw(db, domain, most=100, at=NIGHT))
 
     assert drawn
     assert drawn <= others
@@ -181,7 +181,7 @@ async def test_a_few_pages_among_many_that_are_not_known_are_drawn(db: Database)
     await add(db, domain, Bulk(600, state="new"), at=YESTERDAY)
     keys = await add(db, domain, Bulk(3, first=1000), at=YESTERDAY)
 
-    assert set(await audits.draw(db, domain, most=50, at=NIGHT)) == set(keys)
+    assert set(await plan.draw(db, domain, most=50, at=NIGHT)) == set(keys)
 
 
 @pytest.mark.parametrize(

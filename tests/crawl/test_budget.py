@@ -9,15 +9,13 @@ import pytest
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.crawl.shift import open_webs, run_shift
+from crawler.crawl import open_webs, run_shift
 from crawler.demo.server import LivingServer
 from crawler.demo.site import make_site
-from crawler.plan.plan import plan
+from crawler.plan import plan_domains
 from crawler.settings import Settings
+from crawler.store import domains, hand_out
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.hand_out import hand_out
-from crawler.usual import usual_of
 from tests.crawl.crawls import DAY, QUICK, START, crawl, register, rows
 from tests.crawl.test_kill import expire, run_until_killed
 
@@ -179,13 +177,13 @@ async def test_a_doubled_or_halved_budget_takes_effect_within_one_plan_run(
     for day, budget in enumerate([60, 60, 60, 120, 120, 60, 60, 60], start=1):
         domain = await domains.change(db, domain, replace(domain.wishes, budget_per_day=budget), at=START)
         before = await rows(db, "SELECT key, due_at, xmin FROM frontier ORDER BY key")
-        await plan(db, at=START + timedelta(days=day), settings=PACED)
+        await plan_domains(db, at=START + timedelta(days=day), settings=PACED)
         assert await rows(db, "SELECT key, due_at, xmin FROM frontier ORDER BY key") == before  # not rewritten
 
         asked.append((await asked_on(db, living, day, hours=[0, 8, 16, 23.75]))[-1])
 
         at = START + timedelta(days=day, hours=23.75)
-        left = await hand_out.preview(db, domain, most=10, at=at, usual=usual_of(PACED))
+        left = await hand_out.preview(db, domain, most=10, at=at, usual=PACED.defaults)
         assert asked[-1] <= budget
         assert asked[-1] >= budget - 2 or not left  # unused only where nothing was worth its price
     _, *once, twice, again_twice, _, half, again_half = asked
@@ -198,7 +196,7 @@ async def test_a_larger_budget_wakes_a_domain_that_had_spent_its_own(db: Databas
     domain = await register(db, living.url, budget_per_day=20, max_depth=12)
     before = await asked_on(db, living, 0, hours=[0, 1], settings=AT_ONCE)
     await domains.change(db, domain, replace(domain.wishes, budget_per_day=40), at=START)
-    await plan(db, at=START + timedelta(hours=2), settings=AT_ONCE)
+    await plan_domains(db, at=START + timedelta(hours=2), settings=AT_ONCE)
 
     after = await asked_on(db, living, 0, hours=[2], settings=AT_ONCE)
 

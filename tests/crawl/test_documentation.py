@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crawler.core.cash.opic import importance, window_of
+from crawler.core.cash import importance, window_of
 from crawler.store.database import Database, open_database
 from tests.crawl.corpus import copied, corpus, file_of, linked_pages
 from tests.crawl.crawls import coins_missing, command, json_of, rows

@@ -10,9 +10,9 @@ from email.utils import format_datetime
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.validators.trust import Kind
+from crawler.core.validators import Kind
 from crawler.store.database import Database
-from crawler.store.learned.trust import standings
+from crawler.store.learned import standings
 from tests.crawl.crawls import DAY, START, recrawl, register, rows
 
 PAGES = 4

@@ -2,10 +2,10 @@
 
 import pytest
 
+from crawler.core.validators import Kind
 from crawler.core.validators.challenge import YOUNG
-from crawler.core.validators.trust import Kind
 from crawler.store.database import Database
-from crawler.store.learned.trust import standings
+from crawler.store.learned import standings
 from tests.crawl.crawls import page, recrawl, versions
 from tests.crawl.liars import (
     Asked,

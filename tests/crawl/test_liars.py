@@ -7,9 +7,9 @@ import pytest
 
 from crawler.cli.trusting import shown_standings
 from crawler.core.domain import Domain
-from crawler.core.validators.trust import SENT, Kind
+from crawler.core.validators import SENT, Kind
 from crawler.store.database import Database
-from crawler.store.learned.trust import standings
+from crawler.store.learned import standings
 from tests.crawl.crawls import DAY, recrawl
 from tests.crawl.liars import (
     Asked,

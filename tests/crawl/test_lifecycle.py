@@ -4,12 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.change.change import Change
+from crawler.core.change import Change
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Url
+from crawler.core.http import Url
+from crawler.store import report
 from crawler.store.database import Database
-from crawler.store.report import explain
-from crawler.usual import usual_of
 from tests.crawl.crawls import DAY, QUICK, START, coins_missing, page, rows
 from tests.crawl.scripted import HUNG_UP, NOT_THERE, Said, events, scripted, states, text
 
@@ -409,4 +408,4 @@ async def test_children_of_a_page_that_is_gone_are_orphans_and_are_kept(db: Data
 
 async def is_orphan(db: Database, domain: Domain, path: str) -> bool:
     url = Url(f"{domain.root}{path.removeprefix('/')}")
-    return (await explain.explain(db, domain, url, at=START, usual=usual_of(QUICK))).is_orphan
+    return (await report.explain(db, domain, url, at=START, usual=QUICK.defaults)).is_orphan

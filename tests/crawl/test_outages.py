@@ -3,9 +3,9 @@
 from itertools import cycle
 
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Url
+from crawler.core.http import Url
+from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.domains import domains
 from tests.crawl.crawls import DAY, START, coins_missing, rows
 from tests.crawl.scripted import Said, events, scripted, states, text
 from tests.crawl.test_lifecycle import HOUR, learnt

@@ -13,12 +13,10 @@ from functools import partial
 import psutil
 import pytest
 
-from crawler.core.change.change import understand
-from crawler.core.http.response import Fetched
-from crawler.core.http.urls import Url
-from crawler.core.page.outline import outline
-from crawler.core.page.selectors import View
-from crawler.crawl.parser_pool import Readers
+from crawler.core.http import Fetched, Url
+from crawler.core.page import View, outline, understand
+from crawler.crawl import Readers
+from crawler.crawl.parser_pool import PARSER
 from crawler.crawl.parser_process import STATM, pack
 from tests.core.printed import compressed, printed
 
@@ -33,7 +31,7 @@ def answer(body: bytes) -> Fetched:
 
 
 def children() -> set[int]:
-    return {child.pid for child in psutil.Process().children() if "crawler.crawl.parser_process" in child.cmdline()}
+    return {child.pid for child in psutil.Process().children() if set(PARSER) <= set(child.cmdline())}
 
 
 async def started(readers: Readers) -> frozenset[int]:
@@ -87,9 +85,7 @@ def test_a_body_that_takes_too_much_memory_ends_its_reader() -> None:
     bomb = printed([]).replace(compressed(b"BT /F 10 Tf  ET"), content)
 
     request = pack(partial(outline, bomb, url=URL, content_type="application/pdf"))
-    ended = subprocess.run(
-        [sys.executable, "-m", "crawler.crawl.parser_process"], input=request, capture_output=True, check=False
-    )
+    ended = subprocess.run([sys.executable, *PARSER], input=request, capture_output=True, check=False)
 
     assert len(bomb) < 10_000
     assert ended.returncode == -signal.SIGABRT

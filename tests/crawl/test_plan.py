@@ -6,17 +6,13 @@ import pytest
 
 from crawler.core.budget.shadow_price import TRIM_DOWN, TRIM_UP
 from crawler.core.domain import Domain, Wishes
-from crawler.core.freshness.belief import PRIOR
-from crawler.core.http.urls import Authority, Url
+from crawler.core.freshness import PRIOR
+from crawler.core.http import Authority, Url
 from crawler.core.page_rules import Rule
-from crawler.plan.plan import Planned, plan
+from crawler.plan import Planned, plan_domains
 from crawler.settings import Settings
-from crawler.store.claim import leases
+from crawler.store import claim, domains, hand_out, record
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.hand_out import hand_out
-from crawler.store.record import record
-from crawler.usual import usual_of
 from tests.store.made_up import look, status, take, targets, url
 from tests.store.populated import Bulk, add, fetched
 
@@ -38,7 +34,7 @@ async def populated(db: Database, name: str, wishes: Wishes | None = None) -> Do
 
 
 async def planned_for(db: Database, domain: Domain, settings: Settings = SETTINGS, *, at: datetime = AT) -> Planned:
-    return next(each for each in await plan(db, at=at, settings=settings) if each.domain.id == domain.id)
+    return next(each for each in await plan_domains(db, at=at, settings=settings) if each.domain.id == domain.id)
 
 
 async def changed(db: Database, domain: Domain, wishes: Wishes) -> Domain:
@@ -54,7 +50,7 @@ async def read_root(db: Database, links: dict[str, list[Url]]) -> None:
         (target,) = await targets(db, lease, at)
         body = status(200, f"<p>words{page}".encode())
         await record.record(db, lease, [look(target, body, at, lease.domain)], max_pages=100)
-        await leases.release(db, lease, at=at, refund=0, wait=timedelta(0))
+        await claim.release(db, lease, at=at, refund=0, wait=timedelta(0))
 
 
 async def test_a_domain_to_which_others_link_is_worth_more_and_its_user_has_a_say(db: Database) -> None:
@@ -65,7 +61,7 @@ async def test_a_domain_to_which_others_link_is_worth_more_and_its_user_has_a_sa
     strange = Url("http://unknown.test/")
     await read_root(db, {"hub.test": [], "fan.test": [away, strange], "dear.test": [away, url(dear, 1)]})
 
-    planned = {each.domain.id: each.importance for each in await plan(db, at=AT, settings=SETTINGS)}
+    planned = {each.domain.id: each.importance for each in await plan_domains(db, at=AT, settings=SETTINGS)}
 
     listed = {each.domain.id: each.importance for each in await domains.every(db)}
     assert planned == listed
@@ -83,11 +79,11 @@ async def test_before_anything_was_planned_a_domain_is_worth_its_weight(db: Data
 
 
 async def test_a_plan_without_domains_and_a_domain_removed_meanwhile_are_no_errors(db: Database) -> None:
-    assert await plan(db, at=AT, settings=SETTINGS) == []
+    assert await plan_domains(db, at=AT, settings=SETTINGS) == []
     gone = await registered(db, "gone.test")
     await domains.remove(db, gone)
 
-    assert await plan(db, at=AT, settings=SETTINGS) == []
+    assert await plan_domains(db, at=AT, settings=SETTINGS) == []
 
 
 async def test_a_domain_without_any_limit_keeps_the_usual_price(db: Database) -> None:
@@ -127,7 +123,7 @@ async def test_a_delay_that_leaves_fewer_requests_than_are_worth_it_has_a_price_
     await populated(db, "one.test", Wishes(delay=timedelta(hours=1)))
     await populated(db, "two.test", Wishes(delay=timedelta(hours=1), parallelism=2))
 
-    one, two = await plan(db, at=AT, settings=SETTINGS)
+    one, two = await plan_domains(db, at=AT, settings=SETTINGS)
 
     assert one.tariff.requests == pytest.approx(24, abs=2)
     assert two.tariff.requests == pytest.approx(48, abs=3)
@@ -139,7 +135,7 @@ async def test_domains_that_share_a_budget_have_one_price_by_their_importance(db
     fair = await populated(db, "fair.test")
     settings = SETTINGS.model_copy(update={"budget_per_day": 60})
 
-    a, b = await plan(db, at=AT, settings=settings)
+    a, b = await plan_domains(db, at=AT, settings=settings)
 
     assert (a.domain.id, b.domain.id) == (dear.id, fair.id)
     assert a.tariff.requests + b.tariff.requests == pytest.approx(58.4, abs=1)
@@ -153,16 +149,16 @@ async def test_a_domain_that_is_paused_or_held_leaves_its_part_of_the_overall_bu
     shut = await populated(db, "shut.test")
     await populated(db, "fair.test")
     settings = SETTINGS.model_copy(update={"budget_per_day": 60})
-    both, _ = await plan(db, at=AT, settings=settings)
+    both, _ = await plan_domains(db, at=AT, settings=settings)
 
     await domains.set_paused(db, shut, paused=True)
-    paused = await plan(db, at=AT, settings=settings)
+    paused = await plan_domains(db, at=AT, settings=settings)
     await domains.set_paused(db, shut, paused=False)
     hold = "UPDATE domain_state SET resume_at = %s WHERE domain_id = %s RETURNING domain_id"
     await fetched(db, hold, AT + timedelta(days=1), shut.id)
-    held = await plan(db, at=AT, settings=settings)
+    held = await plan_domains(db, at=AT, settings=settings)
     await fetched(db, hold, AT + timedelta(minutes=5), shut.id)
-    soon = await plan(db, at=AT, settings=settings)
+    soon = await plan_domains(db, at=AT, settings=settings)
 
     assert both.tariff.requests < 40
     for other, closed in (paused, held):
@@ -176,8 +172,8 @@ async def test_a_budget_in_bytes_has_a_price_for_a_byte_and_so_has_one_of_all_to
     await populated(db, "dear.test", Wishes(weight=4.0, bytes_per_day=10_000))
     await populated(db, "fair.test")
 
-    own, _ = await plan(db, at=AT, settings=SETTINGS)
-    together = await plan(db, at=AT, settings=SETTINGS.model_copy(update={"bytes_per_day": 12_000}))
+    own, _ = await plan_domains(db, at=AT, settings=SETTINGS)
+    together = await plan_domains(db, at=AT, settings=SETTINGS.model_copy(update={"bytes_per_day": 12_000}))
 
     assert own.price.per_byte > 0
     assert own.tariff.outlook.received_bytes == pytest.approx(10_000, rel=0.01)
@@ -192,7 +188,7 @@ async def test_a_target_asks_for_the_budget_that_reaches_it(db: Database) -> Non
     await populated(db, "fresh.test", fresh)
     await populated(db, "young.test", young)
 
-    a, b = await plan(db, at=AT, settings=SETTINGS)
+    a, b = await plan_domains(db, at=AT, settings=SETTINGS)
 
     assert a.tariff.outlook.freshness == pytest.approx(0.8, abs=0.005)
     assert b.tariff.outlook.oldest_days <= 2
@@ -204,7 +200,7 @@ async def test_a_target_asks_for_the_budget_that_reaches_it(db: Database) -> Non
 
 async def test_a_target_age_holds_when_pages_are_handed_out_whatever_they_are_worth(db: Database) -> None:
     await populated(db, "young.test", Wishes(target_age=timedelta(days=2), allow_private=True))
-    await plan(db, at=AT, settings=SETTINGS)
+    await plan_domains(db, at=AT, settings=SETTINGS)
 
     early, late = AT + timedelta(days=1.9), AT + timedelta(days=2.1)
     lease = await take(db, early, term=timedelta(hours=1))
@@ -241,10 +237,10 @@ async def test_an_overall_budget_is_spent_by_worth_and_its_floor_takes_a_fifth_o
     for name in ("one.test", "two.test"):
         await populated(db, name, Wishes(allow_private=True))
 
-    planned = await plan(db, at=AT, settings=settings)
+    planned = await plan_domains(db, at=AT, settings=settings)
     at = AT + timedelta(days=3)
     lease = await take(db, at)
-    await hand_out.hand_out(db, lease, most=40, at=at, without=(), usual=usual_of(settings))
+    await hand_out.hand_out(db, lease, most=40, at=at, without=(), usual=settings.defaults)
 
     assert [each.tariff.longest_days for each in planned] == [800 / (0.05 * 40)] * 2
     assert all(each.tariff.finding.startswith("A page may wait 400 days, not 1: at all") for each in planned)
@@ -252,7 +248,7 @@ async def test_an_overall_budget_is_spent_by_worth_and_its_floor_takes_a_fifth_o
     ages = "UPDATE page SET last_good_at = %s WHERE domain_id = %s RETURNING key"
     await fetched(db, ages, at - timedelta(days=500), lease.domain.id)
     await fetched(db, "UPDATE domain_plan SET price_request = 1e9 RETURNING domain_id")
-    handed = await hand_out.hand_out(db, lease, most=40, at=at, without=(), usual=usual_of(settings))
+    handed = await hand_out.hand_out(db, lease, most=40, at=at, without=(), usual=settings.defaults)
     assert len([target for target in handed if target.version is not None]) == 4
     assert await fetched(db, "SELECT spent_floor FROM domain_state ORDER BY spent_floor") == [(0,), (4,)]
 
@@ -261,7 +257,7 @@ async def test_a_target_out_of_reach_is_told_with_its_figures(db: Database) -> N
     await populated(db, "far.test", Wishes(target_freshness=0.95, delay=timedelta(hours=1)))
     poor = await populated(db, "poor.test", Wishes(target_age=timedelta(days=2), budget_per_day=50))
 
-    a, b = await plan(db, at=AT, settings=SETTINGS)
+    a, b = await plan_domains(db, at=AT, settings=SETTINGS)
 
     assert a.tariff.asked is not None
     finding = f"95 % fresh needs {a.tariff.asked:,.0f} requests a day; the delay of 3,600 s allows 24, which gives"
@@ -278,7 +274,7 @@ async def test_a_budget_too_small_for_the_longest_interval_is_told_and_one_of_no
     await populated(db, "shut.test", Wishes(budget_per_day=0))
     await populated(db, "thin.test", Wishes(budget_per_day=10))
 
-    shut, thin = await plan(db, at=AT, settings=SETTINGS)
+    shut, thin = await plan_domains(db, at=AT, settings=SETTINGS)
 
     assert thin.tariff.longest_days == pytest.approx(400 / (0.05 * 10))
     assert thin.tariff.finding.startswith("A page may wait 800 days, not 180")
@@ -307,7 +303,7 @@ async def test_pages_without_looks_learn_from_their_group_and_a_new_domain_from_
     await add(db, domain, Bulk(200, a=20.0, b=10.0, no=1), at=AT)
     await add(db, domain, Bulk(200, a=1.0, b=400.0, no=2, first=1000), at=AT)
 
-    await plan(db, at=AT, settings=SETTINGS)
+    await plan_domains(db, at=AT, settings=SETTINGS)
 
     rates = await fetched(db, "SELECT a / b FROM prior WHERE domain_id = %s ORDER BY no", domain.id)
     whole, news, law = (float(str(rate)) for (rate,) in rates)

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from crawler.core.domain import Domain
+from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.report import feed
-from crawler.store.report.feed import Edit, FeedItem, Kind
+from crawler.store.report import Edit, FeedItem
+from crawler.store.report.feed import Kind
 from tests.crawl.crawls import DAY, RECRAWL, START, crawl, environ, recrawl, register, rows
 from tests.crawl.scripted import Said, Scripted, events, scripted
 
@@ -34,8 +34,8 @@ def site_of(menu: tuple[str, ...] = MENU, *, year: int = 2019) -> dict[str, Said
 
 async def told(db: Database, domain: Domain) -> list[FeedItem]:
     """What the feed has of the site itself."""
-    await feed.stamp(db, at=START)
-    found = await feed.read(db, domain_id=domain.id, pieces=True)
+    await report.stamp(db, at=START)
+    found = await report.read(db, domain_id=domain.id, pieces=True)
     return [item for item in found if item.change is Kind.FRAME]
 
 

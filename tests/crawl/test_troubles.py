@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from crawler.core.domain import Domain, Wishes
 from crawler.settings import Settings
+from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.domains import domains
 from tests.crawl.crawls import DAY, START, coins_missing, crawl, recrawl, register, rows
 
 IMPATIENT = Settings(lease_term=timedelta(seconds=10), deadline=timedelta(milliseconds=150))

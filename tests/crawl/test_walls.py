@@ -8,11 +8,10 @@ from datetime import datetime, timedelta
 
 from crawler.cli.reasons import why_due
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Url
-from crawler.crawl.shift import Shift
+from crawler.core.http import Url
+from crawler.crawl import Shift
 from crawler.store.database import Database
-from crawler.store.report.explain import explain
-from crawler.usual import usual_of
+from crawler.store.report import explain
 from tests.crawl.crawls import DAY, QUICK, START, coins_missing, crawl, page, recrawl, register, rows, versions
 
 HOUR = timedelta(hours=1)
@@ -249,7 +248,7 @@ async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None
         await recrawl(db, domain, at=at + DAY)
 
         url = Url(f"{domain.root}page4")
-        known = await explain(db, domain, url, at=at + DAY, usual=usual_of(QUICK))
+        known = await explain(db, domain, url, at=at + DAY, usual=QUICK.defaults)
 
     assert known.page is not None
     assert "1 look in a row failed (empty_body: its body is empty)" in why_due(domain, known, known.page)

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Wishes
-from crawler.core.http.urls import Authority, path_and_query
-from crawler.crawl.shift import open_webs, run_shift
+from crawler.core.http import Authority, path_and_query
+from crawler.crawl import open_webs, run_shift
 from crawler.demo.month import live_through
 from crawler.demo.outcome import outcome_of
 from crawler.demo.rival import copied, match
@@ -13,8 +13,8 @@ from crawler.demo.server import LivingServer
 from crawler.demo.site import make_site
 from crawler.lab.looks import looks_by_url
 from crawler.settings import Settings
+from crawler.store import domains
 from crawler.store.database import Database, open_database
-from crawler.store.domains import domains
 from tests.demo.conftest import START
 
 DAY = timedelta(days=1)

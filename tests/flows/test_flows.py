@@ -14,15 +14,14 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 
 from crawler.core.domain import Domain, Wishes
-from crawler.core.http.urls import Authority, key_of
+from crawler.core.http import Authority, key_of
 from crawler.demo.server import Remote, living_process
 from crawler.local.children import tagged
 from crawler.local.parts import stack_tag
 from crawler.local.stack import Stack, down, up
 from crawler.settings import Settings
+from crawler.store import domains, report
 from crawler.store.database import Database, open_database
-from crawler.store.domains import domains
-from crawler.store.report import duplicates
 from tests.flows.stage import ask, cancel_run, run_state, server_words, start_run, until
 
 pytestmark = [pytest.mark.xdist_group("stack"), pytest.mark.timeout(240)]
@@ -146,8 +145,8 @@ def test_a_plan_makes_what_was_crawled_ready_to_be_compared(stack: Stack, domain
     completed(stack, start_run(stack.api_url, "plan/plan", domain=domain.authority))
 
     root = key_of(domain.root)
-    assert in_database(stack, lambda db: duplicates.near(db, domain, root, bits=3, most=1)) is not None
-    assert in_database(stack, lambda db: duplicates.fill(db, domain)) == 0  # there is nothing left to do
+    assert in_database(stack, lambda db: report.near(db, domain, root, bits=3, most=1)) is not None
+    assert in_database(stack, lambda db: report.fill(db, domain)) == 0  # there is nothing left to do
 
 
 def test_an_audit_shows_what_it_drew(stack: Stack, domain: Domain) -> None:

@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from crawler.core.http.urls import Url
+from crawler.core.http import Url
 from crawler.lab.discovery import Way, best_of_all, cover
 from crawler.lab.fixpoint import fixpoint
 from crawler.lab.graph import from_rows, power_law

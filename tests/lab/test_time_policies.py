@@ -3,7 +3,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from crawler.core.freshness import belief, value
+from crawler.core.freshness import PRIOR, chance_fresh
+from crawler.core.freshness.value import values
 from crawler.lab import dai, estimator, optimum
 from crawler.lab.comparison import Job, Made, Row, analytic, compare
 from crawler.lab.dai import Timing
@@ -57,7 +58,7 @@ def test_freshness_and_age_are_exact_integrals_over_the_window() -> None:
 
 def test_the_value_at_a_known_rate_is_what_the_belief_comes_to_when_it_is_sure() -> None:
     rate, unseen = np.array([0.01, 0.1, 2.0]), np.array([3.0, 10.0, 30.0])
-    sure = value.values(1e6, 1e6 / rate, 2.0, unseen)
+    sure = values(1e6, 1e6 / rate, 2.0, unseen)
 
     assert optimum.known_value(rate, np.full(3, 2.0), unseen) == pytest.approx(sure, rel=1e-4)
 
@@ -192,7 +193,7 @@ def test_the_laboratory_begins_with_the_products_own_prior() -> None:
     expected = ours.expects(10.0)
 
     assert expected is not None
-    assert expected[0] == pytest.approx(float(belief.chance_fresh(belief.PRIOR.a, belief.PRIOR.b, 10.0)))
+    assert expected[0] == pytest.approx(float(chance_fresh(PRIOR.a, PRIOR.b, 10.0)))
 
 
 def test_who_is_given_the_true_prior_is_better_than_ours_and_no_better_than_the_optimum() -> None:

@@ -7,16 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from crawler.core.budget import SharedBudget
 from crawler.core.domain import Wishes
-from crawler.core.http.urls import Authority, Url
+from crawler.core.http import Authority, Url
 from crawler.errors import BadInput
-from crawler.register.register import Found, look_up, register, unasked
-from crawler.register.root_probe import Roots
-from crawler.store.claim import budgets, leases
-from crawler.store.claim.budgets import Together
+from crawler.register import Found, Roots, look_up, register, unasked
+from crawler.store import claim, domains
 from crawler.store.database import Database, open_database
-from crawler.store.domains import domains
-from crawler.web.http import Http
+from crawler.web import Http
 from tests.web.server import Request, Send, Server, answer, serving
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -288,7 +286,7 @@ async def test_a_name_is_registered_once(db: Database) -> None:
 async def test_the_first_lease_knows_that_the_root_was_asked(db: Database, delay: timedelta, least: int) -> None:
     await register(db, Found(Authority("a.test"), "http"), Wishes(), delay=delay, at=START)
 
-    lease = await leases.claim(
+    lease = await claim.claim(
         db,
         at=START,
         term=timedelta(minutes=10),
@@ -337,22 +335,22 @@ async def test_no_more_is_asked_than_a_budget_allows(server: Server) -> None:
 async def test_what_asking_the_root_took_is_on_the_domains_account(db: Database) -> None:
     found = Found(Authority("a.test"), "http", requests=2, received_bytes=500)
     domain = await register(db, found, Wishes(budget_per_day=3), delay=timedelta(0), at=START)
-    lease = await leases.claim(db, at=START, term=timedelta(minutes=10), holder="tests")
+    lease = await claim.claim(db, at=START, term=timedelta(minutes=10), holder="tests")
     assert lease is not None
 
-    granted = await budgets.debit(db, lease, most=10, at=START, paced=False)
-    await budgets.charge(db, domain, requests=1, received_bytes=0, at=START + timedelta(days=1))
-    tomorrow = await budgets.debit(db, lease, most=10, at=START + timedelta(days=1), paced=False)
+    granted = await claim.debit(db, lease, most=10, at=START, paced=False)
+    await claim.charge(db, domain, requests=1, received_bytes=0, at=START + timedelta(days=1))
+    tomorrow = await claim.debit(db, lease, most=10, at=START + timedelta(days=1), paced=False)
 
     assert (granted.requests, tomorrow.requests) == (1, 2)
 
 
 async def test_what_asking_roots_took_is_on_the_account_of_all_domains_together(db: Database) -> None:
-    together = Together(requests=5)
+    together = SharedBudget(requests=5)
 
-    await budgets.charge_together(db, requests=3, received_bytes=500, at=START)
+    await claim.charge_together(db, requests=3, received_bytes=500, at=START)
 
-    assert await budgets.left_together(db, together, at=START) == 2
-    assert await budgets.left_together(db, Together(requests=5, received_bytes=500), at=START) == 0
-    assert await budgets.left_together(db, together, at=START + timedelta(days=1)) == 5
-    assert await budgets.left_together(db, Together(), at=START) is None
+    assert await claim.left_together(db, together, at=START) == 2
+    assert await claim.left_together(db, SharedBudget(requests=5, received_bytes=500), at=START) == 0
+    assert await claim.left_together(db, together, at=START + timedelta(days=1)) == 5
+    assert await claim.left_together(db, SharedBudget(), at=START) is None

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 import pytest
 
 from crawler.core.domain import Domain, Wishes
-from crawler.core.http.urls import Authority
+from crawler.core.http import Authority
+from crawler.store import domains
 from crawler.store.database import Database, open_database
-from crawler.store.domains import domains
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -10,18 +10,12 @@ from typing import Any, assert_never
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from crawler.core.cash.order import Order, Ordering
+from crawler.core.cash import Order, Ordering
 from crawler.core.domain import Domain, Lease, Wishes
-from crawler.core.http.response import Answer, Fetched, Reason, Unreached
-from crawler.core.http.robots import parse
-from crawler.core.http.urls import Authority, PageKey, Url
-from crawler.core.visit.decide import decide
-from crawler.core.visit.visit import Known, State, Target, Visit
-from crawler.store.claim import leases
+from crawler.core.http import Answer, Authority, Fetched, PageKey, Reason, Unreached, Url, parse
+from crawler.core.visit import Known, State, Target, Visit, decide
+from crawler.store import claim, domains, hand_out, record
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.hand_out import hand_out
-from crawler.store.record import inbox, record
 from tests.store import made_up
 from tests.store.made_up import NOT_MODIFIED, USUAL, status, url
 
@@ -175,13 +169,13 @@ async def born(db: Database, name: str, wished: Wishes, at: datetime) -> Life:
 
 
 async def taken(db: Database, domain: Domain, at: datetime) -> Lease:
-    lease = await leases.claim(db, at=at, holder="test", term=made_up.TERM, only=[domain])
+    lease = await claim.claim(db, at=at, holder="test", term=made_up.TERM, only=[domain])
     assert lease is not None
     return lease
 
 
 async def drained(db: Database, lease: Lease, at: datetime) -> None:
-    while await inbox.drain(db, lease, at=at):
+    while await record.drain(db, lease, at=at):
         pass
 
 
@@ -259,7 +253,7 @@ def page(domain: Domain, outcome: Outcome, *, canonical: Url | None = None) -> F
     return status(200, f"<title>t</title>{head}<p>words and words</p>{links}".encode())
 
 
-async def record(life: Life, done: Sequence[Visit], *, again: bool = False) -> None:
+async def recorded(life: Life, done: Sequence[Visit], *, again: bool = False) -> None:
     """Record, and see that everything holds."""
     if done:
         most = life.domain.wishes.max_pages

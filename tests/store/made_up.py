@@ -5,16 +5,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain, Lease
-from crawler.core.http.response import Answer, Fetched, NotModified, Validators
-from crawler.core.http.robots import ALLOW_ALL
-from crawler.core.http.urls import PageKey, Url, key_of
-from crawler.core.visit.decide import decide
-from crawler.core.visit.visit import Known, Target, Visit
-from crawler.store.claim import leases
+from crawler.core.freshness import Defaults
+from crawler.core.http import ALLOW_ALL, Answer, Fetched, NotModified, PageKey, Url, Validators, key_of
+from crawler.core.visit import Known, Target, Visit, decide
+from crawler.store import claim, hand_out, record
 from crawler.store.database import Database
-from crawler.store.hand_out import hand_out
-from crawler.store.hand_out.scoring import Usual
-from crawler.store.record import inbox, record
 
 TERM = timedelta(minutes=5)
 
@@ -36,7 +31,7 @@ def known(domain: Domain) -> Known:
     )
 
 
-USUAL = Usual(
+USUAL = Defaults(
     price=0.25,
     least=timedelta(minutes=10),
     most=timedelta(days=180),
@@ -68,9 +63,9 @@ NOT_MODIFIED = NotModified(elapsed=timedelta(milliseconds=1))
 
 async def take(db: Database, at: datetime, *, term: timedelta = TERM) -> Lease:
     """Claim whatever is due, its inbox drained."""
-    lease = await leases.claim(db, at=at, holder="test", term=term)
+    lease = await claim.claim(db, at=at, holder="test", term=term)
     assert lease is not None
-    while await inbox.drain(db, lease, at=at):
+    while await record.drain(db, lease, at=at):
         pass
     return lease
 

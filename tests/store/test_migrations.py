@@ -2,8 +2,7 @@
 
 import psycopg
 
-from crawler.core.cash.opic import COINS, ENDOWMENT
-from crawler.core.cash.order import Ordering
+from crawler.core.cash import COINS, ENDOWMENT, Ordering
 from crawler.store.database import upgrade
 from tests.conftest import execute
 

@@ -2,9 +2,9 @@ import asyncio
 from datetime import UTC, datetime
 
 from crawler.core.domain import Domain
+from crawler.store import report
 from crawler.store.database import Database, schema_differences
 from crawler.store.partitions import ensure_visit_partition, month_after
-from crawler.store.report import checks
 from tests.store import made_up
 from tests.store.conftest import START
 
@@ -34,7 +34,7 @@ async def test_visits_go_to_the_partition_of_their_month_and_the_next_month_has_
 
     assert await partitions(db) == {"visit_default": 0, "visit_2026_01": 3, "visit_2026_02": 0}
     assert schema_differences(database_url) == []
-    assert await checks.check(db) == []
+    assert await report.check(db) == []
 
 
 async def test_a_month_that_the_default_partition_holds_stays_there(db: Database, domain: Domain) -> None:

@@ -4,9 +4,8 @@ import ssl
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from crawler.core.http.response import Answer, Reason, Unreached
-from crawler.core.http.urls import Url
-from crawler.web.http import Http
+from crawler.core.http import Answer, Reason, Unreached, Url
+from crawler.web import Http
 
 AGENT = "recrawl/test (+https://example.com/about-our-crawler)"
 SOON = timedelta(seconds=20)  # never waited for

@@ -8,8 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.http.response import Fetched, NotModified, Reason, Validators
-from crawler.core.http.urls import normalise
+from crawler.core.http import Fetched, NotModified, Reason, Validators, normalise
 from crawler.web.http import ACCEPT
 from tests.web.asking import AGENT, SOON, http, one, reason
 from tests.web.server import answer, serving

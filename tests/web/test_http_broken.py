@@ -5,8 +5,7 @@ import socket
 
 import pytest
 
-from crawler.core.http.response import Fetched, Reason
-from crawler.core.http.urls import Url
+from crawler.core.http import Fetched, Reason, Url
 from tests.web.asking import SOON, http, one, reason
 from tests.web.server import Request, Send, answer, serving
 

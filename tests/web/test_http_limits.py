@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.http.response import Fetched, Reason, Unreached
+from crawler.core.http import Fetched, Reason, Unreached
 from tests.web.asking import MEGABYTE, SOON, http, one, reason
 from tests.web.server import Request, Send, answer, serving
 

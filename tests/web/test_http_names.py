@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.http.response import Fetched, Reason, Unreached
-from crawler.core.http.urls import Authority, Url
+from crawler.core.http import Authority, Fetched, Reason, Unreached, Url
 from tests.web.asking import SOON, http, one, reason
 from tests.web.server import answer, serving
 

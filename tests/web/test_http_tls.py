@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from crawler.core.http.response import Fetched, Reason
-from crawler.core.http.urls import Url
+from crawler.core.http import Fetched, Reason, Url
 from tests.web.asking import SOON, http, one, reason
 from tests.web.server import answer, serving
 

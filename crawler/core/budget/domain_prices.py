@@ -10,15 +10,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crawler.core.budget.case import Case, asked_in, case_of
+from crawler.core.budget.constraints import Case, asked_in, case_of
 from crawler.core.budget.cost import Price
 from crawler.core.budget.expected import Outlook, outlook_at
 from crawler.core.budget.find_root import LEAST_PRICE, TINY
 from crawler.core.budget.page_arrays import Pages, first_looks
 from crawler.core.budget.sample import joined
 from crawler.core.budget.shadow_price import EVEN, Budget, Shares, Work, price_of, prices_of
-from crawler.core.budget.target import UNLIMITED, Terms, overhead, part_for
-from crawler.core.freshness.gamma import Floats
+from crawler.core.budget.target import (
+    UNLIMITED,
+    Terms,
+    overhead,
+    part_for,
+)
+from crawler.core.freshness import Floats
 
 MOVED_BY = 1.25  # times: so much dearer or cheaper, and pages that wait by the old price are scored again
 NEARLY = 0.999  # of a limit: it is used to the full

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
-from crawler.core.freshness.belief import DAY
+from crawler.core.freshness import DAY
 
 LEAD = timedelta(minutes=15)  # of open time that grants run ahead, so that the day's last can still be used in time
 LEAST_LEAD = 1.0  # requests: the day's first is granted when it begins
@@ -123,3 +123,18 @@ def floor_left(spent: int, budget: float, *, share: float, turn: int) -> int:
 
 def _whole(number: float) -> int:
     return math.floor(number + 1e-6)  # what was multiplied may be a little less than it is
+
+
+@dataclass(frozen=True, slots=True)
+class SharedBudget:
+    """What all domains together may spend on a UTC day; None: as much as they like."""
+
+    requests: int | None = None
+    received_bytes: int | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        return self.requests is not None or self.received_bytes is not None
+
+
+NO_SHARED_LIMIT = SharedBudget()

@@ -5,8 +5,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.freshness.gamma import Floats, Numbers
-from crawler.core.freshness.value import due_gap, first_values
+from crawler.core.freshness import Floats, Numbers, due_gap, first_values
 
 SAMPLE = 50_000  # pages; a price is then right to a few per cent, and freshness is flat around its optimum
 SAMPLE_PER_DOMAIN = 200  # of each domain at least, if it has them: a small domain has a price of its own

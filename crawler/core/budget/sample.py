@@ -8,10 +8,7 @@ import numpy as np
 from crawler.core.budget.cost import Costs, Kind
 from crawler.core.budget.page_arrays import Flags, Groups, Pages, pages_of, subset
 from crawler.core.budget.shadow_price import Work
-from crawler.core.freshness.belief import PRIOR, Belief
-from crawler.core.freshness.gamma import Floats
-from crawler.core.freshness.prior import Moments, moments, pooled, refit, with_prior
-from crawler.core.freshness.value import weights_of
+from crawler.core.freshness import PRIOR, Belief, Floats, Moments, moments, pooled, refit, weights_of, with_prior
 
 COLUMNS = 9  # of a row: is_new, evidence_a, evidence_b, group, importance, asked, least, most, rides
 ASKED = (Kind.FULL, Kind.CONDITIONAL, Kind.HEAD)  # how, by number

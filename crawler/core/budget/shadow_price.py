@@ -14,7 +14,7 @@ import numpy as np
 from crawler.core.budget.cost import Price
 from crawler.core.budget.find_root import CLOSE, TINY, balance
 from crawler.core.budget.page_arrays import NOBODY, Pages, first_looks, looks_per_day
-from crawler.core.freshness.gamma import Floats, Numbers
+from crawler.core.freshness import Floats, Numbers
 
 DISCOVERY_DAYS = 1.0  # a backlog of new pages asks to be fetched within a day
 MOST_RATE = 1e15  # "no limit" as a number, so that a share of it is one

@@ -1,0 +1,44 @@
+"""How important pages are: Adaptive OPIC (Abiteboul, Preda, Cobena, WWW 2003), in integer coins.
+
+`settle` shares the cash of a visited page out over its links; no coin is made or lost. `order` says which page a
+domain's discovery takes first, `domains` what domains are worth beside each other. Uses page and http.
+"""
+
+from crawler.core.cash.domains import popularity
+from crawler.core.cash.opic import (
+    COINS,
+    ENDOWMENT,
+    FIRST_SEEDS,
+    RESERVE_SHARE,
+    WINDOW_PASSES,
+    Economy,
+    Pool,
+    Purse,
+    history_after,
+    importance,
+    seed_endowment,
+    settle,
+    window_of,
+)
+from crawler.core.cash.order import STEPS, Order, Ordering, url_score
+
+__all__ = [
+    "COINS",
+    "ENDOWMENT",
+    "FIRST_SEEDS",
+    "RESERVE_SHARE",
+    "STEPS",
+    "WINDOW_PASSES",
+    "Economy",
+    "Order",
+    "Ordering",
+    "Pool",
+    "Purse",
+    "history_after",
+    "importance",
+    "popularity",
+    "seed_endowment",
+    "settle",
+    "url_score",
+    "window_of",
+]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from crawler.core.cash.opic import ENDOWMENT, Pool, weights_of
-from crawler.core.http.urls import Url, path_and_query, pattern_of
+from crawler.core.http import Url, path_and_query, pattern_of
 
 STEPS = 8  # of rank for each endowment of cash
 DEEPEST = 500  # of the orders by depth; what lies deeper is told apart by cash only

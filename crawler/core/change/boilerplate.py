@@ -8,10 +8,9 @@ that say "in stock" is news of that page, however often either is said.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from crawler.core.http.urls import PageKey
-from crawler.core.page.fingerprint import number_of
-from crawler.core.page.outline import Place
-from crawler.core.volatile.words import Words
+from crawler.core.http import PageKey
+from crawler.core.page import Place, number_of
+from crawler.core.volatile import Words
 
 MOST_STANDS = 2048  # pieces of one domain that are counted, and as many paths
 MOST_NEW = 256  # of one page that were not met before, from its beginning, and as many from its end

@@ -1,16 +1,10 @@
 """Whether a page changed: the first rung of evidence that can decide, decides, and says so."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from crawler.core.change.compare import SAME, Difference
-from crawler.core.http.urls import Url
-from crawler.core.page.content import Reading, read
-from crawler.core.page.fingerprint import Fingerprint, digest, distance_bits, fingerprint
-from crawler.core.page.html import parsed
-from crawler.core.page.media_type import kind_of
-from crawler.core.page.outline import Outline, outline
-from crawler.core.page.selectors import WHOLE, View
+from crawler.core.change.difference import SAME, Difference
+from crawler.core.page import Version, distance_bits
 
 
 class Change(StrEnum):
@@ -46,34 +40,6 @@ class Rung(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """A Snapshot in short: all that a judgement needs of the last one.
-
-    number: 1 for a page's first Snapshot.
-    """
-
-    number: int
-    body_digest: bytes
-    text_digest: bytes
-    main_digest: bytes
-    shape_digest: bytes  # of how many words stand on each line of the text
-    fingerprint: Fingerprint | None
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """One version of a page with its content."""
-
-    version: Version
-    title: str
-    language: str
-    content_type: str
-    text: str = field(repr=False)  # the main text
-    body: bytes = field(repr=False)
-    distance_bits: int | None = None  # from the Snapshot before it
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
     """A Change, the rung that decided it, and its size in bits of SimHash distance where both sides have text.
 
@@ -84,40 +50,6 @@ class Verdict:
     rung: Rung
     distance_bits: int | None = None
     left: Difference = field(default=SAME, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Understood:
-    """A body that was read, with what a judgement needs of it. The version has no number yet: 0.
-
-    outline: its pieces, if they were wanted.
-    """
-
-    reading: Reading
-    version: Version
-    outline: Outline = field(default=(), repr=False)
-
-
-def understand(
-    body: bytes, *, url: Url, content_type: str, robots_tag: str | None, outlined: bool = True, view: View = WHOLE
-) -> Understood:
-    """Read a body and take its digests and its fingerprint: all of a look that costs time.
-
-    view: what of it is compared; the digests are of the whole.
-    """
-    markup = parsed(body, content_type) if kind_of(body, content_type) == "html" else None
-    reading = read(body, url=url, content_type=content_type, robots_tag=robots_tag, markup=markup)
-    version = Version(
-        number=0,
-        body_digest=digest(body),
-        text_digest=digest("\n".join((reading.title, reading.text, reading.beside, *reading.links)).encode()),
-        main_digest=digest(f"{reading.title}\n{reading.main}".encode()),
-        shape_digest=digest(" ".join(str(len(line.split())) for line in reading.text.split("\n")).encode()),
-        fingerprint=fingerprint(reading.main),
-    )
-    places = outline(body, reading, url=url, content_type=content_type, view=view, markup=markup) if outlined else ()
-    short = replace(reading, text="", beside="")  # of these only the digests are kept
-    return Understood(short, version, places)
 
 
 def judge(

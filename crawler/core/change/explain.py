@@ -7,11 +7,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from crawler.core.change.boilerplate import form_of
-from crawler.core.change.compare import Difference, Mask, news
-from crawler.core.page.outline import Outline, Part, Place
-from crawler.core.page.selectors import View
-from crawler.core.volatile.dates import tells_the_day
-from crawler.core.volatile.words import words_of
+from crawler.core.change.difference import Difference, news
+from crawler.core.change.mask import Mask
+from crawler.core.page import Outline, Part, Place, View
+from crawler.core.volatile import tells_the_day, words_of
 
 
 class Why(StrEnum):

@@ -1,7 +1,7 @@
 """What a site does to its frame: a menu that gets an entry on all pages is one edit of the site, told once.
 
-A page's own news is told of the page. What all pages change alike is told of none of them (crawler/core/change/boilerplate.py), so
-that it has to be told of the site: as soon as the frame holds what came, or has lost what went.
+A page's own news is told of the page. What all pages change alike is told of none of them (boilerplate.py), so that it
+has to be told of the site: as soon as the frame holds what came, or has lost what went.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from crawler.core.change.boilerplate import ENOUGH_PAGES, TURNS, Frame
-from crawler.core.http.urls import PageKey
-from crawler.core.page.outline import Place
+from crawler.core.http import PageKey
+from crawler.core.page import Place
 
 MOST_MET = 2048  # pieces that came or went on too few pages as yet; the oldest are forgotten first
 MOST_TOLD = 2048

@@ -9,10 +9,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from crawler.core.http.urls import PageKey
-from crawler.core.page.fingerprint import number_of
-from crawler.core.volatile.bounds import newest
-from crawler.core.volatile.words import NUMBER, Words, numberless
+from crawler.core.http import PageKey
+from crawler.core.page import number_of
+from crawler.core.volatile import NUMBER, Words, newest, numberless
 
 MOST_VARIANTS = 2048  # pieces of one domain's pages that went or came; the oldest are forgotten first
 MOST_PIECES = 64  # of one look; a page that is written anew has no variants

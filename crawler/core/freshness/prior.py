@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.freshness.gamma import Floats, Numbers, digamma, shape_of
-from crawler.core.http.urls import Url
+from crawler.core.http import Url
 
 LEAN = 20.0  # pages' worth of weight of the domain in its templates, and of all domains in one domain
 LEAST_SHAPE = 0.1  # a0 below would let one look decide everything

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from crawler.core.http.urls import PageKey
+from crawler.core.http import PageKey
 
 ENOUGH_LOOKS = 3  # good ones of each page since its text is what it is
 LEAST_SHARED_BYTES = 500  # of main text, some 80 words: notes of a few lines are equal without being copies

@@ -1,0 +1,68 @@
+"""What one request says: addresses, answers, robots.txt, and how long to leave a server alone.
+
+`normalise` makes the one spelling of a URL by which a page is known; Fetched, NotModified and Unreached are what a
+request can come to; `backoff` says how long a domain that refuses is left alone. The lowest room.
+"""
+
+from crawler.core.http.backoff import backoff, http_date, retry_after
+from crawler.core.http.response import (
+    NO_VALIDATORS,
+    Answer,
+    Fetched,
+    Method,
+    NotModified,
+    Reason,
+    Unreached,
+    Validators,
+)
+from crawler.core.http.robots import ALLOW_ALL, REFUSE_ALL, Rules, parse
+from crawler.core.http.urls import (
+    Authority,
+    PageKey,
+    Refusal,
+    Scope,
+    Url,
+    authority_of,
+    from_user,
+    host_of,
+    key_of,
+    normalise,
+    normalise_all,
+    path_and_query,
+    pattern_of,
+    registrable,
+    scheme_of,
+)
+
+__all__ = [
+    "ALLOW_ALL",
+    "NO_VALIDATORS",
+    "REFUSE_ALL",
+    "Answer",
+    "Authority",
+    "Fetched",
+    "Method",
+    "NotModified",
+    "PageKey",
+    "Reason",
+    "Refusal",
+    "Rules",
+    "Scope",
+    "Unreached",
+    "Url",
+    "Validators",
+    "authority_of",
+    "backoff",
+    "from_user",
+    "host_of",
+    "http_date",
+    "key_of",
+    "normalise",
+    "normalise_all",
+    "parse",
+    "path_and_query",
+    "pattern_of",
+    "registrable",
+    "retry_after",
+    "scheme_of",
+]

@@ -3,15 +3,19 @@
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal, assert_never
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.core.http.urls import Url, normalise, normalise_all
+from crawler.core.http import Url, normalise, normalise_all
 from crawler.core.page.blocks import blocks_of, main_of
-from crawler.core.page.documents import read_document
+from crawler.core.page.charset import decoded
+from crawler.core.page.document import Document, collapsed
+from crawler.core.page.feeds import read_xml
 from crawler.core.page.html import Markup, parsed
-from crawler.core.page.lines import collapsed
+from crawler.core.page.json_text import read_json
 from crawler.core.page.media_type import Kind, kind_of
+from crawler.core.page.pdf import read_pdf
 
 MAX_TITLE_CHARS = 1024
 TAIL_CHARS = 1024
@@ -216,3 +220,23 @@ def _is_within(node: LexborNode, tag: str) -> bool:
             return True
         parent = parent.parent
     return False
+
+
+def read_document(
+    body: bytes, kind: Literal["text", "xml", "json", "pdf", "binary"], *, url: Url, content_type: str
+) -> tuple[str, Document]:
+    """What a body says that is no web page, and its charset, empty where it has none. Never raises."""
+    if kind == "binary":
+        return "", Document()
+    if kind == "pdf":
+        return "", read_pdf(body, url=url)
+    charset, source = decoded(body, content_type, kind)
+    match kind:
+        case "xml":
+            return charset, read_xml(source, url=url)
+        case "json":
+            return charset, read_json(source)
+        case "text":
+            return charset, Document(text=collapsed(source.splitlines()))
+        case _:
+            assert_never(kind)

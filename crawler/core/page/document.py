@@ -1,8 +1,9 @@
 """What a body that is not a web page says."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from crawler.core.http.urls import Url
+from crawler.core.http import Url
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +18,9 @@ class Document:
     text: str = ""
     main: str | None = None
     links: tuple[Url, ...] = ()
+
+
+def collapsed(lines: Iterable[str]) -> str:
+    """One line for each that holds anything, white space collapsed; no NUL."""
+    text = "\n".join([line for line in [" ".join(line.split()) for line in lines] if line])
+    return text.replace("\0", "") if "\0" in text else text

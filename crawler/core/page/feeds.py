@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from html.entities import html5
 from xml.parsers import expat
 
-from crawler.core.http.urls import Url, normalise
-from crawler.core.page.document import Document
-from crawler.core.page.lines import collapsed
+from crawler.core.http import Url, normalise
+from crawler.core.page.document import Document, collapsed
 
 MAX_DEPTH = 200  # feeds have five, documents for print thirty
 

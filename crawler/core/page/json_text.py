@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterator
 from operator import itemgetter
 
-from crawler.core.page.document import Document
-from crawler.core.page.lines import collapsed
+from crawler.core.page.document import Document, collapsed
 
 MOST_CHARS = 4_000_000  # of the source; it becomes a million values at most, in four seconds
 MOST_LINE_CHARS = 16_000_000  # of all lines; long names around many values would multiply

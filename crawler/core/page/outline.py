@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.core.http.urls import Url, normalise
+from crawler.core.http import Url, normalise
 from crawler.core.page.blocks import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, not_shown
 from crawler.core.page.content import TOLD, Reading, base_of, read
 from crawler.core.page.fingerprint import number_of

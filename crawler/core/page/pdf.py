@@ -1,7 +1,7 @@
 """What a PDF says, told by PDFium: docs/decisions/0015-pdfs-are-read-by-pdfium.md.
 
 It is native code that reads what strangers wrote. A PDF that is made to break it, or to keep it busy, costs the process
-that reads it (crawler/readers) and nothing else.
+that reads it (crawler/crawl/parser_pool.py) and nothing else.
 """
 
 import ctypes
@@ -11,9 +11,8 @@ from itertools import pairwise
 import pypdfium2
 from pypdfium2 import raw
 
-from crawler.core.http.urls import Url, normalise_all
-from crawler.core.page.document import Document
-from crawler.core.page.lines import collapsed
+from crawler.core.http import Url, normalise_all
+from crawler.core.page.document import Document, collapsed
 
 MOST_PAGES = 3000  # three seconds; no manual on the web is longer
 MOST_CHARS = 4_000_000  # of 3000 pages full of print

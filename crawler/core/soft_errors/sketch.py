@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from zlib import crc32
 
-from crawler.core.change.boilerplate import form_of
-from crawler.core.change.compare import Mask
-from crawler.core.http.urls import PageKey, Url
-from crawler.core.page.outline import Outline, Part, Place
-from crawler.core.volatile.words import words_of
+from crawler.core.change import Mask, form_of
+from crawler.core.http import PageKey, Url
+from crawler.core.page import Outline, Part, Place
+from crawler.core.volatile import words_of
 
 MOST_WORDS = 256  # of one text, to know it again: the smallest of its hashes (Broder, 1997)
 FEW_WORDS = 4  # in which two sayings of one text may differ: a name, a code, the address that was asked for

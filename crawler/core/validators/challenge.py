@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from crawler.core.validators.trust import NO_LIE, SENT, Kind, Trust, has_lied, sendable
-from crawler.core.visit.visit import Visit
+from crawler.core.visit import Visit
 
 WHOLE = -1  # in place of a group's number: all of a domain's pages, whose revisits count, and no more
 

@@ -6,11 +6,10 @@ It costs a request, and spares a body where no conditional request does.
 from dataclasses import replace
 from datetime import datetime
 
-from crawler.core.change.change import Change, Rung, Verdict
-from crawler.core.http.response import Answer, Fetched, NotModified, Validators
+from crawler.core.change import Change, Rung, Verdict
+from crawler.core.http import Answer, Fetched, NotModified, Validators
 from crawler.core.validators.trust import SENT, Kind, Trust, only, word_of
-from crawler.core.visit.update import looked
-from crawler.core.visit.visit import Headed, Target, Visit
+from crawler.core.visit import Headed, Target, Visit, looked
 
 
 def told_by_head(held: Validators, trust: Trust) -> Validators | None:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from crawler.core.change.change import Change, Rung
-from crawler.core.http.response import NO_VALIDATORS, Validators
-from crawler.core.visit.visit import Headed, Target, Visit
+from crawler.core.change import Change, Rung
+from crawler.core.http import NO_VALIDATORS, Validators
+from crawler.core.visit import Headed, Target, Visit
 
 KEPT = 0.8  # a finding counts so much of the one after it, so that five honest ones outweigh a lie,
 MOST_LIES = 0.25  # of what was told, and one more that is taken for honest: a new group's first lie is enough

@@ -4,16 +4,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from crawler.core.change.boilerplate import form_of
-from crawler.core.change.change import Rung, Understood
-from crawler.core.change.compare import Difference, Lesson, Mask, difference, has_pairs, learnt, news, wants_pair
-from crawler.core.change.variants import ENOUGH_RETURNS, learn_variants, numbers_of, returns_of, variant_of
-from crawler.core.http.urls import PageKey
-from crawler.core.page.outline import Place, left_out
-from crawler.core.soft_errors.recognise import Face, Wall
+from crawler.core.change import (
+    ENOUGH_RETURNS,
+    Difference,
+    Lesson,
+    Mask,
+    Rung,
+    difference,
+    form_of,
+    has_pairs,
+    learn_variants,
+    learnt,
+    news,
+    numbers_of,
+    returns_of,
+    variant_of,
+    wants_pair,
+)
+from crawler.core.http import PageKey
+from crawler.core.page import Place, Understood, left_out
+from crawler.core.soft_errors import Face, Wall
 from crawler.core.visit.soft_errors import face_of, wall_of
 from crawler.core.visit.visit import Earlier, Known, Target
-from crawler.core.volatile.mask_audit import hidden, wants_test
+from crawler.core.volatile import hidden, wants_test
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
-from crawler.core.change.change import Change, Rung, Snapshot, Understood, Verdict, Version, judge, understand
-from crawler.core.change.compare import Lesson, Mask, learn
-from crawler.core.http.response import Answer, Fetched, NotModified, Unreached
-from crawler.core.http.urls import Url
-from crawler.core.page.content import Reading
-from crawler.core.page.fingerprint import digest
+from crawler.core.change import Change, Lesson, Mask, Rung, Verdict, judge, learn
+from crawler.core.http import Answer, Fetched, NotModified, Unreached, Url
+from crawler.core.page import Reading, Snapshot, Understood, Version, digest, understand
 from crawler.core.visit.compare import Comparison, compare
 from crawler.core.visit.lifecycle import failed, missing, passed_on, redirected, unreached
 from crawler.core.visit.links import canonical_of, links_of

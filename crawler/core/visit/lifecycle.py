@@ -3,10 +3,9 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from crawler.core.change.change import Change, Rung, Verdict
-from crawler.core.http.backoff import retry_after
-from crawler.core.http.response import Answer, Fetched, NotModified, Reason, Unreached
-from crawler.core.page.content import Reading
+from crawler.core.change import Change, Rung, Verdict
+from crawler.core.http import Answer, Fetched, NotModified, Reason, Unreached, retry_after
+from crawler.core.page import Reading
 from crawler.core.visit.links import led_to, link_of
 from crawler.core.visit.visit import (
     BUSY,

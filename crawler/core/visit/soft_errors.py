@@ -1,34 +1,37 @@
 """Looks whose answer is no version of the page: how they are told, what they leave as it was, and what they teach."""
 
-from collections import deque
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from crawler.core.change.change import Change, Understood
-from crawler.core.freshness.belief import change_expected
-from crawler.core.http.response import Fetched
-from crawler.core.http.urls import Url, key_of
-from crawler.core.page.content import Ending, Reading, asks_password_in, ending_of
-from crawler.core.page.fingerprint import Fingerprint, digest, distance_bits
-from crawler.core.page.html import parsed
-from crawler.core.page.media_type import kind_of
-from crawler.core.soft_errors.recognise import (
+from crawler.core.freshness import change_expected
+from crawler.core.http import Fetched, Url, key_of
+from crawler.core.page import (
+    Ending,
+    Part,
+    Reading,
+    Understood,
+    asks_password_in,
+    digest,
+    distance_bits,
+    ending_of,
+    kind_of,
+    parsed,
+)
+from crawler.core.soft_errors import (
     LOOKS_UNTIL_GONE,
     LOOKS_UNTIL_REAL,
+    NOTHING,
     Face,
+    Sketch,
+    Turn,
     Wall,
     Walls,
     after_good,
+    frame_of,
     is_shared,
     noted,
-    recognise,
-)
-from crawler.core.soft_errors.sketch import (
-    NOTHING,
-    Sketch,
-    Turn,
-    frame_of,
     own,
+    recognise,
     sketch,
     sketch_of_target,
     sketch_of_url,
@@ -37,13 +40,11 @@ from crawler.core.soft_errors.sketch import (
 from crawler.core.visit.lifecycle import CONFIRM_MISSING_AFTER, failed, missing, retry_after_failures
 from crawler.core.visit.links import led_to
 from crawler.core.visit.visit import Earlier, Headed, Known, State, Target, Visit
+from crawler.core.volatile import words_of
 
 DAY = timedelta(days=1)
 LIVELY = 0.5  # chance of a change within a day, from which on a new text is no surprise
 CUT_KEPT = 0.8  # of the text of a page, at most, where only its closing tags tell that its end is missing
-MOST_FIRSTS = 64
-ENOUGH_ALIKE = 3
-LIKE_BITS = 16  # of 64: near enough to ask; short texts that differ in an address and a number are no nearer
 SLIGHT_BITS = 4  # of 64 by which fingerprints differ: then most of the text is still there
 NO_BODY = digest(b"")
 UNEXPLAINED = frozenset({Wall.SHRUNK, Wall.REPLACED})  # one wall, whatever the length of what it says
@@ -165,22 +166,6 @@ def is_suspect(visit: Visit) -> bool:
     return face is not None and not visit.is_good and bool(face.said) and face.turn is not None and face.turn.is_whole
 
 
-class Firsts:
-    """The last few texts of pages that were read for the first time, to notice when they say nearly the same."""
-
-    def __init__(self) -> None:
-        self._texts: deque[Fingerprint] = deque(maxlen=MOST_FIRSTS)
-
-    def are_like(self, visit: Visit) -> bool:
-        """Whether earlier ones are like this, more of them than two pages of one kind are by chance; takes it in."""
-        text = visit.snapshot.version.fingerprint if visit.change is Change.FIRST and visit.snapshot else None
-        if text is None:
-            return False
-        alike = sum(distance_bits(text, other) <= LIKE_BITS for other in self._texts)
-        self._texts.append(text)
-        return alike >= ENOUGH_ALIKE
-
-
 def walls_after(walls: Walls, visit: Visit) -> Walls:
     """What a domain is known to show in place of its pages, after one more look."""
     face = visit.face
@@ -197,3 +182,24 @@ def absent_of(answer: Fetched, understood: Understood | None, *, known: Known) -
     if answer.location is not None:
         return sketch_of_target(key_of(answer.location))
     return NOTHING if understood is None else sketch(own(understood.outline, known.mask))
+
+
+def is_again(target: Target, first: Understood, second: Understood, *, now: datetime, known: Known) -> bool:
+    """Whether both looks brought the same page. known: of the domain, before the second."""
+    one, other = first.reading, second.reading
+    is_torn = other.ending is not Ending.CLOSED and one.ending is not other.ending
+    asks = other.asks_password and not one.asks_password
+    if is_torn or asks or other.is_passed_on or not second.outline or one.kind != other.kind:
+        return False
+    face = face_of(replace(target, version=first.version), second, Earlier(first.outline, now), known=known)
+    wall = recognise(face, known.walls, now=now) if face is not None else None
+    if wall is not None and not (wall is Wall.CUT and one.ending is other.ending):
+        return False
+    turn = turn_of(own(first.outline, known.mask), own(second.outline, known.mask))
+    return not turn.is_whole or _titles(first) == _titles(second)
+
+
+def _titles(page: Understood) -> list[str]:
+    """The words by which a page calls itself, without numbers: a counter may stand there."""
+    titles = (place for place in page.outline if place.part is Part.TITLE)
+    return [word for place in titles for word in words_of(place) if not any(map(str.isdigit, word))]

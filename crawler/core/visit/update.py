@@ -6,13 +6,24 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from crawler.core.change.change import Change, Verdict
-from crawler.core.freshness import belief as beliefs
-from crawler.core.freshness.belief import Belief
-from crawler.core.freshness.drift import Scores, blended, chances, scores_after
-from crawler.core.freshness.value import first_gap, interval
-from crawler.core.http.backoff import http_date
-from crawler.core.http.response import Fetched
+from crawler.core.change import Change, Verdict
+from crawler.core.freshness import (
+    DAY,
+    Belief,
+    Scores,
+    blended,
+    chances,
+    change_expected,
+    changed,
+    changed_at,
+    fade,
+    first_gap,
+    interval,
+    is_believable,
+    same,
+    scores_after,
+)
+from crawler.core.http import Fetched, http_date
 from crawler.core.visit.visit import NEVER, State, Target, Visit, kept
 
 TEACHES = frozenset({Change.SAME, Change.COSMETIC, Change.CHANGED})  # of how often a page changes
@@ -33,7 +44,7 @@ def is_honest(target: Target, modified: datetime | None, change: Change, *, now:
     """
     if modified is None or target.last_good_at is None or change is not Change.CHANGED:
         return None
-    return bool(beliefs.is_believable((now - modified) / beliefs.DAY, (now - target.last_good_at) / beliefs.DAY))
+    return bool(is_believable((now - modified) / DAY, (now - target.last_good_at) / DAY))
 
 
 def looked(target: Target, verdict: Verdict, *, now: datetime, age: timedelta | None = None) -> Visit:
@@ -76,18 +87,18 @@ def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | N
     if target.last_good_at is None or target.version is None:
         return target.belief, None
     gap = now - target.last_good_at
-    expected = beliefs.change_expected(target.belief, gap=gap)
+    expected = change_expected(target.belief, gap=gap)
     if change not in TEACHES:
         return target.belief, None
     prior = target.terms.prior
-    believed = beliefs.fade(target.belief, prior=prior, gap=gap)
+    believed = fade(target.belief, prior=prior, gap=gap)
     stayed, redrawn = (_after(each, change, gap=gap, age=age) for each in (believed, prior))
     learnt = blended(
         stayed,
         redrawn,
         believed=believed,
         prior=prior,
-        gap_days=gap / beliefs.DAY,
+        gap_days=gap / DAY,
         changed=change is Change.CHANGED,
         drift=target.terms.drift,
     )
@@ -96,14 +107,14 @@ def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | N
 
 def _after(belief: Belief, change: Change, *, gap: timedelta, age: timedelta | None) -> Belief:
     if change is not Change.CHANGED:
-        return beliefs.same(belief, gap=gap)
-    return beliefs.changed(belief, gap=gap) if age is None else beliefs.changed_at(belief, age=age)
+        return same(belief, gap=gap)
+    return changed(belief, gap=gap) if age is None else changed_at(belief, age=age)
 
 
 def drift_after(scores: Scores, visits: Sequence[Visit], *, days: float) -> Scores:
     """What is known of a domain's drift after looks that told changed from same. days: since the last batch of them."""
     targets = [visit.target for visit in visits]
-    gap = [(visit.at - visit.target.last_good_at) / beliefs.DAY for visit in visits if visit.target.last_good_at]
+    gap = [(visit.at - visit.target.last_good_at) / DAY for visit in visits if visit.target.last_good_at]
     changed = np.array([visit.change is Change.CHANGED for visit in visits])
     before, prior = (
         chances(

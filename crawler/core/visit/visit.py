@@ -2,17 +2,13 @@
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 
-from crawler.core.change.change import Change, Rung, Snapshot, Understood, Verdict, Version
-from crawler.core.change.compare import NO_MASK, Mask
-from crawler.core.freshness.belief import PRIOR, Belief
-from crawler.core.http.response import NO_VALIDATORS, Fetched, Reason, Validators
-from crawler.core.http.robots import Rules
-from crawler.core.http.urls import Authority, PageKey, Scope, Url
-from crawler.core.page.content import Ending
-from crawler.core.page.outline import Outline
-from crawler.core.soft_errors.recognise import NO_WALLS, Face, Walls
+from crawler.core.change import NO_MASK, Change, Mask, Rung, Verdict
+from crawler.core.freshness import USUAL_TERMS, Belief, Terms, Wanted
+from crawler.core.http import NO_VALIDATORS, Authority, Fetched, PageKey, Reason, Rules, Scope, Url, Validators
+from crawler.core.page import Ending, Outline, Snapshot, Understood, Version
+from crawler.core.soft_errors import NO_WALLS, Face, Walls
 
 FIRST_RETRY = timedelta(hours=1)  # after a look without a good answer
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)  # due time of a page that its user wants once only
@@ -53,35 +49,6 @@ class Headed(StrEnum):
     USELESS = "useless"  # it was refused, or said of the body what is not so
 
 
-class Wanted(IntEnum):
-    """Whether a look is wanted whatever it is worth."""
-
-    NO = 0
-    BY_USER = 1
-    BY_AUDIT = 2  # one of a random sample
-    BY_LEADER = 3  # the page whose schedule it shares has changed
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What holds for a page's next look: how much it must be worth, and by when.
-
-    price: importance x days that this look must be worth, with what it costs in it.  prior: what the page's group says.
-    activity: how many times livelier than usual the domain is these days.  drift: how often a page's rate is drawn anew
-    there, per day (core/drift).  once: it is not to be looked at again.
-    is_ruled: a rule says how long at most: then such a look is ordinary work, and no floor under it.
-    """
-
-    price: float = 0.25
-    least: timedelta = timedelta(minutes=10)
-    most: timedelta = timedelta(days=180)
-    prior: Belief = PRIOR
-    activity: float = 1.0
-    drift: float = 0.0
-    once: bool = False
-    is_ruled: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
     """A page handed out under a lease, with all that is known of it."""
@@ -91,7 +58,7 @@ class Target:
     depth: int
     state: State
     belief: Belief
-    terms: Terms = Terms()
+    terms: Terms = USUAL_TERMS
     importance: float = 1.0  # the domain's mean is 1
     wanted: Wanted = Wanted.NO
     cash: int = 0  # coins, read at the claim

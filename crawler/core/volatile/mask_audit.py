@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from crawler.core.http.urls import PageKey
-from crawler.core.page.fingerprint import number_of
-from crawler.core.page.outline import Outline, Place
+from crawler.core.http import PageKey
+from crawler.core.page import Outline, Place, number_of
 from crawler.core.volatile.volatile import Volatile
 from crawler.core.volatile.words import words_of
 

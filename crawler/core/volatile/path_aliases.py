@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from crawler.core.page.outline import Outline, Part, Place
+from crawler.core.page import Outline, Part, Place
 from crawler.core.volatile.alignment import counterparts, gaps
 from crawler.core.volatile.bounds import newest
 

@@ -9,13 +9,12 @@ import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from crawler.core.http.urls import PageKey
-from crawler.core.page.fingerprint import number_of
-from crawler.core.page.outline import Place
+from crawler.core.http import PageKey
+from crawler.core.page import Place, number_of
 from crawler.core.volatile.bounds import newest
-from crawler.core.volatile.patterns import pattern_of
 from crawler.core.volatile.stability import Count
 from crawler.core.volatile.volatile import MOST_PATHS, Volatile
+from crawler.core.volatile.words import pattern_of
 
 FOUND_COUNTING = 3  # times that a place has counted the time exactly, before it is believed to do so
 ENOUGH_GROWTHS = 2  # that differ from each other, and are more than 1

@@ -4,13 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from crawler.core.http.urls import PageKey
-from crawler.core.page.outline import Part, Place
+from crawler.core.http import PageKey
+from crawler.core.page import Part, Place
 from crawler.core.volatile.bounds import newest
-from crawler.core.volatile.patterns import is_one_place, pattern_of
-from crawler.core.volatile.proof import PROVEN, UNPROVEN, Proof
 from crawler.core.volatile.session_params import Behind, learn_parameters, moved_in, parameter_of, path_of
-from crawler.core.volatile.stability import Steadiness, Trial
+from crawler.core.volatile.stability import PROVEN, UNPROVEN, Proof, Steadiness, Trial
 from crawler.core.volatile.volatile import (
     MOST_NOISE,
     MOST_PATHS,
@@ -23,7 +21,7 @@ from crawler.core.volatile.volatile import (
     with_differing,
     without_gaps,
 )
-from crawler.core.volatile.words import Words, words_of
+from crawler.core.volatile.words import Words, is_one_place, pattern_of, words_of
 
 MOSTLY = 0.5  # of the places of one kind
 

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from crawler.core.page.fingerprint import number_of
-from crawler.core.page.outline import Part, Place
+from crawler.core.page import Part, Place, number_of
 from crawler.core.volatile.bounds import newest
-from crawler.core.volatile.proof import UNPROVEN, Proof
+from crawler.core.volatile.stability import UNPROVEN, Proof
 from crawler.core.volatile.words import Words, words_of
 
 MOST_PARAMETERS = 1024  # names; a site that makes up more of them has links that are noise

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from crawler.core.http.urls import PageKey
-from crawler.core.volatile.proof import STEADY
+from crawler.core.http import PageKey
 
 # In so many pairs a place may stand still for each in which it differed as a whole: of a few banners in turn two can be
 # the same. One in which some of its kind differed and others did not counts twice: those others are the page's own.
@@ -74,3 +73,37 @@ class Count:
     pages: tuple[PageKey, ...] = ()
     ones: tuple[PageKey, ...] = ()
     missed: int = 0
+
+
+ENOUGH_MOVED = 2  # pairs; what differed in one alone may have been edited between its two looks
+
+MOST_MOVED = 8
+
+STEADY = 4  # pairs in a row in which it stood still, for each in which it had moved, end the proof
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """How something came through pairs. moved: in how many it differed, 8 at most.  steady: in how many since it did
+    not.
+    """
+
+    moved: int = 0
+    steady: int = 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is volatile, as far as is known."""
+        return self.moved >= ENOUGH_MOVED
+
+    def after(self, *, moved: bool) -> "Proof":
+        """After one more pair. What has stood still for long enough is as if it had never moved."""
+        if moved:
+            return Proof(min(self.moved + 1, MOST_MOVED))
+        steady = self.steady + 1
+        return Proof(self.moved, steady) if steady < STEADY * self.moved else Proof()
+
+
+UNPROVEN = Proof()
+
+PROVEN = Proof(ENOUGH_MOVED)

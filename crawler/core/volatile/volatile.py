@@ -5,18 +5,26 @@ place differs between looks of different days proves nothing: a price that moves
 other proof, by time itself: a number that has grown by exactly the hours, days or weeks that passed counts them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from crawler.core.page.fingerprint import number_of
-from crawler.core.page.outline import Outline, Part, Place
-from crawler.core.volatile.bounds import newest
+from crawler.core.page import Outline, Part, Place, number_of
+from crawler.core.volatile.bounds import newest, newest_within
 from crawler.core.volatile.path_aliases import Names, named
-from crawler.core.volatile.patterns import Pattern, agrees, fits, gaps_of, joined, pattern_of, shares
-from crawler.core.volatile.proof import PROVEN, Proof
 from crawler.core.volatile.session_params import Parameters, are_doubted, said_without
-from crawler.core.volatile.stability import Count, Steadiness, Trial
-from crawler.core.volatile.words import Words, numberless, words_of
+from crawler.core.volatile.stability import PROVEN, Count, Proof, Steadiness, Trial
+from crawler.core.volatile.words import (
+    Pattern,
+    Words,
+    agrees,
+    fits,
+    gaps_of,
+    joined,
+    numberless,
+    pattern_of,
+    shares,
+    words_of,
+)
 
 MOST_PATTERNS = 1024  # of one domain; the oldest are forgotten first
 MOST_SAME = 32  # patterns of one path and length
@@ -251,3 +259,25 @@ def with_pattern(volatile: Volatile, path: int, pattern: Pattern) -> Volatile:
     patterns.pop(same, None)
     patterns[same] = (*kept, pattern)[-MOST_SAME:]
     return replace(volatile, patterns=newest(patterns, MOST_PATTERNS), anywhere=newest(anywhere, MOST_PATTERNS))
+
+
+MOST_CHARS = 1 << 19  # of patterns and of gaps; of words as pages have them, 80,000
+
+
+def fitted(volatile: Volatile, *, chars: int = MOST_CHARS) -> Volatile:
+    """What is known, without its oldest patterns and gaps where all would take more room than that.
+
+    What would take more than a quarter of the room alone is not kept either. Always: unchanged if it fits.
+    """
+    patterns = newest_within(volatile.patterns, most=MOST_PATTERNS, chars=chars, length=_length)
+    once = newest_within(volatile.once, most=MOST_PATTERNS, chars=chars, length=_length)
+    every = {key: (gaps,) for key, gaps in volatile.anywhere.items()}
+    gaps = newest_within(every, most=MOST_PATTERNS, chars=chars, length=lambda gaps: _length(gaps.values()))
+    if patterns is volatile.patterns and once is volatile.once and gaps is every:
+        return volatile
+    anywhere = {key: only for key, (only,) in gaps.items()}
+    return replace(volatile, patterns=patterns, once=once, anywhere=anywhere)
+
+
+def _length(words: Iterable[str]) -> int:
+    return sum(len(word) + 1 for word in words)

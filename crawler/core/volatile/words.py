@@ -3,8 +3,7 @@
 import re
 from functools import lru_cache
 
-from crawler.core.page.fingerprint import IDEOGRAPHS
-from crawler.core.page.outline import Part, Place
+from crawler.core.page import IDEOGRAPHS, Part, Place
 
 Words = tuple[str, ...]
 
@@ -31,3 +30,64 @@ def words_of(place: Place) -> Words:
 def numberless(word: str) -> str:
     """A word with NUMBER in place of each of its numbers: "394d" and "1,397d" are alike, and so are "0.09" and "12"."""
     return _NUMBER.sub(NUMBER, word)
+
+
+Pattern = tuple[str, ...]  # the words of a place, with ANY or, of words with another number, what is numberless
+
+ANY = ""
+
+ALIKE = 0.5  # of the words that stay: a place that shares so many with a volatile one is the same place
+
+ORIGIN_WORDS = 2  # of a link: all of a site's begin with the same
+
+
+def pattern_of(one: Words, other: Words) -> Pattern:
+    """Two wordings as one. As many words on both sides."""
+    return tuple(a if a == b else _gap(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _gap(one: str, other: str) -> str:
+    """What stands for two words: where they differ in numbers only, what is about them."""
+    alike = numberless(one)
+    return alike if alike == numberless(other) else ANY
+
+
+def agrees(each: str, word: str) -> bool:
+    """Whether a word of a pattern stands for this one."""
+    return each in (ANY, word) or (NUMBER in each and each == numberless(word))
+
+
+def gaps_of(pattern: Pattern) -> dict[int, str]:
+    """What stands for volatile words, by where they stand."""
+    return {n: each for n, each in enumerate(pattern) if each == ANY or NUMBER in each}
+
+
+def fits(pattern: Pattern, words: Words) -> bool:
+    return len(pattern) == len(words) and all(map(agrees, pattern, words))
+
+
+def shares(pattern: Pattern, words: Words) -> bool:
+    """Whether a text says much of what stays in a pattern, wherever it does."""
+    fixed = [each for n, each in enumerate(pattern) if n not in gaps_of(pattern)]
+    said = set(words)
+    return bool(fixed) and sum(each in said for each in fixed) >= ALIKE * len(fixed)
+
+
+def is_one_place(pattern: Pattern, part: Part) -> bool:
+    """Whether enough of a place stayed to know it by; that there is a number, or a colon, tells nothing.
+
+    A link of two steps of which one differs leads elsewhere.
+    """
+    if part is Part.LINK:
+        own = pattern[ORIGIN_WORDS:]
+        return own.count(ANY) < ALIKE * len(own) or not own
+    own = tuple(each for each in pattern if each == ANY or any(map(str.isalpha, each)))
+    return own.count(ANY) <= ALIKE * len(own)
+
+
+def joined(one: Pattern, other: Pattern) -> Pattern | None:
+    """One pattern for both, if all their other words are the same."""
+    gaps = gaps_of(one) | gaps_of(other)
+    if any(a != b and n not in gaps for n, (a, b) in enumerate(zip(one, other, strict=True))):
+        return None
+    return pattern_of(one, other)

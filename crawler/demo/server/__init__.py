@@ -1,4 +1,7 @@
-"""The living site on a real HTTP server, in this process (LivingServer) or in another one (living_process)."""
+"""An HTTP server for the living site, with its faults, on a clock that can be moved.
+
+`python -m crawler.demo.server` serves it; `remote` runs it in a process of its own. Uses core and the site.
+"""
 
 from crawler.demo.server.faults import Faults, Outage
 from crawler.demo.server.journal import Counts, Entry, Journal

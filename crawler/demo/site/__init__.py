@@ -1,4 +1,7 @@
-"""A small web site that lives, pure: no clock, no input or output; every answer is a function of its arguments."""
+"""The pages of the living site: what each says at any instant, and the truth about when it changed.
+
+`Site` is a pure function of seed and time. Uses core alone.
+"""
 
 from crawler.demo.site.plan import make_site
 from crawler.demo.site.reply import Ask, Reply, http_date, reply

@@ -6,7 +6,33 @@ store keeps in tables stands in arrays: evidence relative to the group's prior, 
 
 import numpy as np
 
-from crawler.core.freshness import activity, belief, drift, prior, selection, value
+from crawler.core.freshness import (
+    PRIOR,
+    UNKNOWN,
+    Head,
+    blend,
+    chance_changed,
+    chance_fresh,
+    chances,
+    decayed,
+    drift_of,
+    due_gap,
+    factors,
+    faded,
+    is_believable,
+    learn_changed,
+    learn_changed_at,
+    learn_same,
+    moments,
+    pooled,
+    refit,
+    scores_after,
+    select,
+    share_redrawn,
+    weights_of,
+    with_prior,
+    without_prior,
+)
 from crawler.lab.policies.planning import Plan, new_pages, plan
 from crawler.lab.policies.policy import Looks, Scene, places
 from crawler.lab.world import Flags, Floats, Ints
@@ -24,15 +50,15 @@ class Ours:
     def __init__(self, scene: Scene) -> None:
         size, groups = scene.size, int(scene.group.max()) + 1
         self._scene = scene
-        self._weight = value.weights_of(scene.importance)
-        self._a0, self._b0 = np.full(groups, belief.PRIOR.a), np.full(groups, belief.PRIOR.b)
+        self._weight = weights_of(scene.importance)
+        self._a0, self._b0 = np.full(groups, PRIOR.a), np.full(groups, PRIOR.b)
         self._evidence_a, self._evidence_b = np.zeros(size), np.zeros(size)
         self._since = np.full(size, np.nan)  # the last good look
         self._due = np.full(size, np.inf)  # the due index: inf for pages that are new, gone, or not met yet
         self._new = np.zeros(0, np.int64)
         self._hosts = int(scene.host.max()) + 1
         self._seen, self._expected, self._active_at = np.zeros(self._hosts), np.zeros(self._hosts), 0.0
-        self._drift, self._drift_at = drift.UNKNOWN, 0.0
+        self._drift, self._drift_at = UNKNOWN, 0.0
         self._rng = np.random.default_rng(0)  # samples and first gaps; the world has a seed of its own
         self._planned_day = -1
         self._plan = Plan(np.full(self._hosts, 0.25), np.full(self._hosts, 180.0), 0, np.ones(self._hosts))
@@ -67,7 +93,7 @@ class Ours:
         pages, head = self._head(now, slots, room)
         if not len(pages):
             return pages, False
-        picked = selection.select(
+        picked = select(
             head,
             slots=slots if room is None else len(pages),
             discovery_share=DISCOVERY_SHARE,
@@ -86,7 +112,7 @@ class Ours:
         self.put_off += len(picked.later)
         return chosen, picked.further and len(chosen) > 0
 
-    def _head(self, now: float, slots: int, room: Ints | None) -> tuple[Ints, selection.Head]:
+    def _head(self, now: float, slots: int, room: Ints | None) -> tuple[Ints, Head]:
         """The pages that the claim reads: the heads of the due index, of each host where hosts have caps; new ones."""
         window = WINDOW * slots + WINDOW_LEAST
         if room is None:
@@ -102,7 +128,7 @@ class Ours:
         pages = np.append(known, new)
         is_new = np.arange(len(pages)) >= len(known)
         a, b = self._beliefs(pages)
-        head = selection.Head(
+        head = Head(
             a=a,
             b=b / self._factors(now)[self._scene.host[pages]],
             weight=self._weight[pages],
@@ -131,14 +157,14 @@ class Ours:
         group = self._scene.group[page]
         a0, b0 = self._a0[group], self._b0[group]
         a, b = self._beliefs(page)
-        a, b = belief.faded(a, b, a0, b0, looks.gap)
-        given = drift.chances(a, b, looks.gap, looks.changed)
-        by_prior = drift.chances(a0, b0, looks.gap, looks.changed)
-        redrawn = drift.share_redrawn(given, by_prior, looks.gap, drift=drift.drift_of(self._drift))
+        a, b = faded(a, b, a0, b0, looks.gap)
+        given = chances(a, b, looks.gap, looks.changed)
+        by_prior = chances(a0, b0, looks.gap, looks.changed)
+        redrawn = share_redrawn(given, by_prior, looks.gap, drift=drift_of(self._drift))
         self._learn_drift(looks, again, given, by_prior)
-        learnt = drift.blend(_learnt(a, b, looks), _learnt(a0, b0, looks), redrawn)
+        learnt = blend(_learnt(a, b, looks), _learnt(a0, b0, looks), redrawn)
         a, b = np.where(again, learnt[0], a), np.where(again, learnt[1], b)
-        self._evidence_a[page], self._evidence_b[page] = prior.without_prior(a, b, a0, b0)
+        self._evidence_a[page], self._evidence_b[page] = without_prior(a, b, a0, b0)
         self._since[page] = looks.at
         self._due[page] = np.where(looks.gone, np.inf, looks.at + self._gaps(page, looks.at[-1]))
         self._since[page[looks.gone]] = np.nan
@@ -147,20 +173,18 @@ class Ours:
         """Tell the hosts' activity what was found and what was expected."""
         page, now = looks.page[again], float(looks.at[-1])
         host = self._scene.host[page]
-        chance = belief.chance_changed(*self._beliefs(page), looks.gap[again])
+        chance = chance_changed(*self._beliefs(page), looks.gap[again])
         passed = now - self._active_at
-        self._seen = activity.decayed(self._seen, passed) + np.bincount(
+        self._seen = decayed(self._seen, passed) + np.bincount(
             host, weights=looks.changed[again], minlength=self._hosts
         )
-        self._expected = activity.decayed(self._expected, passed) + np.bincount(
-            host, weights=chance, minlength=self._hosts
-        )
+        self._expected = decayed(self._expected, passed) + np.bincount(host, weights=chance, minlength=self._hosts)
         self._active_at = now
 
     def _learn_drift(self, looks: Looks, again: Flags, given: Floats, by_prior: Floats) -> None:
         """Tell the domain's drift what was found, and what chances that had been given."""
         now = float(looks.at[-1])
-        self._drift = drift.scores_after(
+        self._drift = scores_after(
             self._drift, days=now - self._drift_at, before=given[again], prior=by_prior[again], gap=looks.gap[again]
         )
         self._drift_at = now
@@ -168,7 +192,7 @@ class Ours:
     def _gaps(self, pages: Ints, now: float) -> Floats:
         host = self._scene.host[pages]
         a, b = self._beliefs(pages)
-        return value.due_gap(
+        return due_gap(
             a,
             b / self._factors(now)[host],
             self._weight[pages],
@@ -179,11 +203,11 @@ class Ours:
 
     def _beliefs(self, pages: Ints) -> tuple[Floats, Floats]:
         group = self._scene.group[pages]
-        return prior.with_prior(self._evidence_a[pages], self._evidence_b[pages], self._a0[group], self._b0[group])
+        return with_prior(self._evidence_a[pages], self._evidence_b[pages], self._a0[group], self._b0[group])
 
     def _factors(self, now: float) -> Floats:
         passed = now - self._active_at
-        return activity.factors(activity.decayed(self._seen, passed), activity.decayed(self._expected, passed))
+        return factors(decayed(self._seen, passed), decayed(self._expected, passed))
 
     # plan
 
@@ -216,8 +240,8 @@ class Ours:
 
     def _refit(self, known: Ints) -> None:
         """New priors from all pages known; those without evidence stand for the prior, and keep it from leaping."""
-        groups = prior.moments(*self._beliefs(known), self._scene.group[known], groups=len(self._a0))
-        self._a0, self._b0, _ = prior.refit(groups, everywhere=prior.pooled(groups))
+        groups = moments(*self._beliefs(known), self._scene.group[known], groups=len(self._a0))
+        self._a0, self._b0, _ = refit(groups, everywhere=pooled(groups))
 
     def meet(self, pages: Ints, now: float) -> None:
         if now == 0:
@@ -229,15 +253,15 @@ class Ours:
         """The report's own formula: a page that nobody fetched yet is not fresh."""
         pages = np.arange(self._scene.size)
         unseen = np.where(np.isnan(self._since), 1e9, now - self._since)
-        return belief.chance_fresh(*self._beliefs(pages), unseen)
+        return chance_fresh(*self._beliefs(pages), unseen)
 
 
 def _learnt(a: Floats, b: Floats, looks: Looks) -> tuple[Floats, Floats]:
     """Beliefs after looks, by what each of them found; a Last-Modified that cannot be true is not heard."""
-    same = belief.learn_same(a, b, looks.gap)
-    changed = belief.learn_changed(a, b, looks.gap)
-    told = belief.learn_changed_at(a, b, np.nan_to_num(looks.modified_age))
-    is_told = looks.changed & belief.is_believable(looks.modified_age, looks.gap)
+    same = learn_same(a, b, looks.gap)
+    changed = learn_changed(a, b, looks.gap)
+    told = learn_changed_at(a, b, np.nan_to_num(looks.modified_age))
+    is_told = looks.changed & is_believable(looks.modified_age, looks.gap)
     kinds = [is_told, looks.changed]
     return (
         np.select(kinds, [told[0], changed[0]], same[0]),

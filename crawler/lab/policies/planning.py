@@ -5,9 +5,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from crawler.core.budget import shadow_price
-from crawler.core.budget.page_arrays import NOBODY, Pages, pages_of, sampled
-from crawler.core.budget.shadow_price import Budget, Work
+from crawler.core.budget import (
+    MOST_FLOOR_SHARE,
+    NOBODY,
+    Budget,
+    Pages,
+    Work,
+    longest_gap,
+    pages_of,
+    price_of,
+    prices_of,
+    sampled,
+    trim_after,
+)
 from crawler.lab.policies.policy import Scene
 from crawler.lab.world import Flags, Floats, Ints
 
@@ -44,15 +54,15 @@ class Plan:
     def watch(self, now: float, *, used: int, allowed: int, waiting: float) -> None:
         """Move the trim after a claim, once an hour at most. waiting: looks that are due and were not granted."""
         if now - self.trimmed_at >= TRIMMED_EVERY_DAYS - 1e-9:
-            self.trim = shadow_price.trim_after(self.trim, used=used, allowed=allowed, waiting=waiting)
+            self.trim = trim_after(self.trim, used=used, allowed=allowed, waiting=waiting)
             self.trimmed_at = now
 
     def watch_hosts(self, *, used: Floats, allowed: float, cap: float, waiting: Floats) -> None:
         """Move the trims after a day where hosts have caps. used, waiting: of each host.  allowed: the whole budget."""
         free = float(waiting[~self.capped].sum())
-        self.trim = shadow_price.trim_after(self.trim, used=float(used.sum()), allowed=allowed, waiting=free)
+        self.trim = trim_after(self.trim, used=float(used.sum()), allowed=allowed, waiting=free)
         own = zip(self.host_trim, used, waiting, strict=True)
-        trims = [shadow_price.trim_after(trim, used=had, allowed=cap, waiting=left) for trim, had, left in own]
+        trims = [trim_after(trim, used=had, allowed=cap, waiting=left) for trim, had, left in own]
         self.host_trim = np.where(self.capped, trims, 1.0)
 
 
@@ -66,22 +76,22 @@ def plan(
     pages = pages_of(a, b, weight, most=longest[host], domain=domain)
     some = sampled(pages, most=SAMPLE, per_domain=SAMPLE_PER_HOST, seed=int(rng.integers(2**31)))
     if scene.cap_per_day is None:
-        price = shadow_price.price_of(Work(some, new), Budget(scene.budget_per_day), near=float(before.solved[0]))
+        price = price_of(Work(some, new), Budget(scene.budget_per_day), near=float(before.solved[0]))
         prices = np.full(hosts, price.per_request)
     else:
         limits = np.full(hosts, scene.cap_per_day)
-        prices = shadow_price.prices_of(Work(some, new, hosts), limits, scene.budget_per_day, near=before.solved)
-    left = int(shadow_price.MOST_FLOOR_SHARE * scene.budget_per_day)
+        prices = prices_of(Work(some, new, hosts), limits, scene.budget_per_day, near=before.solved)
+    left = int(MOST_FLOOR_SHARE * scene.budget_per_day)
     return Plan(prices, longest, left, before.host_trim, before.trim, before.trimmed_at)
 
 
 def longest_days(scene: Scene, host: Ints, hosts: int) -> Floats:
     """The longest interval that each host's pages can be promised, by the whole budget and by its own cap."""
-    promised = shadow_price.longest_gap(float(len(host)), scene.budget_per_day, most=LONGEST_DAYS)
+    promised = longest_gap(float(len(host)), scene.budget_per_day, most=LONGEST_DAYS)
     if scene.cap_per_day is None:
         return np.full(hosts, promised)
     pages = np.bincount(host, minlength=hosts).astype(np.float64)
-    return np.maximum(promised, shadow_price.longest_gap(pages, scene.cap_per_day, most=LONGEST_DAYS))
+    return np.maximum(promised, longest_gap(pages, scene.cap_per_day, most=LONGEST_DAYS))
 
 
 def new_pages(a: Floats, b: Floats, weight: Floats, scene: Scene, *, pages: Ints, longest: Floats) -> Pages:

@@ -8,13 +8,12 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget.cost import Kind
-from crawler.core.budget.ledger import Ledger, debited, grantable, receivable, today
+from crawler.core.budget import NO_SHARED_LIMIT, Kind, Ledger, SharedBudget, debited, grantable, receivable, today
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness.belief import DAY
+from crawler.core.freshness import DAY
 from crawler.errors import LeaseLost
+from crawler.store.columns import costs_from
 from crawler.store.database import Connection, Database
-from crawler.store.hand_out.scoring import costs_from
 
 NO_LIMIT = 2**31 - 1  # requests a day
 LEAST_PAUSE = timedelta(minutes=1)
@@ -62,21 +61,6 @@ CHARGE_ALL = """
            day = greatest(day, %(day)s)
      WHERE no = 1
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Together:
-    """What all domains together may spend on a UTC day; None: as much as they like."""
-
-    requests: int | None = None
-    received_bytes: int | None = None
-
-    @property
-    def is_limited(self) -> bool:
-        return self.requests is not None or self.received_bytes is not None
-
-
-UNLIMITED = Together()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +118,7 @@ async def debit(
     most: int,
     at: datetime,
     paced: bool,
-    together: Together = UNLIMITED,
+    together: SharedBudget = NO_SHARED_LIMIT,
     waiting: int = 0,
     spare: Spare = NO_SPARE,
 ) -> Granted:
@@ -164,7 +148,7 @@ async def debit(
         return Granted(granted, own.day, received_bytes, None if granted else _next_grant(budget, at=at, paced=paced))
 
 
-async def left_together(db: Database, together: Together, *, at: datetime) -> int | None:
+async def left_together(db: Database, together: SharedBudget, *, at: datetime) -> int | None:
     """Requests that all domains together may still make today; None: no limit."""
     if not together.is_limited:
         return None

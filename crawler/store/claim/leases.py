@@ -15,7 +15,7 @@ from crawler.core.domain import Domain, Hold, Lease, RobotsCopy
 from crawler.errors import LeaseLost
 from crawler.store.claim.budgets import settle_together
 from crawler.store.database import Connection, Database
-from crawler.store.domains.domains import COLUMNS, domain_from
+from crawler.store.domains import COLUMNS, domain_from
 
 # The longest overdue first. A domain with something in its inbox is awake whatever its wake_at says.
 AWAKE = """

@@ -8,12 +8,10 @@ from typing import Any
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from crawler.core.cash.opic import COINS, Pool
-from crawler.core.cash.order import Order, Ordering
+from crawler.core.cash import COINS, Order, Ordering, Pool
 from crawler.core.domain import Domain, Standing, Wishes
-from crawler.core.freshness.belief import PRIOR
-from crawler.core.freshness.prior import ELSEWHERE
-from crawler.core.http.urls import Authority, Url
+from crawler.core.freshness import ELSEWHERE, PRIOR
+from crawler.core.http import Authority, Url
 from crawler.errors import BadInput
 from crawler.store.database import Connection, Database
 from crawler.store.domains.rules import COLUMN as RULES

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Url
-from crawler.core.page.selectors import View
+from crawler.core.http import Url
+from crawler.core.page import View
 from crawler.core.page_rules import Rule
 from crawler.store.database import Connection, Database
 

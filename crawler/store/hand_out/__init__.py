@@ -1,0 +1,13 @@
+"""Which pages a lease gets next.
+
+`hand_out` reads the candidates at the head of both orders by index, scores them at today's price, and hands out what
+is worth it; `preview` says the same without doing it; `reprice` scores again what waits by an old price. Uses
+learned, claim and domains.
+"""
+
+from crawler.store.hand_out.hand_out import hand_out, preview
+from crawler.store.hand_out.repricing import reprice
+from crawler.store.hand_out.scoring import Standards, standards_of
+from crawler.store.hand_out.targets import keys_in
+
+__all__ = ["Standards", "hand_out", "keys_in", "preview", "reprice", "standards_of"]

@@ -4,15 +4,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from crawler.core.budget.cost import Kind
-from crawler.core.cash.opic import WINDOW_PASSES
-from crawler.core.cash.order import Order, Ordering
-from crawler.core.freshness.belief import Belief
-from crawler.core.freshness.selection import Head, head_of, joined
-from crawler.core.freshness.value import phase_of
-from crawler.core.http.response import NO_VALIDATORS, Validators
-from crawler.core.http.urls import PageKey, Url
-from crawler.core.visit.visit import State, Terms
+from crawler.core.budget import Kind
+from crawler.core.cash import WINDOW_PASSES, Order, Ordering
+from crawler.core.freshness import Belief, Head, Terms, head_of, joined, phase_of
+from crawler.core.http import NO_VALIDATORS, PageKey, Url, Validators
+from crawler.core.visit import State
 from crawler.store.database import Connection
 from crawler.store.hand_out.scoring import Standards
 

@@ -6,26 +6,20 @@ from math import isinf
 from typing import Any
 
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness.selection import Selection, select
-from crawler.core.http.urls import PageKey
-from crawler.core.visit.visit import NEVER, Target
+from crawler.core.freshness import Defaults, Selection, select
+from crawler.core.http import PageKey
+from crawler.core.visit import NEVER, Target
 from crawler.errors import LeaseLost
-from crawler.store.database import Connection, Database
+from crawler.store import learned
+from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.hand_out.candidates import Weighed, weigh, with_more_new
-from crawler.store.hand_out.scoring import Standards, Usual, standards_of
+from crawler.store.hand_out.scoring import Standards, standards_of
 from crawler.store.hand_out.targets import is_revisit, targets_of
-from crawler.store.learned import trust
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW = 3  # of the head of the due order, how many times what is wanted is weighed before the best are handed out,
 MOST_BESIDE = 100  # but no more than so many pages beside what is wanted: weighing costs as much as handing out
 
-# In this transaction alone. For many keys the planner would rather read a whole partition than find them. And nothing
-# that it writes needs to outlive a crash: a due time is worked out again, what counts is debited before.
-BY_KEY = """
-    SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-           set_config('enable_mergejoin', 'off', true), set_config('synchronous_commit', 'off', true)
-"""
 PUT_OFF = """
     UPDATE frontier f SET due_at = x.due_at, wanted = 0
       FROM unnest(%(keys)b::bytea[], %(due_at)b::timestamptz[]) AS x(key, due_at)
@@ -36,7 +30,7 @@ MOST_WINDOWS = 16  # of the due order, read for one hand-out
 
 
 async def hand_out(
-    db: Database, lease: Lease, *, most: int, at: datetime, without: Collection[PageKey], usual: Usual
+    db: Database, lease: Lease, *, most: int, at: datetime, without: Collection[PageKey], usual: Defaults
 ) -> list[Target]:
     """The pages worth a fetch now: known ones by value over price, those never fetched in the domain's order.
 
@@ -56,11 +50,11 @@ async def hand_out(
         if selection.floor:
             await connection.execute(SPEND_FLOOR, values | {"floor": selection.floor})
         targets = await targets_of(connection, lease.domain.id, weighed, selection.chosen.tolist(), standards)
-        await trust.count_revisits(connection, lease.domain.id, [each.group for each in targets if is_revisit(each)])
+        await learned.count_revisits(connection, lease.domain.id, [each.group for each in targets if is_revisit(each)])
         return targets
 
 
-async def preview(db: Database, domain: Domain, *, most: int, at: datetime, usual: Usual) -> list[Target]:
+async def preview(db: Database, domain: Domain, *, most: int, at: datetime, usual: Defaults) -> list[Target]:
     """What `hand_out` would give first, to look at: without a lease, and without touching anything."""
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "at": at, "without": [], "most": most}
@@ -73,7 +67,7 @@ async def preview(db: Database, domain: Domain, *, most: int, at: datetime, usua
 
 
 async def _best(
-    connection: Connection, values: dict[str, Any], *, standards: Standards, usual: Usual
+    connection: Connection, values: dict[str, Any], *, standards: Standards, usual: Defaults
 ) -> tuple[Weighed, Selection]:
     """Weigh the heads of both orders, then window by window of the due order while that yields."""
     slots = values["most"]
@@ -100,7 +94,7 @@ async def _best(
     return weighed, selection
 
 
-def _selected(weighed: Weighed, slots: int, standards: Standards, usual: Usual) -> Selection:
+def _selected(weighed: Weighed, slots: int, standards: Standards, usual: Defaults) -> Selection:
     return select(
         weighed.head,
         slots=slots,

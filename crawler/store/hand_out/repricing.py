@@ -11,13 +11,13 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from crawler.core.domain import Lease
-from crawler.core.freshness.selection import due_again
-from crawler.store.claim.leases import fence
-from crawler.store.database import Connection, Database
-from crawler.store.domains.domains import COLUMNS, domain_from
+from crawler.core.freshness import Defaults, due_again
+from crawler.store.claim import fence
+from crawler.store.database import BY_KEY, Connection, Database
+from crawler.store.domains import COLUMNS, domain_from
 from crawler.store.hand_out.candidates import Weighed, weigh_slice
-from crawler.store.hand_out.hand_out import BY_KEY, PUT_OFF, due_in
-from crawler.store.hand_out.scoring import Usual, standards_of
+from crawler.store.hand_out.hand_out import PUT_OFF, due_in
+from crawler.store.hand_out.scoring import standards_of
 
 SLICE = 10_000  # pages scored under one lease: about half a second, in which others wait for the domain's row
 
@@ -31,7 +31,7 @@ BEGIN = "DELETE FROM inbox WHERE domain_id = %s AND kind = 'reprice' AND id <> %
 DONE = "DELETE FROM inbox WHERE id = %s"
 
 
-async def reprice(db: Database, lease: Lease, *, at: datetime, usual: Usual, most: int = SLICE) -> bool:
+async def reprice(db: Database, lease: Lease, *, at: datetime, usual: Defaults, most: int = SLICE) -> bool:
     """Give a slice of the domain's pages the due times of today's price, if that has moved; whether there was any.
 
     How far it came stands in the inbox, which keeps the domain awake until all pages are at the new price. New rules

@@ -1,30 +1,24 @@
 """By what a domain's pages are measured today: clock and window of importance, price, costs, activity, rules."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget.cost import BY_TIME, Cost, Costs, Kind, Price, is_head_cheaper
-from crawler.core.budget.ledger import floor_left
-from crawler.core.budget.shadow_price import FLOOR_SHARE as LONGEST_SHARE
-from crawler.core.budget.shadow_price import MOST_FLOOR_SHARE as FLOOR_SHARE
-from crawler.core.cash.opic import window_of
+from crawler.core.budget import BY_TIME, Costs, Kind, Price, floor_left, is_head_cheaper
+from crawler.core.budget import FLOOR_SHARE as LONGEST_SHARE
+from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
+from crawler.core.cash import window_of
 from crawler.core.domain import Domain, Wishes
-from crawler.core.freshness.activity import decayed, factors
-from crawler.core.freshness.belief import DAY, Belief
-from crawler.core.freshness.drift import drift_of
-from crawler.core.http.response import Validators
-from crawler.core.http.urls import Url
+from crawler.core.freshness import DAY, Belief, Defaults, Terms, decayed, drift_of, factors
+from crawler.core.http import Url, Validators
 from crawler.core.page_rules import Rules
-from crawler.core.validators.challenge import WHOLE, backed, is_turn, suspects
-from crawler.core.validators.head import told_by_head
-from crawler.core.validators.trust import NO_TRUST, Trust, sendable
-from crawler.core.validators.trust import Kind as Trusted
-from crawler.core.visit.visit import Terms
+from crawler.core.validators import NO_TRUST, WHOLE, Trust, backed, is_turn, sendable, suspects, told_by_head
+from crawler.core.validators import Kind as Trusted
+from crawler.store.columns import costs_from
 from crawler.store.database import Connection
-from crawler.store.learned.trust import Trusts, trusts_of
+from crawler.store.learned import Trusts, trusts_of
 
 STANDARDS = """
     SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.activity_seen, s.activity_expected, s.activity_at,
@@ -39,22 +33,6 @@ STANDARDS = """
       LEFT JOIN domain_plan l ON l.domain_id = s.domain_id
      WHERE s.domain_id = %(domain_id)s AND (%(token)s::uuid IS NULL OR s.lease_token = %(token)s)
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Usual:
-    """What holds where neither plan nor rules say otherwise, and what each kind of work is guaranteed of the requests.
-
-    price: importance x days that a request must be worth.  budget_per_day, bytes_per_day: of all domains together.
-    """
-
-    price: float
-    least: timedelta
-    most: timedelta
-    discovery_share: float
-    refresh_share: float
-    budget_per_day: int | None = None
-    bytes_per_day: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +112,7 @@ class Standards:
 
 
 async def standards_of(
-    connection: Connection, domain: Domain, *, at: datetime, usual: Usual, token: object = None
+    connection: Connection, domain: Domain, *, at: datetime, usual: Defaults, token: object = None
 ) -> Standards | None:
     """Read them. token: of the lease under which; None where it is not the domain's any more, or there is no domain."""
     async with connection.cursor(row_factory=dict_row) as cursor:
@@ -145,7 +123,7 @@ async def standards_of(
     return _standards(row, domain, usual, at=at, trusts=await trusts_of(connection, domain.id))
 
 
-def _standards(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetime, trusts: Trusts) -> Standards:
+def _standards(row: dict[str, Any], domain: Domain, usual: Defaults, *, at: datetime, trusts: Trusts) -> Standards:
     price = row["price_request"] or usual.price
     longest = usual.most if row["longest_s"] is None else timedelta(seconds=row["longest_s"])
     since = (at - row["activity_at"]) / DAY if row["activity_at"] else 0.0
@@ -173,7 +151,7 @@ def _days(at: datetime) -> int:
     return at.astimezone(UTC).toordinal()
 
 
-def _floor_left(row: dict[str, Any], domain: Domain, usual: Usual, *, at: datetime) -> int | None:
+def _floor_left(row: dict[str, Any], domain: Domain, usual: Defaults, *, at: datetime) -> int | None:
     """Looks below the price that the day still holds; None where nothing says how many requests there are.
 
     Of bytes, and of what all domains share, a domain has the part that its longest interval was made for.
@@ -186,13 +164,3 @@ def _floor_left(row: dict[str, Any], domain: Domain, usual: Usual, *, at: dateti
     least = min((budget for budget in budgets if budget is not None), default=None)
     turn = _days(at) + domain.id
     return None if least is None else floor_left(row["spent_floor"], least, share=FLOOR_SHARE, turn=turn)
-
-
-def costs_from(stored: dict[str, Any]) -> Costs:
-    """Costs as `domain_state.costs` holds them; kinds that it does not name are not learnt yet."""
-    return Costs(**{Kind(kind).value: Cost(**figures) for kind, figures in stored.items()})
-
-
-def costs_to(costs: Costs) -> dict[str, Any]:
-    """The same the other way round."""
-    return {kind.value: asdict(costs.of(kind)) for kind in Kind if costs.of(kind).looks}

@@ -6,16 +6,13 @@ from datetime import datetime
 from struct import unpack
 from typing import NamedTuple, cast
 
-from crawler.core.change.change import Version
-from crawler.core.freshness.belief import Belief
-from crawler.core.http.response import NO_VALIDATORS
-from crawler.core.http.urls import Authority, PageKey
-from crawler.core.validators.challenge import WHOLE, is_turn
-from crawler.core.validators.head import told_by_head
-from crawler.core.validators.trust import Kind, Trust, sendable
-from crawler.core.visit.visit import State, Target, Wanted
+from crawler.core.freshness import Belief, Wanted
+from crawler.core.http import NO_VALIDATORS, Authority, PageKey
+from crawler.core.page import Version
+from crawler.core.validators import WHOLE, Kind, Trust, is_turn, sendable, told_by_head
+from crawler.core.visit import State, Target
+from crawler.store.columns import from_signed
 from crawler.store.database import Connection
-from crawler.store.fingerprints import from_signed
 from crawler.store.hand_out.candidates import Row, Weighed, held_of
 from crawler.store.hand_out.scoring import Standards
 

@@ -1,0 +1,24 @@
+"""What was learnt of a domain and is read when a lease begins: noise mask, soft errors, trust, priors.
+
+`learnt_of` reads mask and soft errors at once; each can be learnt again, so a form that is too old is left unread.
+Uses claim and domains.
+"""
+
+from crawler.store.learned.mask import mask_of, put_mask
+from crawler.store.learned.prior import groups_of
+from crawler.store.learned.soft_errors import learnt_of, put_soft_errors
+from crawler.store.learned.trust import Standing, Trusts, count_revisits, learn_of, standings, trusts_of
+
+__all__ = [
+    "Standing",
+    "Trusts",
+    "count_revisits",
+    "groups_of",
+    "learn_of",
+    "learnt_of",
+    "mask_of",
+    "put_mask",
+    "put_soft_errors",
+    "standings",
+    "trusts_of",
+]

@@ -11,17 +11,9 @@ from typing import Any
 
 import zstandard
 
-from crawler.core.change.boilerplate import Frame, Stand
-from crawler.core.change.compare import NO_MASK, Mask
-from crawler.core.change.site_edits import Edits
-from crawler.core.change.variants import Variant
-from crawler.core.http.urls import PageKey
-from crawler.core.volatile.patterns import Pattern
-from crawler.core.volatile.proof import Proof
-from crawler.core.volatile.room import MOST_CHARS, fitted
-from crawler.core.volatile.session_params import Parameter
-from crawler.core.volatile.stability import Count, Steadiness, Trial
-from crawler.core.volatile.volatile import Volatile
+from crawler.core.change import NO_MASK, Edits, Frame, Mask, Stand, Variant
+from crawler.core.http import PageKey
+from crawler.core.volatile import MOST_CHARS, Count, Parameter, Pattern, Proof, Steadiness, Trial, Volatile, fitted
 from crawler.store.database import Connection, Database
 
 FORM = 8  # of what is stored; another one is learnt anew
@@ -39,15 +31,15 @@ async def mask_of(db: Database, domain_id: int) -> Mask:
     """What is known of a domain; nothing at first."""
     async with db.transaction() as connection:
         row = await (await connection.execute(GET, (domain_id,))).fetchone()
-    return NO_MASK if row is None else unpack(row[0])
+    return NO_MASK if row is None else unpack_mask(row[0])
 
 
-async def put(connection: Connection, domain_id: int, mask: Mask) -> None:
+async def put_mask(connection: Connection, domain_id: int, mask: Mask) -> None:
     """Keep it, within a transaction of the caller's."""
-    await connection.execute(PUT, (domain_id, pack(mask)))
+    await connection.execute(PUT, (domain_id, pack_mask(mask)))
 
 
-def pack(mask: Mask, *, most_bytes: int = MOST_BYTES) -> bytes:
+def pack_mask(mask: Mask, *, most_bytes: int = MOST_BYTES) -> bytes:
     """A mask as it is stored; edits of the frame are told before. Of one that is too long the oldest texts go."""
     written, chars = _written(mask), MOST_CHARS
     while len(written) > most_bytes and chars:
@@ -94,7 +86,7 @@ def _written(mask: Mask) -> bytes:
     return json.dumps(plain, separators=(",", ":")).encode()
 
 
-def unpack(data: bytes) -> Mask:
+def unpack_mask(data: bytes) -> Mask:
     """The same the other way round; nothing is known where it was stored in another form, or is too long."""
     if zstandard.frame_content_size(data) > MOST_BYTES:
         return NO_MASK

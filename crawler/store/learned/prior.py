@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from crawler.core.freshness.prior import ELSEWHERE, group_of
-from crawler.core.http.urls import Url
+from crawler.core.freshness import ELSEWHERE, group_of
+from crawler.core.http import Url
 from crawler.store.database import Connection
 
 GROUPS = "SELECT template, no FROM prior WHERE domain_id = %s"

@@ -9,9 +9,10 @@ from typing import Any
 
 import zstandard
 
-from crawler.core.change.compare import NO_MASK, Mask
-from crawler.core.soft_errors.recognise import NO_WALLS, Sighting, Walls
+from crawler.core.change import NO_MASK, Mask
+from crawler.core.soft_errors import NO_WALLS, Sighting, Walls
 from crawler.store.database import Connection, Database
+from crawler.store.learned.mask import unpack_mask
 
 FORM = 1  # of what is stored; another one is learnt anew
 MOST_BYTES = 1 << 20  # unpacked
@@ -33,15 +34,15 @@ async def learnt_of(db: Database, domain_id: int) -> tuple[Mask, Walls]:
         row = await (await connection.execute(GET, {"domain_id": domain_id})).fetchone()
     assert row is not None
     mask, walls = row
-    return NO_MASK if mask is None else mask.unpack(mask), NO_WALLS if walls is None else unpack(walls)
+    return NO_MASK if mask is None else unpack_mask(mask), NO_WALLS if walls is None else unpack_soft_errors(walls)
 
 
-async def put(connection: Connection, domain_id: int, walls: Walls) -> None:
+async def put_soft_errors(connection: Connection, domain_id: int, walls: Walls) -> None:
     """Keep it, within a transaction of the caller's."""
-    await connection.execute(PUT, (domain_id, pack(walls)))
+    await connection.execute(PUT, (domain_id, pack_soft_errors(walls)))
 
 
-def pack(walls: Walls) -> bytes:
+def pack_soft_errors(walls: Walls) -> bytes:
     """What is known as it is stored."""
     plain = {
         "form": FORM,
@@ -60,7 +61,7 @@ def pack(walls: Walls) -> bytes:
     return zstandard.ZstdCompressor(level=LEVEL).compress(json.dumps(plain, separators=(",", ":")).encode())
 
 
-def unpack(data: bytes) -> Walls:
+def unpack_soft_errors(data: bytes) -> Walls:
     """The same the other way round; nothing is known where it was stored in another form, or is too long."""
     if zstandard.frame_content_size(data) > MOST_BYTES:
         return NO_WALLS

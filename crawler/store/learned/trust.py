@@ -9,9 +9,8 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
-from crawler.core.validators.challenge import WHOLE, counted
-from crawler.core.validators.trust import NO_TRUST, Kind, Record, Trust, learn
-from crawler.core.visit.visit import Visit
+from crawler.core.validators import NO_TRUST, WHOLE, Kind, Record, Trust, counted, learn
+from crawler.core.visit import Visit
 from crawler.store.database import Connection, Database
 
 GET = "SELECT prior_no, revisits, challenges, records FROM domain_trust WHERE domain_id = %s"

@@ -9,12 +9,12 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
-from crawler.core.freshness.calibration import Agreement
-from crawler.core.http.urls import PageKey, Url
+from crawler.core.freshness import Agreement
+from crawler.core.http import PageKey, Url
 from crawler.core.page_rules import Rules
-from crawler.core.visit.visit import NEVER
+from crawler.core.visit import NEVER
 from crawler.store.database import Connection, Database
-from crawler.store.domains.domains import COLUMNS, domain_from
+from crawler.store.domains import COLUMNS, domain_from
 
 DOMAINS = f"""
     SELECT {COLUMNS}, coalesce(d.budget_per_day, l.budget_per_day) AS budget

@@ -11,13 +11,12 @@ from typing import Any
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from crawler.core.budget.cost import Costs, Price
+from crawler.core.budget import Costs, Price
 from crawler.core.domain import Domain
-from crawler.core.freshness.activity import decayed, factors
-from crawler.core.freshness.belief import DAY, Belief
+from crawler.core.freshness import DAY, Belief, decayed, factors
+from crawler.store.columns import costs_from
 from crawler.store.database import Database
-from crawler.store.domains.domains import COLUMNS, domain_from
-from crawler.store.hand_out.scoring import costs_from
+from crawler.store.domains import COLUMNS, domain_from
 
 # Along which links between registered domains how much importance flows: of every page its part, by all its links.
 FLOWS = """

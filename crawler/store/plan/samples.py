@@ -9,15 +9,13 @@ from hashlib import blake2b
 from math import ceil
 from typing import Any
 
-from crawler.core.budget.cost import Kind
-from crawler.core.budget.sample import ASKED, SAYS_NOTHING, Census, census_of
-from crawler.core.freshness.belief import DAY, PRIOR, Belief
-from crawler.core.http.response import Validators
-from crawler.core.http.urls import Url
+from crawler.core.budget import ASKED, SAYS_NOTHING, Census, Kind, census_of
+from crawler.core.freshness import DAY, PRIOR, Belief, Defaults
+from crawler.core.http import Url, Validators
 from crawler.store.database import Connection, Database
-from crawler.store.hand_out.scoring import Standards, Usual, standards_of
+from crawler.store.hand_out import Standards, standards_of
 from crawler.store.plan.plans import Standing
-from crawler.store.report.reports import IMPORTANCE
+from crawler.store.report import IMPORTANCE
 
 # Pages that are looked at by their worth: those never asked for, and known ones with a version that may be out of date.
 SAMPLE = f"""
@@ -37,7 +35,7 @@ KEYS = 1 << 128
 AFTER_ALL = b"\xff" * 17  # beyond the last key
 
 
-async def counted(db: Database, standing: Standing, *, most: int, at: datetime, usual: Usual) -> Census:
+async def counted(db: Database, standing: Standing, *, most: int, at: datetime, usual: Defaults) -> Census:
     """About `most` pages of the domain by chance, others at another instant; all of them if there are no more."""
     slices = max(ceil(standing.tracked / max(most, 1)), 1)
     domain_id = standing.domain.id

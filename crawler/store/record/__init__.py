@@ -1,0 +1,13 @@
+"""What finished visits leave behind, all of a batch in one transaction.
+
+`record` writes visits, snapshots, found pages, cash, due times and events; `drain` applies what others left in the
+inbox; `judge_moves` tells real moves from outages. Uses hand_out and what is before it.
+"""
+
+from crawler.store.record.content import Kept, kept
+from crawler.store.record.inbox import drain
+from crawler.store.record.moves import judge_moves
+from crawler.store.record.record import record
+from crawler.store.record.shared_schedules import propose
+
+__all__ = ["Kept", "drain", "judge_moves", "kept", "propose", "record"]

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from crawler.core.visit.visit import Link, Visit
-from crawler.store.copying import copy
+from crawler.core.visit import Link, Visit
+from crawler.store.columns import copy
 from crawler.store.database import Connection
-from crawler.store.learned.prior import groups_of
+from crawler.store.learned import groups_of
 from crawler.store.record.opic import Books, Stand
 
 NEW_PAGES = "COPY page (domain_id, key, url, first_seen_at, prior_no, reason) FROM STDIN (FORMAT BINARY)"

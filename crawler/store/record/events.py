@@ -7,13 +7,12 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from crawler.core.change.change import Change
-from crawler.core.change.site_edits import SiteEdit
+from crawler.core.change import Change, SiteEdit
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Url, key_of
-from crawler.core.page.outline import Place
-from crawler.core.visit.visit import Visit
-from crawler.store.copying import clean, copy
+from crawler.core.http import Url, key_of
+from crawler.core.page import Place
+from crawler.core.visit import Visit
+from crawler.store.columns import clean, copy
 from crawler.store.database import Connection
 
 EVENTS = """

@@ -7,15 +7,15 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.cash.opic import seed_endowment
-from crawler.core.cash.order import Ordering
+from crawler.core.cash import Ordering, seed_endowment
 from crawler.core.domain import Lease
-from crawler.core.http.urls import Url, key_of
-from crawler.core.visit.visit import State, Wanted
-from crawler.store.claim.leases import fence
+from crawler.core.freshness import Wanted
+from crawler.core.http import Url, key_of
+from crawler.core.visit import State
+from crawler.store.claim import fence
 from crawler.store.database import Connection, Database
-from crawler.store.domains.domains import COLUMNS, domain_from
-from crawler.store.learned.prior import groups_of
+from crawler.store.domains import COLUMNS, domain_from
+from crawler.store.learned import groups_of
 from crawler.store.record import shared_schedules
 
 INBOX_CHUNK = 20  # rows

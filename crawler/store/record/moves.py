@@ -4,19 +4,19 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from crawler.core.change.change import Change
+from crawler.core.change import Change
 from crawler.core.domain import Lease
-from crawler.core.http.urls import PageKey
-from crawler.core.visit.lifecycle import (
+from crawler.core.http import PageKey
+from crawler.core.visit import (
     CONFIRM_CROWD_AFTER,
     CROWD,
     CROWD_TIME,
     ONTO_A_PAGE,
     WITH_OTHERS,
     Landing,
+    Visit,
     believed,
 )
-from crawler.core.visit.visit import Visit
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
 from crawler.store.record.opic import MOST_MOVES

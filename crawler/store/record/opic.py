@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crawler.core.cash.opic import Economy, Pool, Purse, history_after, settle
-from crawler.core.cash.order import Ordering
+from crawler.core.cash import Economy, Ordering, Pool, Purse, history_after, settle
 from crawler.core.domain import Wishes
-from crawler.core.http.urls import PageKey, Url
+from crawler.core.http import PageKey, Url
 from crawler.core.page_rules import Rules
-from crawler.core.visit.lifecycle import LOOK_AGAIN_REFUSED
-from crawler.core.visit.visit import State, Visit
+from crawler.core.visit import LOOK_AGAIN_REFUSED, State, Visit
 from crawler.store.database import Connection
 
 MOST_MOVES = 5  # of a page that moved on and on; coins for a longer chain go to the reserve

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from crawler.core.change.change import Change
-from crawler.core.freshness.prior import without_prior
-from crawler.core.visit.lifecycle import WITH_OTHERS
-from crawler.core.visit.visit import State, Visit
-from crawler.store.copying import clean, copy
+from crawler.core.change import Change
+from crawler.core.freshness import without_prior
+from crawler.core.visit import WITH_OTHERS, State, Visit
+from crawler.store.columns import clean, copy, to_signed
 from crawler.store.database import Connection
-from crawler.store.fingerprints import to_signed
 from crawler.store.record import content
 from crawler.store.record.opic import Books
 

@@ -6,28 +6,18 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from crawler.core.budget import cost
-from crawler.core.budget.cost import Costs, Kind
-from crawler.core.change.change import Change
-from crawler.core.change.compare import Mask
-from crawler.core.change.site_edits import SiteEdit
+from crawler.core.budget import Costs, Kind, learnt
+from crawler.core.change import Change, Mask, SiteEdit
 from crawler.core.domain import Hold, Lease
-from crawler.core.freshness import activity
-from crawler.core.freshness.activity import Activity
-from crawler.core.freshness.belief import DAY
-from crawler.core.freshness.drift import Scores
-from crawler.core.soft_errors.recognise import Walls
-from crawler.core.visit import update
-from crawler.core.visit.visit import Headed, State, Visit, Wanted
+from crawler.core.freshness import DAY, Activity, Scores, Wanted, after
+from crawler.core.soft_errors import Walls
+from crawler.core.visit import Headed, State, Visit, drift_after
 from crawler.errors import LeaseLost
-from crawler.store.claim.budgets import settle_together
-from crawler.store.claim.leases import keep_slots, write_hold
-from crawler.store.copying import clean, copy
-from crawler.store.database import Connection, Database
-from crawler.store.hand_out.hand_out import BY_KEY
-from crawler.store.hand_out.scoring import costs_from, costs_to
-from crawler.store.learned import trust
-from crawler.store.learned.soft_errors import put as put_walls
+from crawler.store import learned
+from crawler.store.claim import keep_slots, settle_together, write_hold
+from crawler.store.columns import clean, copy, costs_from, costs_to
+from crawler.store.database import BY_KEY, Connection, Database
+from crawler.store.learned import put_mask, put_soft_errors
 from crawler.store.record import admissions, events, pages, shared_schedules
 from crawler.store.record.events import parts_of
 from crawler.store.record.opic import load_books, write_books
@@ -106,11 +96,11 @@ async def record(
         next_event, costs, scores, seen, expected, learnt_at = row
         told = await events.write(connection, lease.domain, visits, edit, first=next_event)
         await _write_visits(connection, domain_id, visits)
-        await trust.learn_of(connection, domain_id, visits)
+        await learned.learn_of(connection, domain_id, visits)
         if mask is not None:
-            await mask.put(connection, domain_id, mask)
+            await put_mask(connection, domain_id, mask)
         if walls is not None:
-            await put_walls(connection, domain_id, walls)
+            await put_soft_errors(connection, domain_id, walls)
         received = sum(visit.received_bytes for visit in visits)
         unused = refund + sum(1 - visit.requests for visit in visits)
         await connection.execute(
@@ -148,13 +138,13 @@ def _learnt(
     last = max((visit.at for visit in told), default=None)
     if last is not None:
         days = (last - at) / DAY if at is not None else 0.0
-        lively = activity.after(
+        lively = after(
             lively,
             days=days,
             found=sum(visit.change is Change.CHANGED for visit in told),
             expected=sum(visit.expected_change or 0.0 for visit in told),
         )
-        scores = update.drift_after(scores, told, days=days)
+        scores = drift_after(scores, told, days=days)
     return {
         "costs": Jsonb(costs_to(_costs_after(costs_from(costs), visits))),
         "drift": list(scores),
@@ -171,7 +161,7 @@ def _costs_after(costs: Costs, visits: Sequence[Visit]) -> Costs:
             requests = visit.requests
             if visit.headed is not None:
                 kind, requests = Kind.HEAD, requests + (visit.headed is not Headed.SPARED)
-            costs = cost.learnt(costs, kind, requests=requests, received_bytes=visit.received_bytes)
+            costs = learnt(costs, kind, requests=requests, received_bytes=visit.received_bytes)
     return costs
 
 

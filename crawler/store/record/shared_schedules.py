@@ -6,12 +6,11 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from crawler.core.change.change import Change
+from crawler.core.change import Change
 from crawler.core.domain import Domain
-from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, rests_until, sharers
-from crawler.core.visit.visit import State, Visit, Wanted
-from crawler.store.database import Connection, Database
-from crawler.store.hand_out.hand_out import BY_KEY
+from crawler.core.freshness import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, Wanted, rests_until, sharers
+from crawler.core.visit import State, Visit
+from crawler.store.database import BY_KEY, Connection, Database
 
 PAIRS_CHUNK = 1000  # of one row of the inbox
 MOST_PAIRS = 20_000  # of one plan; the next finds the rest

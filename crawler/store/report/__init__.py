@@ -1,0 +1,51 @@
+"""What people ask of the store: pages, reports, changes, explanations, duplicates, checks.
+
+`domain_report` says how fresh a domain is, `explain` why a page was or was not looked at, `read` what changed,
+`check` whether the invariants hold. Nothing here is called by a crawl but `stamp`. Uses all rooms before it.
+"""
+
+from crawler.store.report.checks import Finding, check, count_domains
+from crawler.store.report.duplicates import Alike, Near, alike, fill, near
+from crawler.store.report.explain import Explanation, PageFacts, explain
+from crawler.store.report.feed import Edit, FeedItem, last_of, read, stamp
+from crawler.store.report.pages import target_of
+from crawler.store.report.reports import (
+    IMPORTANCE,
+    DomainReport,
+    PageLine,
+    Workload,
+    domain_report,
+    holders,
+    pages,
+    pages_beneath,
+    workload,
+)
+
+__all__ = [
+    "IMPORTANCE",
+    "Alike",
+    "DomainReport",
+    "Edit",
+    "Explanation",
+    "FeedItem",
+    "Finding",
+    "Near",
+    "PageFacts",
+    "PageLine",
+    "Workload",
+    "alike",
+    "check",
+    "count_domains",
+    "domain_report",
+    "explain",
+    "fill",
+    "holders",
+    "last_of",
+    "near",
+    "pages",
+    "pages_beneath",
+    "read",
+    "stamp",
+    "target_of",
+    "workload",
+]

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS, Group, groups
+from crawler.core.change import LEAST_TEXT_BYTES, NEAR_BITS, Group, groups
 from crawler.core.domain import Domain
-from crawler.core.http.urls import PageKey, Url
-from crawler.core.page.fingerprint import Fingerprint
-from crawler.store.database import Connection, Database
-from crawler.store.fingerprints import to_signed
-from crawler.store.hand_out.hand_out import BY_KEY
+from crawler.core.http import PageKey, Url
+from crawler.core.page import Fingerprint
+from crawler.store.columns import to_signed
+from crawler.store.database import BY_KEY, Connection, Database
 
 CHUNK = 5_000  # events of one transaction; a second
 # Whoever removes the domain waits for us, or we for him; its holder does not.
@@ -182,7 +181,7 @@ async def near(db: Database, domain: Domain, key: PageKey, *, bits: int, most: i
 
 
 async def alike(db: Database, domain: Domain, *, bits: int, most: int, members: int) -> list[Alike]:
-    """Groups of pages that say nearly the same, the largest first, as crawler/core/change/near_duplicates.py makes them.
+    """Groups of pages that say nearly the same, the largest first, as core/change/near_duplicates.py makes them.
 
     bits: from the first page of a group, 0 to NEAR_BITS.  most: groups.  members: pages of each.  As of the last
     `fill`. Reads all fingerprints of the domain, 16 bytes each.

@@ -6,19 +6,17 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget.cost import Kind
-from crawler.core.cash.opic import ENDOWMENT, RESERVE_SHARE
-from crawler.core.cash.order import STEPS
-from crawler.core.change.change import Change, Rung
+from crawler.core.budget import Kind
+from crawler.core.cash import ENDOWMENT, RESERVE_SHARE, STEPS
+from crawler.core.change import Change, Rung
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import Belief
-from crawler.core.http.response import NO_VALIDATORS, Validators
-from crawler.core.http.urls import Url, key_of
-from crawler.core.validators.trust import NO_TRUST, Trust
-from crawler.core.validators.trust import Kind as Trusted
-from crawler.core.visit.visit import State, Terms, Wanted
+from crawler.core.freshness import Belief, Defaults, Terms, Wanted
+from crawler.core.http import NO_VALIDATORS, Url, Validators, key_of
+from crawler.core.validators import NO_TRUST, Trust
+from crawler.core.validators import Kind as Trusted
+from crawler.core.visit import State
 from crawler.store.database import Connection, Database
-from crawler.store.hand_out.scoring import Standards, Usual, standards_of
+from crawler.store.hand_out import Standards, standards_of
 from crawler.store.report.reports import FRESHNESS, IMPORTANCE, POPULARITY, URL_SHARE
 
 VISITS_SHOWN = 10
@@ -240,7 +238,7 @@ class Explanation:
         return is_found and self.still == 0 and self.redirects == 0
 
 
-async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual: Usual) -> Explanation:
+async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual: Defaults) -> Explanation:
     """Everything about a URL of the domain, under the name that the domain gives it."""
     values = {"domain_id": domain.id, "key": key_of(url), "at": at, "most": LINKS_SHOWN}
     async with db.transaction() as connection:

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Url, key_of
-from crawler.core.page.outline import Part
+from crawler.core.http import Url, key_of
+from crawler.core.page import Part
 from crawler.store.database import Database
 
 FEED_LOCK = 0x66656564  # "feed": one stamper at a time

@@ -1,12 +1,12 @@
 """One page by its URL, as it would be handed out, for whoever looks at it beside the crawl."""
 
-from crawler.core.change.change import Version
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import PRIOR, Belief
-from crawler.core.http.urls import Url, key_of
-from crawler.core.visit.visit import State, Target
+from crawler.core.freshness import PRIOR, Belief
+from crawler.core.http import Url, key_of
+from crawler.core.page import Version
+from crawler.core.visit import State, Target
+from crawler.store.columns import from_signed
 from crawler.store.database import Database
-from crawler.store.fingerprints import from_signed
 
 ONE = """
     SELECT f.state, f.depth, g.a + p.evidence_a, g.b + p.evidence_b, p.received_bytes, p.status, p.reason, p.failures,

@@ -10,10 +10,10 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.change.change import Change
+from crawler.core.change import Change
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Url
-from crawler.core.visit.visit import State
+from crawler.core.http import Url
+from crawler.core.visit import State
 from crawler.store.database import Connection, Database
 
 # Of a page, with the aliases of PAGES below. Knowledge cannot be older than the domain's newest look.
@@ -207,7 +207,7 @@ async def pages(db: Database, domain: Domain, *, top: int, at: datetime) -> list
     ]
 
 
-async def report(db: Database, domain: Domain, *, at: datetime, window: timedelta) -> DomainReport | None:
+async def domain_report(db: Database, domain: Domain, *, at: datetime, window: timedelta) -> DomainReport | None:
     """How the domain stands; None if it was removed meanwhile.
 
     An instant before the domain's newest look counts as that look's: what is known now was not known then.

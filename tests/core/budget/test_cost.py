@@ -1,6 +1,7 @@
 import pytest
 
-from crawler.core.budget.cost import MEMORY_LOOKS, Cost, Costs, Kind, Price, learnt
+from crawler.core.budget import Cost, Costs, Kind, Price, learnt
+from crawler.core.budget.cost import MEMORY_LOOKS
 
 
 def test_the_first_look_replaces_the_guess_and_the_mean_follows() -> None:

@@ -5,14 +5,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crawler.core.budget.case import LONGEST_DAYS
-from crawler.core.budget.cost import Costs, Price
-from crawler.core.budget.domain_prices import has_moved, tariffs
-from crawler.core.budget.sample import SAYS_NOTHING as NAN
-from crawler.core.budget.sample import Census, census_of, refitted, work_in
-from crawler.core.budget.shadow_price import Budget, Work
-from crawler.core.budget.target import Terms, budget_for, overhead
-from crawler.core.freshness.belief import PRIOR
+from crawler.core.budget import SAYS_NOTHING as NAN
+from crawler.core.budget import (
+    Budget,
+    Census,
+    Costs,
+    Price,
+    Terms,
+    Work,
+    budget_for,
+    census_of,
+    has_moved,
+    refitted,
+    tariffs,
+    work_in,
+)
+from crawler.core.budget.constraints import LONGEST_DAYS
+from crawler.core.budget.target import overhead
+from crawler.core.freshness import PRIOR
 
 
 def census(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Census:

@@ -1,16 +1,9 @@
 import numpy as np
 import pytest
 
-from crawler.core.budget.expected import (
-    FACTORS,
-    age_of,
-    freshness_of,
-    need_for_age,
-    need_for_freshness,
-    outlook_at,
-)
-from crawler.core.budget.page_arrays import Pages, gaps, pages_of
-from crawler.core.budget.shadow_price import Budget, Work, price_of
+from crawler.core.budget import FACTORS, Budget, Pages, Work, pages_of, price_of
+from crawler.core.budget.expected import age_of, freshness_of, need_for_age, need_for_freshness, outlook_at
+from crawler.core.budget.page_arrays import gaps
 
 pytestmark = pytest.mark.filterwarnings("error")
 

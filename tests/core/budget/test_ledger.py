@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.budget.ledger import Hours, Ledger, debited, floor_left, grantable, settled, today
+from crawler.core.budget import Ledger, debited, floor_left, grantable, today
+from crawler.core.budget.ledger import Hours, settled
 
 DAY = date(2026, 3, 1)
 HOUR = timedelta(hours=1)

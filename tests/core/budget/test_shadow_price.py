@@ -6,19 +6,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crawler.core.budget.cost import Price
-from crawler.core.budget.page_arrays import Pages, gaps, looks_per_day, pages_of, sampled
-from crawler.core.budget.shadow_price import (
-    MOST_TRIM,
+from crawler.core.budget import (
     Budget,
+    Pages,
+    Price,
     Shares,
     Work,
     longest_gap,
+    pages_of,
     price_of,
     prices_of,
-    spent,
+    sampled,
     trim_after,
 )
+from crawler.core.budget.page_arrays import gaps, looks_per_day
+from crawler.core.budget.shadow_price import MOST_TRIM, spent
 
 pytestmark = pytest.mark.filterwarnings("error")
 

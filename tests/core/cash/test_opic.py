@@ -1,18 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.cash.opic import (
-    COINS,
-    ENDOWMENT,
-    Economy,
-    Pool,
-    default_history,
-    history_after,
-    importance,
-    settle,
-    weights_of,
-)
-from crawler.core.http.urls import PageKey
+from crawler.core.cash import COINS, ENDOWMENT, Economy, Pool, history_after, importance, settle
+from crawler.core.cash.opic import default_history, weights_of
+from crawler.core.http import PageKey
 
 keys = st.binary(min_size=16, max_size=16).map(PageKey)
 

@@ -1,9 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.cash.opic import COINS, ENDOWMENT, Pool
-from crawler.core.cash.order import Order, Ordering, url_score
-from crawler.core.http.urls import Url
+from crawler.core.cash import COINS, ENDOWMENT, Order, Ordering, Pool, url_score
+from crawler.core.http import Url
 
 nets = st.integers(-COINS, COINS)
 orders = st.sampled_from(Order)

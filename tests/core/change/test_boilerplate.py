@@ -2,9 +2,10 @@
 
 from itertools import pairwise
 
-from crawler.core.change.boilerplate import MOST_STANDS, NO_FRAME, Frame, learn_page
-from crawler.core.change.compare import SAME
-from crawler.core.http.urls import PageKey
+from crawler.core.change import Frame
+from crawler.core.change.boilerplate import MOST_STANDS, NO_FRAME, learn_page
+from crawler.core.change.difference import SAME
+from crawler.core.http import PageKey
 from tests.core.pages import Domain
 
 PAGE = "<nav class=menu>{menu}</nav><main><p>{own}</p></main><footer>{foot}</footer>"

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.change.compare import ENOUGH_PAIRS, NO_MASK, SAME, difference, news, wants_pair
-from crawler.core.page.outline import Part
-from crawler.core.volatile.volatile import NOTHING_VOLATILE
+from crawler.core.change import NO_MASK, difference, news, wants_pair
+from crawler.core.change.difference import SAME
+from crawler.core.change.lesson import ENOUGH_PAIRS
+from crawler.core.page import Part
+from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import DAY, NOON, Domain, places
 
 pages = st.lists(

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change.near_duplicates import MANY, NEAR_BITS, Bands, bands, groups
-from crawler.core.page.fingerprint import Fingerprint, distance_bits
+from crawler.core.change import NEAR_BITS, groups
+from crawler.core.change.near_duplicates import MANY, Bands, bands
+from crawler.core.page import Fingerprint, distance_bits
 
 fingerprints = st.integers(0, 2**64 - 1).map(Fingerprint)
 

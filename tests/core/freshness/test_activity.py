@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness.activity import LEAST_FACTOR, MOST_FACTOR, Activity, after, decayed
+from crawler.core.freshness import Activity, after, decayed
+from crawler.core.freshness.activity import LEAST_FACTOR, MOST_FACTOR
 
 
 def test_a_domain_without_looks_is_as_active_as_usual() -> None:

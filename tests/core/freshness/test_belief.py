@@ -7,9 +7,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crawler.core.freshness.belief import (
+from crawler.core.freshness import (
     PRIOR,
     Belief,
+    Floats,
+    Numbers,
     change_expected,
     changed,
     changed_at,
@@ -23,7 +25,7 @@ from crawler.core.freshness.belief import (
     learn_same,
     same,
 )
-from crawler.core.freshness.gamma import Floats, Numbers, digamma
+from crawler.core.freshness.gamma import digamma
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -7,8 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness.belief import DAY, PRIOR, Belief, changed, same
-from crawler.core.freshness.drift import UNKNOWN, Scores, blend, blended, chances, drift_of, scores_after, share_redrawn
+from crawler.core.freshness import (
+    DAY,
+    PRIOR,
+    UNKNOWN,
+    Belief,
+    Scores,
+    blend,
+    blended,
+    chances,
+    changed,
+    drift_of,
+    same,
+    scores_after,
+    share_redrawn,
+)
 
 figures = st.floats(0.01, 1e4)
 beliefs = st.builds(Belief, figures, figures)

@@ -6,18 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness.selection import (
-    FLOOR_AGAIN_DAYS,
-    WORTH,
-    Head,
-    Selection,
-    due_again,
-    head_of,
-    joined,
-    select,
-)
-from crawler.core.freshness.value import gap_worth, values
-from crawler.core.visit.visit import Terms, Wanted
+from crawler.core.freshness import Head, Selection, Terms, Wanted, due_again, gap_worth, head_of, joined, select
+from crawler.core.freshness.selection import FLOOR_AGAIN_DAYS, WORTH
+from crawler.core.freshness.value import values
 
 pytestmark = pytest.mark.filterwarnings("error")
 

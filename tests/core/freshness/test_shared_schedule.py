@@ -2,9 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from crawler.core.freshness.shared_schedule import RARER, Twin, rests_until, sharers
-from crawler.core.http.urls import PageKey
-from crawler.core.visit.visit import NEVER
+from crawler.core.freshness import Twin, rests_until, sharers
+from crawler.core.freshness.shared_schedule import RARER
+from crawler.core.http import PageKey
+from crawler.core.visit import NEVER
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

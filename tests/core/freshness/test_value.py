@@ -6,19 +6,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawler.core.freshness.belief import Belief
-from crawler.core.freshness.value import (
+from crawler.core.freshness import (
+    Belief,
     due_gap,
     first_gap,
     first_values,
     fresh_days,
-    gain,
     gap_worth,
     interval,
     value,
-    values,
     weight_of,
 )
+from crawler.core.freshness.value import gain, values
 
 pytestmark = pytest.mark.filterwarnings("error")
 

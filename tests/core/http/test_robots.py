@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http.robots import ALLOW_ALL, MAX_BYTES, REFUSE_ALL, parse
-from crawler.core.http.urls import Url, normalise
+from crawler.core.http import ALLOW_ALL, REFUSE_ALL, Url, normalise, parse
+from crawler.core.http.robots import MAX_BYTES
 
 AGENT = "recrawl"
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http.urls import (
-    MAX_URL_BYTES,
+from crawler.core.http import (
     Authority,
     Refusal,
     Scope,
@@ -23,6 +22,7 @@ from crawler.core.http.urls import (
     registrable,
     scheme_of,
 )
+from crawler.core.http.urls import MAX_URL_BYTES
 
 BASE = Url("https://www.example.com/docs/current/index.html?page=2")
 

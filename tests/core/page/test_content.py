@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http.urls import Url
-from crawler.core.page.content import Ending, Reading, read
-from crawler.core.page.media_type import kind_of
+from crawler.core.http import Url
+from crawler.core.page import Ending, Reading, kind_of, read
 
 HERE = Url("https://example.com/docs/a.html")
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simhash import Simhash
 
-from crawler.core.page.fingerprint import MAX_WORDS, Fingerprint, digest, distance_bits, fingerprint, shingle_hashes
+from crawler.core.page import Fingerprint, digest, distance_bits
+from crawler.core.page.fingerprint import MAX_WORDS, fingerprint, shingle_hashes
 
 VOCABULARY = [f"word{n}" for n in range(2000)]
 

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change.compare import difference
-from crawler.core.page.outline import MAX_PLACE_CHARS, MOST_PLACES, Part
-from crawler.core.volatile.volatile import NOTHING_VOLATILE
+from crawler.core.change import difference
+from crawler.core.page import Part
+from crawler.core.page.outline import MAX_PLACE_CHARS, MOST_PLACES
+from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import places, texts
 
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from crawler.core.change.change import Change, judge, understand
-from crawler.core.http.urls import Url
-from crawler.core.page import pdf
-from crawler.core.page.content import read
+from crawler.core.change import Change, judge
+from crawler.core.http import Url
+from crawler.core.page import pdf, read, understand
 from crawler.core.page.document import Document
 from crawler.core.page.pdf import read_pdf
 from tests.core.printed import printed

@@ -2,12 +2,13 @@
 
 import pytest
 
-from crawler.core.change.compare import SAME, difference
-from crawler.core.http.urls import Url
-from crawler.core.page.outline import Outline, Part
-from crawler.core.page.selectors import MOST_CHARS, WHOLE, View
+from crawler.core.change import difference
+from crawler.core.change.difference import SAME
+from crawler.core.http import Url
+from crawler.core.page import WHOLE, Outline, Part, View
+from crawler.core.page.selectors import MOST_CHARS
 from crawler.core.page_rules import MOST_SAID, Rule, Rules
-from crawler.core.volatile.volatile import NOTHING_VOLATILE
+from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import places
 
 PAGE = (

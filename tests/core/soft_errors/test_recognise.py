@@ -5,14 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.page.outline import Place
-from crawler.core.soft_errors.recognise import (
-    FIRST_WAIT,
-    LONGEST_WAIT,
-    MOST_SIGHTINGS,
+from crawler.core.page import Place
+from crawler.core.soft_errors import (
     NO_WALLS,
-    TOGETHER,
+    NOTHING,
     Face,
+    Sketch,
     Wall,
     Walls,
     after_good,
@@ -21,9 +19,11 @@ from crawler.core.soft_errors.recognise import (
     is_shared,
     noted,
     recognise,
+    sketch,
     told,
+    turn_of,
 )
-from crawler.core.soft_errors.sketch import NOTHING, Sketch, sketch, turn_of
+from crawler.core.soft_errors.recognise import FIRST_WAIT, LONGEST_WAIT, MOST_SIGHTINGS, TOGETHER
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

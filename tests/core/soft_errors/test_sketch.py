@@ -1,10 +1,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change.compare import NO_MASK
-from crawler.core.http.urls import Url, key_of
-from crawler.core.page.outline import Part, Place
-from crawler.core.soft_errors.sketch import NOTHING, alike, own, sketch, sketch_of_target, sketch_of_url, turn_of
+from crawler.core.change import NO_MASK
+from crawler.core.http import Url, key_of
+from crawler.core.page import Part, Place
+from crawler.core.soft_errors import NOTHING, own, sketch, sketch_of_target, sketch_of_url, turn_of
+from crawler.core.soft_errors.sketch import alike
 
 WORDS = st.lists(st.text("abcdefgh", min_size=3, max_size=6), min_size=1, max_size=400)
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.validators.challenge import YOUNG, backed, is_challenge, is_turn, suspects
-from crawler.core.validators.trust import NO_TRUST, Kind, Record, Trust
+from crawler.core.validators import NO_TRUST, Kind, Record, Trust, backed, is_turn, suspects
+from crawler.core.validators.challenge import YOUNG, is_challenge
 
 LIES, TRUE = Record(told=1, lied=1), Record(told=1)
 

@@ -3,12 +3,12 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.budget.cost import BY_TIME, ROUND_BYTES, Cost, Costs, Price, is_head_cheaper
-from crawler.core.change.change import Change, Rung
-from crawler.core.http.response import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
-from crawler.core.validators.head import headed_of, is_told_same, spared, told_by_head
-from crawler.core.validators.trust import NO_TRUST, Kind, Record, Trust, learn
-from crawler.core.visit.visit import Headed, Target
+from crawler.core.budget import BY_TIME, Cost, Costs, Price, is_head_cheaper
+from crawler.core.budget.cost import ROUND_BYTES
+from crawler.core.change import Change, Rung
+from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
+from crawler.core.validators import NO_TRUST, Kind, Record, Trust, headed_of, is_told_same, learn, spared, told_by_head
+from crawler.core.visit import Headed, Target
 from tests.core.visit.test_visit import NOW, fetched, html, looked, seen
 
 DATED = Validators(None, "Sun, 01 Feb 2026 00:00:00 GMT")

@@ -3,11 +3,10 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.http.response import NO_VALIDATORS, NotModified, Validators
-from crawler.core.http.urls import PageKey
+from crawler.core.http import NO_VALIDATORS, NotModified, PageKey, Validators
+from crawler.core.validators import NO_TRUST, Kind, Record, Trust, in_doubt, learn, sendable
 from crawler.core.validators.challenge import is_challenge
-from crawler.core.validators.trust import NO_TRUST, Kind, Record, Trust, in_doubt, learn, sendable
-from crawler.core.visit.visit import Target, Visit
+from crawler.core.visit import Target, Visit
 from tests.core.visit.test_visit import fetched, html, looked, seen
 
 BOTH = Validators('"1"', "Sun, 01 Feb 2026 00:00:00 GMT")

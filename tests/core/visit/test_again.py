@@ -2,12 +2,10 @@
 
 import pytest
 
-from crawler.core.change.change import Understood, understand
-from crawler.core.freshness.belief import PRIOR
-from crawler.core.http.robots import ALLOW_ALL
-from crawler.core.http.urls import Scope, authority_of, key_of
-from crawler.core.visit.again import is_again
-from crawler.core.visit.visit import Known, State, Target
+from crawler.core.freshness import PRIOR
+from crawler.core.http import ALLOW_ALL, Scope, authority_of, key_of
+from crawler.core.page import Understood, understand
+from crawler.core.visit import Known, State, Target, is_again
 from tests.core.pages import HERE, NOON
 
 KNOWN = Known(scope=Scope(authority_of(HERE)), rules=ALLOW_ALL, agent="recrawl")

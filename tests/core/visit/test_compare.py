@@ -4,12 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.core.change.change import Change, Rung, Understood, understand
-from crawler.core.change.compare import NO_MASK, Lesson, learn
-from crawler.core.page.selectors import WHOLE, View
-from crawler.core.visit.compare import compare, wants_again
-from crawler.core.visit.decide import decide
-from crawler.core.visit.visit import Earlier, Visit
+from crawler.core.change import NO_MASK, Change, Lesson, Rung, learn
+from crawler.core.page import WHOLE, Understood, View, understand
+from crawler.core.visit import Earlier, Visit, compare, decide, wants_again
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, fetched, html, seen, target
 
 PRICE = "<p>Some text of the page that stays.<p class=price>Price 19.99<p>Seen by <b>12</b> people"

@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change.change import Change
-from crawler.core.http.response import Fetched, NotModified, Reason, Unreached
-from crawler.core.http.urls import Url, key_of
-from crawler.core.page.content import Reading
-from crawler.core.visit.lifecycle import CROWD, Landing, believed, refuse
+from crawler.core.change import Change
+from crawler.core.freshness import Terms
+from crawler.core.http import Fetched, NotModified, Reason, Unreached, Url, key_of
+from crawler.core.page import Reading
+from crawler.core.visit import CROWD, Landing, State, Target, Visit, believed, refuse
 from crawler.core.visit.links import canonical_of, led_to, links_of
-from crawler.core.visit.visit import State, Target, Terms, Visit
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen, target
 
 CROWDED = Landing(others=CROWD - 1)

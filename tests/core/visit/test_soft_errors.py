@@ -3,14 +3,12 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.change.change import Change, understand
-from crawler.core.freshness.belief import Belief
-from crawler.core.http.urls import Url, key_of
-from crawler.core.soft_errors.recognise import NO_WALLS, Walls, after_good, asked, told
-from crawler.core.soft_errors.sketch import Sketch, own, sketch, sketch_of_target
-from crawler.core.visit.decide import decide, reconsider
-from crawler.core.visit.soft_errors import walls_after, with_signs
-from crawler.core.visit.visit import Earlier, Headed, Known, State, Target, Visit
+from crawler.core.change import Change
+from crawler.core.freshness import Belief
+from crawler.core.http import Url, key_of
+from crawler.core.page import understand
+from crawler.core.soft_errors import NO_WALLS, Sketch, Walls, after_good, asked, own, sketch, sketch_of_target, told
+from crawler.core.visit import Earlier, Headed, Known, State, Target, Visit, decide, reconsider, walls_after, with_signs
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen
 
 BODY = html("<p>price 19.99")

@@ -5,13 +5,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change.change import Change, Rung
-from crawler.core.freshness.belief import PRIOR, Belief
-from crawler.core.http.response import Answer, Fetched, NotModified, Reason, Unreached, Validators
-from crawler.core.http.robots import ALLOW_ALL, parse
-from crawler.core.http.urls import Authority, Scope, Url, key_of
-from crawler.core.visit.decide import decide
-from crawler.core.visit.visit import Known, State, Target, Terms, Visit, refusal_of
+from crawler.core.change import Change, Rung
+from crawler.core.freshness import PRIOR, Belief, Terms
+from crawler.core.http import (
+    ALLOW_ALL,
+    Answer,
+    Authority,
+    Fetched,
+    NotModified,
+    Reason,
+    Scope,
+    Unreached,
+    Url,
+    Validators,
+    key_of,
+    parse,
+)
+from crawler.core.visit import Known, State, Target, Visit, decide, refusal_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

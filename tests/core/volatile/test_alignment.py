@@ -5,7 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.volatile.alignment import gaps, matched
+from crawler.core.volatile import gaps
+from crawler.core.volatile.alignment import matched
 
 letters = st.text(alphabet="abcd", max_size=300)
 

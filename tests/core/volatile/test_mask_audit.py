@@ -1,8 +1,8 @@
 """What is masked is tested now and then, whether it still differs within seconds."""
 
-from crawler.core.http.urls import key_of
-from crawler.core.volatile.mask_audit import DOUBTED_EVERY, TESTED_EVERY, hidden, wants_test
-from crawler.core.volatile.volatile import NOTHING_VOLATILE
+from crawler.core.http import key_of
+from crawler.core.volatile import NOTHING_VOLATILE, hidden, wants_test
+from crawler.core.volatile.mask_audit import DOUBTED_EVERY, TESTED_EVERY
 from tests.core.pages import HERE, Domain, places
 
 PAGE = "<p>{} people read this</p><p>Price {}</p><a href='/a?sid={}'>a</a>"

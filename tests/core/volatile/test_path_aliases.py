@@ -2,9 +2,10 @@
 
 from datetime import timedelta
 
-from crawler.core.change.compare import SAME
-from crawler.core.page.outline import Place
-from crawler.core.volatile.path_aliases import MOST_NAMES, learn_names, named
+from crawler.core.change.difference import SAME
+from crawler.core.page import Place
+from crawler.core.volatile import learn_names
+from crawler.core.volatile.path_aliases import MOST_NAMES, named
 from tests.core.pages import Domain, places
 
 PAGE = (

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change.compare import SAME
+from crawler.core.change.difference import SAME
+from crawler.core.volatile import MOST_CHARS, Volatile, fitted
 from crawler.core.volatile.bounds import newest_within
-from crawler.core.volatile.room import MOST_CHARS, fitted
-from crawler.core.volatile.volatile import MOST_PATTERNS, Volatile
+from crawler.core.volatile.volatile import MOST_PATTERNS
 from tests.core.pages import Domain
 
 

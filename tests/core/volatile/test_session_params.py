@@ -1,8 +1,7 @@
 """Which parameters of links lead nowhere: those that differ within seconds, behind the path where they do."""
 
-from crawler.core.change.compare import SAME
-from crawler.core.page.outline import Part
-from crawler.core.volatile.proof import STEADY
+from crawler.core.change.difference import SAME
+from crawler.core.page import Part
 from crawler.core.volatile.session_params import (
     ENOUGH_BEHIND,
     MOST_BEHIND,
@@ -10,6 +9,7 @@ from crawler.core.volatile.session_params import (
     Parameters,
     learn_parameters,
 )
+from crawler.core.volatile.stability import STEADY
 from tests.core.pages import Domain
 
 

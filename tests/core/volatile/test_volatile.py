@@ -7,21 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.change.compare import SAME
-from crawler.core.http.urls import Url, key_of
-from crawler.core.page.outline import Part, Place
-from crawler.core.volatile.proof import MOST_MOVED, STEADY
-from crawler.core.volatile.relative_time import counts_time, learn_elapsed
-from crawler.core.volatile.repeat_fetch import learn_pair, learn_replaced
-from crawler.core.volatile.volatile import (
-    MOST_NOISE,
-    MOST_PATHS,
-    MOST_PATTERNS,
-    MOST_SAME,
-    NOTHING_VOLATILE,
-    Volatile,
-)
-from crawler.core.volatile.words import NUMBER
+from crawler.core.change.difference import SAME
+from crawler.core.http import Url, key_of
+from crawler.core.page import Part, Place
+from crawler.core.volatile import NOTHING_VOLATILE, NUMBER, Volatile, counts_time, learn_elapsed, learn_pair
+from crawler.core.volatile.repeat_fetch import learn_replaced
+from crawler.core.volatile.stability import MOST_MOVED, STEADY
+from crawler.core.volatile.volatile import MOST_NOISE, MOST_PATHS, MOST_PATTERNS, MOST_SAME
 from tests.core.pages import DAY, HERE, Domain, paragraph, places
 
 PAGE, OTHER = key_of(HERE), key_of(Url("https://example.com/docs/b.html"))

@@ -8,13 +8,12 @@ import pytest
 
 from benchmarks.aged import aged
 from crawler.core.domain import Domain, Lease
-from crawler.core.visit.visit import State, Target
-from crawler.store.database import Database, open_database
-from crawler.store.hand_out import hand_out
+from crawler.core.visit import State, Target
+from crawler.store import hand_out, report
+from crawler.store.database import BY_KEY, Database, open_database
 from crawler.store.hand_out.candidates import HEADS
-from crawler.store.hand_out.hand_out import BEGINNING, BY_KEY, PUT_OFF
+from crawler.store.hand_out.hand_out import BEGINNING, MOST_BESIDE, PUT_OFF
 from crawler.store.hand_out.targets import DETAILS
-from crawler.store.report import checks
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, take, targets
 from tests.store.populated import Bulk, add
@@ -52,7 +51,7 @@ async def counts(db: Database, table: str) -> tuple[int, int, int]:
     return int(row[0]), int(row[1]), int(row[2])
 
 
-async def hand_out(db: Database, lease: Lease) -> list[Target]:
+async def handed_to(db: Database, lease: Lease) -> list[Target]:
     return await hand_out.hand_out(db, lease, most=MOST, at=START, without=(), usual=USUAL)
 
 
@@ -60,12 +59,12 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
     db: Database,
 ) -> None:
     lease = await aged(db, "aged.test", pages=PAGES, at=START)
-    keys = [target.key for target in (await hand_out(db, lease))]
+    keys = [target.key for target in (await handed_to(db, lease))]
     values = {
         "domain_id": lease.domain.id,
         "without": keys,
         "at": START,
-        "most": MOST + hand_out.MOST_BESIDE,
+        "most": MOST + MOST_BESIDE,
         "most_new": MOST,
         "share_new": MOST // 3,
         "share_known": MOST // 3,
@@ -81,7 +80,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
 
     plans = [await plan_of(db, statement, values) for statement in (HEADS, DETAILS, PUT_OFF)]
     before = {table: await counts(db, table) for table in TABLES}
-    handed = await hand_out(db, lease)
+    handed = await handed_to(db, lease)
     after = {table: await counts(db, table) for table in TABLES}
 
     for plan in plans:
@@ -91,7 +90,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
     assert plans[0].count("favoured_rank_key_idx") == 2
     assert {target.state for target in handed} == {State.NEW, State.KNOWN}
     assert len(handed) == MOST
-    window = MOST + hand_out.MOST_BESIDE
+    window = MOST + MOST_BESIDE
     scanned, fetched, updated = ({table: after[table][n] - before[table][n] for table in TABLES} for n in range(3))
     assert scanned == dict.fromkeys(TABLES, 0)
     assert all(fetched[table] <= 5 * window for table in ("page", "frontier", "cash", "page_links"))
@@ -99,7 +98,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
     assert {table: updated[table] for table in TABLES if table != "frontier"} == dict.fromkeys(
         TABLES[:1] + TABLES[2:], 0
     )
-    assert {finding.rule for finding in await checks.check(db)} == {"wrong_version"}  # they have no snapshots
+    assert {finding.rule for finding in await report.check(db)} == {"wrong_version"}  # they have no snapshots
 
 
 async def test_of_equal_value_a_claim_hands_out_the_longest_overdue_first(db: Database, domain: Domain) -> None:

@@ -4,13 +4,13 @@ from datetime import datetime, timedelta
 import pytest
 from psycopg import sql
 
+from crawler.core.budget import SharedBudget
 from crawler.core.domain import Domain, Hold, Lease, Wishes
-from crawler.core.http.urls import Authority, PageKey
-from crawler.core.visit.visit import State
+from crawler.core.http import Authority, PageKey
+from crawler.core.visit import State
 from crawler.errors import LeaseLost
-from crawler.store.claim import budgets, leases
+from crawler.store import claim, domains
 from crawler.store.database import Database
-from crawler.store.domains import domains
 from tests.store.conftest import START
 from tests.store.made_up import take, targets
 from tests.store.populated import Bulk, add
@@ -20,57 +20,57 @@ HOUR = timedelta(hours=1)
 OVER = timedelta(microseconds=1)  # a term that is over when the next statement runs
 
 
-async def claim(db: Database, *, term: timedelta = TERM, days: float = 0.0, holder: str = "me") -> Lease | None:
-    return await leases.claim(db, at=START + timedelta(days=days), holder=holder, term=term)
+async def claimed(db: Database, *, term: timedelta = TERM, days: float = 0.0, holder: str = "me") -> Lease | None:
+    return await claim.claim(db, at=START + timedelta(days=days), holder=holder, term=term)
 
 
 async def test_of_two_claims_at_once_one_gets_the_domain(db: Database, domain: Domain) -> None:
-    found = await asyncio.gather(claim(db), claim(db))
+    found = await asyncio.gather(claimed(db), claimed(db))
 
     assert sum(lease is not None for lease in found) == 1
 
 
 async def test_an_expired_lease_counts_as_free_and_its_late_holder_writes_nothing(db: Database, domain: Domain) -> None:
-    late = await claim(db, term=OVER)
-    fresh = await claim(db)
+    late = await claimed(db, term=OVER)
+    fresh = await claimed(db)
 
     assert late is not None
     assert fresh is not None
     with pytest.raises(LeaseLost):
-        await leases.renew(db, late)
-    await leases.renew(db, fresh)
+        await claim.renew(db, late)
+    await claim.renew(db, fresh)
 
 
 async def test_expiry_alone_takes_nothing_away(db: Database, domain: Domain) -> None:
-    lease = await claim(db, term=OVER)
+    lease = await claimed(db, term=OVER)
 
     assert lease is not None
-    await leases.renew(db, lease)
+    await claim.renew(db, lease)
 
 
 async def test_a_released_domain_can_be_claimed_again_and_release_twice_is_harmless(
     db: Database, domain: Domain
 ) -> None:
-    lease = await claim(db)
+    lease = await claimed(db)
     assert lease is not None
 
     for _ in range(2):
-        await leases.release(db, lease, at=START, refund=0, wait=timedelta(0))
+        await claim.release(db, lease, at=START, refund=0, wait=timedelta(0))
 
-    assert await claim(db) is not None
+    assert await claimed(db) is not None
 
 
 async def test_a_domain_with_nothing_due_sleeps_until_its_inbox_wakes_it(db: Database, domain: Domain) -> None:
-    lease = await claim(db)
+    lease = await claimed(db)
     assert lease is not None
     await empty_inbox(db)
-    await leases.release(db, lease, at=START, refund=0, wait=timedelta(0))
-    asleep = await claim(db)
+    await claim.release(db, lease, at=START, refund=0, wait=timedelta(0))
+    asleep = await claimed(db)
 
     await domains.refresh(db, domain, prefix=domain.root, at=START)
 
     assert asleep is None
-    assert await claim(db) is not None
+    assert await claimed(db) is not None
 
 
 async def empty_inbox(db: Database) -> None:
@@ -79,13 +79,13 @@ async def empty_inbox(db: Database) -> None:
 
 
 async def test_a_held_domain_is_left_alone_until_its_instant(db: Database, domain: Domain) -> None:
-    lease = await claim(db)
+    lease = await claimed(db)
     assert lease is not None
-    await leases.hold(db, lease, Hold(until=START + timedelta(days=2), reason="http_503", refusals=1))
-    await leases.release(db, lease, at=START, refund=0, wait=timedelta(0))
+    await claim.hold(db, lease, Hold(until=START + timedelta(days=2), reason="http_503", refusals=1))
+    await claim.release(db, lease, at=START, refund=0, wait=timedelta(0))
 
-    assert await claim(db, days=1.9) is None
-    again = await claim(db, days=2)
+    assert await claimed(db, days=1.9) is None
+    again = await claimed(db, days=2)
     assert again is not None
     assert again.refusals == 1
 
@@ -93,18 +93,18 @@ async def test_a_held_domain_is_left_alone_until_its_instant(db: Database, domai
 async def test_a_paused_domain_is_not_claimed(db: Database, domain: Domain) -> None:
     await domains.set_paused(db, domain, paused=True)
 
-    assert await claim(db) is None
+    assert await claimed(db) is None
 
 
 async def test_a_holder_is_told_that_its_domain_was_paused(db: Database, domain: Domain) -> None:
-    lease = await claim(db)
+    lease = await claimed(db)
     assert lease is not None
-    before = await leases.renew(db, lease)
+    before = await claim.renew(db, lease)
 
     await domains.set_paused(db, domain, paused=True)
 
     assert before
-    assert not await leases.renew(db, lease)
+    assert not await claim.renew(db, lease)
 
 
 async def test_claims_at_the_same_time_take_different_domains(db: Database) -> None:
@@ -112,11 +112,11 @@ async def test_claims_at_the_same_time_take_different_domains(db: Database) -> N
         await site(db, f"n{n}.test")
 
     for _ in range(20):
-        found = [lease for lease in await asyncio.gather(*(claim(db) for _ in range(3))) if lease is not None]
+        found = [lease for lease in await asyncio.gather(*(claimed(db) for _ in range(3))) if lease is not None]
 
         assert len({lease.domain.id for lease in found}) == 3
         for lease in found:
-            await leases.release(db, lease, at=START, refund=0, wait=timedelta(0))
+            await claim.release(db, lease, at=START, refund=0, wait=timedelta(0))
 
 
 async def test_claims_at_the_same_time_never_share_an_address(db: Database) -> None:
@@ -125,24 +125,24 @@ async def test_claims_at_the_same_time_never_share_an_address(db: Database) -> N
         await site(db, f"n{n}.test", *(f"192.0.2.{end}" for end in ends))
 
     for _ in range(20):
-        found = [lease for lease in await asyncio.gather(*(claim(db) for _ in range(4))) if lease is not None]
+        found = [lease for lease in await asyncio.gather(*(claimed(db) for _ in range(4))) if lease is not None]
 
         assert sorted(len(lease.slots) for lease in found) == [1, 2]
         for lease in found:
-            await leases.release(db, lease, at=START, refund=0, wait=timedelta(0))
+            await claim.release(db, lease, at=START, refund=0, wait=timedelta(0))
 
 
 async def test_however_many_domains_a_busy_address_holds_back_a_free_one_is_found(db: Database) -> None:
     for n in range(20):
         await site(db, f"n{n}.test", "192.0.2.1")
     free = await site(db, "free.test", "192.0.2.9")
-    await claim(db)
+    await claimed(db)
 
-    lease = await claim(db)
+    lease = await claimed(db)
 
     assert lease is not None
     assert lease.domain == free
-    assert await claim(db) is None
+    assert await claimed(db) is None
 
 
 async def site(db: Database, name: str, *addresses: str, wishes: Wishes | None = None) -> Domain:
@@ -160,26 +160,26 @@ async def set_state(db: Database, domain: Domain, column: str, value: object) ->
 
 
 async def test_the_delay_outlives_the_worker(db: Database, domain: Domain) -> None:
-    lease = await claim(db, term=OVER)
+    lease = await claimed(db, term=OVER)
     assert lease is not None
 
-    await leases.announce_delay(db, lease, delay=HOUR)
+    await claim.announce_delay(db, lease, delay=HOUR)
 
-    assert await claim(db) is None
-    wait = await leases.next_turn(db, at=START)
+    assert await claimed(db) is None
+    wait = await claim.next_turn(db, at=START)
     assert wait is not None
     assert HOUR - timedelta(minutes=1) < wait <= HOUR
 
 
 async def test_whoever_takes_over_waits_for_the_delay_and_leaves_it_to_the_next(db: Database, domain: Domain) -> None:
-    dead = await claim(db, term=OVER)
+    dead = await claimed(db, term=OVER)
     assert dead is not None
-    await leases.announce_delay(db, dead, delay=timedelta(seconds=10))
+    await claim.announce_delay(db, dead, delay=timedelta(seconds=10))
 
-    heir = await claim(db)
+    heir = await claimed(db)
     assert heir is not None
-    await leases.release(db, heir, at=START, refund=0, wait=timedelta(0))  # it never sent anything
-    third = await claim(db)
+    await claim.release(db, heir, at=START, refund=0, wait=timedelta(0))  # it never sent anything
+    third = await claimed(db)
 
     assert timedelta(seconds=5) < heir.wait <= timedelta(seconds=10)
     assert third is not None
@@ -194,10 +194,10 @@ async def test_before_robots_is_known_the_delay_is_what_the_user_or_everybody_wa
         ("private.test", Wishes(allow_private=True), 0),
     ):
         domain = await site(db, name, wishes=wishes)
-        await leases.claim(db, at=START, holder="dead/1", term=TERM, only=[domain], delay=everybody)
+        await claim.claim(db, at=START, holder="dead/1", term=TERM, only=[domain], delay=everybody)
         await domains.expire_leases(db, holder_prefix="dead/")
 
-        lease = await leases.claim(db, at=START, holder="me", term=TERM, only=[domain], delay=everybody)
+        lease = await claim.claim(db, at=START, holder="me", term=TERM, only=[domain], delay=everybody)
 
         assert lease is not None
         assert expected - 3 < lease.wait.total_seconds() <= expected
@@ -206,27 +206,27 @@ async def test_before_robots_is_known_the_delay_is_what_the_user_or_everybody_wa
 async def test_the_lease_of_a_worker_known_to_be_dead_leaves_its_delay_behind(db: Database) -> None:
     first = await site(db, "first.test", "192.0.2.1")
     twin = await site(db, "twin.test", "192.0.2.1")
-    lease = await leases.claim(db, at=START, holder="dead/1", term=TERM, only=[first])
+    lease = await claim.claim(db, at=START, holder="dead/1", term=TERM, only=[first])
     assert lease is not None
-    await leases.announce_delay(db, lease, delay=HOUR)
+    await claim.announce_delay(db, lease, delay=HOUR)
 
     await domains.expire_leases(db, holder_prefix="dead/")
 
     for domain in (first, twin):
-        assert await leases.claim(db, at=START, holder="me", term=TERM, only=[domain]) is None
-        wait = await leases.next_turn(db, at=START, only=[domain])
+        assert await claim.claim(db, at=START, holder="me", term=TERM, only=[domain]) is None
+        wait = await claim.next_turn(db, at=START, only=[domain])
         assert wait is not None
         assert HOUR - timedelta(minutes=1) < wait <= HOUR
 
 
 async def test_a_released_domain_waits_for_its_delay_and_no_longer(db: Database, domain: Domain) -> None:
-    lease = await claim(db)
+    lease = await claimed(db)
     assert lease is not None
-    await leases.announce_delay(db, lease, delay=HOUR)
-    await leases.renew(db, lease)
+    await claim.announce_delay(db, lease, delay=HOUR)
+    await claim.renew(db, lease)
 
-    await leases.release(db, lease, at=START, refund=0, wait=timedelta(seconds=10))
-    again = await claim(db)
+    await claim.release(db, lease, at=START, refund=0, wait=timedelta(seconds=10))
+    again = await claimed(db)
 
     assert again is not None
     assert timedelta(seconds=5) < again.wait <= timedelta(seconds=10)
@@ -234,41 +234,41 @@ async def test_a_released_domain_waits_for_its_delay_and_no_longer(db: Database,
 
 async def test_a_dead_holder_keeps_its_address_for_the_delay(db: Database) -> None:
     await site(db, "first.test", "192.0.2.1")
-    dead = await claim(db, term=OVER)
+    dead = await claimed(db, term=OVER)
     assert dead is not None
-    await leases.announce_delay(db, dead, delay=HOUR)
+    await claim.announce_delay(db, dead, delay=HOUR)
 
     twin = await site(db, "twin.test", "192.0.2.1")
 
-    assert await leases.claim(db, at=START, holder="me", term=TERM, only=[twin]) is None
+    assert await claim.claim(db, at=START, holder="me", term=TERM, only=[twin]) is None
 
 
 async def test_a_lease_whose_address_was_taken_is_lost(db: Database) -> None:
     await site(db, "first.test", "192.0.2.1")
-    late = await claim(db, term=OVER)
+    late = await claimed(db, term=OVER)
     twin = await site(db, "twin.test", "192.0.2.1")
-    fresh = await leases.claim(db, at=START, holder="me", term=TERM, only=[twin])
+    fresh = await claim.claim(db, at=START, holder="me", term=TERM, only=[twin])
 
     assert late is not None
     assert fresh is not None
     with pytest.raises(LeaseLost):
-        await leases.renew(db, late)
-    await leases.release(db, late, at=START, refund=0, wait=timedelta(0))  # takes nothing from the other
-    assert await leases.renew(db, fresh)
+        await claim.renew(db, late)
+    await claim.release(db, late, at=START, refund=0, wait=timedelta(0))  # takes nothing from the other
+    assert await claim.renew(db, fresh)
 
 
 async def test_a_busy_address_is_worth_waiting_for_and_somebody_elses_domain_is_not(db: Database) -> None:
     first = await site(db, "first.test", "192.0.2.1")
-    lease = await claim(db)
+    lease = await claimed(db)
     assert lease is not None
-    await leases.announce_delay(db, lease, delay=HOUR)
-    alone = await leases.next_turn(db, at=START)
+    await claim.announce_delay(db, lease, delay=HOUR)
+    alone = await claim.next_turn(db, at=START)
     twin = await site(db, "twin.test", "192.0.2.1")
 
-    held = await leases.next_turn(db, at=START)
-    exempt = await leases.next_turn(db, at=START, exempt_addresses=["192.0.2.0/24"])
-    await leases.release(db, lease, at=START, refund=0, wait=HOUR)
-    given_back = await leases.next_turn(db, at=START, only=[twin])
+    held = await claim.next_turn(db, at=START)
+    exempt = await claim.next_turn(db, at=START, exempt_addresses=["192.0.2.0/24"])
+    await claim.release(db, lease, at=START, refund=0, wait=HOUR)
+    given_back = await claim.next_turn(db, at=START, only=[twin])
 
     assert first == lease.domain
     assert alone is None
@@ -282,10 +282,10 @@ async def test_a_busy_address_is_worth_waiting_for_and_somebody_elses_domain_is_
 async def test_many_names_on_one_address_are_asked_one_at_a_time(db: Database) -> None:
     for name in ("first.test", "twin.test"):
         await site(db, name, "192.0.2.1", "192.0.2.2")
-    first = await claim(db)
+    first = await claimed(db)
 
-    second = await claim(db)
-    exempt = await leases.claim(db, at=START, holder="me", term=TERM, exempt_addresses=["192.0.2.0/24"])
+    second = await claimed(db)
+    exempt = await claim.claim(db, at=START, holder="me", term=TERM, exempt_addresses=["192.0.2.0/24"])
 
     assert first is not None
     assert first.slots == ("192.0.2.1", "192.0.2.2")
@@ -295,13 +295,13 @@ async def test_many_names_on_one_address_are_asked_one_at_a_time(db: Database) -
 
 
 async def debit(db: Database, lease: Lease, most: int, *, at: datetime, paced: bool = False) -> int:
-    return (await budgets.debit(db, lease, most=most, at=at, paced=paced)).requests
+    return (await claim.debit(db, lease, most=most, at=at, paced=paced)).requests
 
 
 async def test_the_budget_is_a_ledger_of_one_day(db: Database) -> None:
     wishes = Wishes(budget_per_day=10)
     await domains.register(db, Authority("small.test"), scheme="http", wishes=wishes, at=START)
-    lease = await claim(db)
+    lease = await claimed(db)
     assert lease is not None
 
     granted = [await debit(db, lease, 6, at=START) for _ in range(3)]
@@ -313,24 +313,24 @@ async def test_the_budget_is_a_ledger_of_one_day(db: Database) -> None:
 
 async def test_a_paced_budget_is_spread_over_the_day_and_says_when_to_ask_again(db: Database) -> None:
     await site(db, "small.test", wishes=Wishes(budget_per_day=96))
-    lease = await claim(db)
+    lease = await claimed(db)
     assert lease is not None
 
     granted = [await debit(db, lease, 50, at=START + timedelta(hours=n), paced=True) for n in (0, 0, 6, 23.9)]
-    nothing = await budgets.debit(db, lease, most=1, at=START + timedelta(hours=23.9), paced=True)
+    nothing = await claim.debit(db, lease, most=1, at=START + timedelta(hours=23.9), paced=True)
 
     assert granted == [1, 0, 24, 50]
     assert sum(granted) < 96
     assert nothing.requests == 1
-    early = await budgets.debit(db, lease, most=1, at=START + timedelta(days=1), paced=True)
-    none = await budgets.debit(db, lease, most=1, at=START + timedelta(days=1), paced=True)
+    early = await claim.debit(db, lease, most=1, at=START + timedelta(days=1), paced=True)
+    none = await claim.debit(db, lease, most=1, at=START + timedelta(days=1), paced=True)
     assert early.requests == 1
     assert none.next_at == START + timedelta(days=1, minutes=15)
 
 
 async def test_a_budget_in_bytes_ends_when_they_were_received(db: Database) -> None:
     await site(db, "small.test", wishes=Wishes(bytes_per_day=1000))
-    lease = await claim(db)
+    lease = await claimed(db)
     assert lease is not None
     before = await debit(db, lease, 5, at=START)
     async with db.transaction() as connection:
@@ -342,19 +342,19 @@ async def test_a_budget_in_bytes_ends_when_they_were_received(db: Database) -> N
 
 
 async def test_all_domains_together_have_a_ledger_too(db: Database) -> None:
-    together = budgets.Together(requests=10)
+    together = SharedBudget(requests=10)
     held = []
     for name in ("a.test", "b.test"):
         await site(db, name)
-        lease = await claim(db)
+        lease = await claimed(db)
         assert lease is not None
         held.append(lease)
 
     granted = [
-        (await budgets.debit(db, lease, most=7, at=START, paced=False, together=together)).requests for lease in held
+        (await claim.debit(db, lease, most=7, at=START, paced=False, together=together)).requests for lease in held
     ]
-    await leases.release(db, held[0], at=START, refund=2, wait=timedelta(0), day=START.date(), together=True)
-    more = await budgets.debit(db, held[1], most=7, at=START, paced=False, together=together)
+    await claim.release(db, held[0], at=START, refund=2, wait=timedelta(0), day=START.date(), together=True)
+    more = await claim.debit(db, held[1], most=7, at=START, paced=False, together=together)
 
     assert granted == [7, 3]
     assert more.requests == 2
@@ -363,12 +363,12 @@ async def test_all_domains_together_have_a_ledger_too(db: Database) -> None:
 async def test_what_was_not_sent_is_refunded(db: Database) -> None:
     wishes = Wishes(budget_per_day=10)
     await domains.register(db, Authority("small.test"), scheme="http", wishes=wishes, at=START)
-    lease = await claim(db)
+    lease = await claimed(db)
     assert lease is not None
     await debit(db, lease, 10, at=START)
-    await leases.release(db, lease, at=START, refund=4, wait=timedelta(0), day=START.date())
+    await claim.release(db, lease, at=START, refund=4, wait=timedelta(0), day=START.date())
 
-    again = await claim(db)
+    again = await claimed(db)
 
     assert again is not None
     assert await debit(db, again, 10, at=START) == 4
@@ -376,46 +376,46 @@ async def test_what_was_not_sent_is_refunded(db: Database) -> None:
 
 async def test_a_refund_is_for_its_own_day_alone(db: Database) -> None:
     await site(db, "small.test", wishes=Wishes(budget_per_day=10))
-    lease = await claim(db)
+    lease = await claimed(db)
     assert lease is not None
     await debit(db, lease, 10, at=START)
     tomorrow = START + timedelta(days=1)
     await debit(db, lease, 10, at=tomorrow)
 
-    await leases.release(db, lease, at=tomorrow, refund=10, wait=timedelta(0), day=START.date())
+    await claim.release(db, lease, at=tomorrow, refund=10, wait=timedelta(0), day=START.date())
 
-    assert await claim(db, days=1) is None
+    assert await claimed(db, days=1) is None
 
 
 async def test_a_spent_budget_and_a_budget_of_nothing_are_not_claimed(db: Database) -> None:
     for name, budget in (("none.test", 0), ("spent.test", 3)):
         await domains.register(db, Authority(name), scheme="http", wishes=Wishes(budget_per_day=budget), at=START)
-    lease = await claim(db)
+    lease = await claimed(db)
     assert lease is not None
     assert lease.domain.authority == "spent.test"
     await debit(db, lease, 3, at=START)
-    await leases.release(db, lease, at=START, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=START, refund=0, wait=timedelta(0))
 
-    assert await claim(db) is None
-    tomorrow = await claim(db, days=1)
+    assert await claimed(db) is None
+    tomorrow = await claimed(db, days=1)
     assert tomorrow is not None
     assert tomorrow.domain.authority == "spent.test"
 
 
 async def test_leases_of_dead_workers_are_freed_by_name(db: Database, domain: Domain) -> None:
-    await claim(db, holder="machine/1/shift")
+    await claimed(db, holder="machine/1/shift")
 
     assert await domains.expire_leases(db, holder_prefix="machine/2/") == 0
     assert await domains.expire_leases(db, holder_prefix="machine/1/") == 1
-    assert await claim(db) is not None
+    assert await claimed(db) is not None
 
 
 async def test_an_instant_before_the_last_visit_is_no_time_to_claim(db: Database, domain: Domain) -> None:
     async with db.transaction() as connection:
         await connection.execute("UPDATE domain_state SET last_visit_at = %s", (START + timedelta(days=1),))
 
-    assert await claim(db) is None
-    assert await claim(db, days=1) is not None
+    assert await claimed(db) is None
+    assert await claimed(db, days=1) is not None
 
 
 async def test_grants_of_one_leave_discovery_and_refresh_their_shares(db: Database) -> None:
@@ -429,7 +429,7 @@ async def test_grants_of_one_leave_discovery_and_refresh_their_shares(db: Databa
     for day in range(3):
         at = later + timedelta(days=day)
         for _ in range(7):
-            await budgets.debit(db, lease, most=1, at=at, paced=False)
+            await claim.debit(db, lease, most=1, at=at, paced=False)
             (target,) = await targets(db, lease, at, most=1, without=handed)
             counts[target.state] += 1
             handed.append(target.key)

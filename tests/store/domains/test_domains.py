@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.domain import Domain, Wishes
-from crawler.core.freshness.belief import PRIOR
-from crawler.core.http.urls import Authority, Url, key_of
+from crawler.core.freshness import PRIOR
+from crawler.core.http import Authority, Url, key_of
 from crawler.core.page_rules import Rule
 from crawler.errors import BadInput
+from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.domains import domains
 from tests.store.conftest import START
 
 WEEK = timedelta(days=7)

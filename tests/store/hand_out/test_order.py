@@ -5,15 +5,11 @@ from datetime import timedelta
 
 from hypothesis import given
 
-from crawler.core.cash.opic import ENDOWMENT
-from crawler.core.cash.order import STEPS, Order, Ordering
+from crawler.core.cash import ENDOWMENT, STEPS, Order, Ordering
 from crawler.core.domain import Domain, Wishes
-from crawler.core.visit.visit import State
-from crawler.store.claim import leases
+from crawler.core.visit import State
+from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.record import record
-from crawler.store.report import explain
 from tests.store import made_up
 from tests.store.conftest import START
 from tests.store.graphs import (
@@ -31,7 +27,7 @@ from tests.store.graphs import (
     named,
     orderings,
     ranked,
-    record,
+    recorded,
     taken,
 )
 from tests.store.made_up import html, key, look, url
@@ -53,7 +49,7 @@ async def see(life: Life, n: int, links: list[int], *, canonical: int | None = N
     if canonical is not None:
         where = f'<link rel="canonical" href="{life.domain.root}{canonical}">'
         answer = replace(answer, body=where.encode() + answer.body)
-    await record(life, [look(found[key(life.domain, n)], answer, life.at, life.domain)])
+    await recorded(life, [look(found[key(life.domain, n)], answer, life.at, life.domain)])
 
 
 async def first(life: Life, most: int = 100) -> list[int]:
@@ -70,7 +66,7 @@ async def test_new_pages_come_in_their_order_across_both_pools_whatever_was_befo
     life = await born(db, named(), Wishes(max_pages=100, ordering=ordering), START)
     for step in steps:
         await begin(life, step)
-        await record(life, looked(life, await handed_out(life, len(step.outcomes)), step.outcomes))
+        await recorded(life, looked(life, await handed_out(life, len(step.outcomes)), step.outcomes))
         if life.is_in_order:
             await in_order_of_discovery(life)
     await domains.remove(db, life.domain)
@@ -138,7 +134,7 @@ async def test_a_new_order_waits_for_a_lease_that_knows_of_it(db: Database) -> N
 
     await drained(db, life.lease, life.at)
     heard_meanwhile = await first(life)
-    await leases.release(db, life.lease, at=life.at, refund=0, wait=timedelta(0))
+    await claim.release(db, life.lease, at=life.at, refund=0, wait=timedelta(0))
     life.lease = await taken(db, life.domain, life.at)
     await drained(db, life.lease, life.at)
 
@@ -160,7 +156,7 @@ async def test_favoured_pages_come_first_as_if_they_had_so_many_times_their_cash
     assert {target.url for target in found} == {made_up.url(domain, 2), made_up.url(domain, 5)}
     usual = made_up.USUAL
     explained = [
-        (await explain.explain(db, domain, made_up.url(domain, n), at=START, usual=usual)).page for n in range(1, 8)
+        (await report.explain(db, domain, made_up.url(domain, n), at=START, usual=usual)).page for n in range(1, 8)
     ]
     assert [page.ahead < 2 for page in explained if page and page.ahead is not None] == [
         n in {2, 5} for n in range(1, 8)

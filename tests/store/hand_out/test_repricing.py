@@ -3,14 +3,13 @@
 from datetime import timedelta
 
 from crawler.core.domain import Domain, Lease, Wishes
-from crawler.core.http.urls import Authority, PageKey
+from crawler.core.http import Authority, PageKey
 from crawler.core.page_rules import Rule
-from crawler.core.visit.visit import NEVER
-from crawler.store.claim import leases
+from crawler.core.visit import NEVER
+from crawler.store import claim, domains
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.hand_out.repricing import reprice
-from crawler.store.plan import plans
+from crawler.store.hand_out import reprice
+from crawler.store.plan.plans import REPRICE
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, take, targets
 from tests.store.populated import Bulk, add, fetched
@@ -31,7 +30,7 @@ async def priced(db: Database, domain: Domain, price: float) -> None:
             (domain.id, START),
         )
         await connection.execute("UPDATE domain_plan SET price_request = %s", (price,))
-        await connection.execute(plans.REPRICE, {"domain_id": domain.id, "payload": "{}", "at": START})
+        await connection.execute(REPRICE, {"domain_id": domain.id, "payload": "{}", "at": START})
 
 
 async def all_slices(db: Database, lease: Lease, *, most: int = 10_000) -> int:
@@ -72,7 +71,7 @@ async def test_pages_are_scored_again_slice_by_slice_and_the_domain_stays_awake_
     before = await fetched(db, "SELECT key, due_at FROM frontier ORDER BY key")
 
     assert await reprice(db, lease, at=NOW, usual=USUAL, most=100)
-    await leases.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
     after = await fetched(db, "SELECT key, due_at FROM frontier ORDER BY key")
     lease = await take(db, NOW)  # nothing is due
     rest = await all_slices(db, lease, most=100)
@@ -108,12 +107,12 @@ async def test_new_rules_wait_for_a_lease_that_knows_them_and_hold_for_all_pages
     once = await domains.change(db, domain, Wishes(rules=(Rule("/1", once=True),)), at=NOW)
 
     waits = await all_slices(db, lease)
-    await leases.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
     lease = await take(db, NOW)
     await all_slices(db, lease)
     had = await fetched(db, by_rule, NEVER)
     await domains.change(db, once, Wishes(), at=NOW)
-    await leases.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
     await all_slices(db, await take(db, NOW))
 
     assert waits == 0

@@ -7,11 +7,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.change.compare import NO_MASK, Mask
-from crawler.core.change.variants import learn_variants
+from crawler.core.change import NO_MASK, Mask, learn_variants
 from crawler.core.domain import Domain
 from crawler.store.database import Database
-from crawler.store.learned import mask
+from crawler.store.learned import mask_of, put_mask
+from crawler.store.learned.mask import FORM, MOST_BYTES, pack_mask, unpack_mask
 from tests.core import pages
 
 texts = st.lists(st.sampled_from(["at 10:15", "at 10:16", "5 days", "sale", "boots é 漢", "6 days"]), max_size=4)
@@ -33,10 +33,10 @@ def taught(looks: list[list[str]]) -> Mask:
 def test_a_mask_that_was_packed_is_the_same_mask_in_the_same_order(looks: list[list[str]]) -> None:
     mask = taught(looks)
 
-    found = mask.unpack(mask.pack(mask))
+    found = unpack_mask(pack_mask(mask))
 
     assert found == mask
-    assert mask.pack(found) == mask.pack(mask)
+    assert pack_mask(found) == pack_mask(mask)
     assert list(found.volatile.noise) == list(mask.volatile.noise)  # the oldest are forgotten first
     assert list(found.frame.stands) == list(mask.frame.stands)
 
@@ -47,33 +47,33 @@ def test_of_a_mask_that_takes_too_much_room_the_oldest_texts_are_left_out() -> N
         text = "".join(f"<p>said on page {n} in line {'a' * line} at NOW" for line in range(10))
         domain.look(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=str(n))
         domain.look(*(text.replace("NOW", said) for said in ("ax", "bx", "cx", "dx")), path=f"other {n}")
-    whole = len(zstandard.ZstdDecompressor().decompress(mask.pack(domain.mask)))
+    whole = len(zstandard.ZstdDecompressor().decompress(pack_mask(domain.mask)))
 
-    packed = mask.pack(domain.mask, most_bytes=whole - 1)
+    packed = pack_mask(domain.mask, most_bytes=whole - 1)
 
     assert len(zstandard.ZstdDecompressor().decompress(packed)) < whole
-    kept, every = (list(known.volatile.patterns.values()) for known in (mask.unpack(packed), domain.mask))
+    kept, every = (list(known.volatile.patterns.values()) for known in (unpack_mask(packed), domain.mask))
     assert kept
     assert [pattern for same in kept for pattern in same] == [p for same in every for p in same][-sum(map(len, kept)) :]
 
 
 def test_a_mask_that_was_stored_without_a_bound_is_learnt_anew() -> None:
-    long = json.dumps({"form": mask.FORM, "patterns": "x" * mask.MOST_BYTES}).encode()
+    long = json.dumps({"form": FORM, "patterns": "x" * MOST_BYTES}).encode()
 
-    assert mask.unpack(zstandard.ZstdCompressor().compress(long)) == NO_MASK
+    assert unpack_mask(zstandard.ZstdCompressor().compress(long)) == NO_MASK
 
 
 def test_a_mask_of_another_form_is_learnt_anew() -> None:
-    later = zstandard.ZstdCompressor().compress(json.dumps({"form": mask.FORM + 1, "patterns": "otherwise"}).encode())
+    later = zstandard.ZstdCompressor().compress(json.dumps({"form": FORM + 1, "patterns": "otherwise"}).encode())
 
-    assert mask.unpack(later) == NO_MASK
+    assert unpack_mask(later) == NO_MASK
 
 
 async def test_a_domains_mask_is_kept_and_another_takes_its_place(db: Database, domain: Domain) -> None:
     first, second = taught([["at 10:15"], ["at 10:16"]]), taught([["sale"], ["boots é 漢"]])
-    assert await mask.mask_of(db, domain.id) == NO_MASK
+    assert await mask_of(db, domain.id) == NO_MASK
 
     for mask in (first, second):
         async with db.transaction() as connection:
-            await mask.put(connection, domain.id, mask)
-        assert await mask.mask_of(db, domain.id) == mask
+            await put_mask(connection, domain.id, mask)
+        assert await mask_of(db, domain.id) == mask

@@ -5,8 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import zstandard
 
-from crawler.core.soft_errors.recognise import MANY, MOST_SIGHTINGS, NO_WALLS, Sighting, Walls
-from crawler.store.learned import soft_errors
+from crawler.core.soft_errors import NO_WALLS, Sighting, Walls
+from crawler.core.soft_errors.recognise import MANY, MOST_SIGHTINGS
+from crawler.store.learned.soft_errors import (
+    FORM,
+    MOST_BYTES,
+    pack_soft_errors,
+    unpack_soft_errors,
+)
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
@@ -22,10 +28,10 @@ def test_as_much_as_is_ever_known_comes_back_as_it_was() -> None:
         wait=timedelta(days=1),
     )
 
-    assert soft_errors.unpack(soft_errors.pack(known)) == known
+    assert unpack_soft_errors(pack_soft_errors(known)) == known
 
 
 def test_more_than_that_is_learnt_anew() -> None:
-    long = json.dumps({"form": soft_errors.FORM, "sightings": "x" * soft_errors.MOST_BYTES}).encode()
+    long = json.dumps({"form": FORM, "sightings": "x" * MOST_BYTES}).encode()
 
-    assert soft_errors.unpack(zstandard.ZstdCompressor().compress(long)) == NO_WALLS
+    assert unpack_soft_errors(zstandard.ZstdCompressor().compress(long)) == NO_WALLS

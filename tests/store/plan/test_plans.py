@@ -5,15 +5,14 @@ from datetime import timedelta
 import pytest
 from psycopg.types.json import Jsonb
 
-from crawler.core.budget.cost import Kind, Price
-from crawler.core.budget.sample import ASKED, Census, beliefs_in, work_in
+from crawler.core.budget import ASKED, Census, Kind, Price, work_in
+from crawler.core.budget.sample import beliefs_in
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness import PRIOR, Belief
+from crawler.store import domains, plan
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.plan import plans
-from crawler.store.plan.plans import Plan
-from crawler.store.plan.samples import SAMPLE, counted, slice_of
+from crawler.store.plan import Plan, counted
+from crawler.store.plan.samples import SAMPLE, slice_of
 from tests.store.conftest import START
 from tests.store.made_up import USUAL
 from tests.store.populated import Bulk, add, fetched
@@ -21,7 +20,7 @@ from tests.store.populated import Bulk, add, fetched
 
 async def read(db: Database, *, most: int, minutes: int = 0) -> Census:
     at = START + timedelta(minutes=minutes)
-    (standing,) = await plans.standings(db, at=at)
+    (standing,) = await plan.standings(db, at=at)
     return await counted(db, standing, most=most, at=at, usual=USUAL)
 
 
@@ -109,18 +108,18 @@ async def test_a_sample_is_read_by_the_index_of_its_keys(db: Database, domain: D
         values = slice_of(3, 100) | {"domain_id": domain.id}
         rows = await (await connection.execute(f"EXPLAIN {SAMPLE}".encode(), values)).fetchall()
 
-    plan = "\n".join(str(row[0]) for row in rows)
-    assert "Seq Scan on page" not in plan
-    assert "Seq Scan on frontier" not in plan
+    planned = "\n".join(str(row[0]) for row in rows)
+    assert "Seq Scan on page" not in planned
+    assert "Seq Scan on frontier" not in planned
 
 
 async def test_a_plan_is_written_with_its_priors_and_wakes_the_domain_once(db: Database, domain: Domain) -> None:
-    plan = Plan(2.0, Price(0.5, 0.001), 86_400.0, 340, 1.02, "a finding", [Belief(0.7, 14.0)], [30])
+    planned = Plan(2.0, Price(0.5, 0.001), 86_400.0, 340, 1.02, "a finding", [Belief(0.7, 14.0)], [30])
 
     for minute in range(2):
-        await plans.write(db, domain, plan, wake=True, at=START + timedelta(minutes=minute))
+        await plan.write(db, domain, planned, wake=True, at=START + timedelta(minutes=minute))
 
-    (standing,) = await plans.standings(db, at=START)
+    (standing,) = await plan.standings(db, at=START)
     assert (standing.price, standing.trim, standing.importance) == (Price(0.5, 0.001), 1.02, 2.0)
     assert standing.planned_at == START + timedelta(minutes=1)
     written = await fetched(db, "SELECT longest_s, budget_per_day, finding FROM domain_plan")
@@ -132,7 +131,7 @@ async def test_a_plan_is_written_with_its_priors_and_wakes_the_domain_once(db: D
 async def test_a_plan_for_a_domain_that_was_removed_meanwhile_is_written_nowhere(db: Database, domain: Domain) -> None:
     await domains.remove(db, domain)
 
-    await plans.write(db, domain, Plan(1.0, None, 1.0, None, 1.0, "", [PRIOR], [0]), wake=True, at=START)
+    await plan.write(db, domain, Plan(1.0, None, 1.0, None, 1.0, "", [PRIOR], [0]), wake=True, at=START)
 
     assert await fetched(db, "SELECT domain_id FROM domain_plan") == []
     assert await fetched(db, "SELECT id FROM inbox") == []
@@ -140,11 +139,11 @@ async def test_a_plan_for_a_domain_that_was_removed_meanwhile_is_written_nowhere
 
 async def test_pages_wait_that_were_due_before_the_last_plan(db: Database, domain: Domain) -> None:
     await add(db, domain, Bulk(1), at=START)  # due a day later
-    plan = Plan(1.0, None, 1.0, None, 1.0, "", [PRIOR], [1])
+    planned = Plan(1.0, None, 1.0, None, 1.0, "", [PRIOR], [1])
     waiting = []
     for days in (0.5, 1.5):
         at = START + timedelta(days=days)
-        await plans.write(db, domain, plan, wake=False, at=at)
-        waiting += [standing.waiting for standing in await plans.standings(db, at=at)]
+        await plan.write(db, domain, planned, wake=False, at=at)
+        waiting += [standing.waiting for standing in await plan.standings(db, at=at)]
 
     assert waiting == [0, 1]

@@ -4,19 +4,16 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.cash.opic import ENDOWMENT
+from crawler.core.cash import ENDOWMENT
 from crawler.core.domain import Domain, Hold, Lease, Wishes
-from crawler.core.http.response import Answer, Reason, Unreached
-from crawler.core.http.urls import Authority, Url
+from crawler.core.freshness import Wanted
+from crawler.core.http import Answer, Authority, Reason, Unreached, Url
 from crawler.core.page_rules import Rule
-from crawler.core.visit.visit import NEVER, State, Target, Visit, Wanted
+from crawler.core.visit import NEVER, State, Target, Visit
 from crawler.errors import LeaseLost
-from crawler.store.claim import leases
+from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.domains.rules import pages_by_pattern
-from crawler.store.record import inbox, record
-from crawler.store.report import feed
+from crawler.store.domains import pages_by_pattern
 from tests.store import made_up
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, economy_total, html, key, look, states, status, take, targets, url
@@ -25,7 +22,7 @@ SITE = {0: [1, 2, 3], 1: [0, 4], 2: [4], 3: [], 4: [0, 1, 2, 3]}
 DAY = timedelta(days=1)
 
 
-async def record(db: Database, lease: Lease, *batch: Visit, max_pages: int = 1000) -> int:
+async def recorded(db: Database, lease: Lease, *batch: Visit, max_pages: int = 1000) -> int:
     return await record.record(db, lease, batch, max_pages=max_pages)
 
 
@@ -75,7 +72,7 @@ async def test_coins_stay_through_errors_moves_losses_and_returns(db: Database, 
             for n, answer in round_of_answers.items()
             if key(domain, n) in found
         ]
-        await record(db, lease, *batch)
+        await recorded(db, lease, *batch)
         total, coins = await economy_total(db, domain)
         assert total == coins
 
@@ -89,11 +86,11 @@ async def test_a_moved_page_passes_its_cash_and_later_payments_on(db: Database, 
     await made_up.crawl(db, lease, SITE, START)
     await make_due(db)
     two, four = await one(db, lease, domain, 2, 1), await one(db, lease, domain, 4, 1)
-    await record(db, lease, look(two, status(301, location=url(domain, 4)), START + DAY, domain))
+    await recorded(db, lease, look(two, status(301, location=url(domain, 4)), START + DAY, domain))
     moved = await one(db, lease, domain, 4, 2)
 
     zero = await one(db, lease, domain, 0, 2)
-    await record(db, lease, look(zero, NOT_MODIFIED, START + 2 * DAY, domain))
+    await recorded(db, lease, look(zero, NOT_MODIFIED, START + 2 * DAY, domain))
     paid = await one(db, lease, domain, 4, 3)
 
     assert moved.cash >= two.cash + four.cash - ENDOWMENT  # of one of the two pages, which sleeps again
@@ -105,10 +102,10 @@ async def test_a_failed_look_does_not_forget_where_a_page_moved_to(db: Database,
     await made_up.crawl(db, lease, SITE, START)
     await make_due(db)
     two = await one(db, lease, domain, 2, 1)
-    await record(db, lease, look(two, status(301, location=url(domain, 4)), START + DAY, domain))
+    await recorded(db, lease, look(two, status(301, location=url(domain, 4)), START + DAY, domain))
     await make_due(db)
 
-    await record(db, lease, look(await one(db, lease, domain, 2, 2), status(500), START + 2 * DAY, domain))
+    await recorded(db, lease, look(await one(db, lease, domain, 2, 2), status(500), START + 2 * DAY, domain))
 
     async with db.transaction() as connection:
         cursor = await connection.execute("SELECT moved_to FROM page WHERE key = %s", (key(domain, 2),))
@@ -121,7 +118,7 @@ async def test_an_unchanged_page_pays_along_its_stored_links(db: Database, domai
     await make_due(db)
     before = {n: (await one(db, lease, domain, n, 1)) for n in (0, 1, 2, 3)}
 
-    await record(db, lease, look(before[0], NOT_MODIFIED, START + DAY, domain))
+    await recorded(db, lease, look(before[0], NOT_MODIFIED, START + DAY, domain))
 
     share = before[0].cash * 85 // 100 // 3
     for n in (1, 2, 3):
@@ -140,7 +137,7 @@ async def test_a_failing_page_keeps_its_cash_for_three_looks_and_its_knowledge_f
         await make_due(db)
         target = await one(db, lease, domain, 3, day)
         cash.append(target.cash)
-        await record(db, lease, look(target, status(500), START + day * DAY, domain))
+        await recorded(db, lease, look(target, status(500), START + day * DAY, domain))
     await make_due(db)
     after = await one(db, lease, domain, 3, 4)
 
@@ -155,7 +152,7 @@ async def test_a_late_holder_records_nothing(db: Database, domain: Domain) -> No
     await take(db, START)
 
     with pytest.raises(LeaseLost):
-        await record(db, late, look(target, html(domain, [1]), START, domain))
+        await recorded(db, late, look(target, html(domain, [1]), START, domain))
 
     assert await count(db, "visit") == 0
     assert await count(db, "page") == 1
@@ -165,7 +162,7 @@ async def test_a_commit_that_nobody_saw_is_not_applied_twice(db: Database, domai
     lease = await take(db, START)
     target = (await targets(db, lease, START))[0]
     visit = look(target, html(domain, [1, 2]), START, domain)
-    await record(db, lease, visit)
+    await recorded(db, lease, visit)
 
     await record.record(db, lease, [visit], max_pages=1000, again=True)
 
@@ -187,9 +184,9 @@ async def test_pages_in_flight_are_not_handed_out_again(db: Database, domain: Do
 async def test_of_the_pages_never_fetched_the_richest_comes_first(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     root = (await targets(db, lease, START))[0]
-    await record(db, lease, look(root, html(domain, [1, 2, 3]), START, domain))
+    await recorded(db, lease, look(root, html(domain, [1, 2, 3]), START, domain))
     one_ = await one(db, lease, domain, 1)
-    await record(db, lease, look(one_, html(domain, [3]), START + timedelta(seconds=1), domain))
+    await recorded(db, lease, look(one_, html(domain, [3]), START + timedelta(seconds=1), domain))
 
     found = await targets(db, lease, START)
 
@@ -214,7 +211,7 @@ async def test_a_domain_has_no_more_pages_than_it_may(db: Database, domain: Doma
     lease = await take(db, START)
     root = (await targets(db, lease, START))[0]
 
-    admitted = await record(db, lease, look(root, html(domain, range(1, 50)), START, domain), max_pages=10)
+    admitted = await recorded(db, lease, look(root, html(domain, range(1, 50)), START, domain), max_pages=10)
 
     assert admitted == 9
     total, coins = await economy_total(db, domain)
@@ -228,7 +225,7 @@ async def test_a_refused_page_is_known_and_has_no_part_in_the_economy(db: Databa
     assert visit.links is not None
     links = tuple(replace(link, refusal="robots") if link.key == key(domain, 2) else link for link in visit.links)
 
-    await record(db, lease, made_up.later(visit, links=links))
+    await recorded(db, lease, made_up.later(visit, links=links))
 
     assert await states(db, domain) == {"": "known", "1": "new", "2": "refused"}
     assert await count(db, "cash") == 2
@@ -241,11 +238,11 @@ async def test_a_busy_answer_holds_the_domain_in_the_same_transaction(db: Databa
     hold = Hold(until=START + timedelta(hours=1), reason="http_429", refusals=1)
 
     await record.record(db, lease, [visit], max_pages=10, hold=hold)
-    await leases.release(db, lease, at=START, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=START, refund=0, wait=timedelta(0))
 
     assert visit.retry_after == timedelta(hours=1)
-    assert await leases.claim(db, at=START + timedelta(minutes=59), holder="x", term=DAY) is None
-    assert await leases.claim(db, at=START + timedelta(hours=1), holder="x", term=DAY) is not None
+    assert await claim.claim(db, at=START + timedelta(minutes=59), holder="x", term=DAY) is None
+    assert await claim.claim(db, at=START + timedelta(hours=1), holder="x", term=DAY) is not None
     assert await states(db, domain) == {"": "known"}
 
 
@@ -257,7 +254,7 @@ async def test_what_a_server_sends_reaches_the_database(db: Database, domain: Do
         "utf-8", "surrogatepass"
     )
 
-    await record(db, lease, look(target, status(200, body + b"\xff\xfe\x00"), START, domain))
+    await recorded(db, lease, look(target, status(200, body + b"\xff\xfe\x00"), START, domain))
 
     assert long.removeprefix(domain.root) in await states(db, domain)
     assert await count(db, "snapshot") == 1
@@ -267,10 +264,10 @@ async def test_the_feed_holds_each_change_once_in_one_order_whoever_stamps(db: D
     lease = await take(db, START)
     await made_up.crawl(db, lease, SITE, START)
 
-    await asyncio.gather(*(feed.stamp(db, at=START) for _ in range(4)))
-    await feed.stamp(db, at=START)
-    items = await feed.read(db)
-    rest = await feed.read(db, after=items[2].position)
+    await asyncio.gather(*(report.stamp(db, at=START) for _ in range(4)))
+    await report.stamp(db, at=START)
+    items = await report.read(db)
+    rest = await report.read(db, after=items[2].position)
 
     assert [item.position for item in items] == [1, 2, 3, 4, 5]
     assert rest == items[3:]
@@ -284,7 +281,7 @@ async def test_refresh_makes_a_prefix_due_and_the_same_wish_twice_is_one(db: Dat
         await domains.refresh(db, domain, prefix=url(domain, 1), at=at)
     assert await count(db, "inbox") == 1
 
-    while await inbox.drain(db, lease, at=at):
+    while await record.drain(db, lease, at=at):
         pass
 
     assert [target.url for target in await targets(db, lease, at)] == [url(domain, 1)]
@@ -320,7 +317,7 @@ async def test_a_rule_that_wants_pages_once_asks_for_no_look_at_those_that_are_h
     lease = await take(db, START)
     await made_up.crawl(db, lease, {0: [1, 2], 1: [], 2: []}, START)
     later = START + timedelta(days=5000)
-    await leases.release(db, lease, at=later, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=later, refund=0, wait=timedelta(0))
     domain = await domains.change(db, domain, Wishes(rules=(Rule("/1", once=True),)), at=later)
     async with db.transaction() as connection:
         await connection.execute("UPDATE frontier SET wanted = 2, due_at = %s WHERE key = %s", (START, key(domain, 1)))
@@ -332,7 +329,7 @@ async def test_a_rule_that_wants_pages_once_asks_for_no_look_at_those_that_are_h
             await connection.execute("SELECT key, wanted FROM frontier WHERE due_at = %s", (NEVER,))
         ).fetchall()
     await domains.refresh(db, domain, prefix=url(domain, 1), at=later)
-    while await inbox.drain(db, lease, at=later):
+    while await record.drain(db, lease, at=later):
         pass
     asked = await targets(db, lease, later, without=[target.key for target in handed])
 

@@ -7,16 +7,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from crawler.core.domain import Domain, Wishes
-from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES
-from crawler.core.http.response import Answer
-from crawler.core.http.urls import Authority
-from crawler.store.claim import leases
-from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.hand_out.hand_out import BY_KEY
-from crawler.store.record import inbox, record, shared_schedules
-from crawler.store.record.shared_schedules import CALL, END, LEAVE, LIVELY, MOST_CALLED, MOST_LEFT, REST, RIDING
-from crawler.store.report import checks, duplicates
+from crawler.core.freshness import ENOUGH_LOOKS, LEAST_SHARED_BYTES
+from crawler.core.http import Answer, Authority
+from crawler.store import claim, domains, record, report
+from crawler.store.database import BY_KEY, Database
+from crawler.store.record.shared_schedules import CALL, END, LEAVE, LIVELY, MOST_CALLED, MOST_LEFT, REST, RIDING, begin
 from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets
 from tests.store.report.test_duplicates import LONG, OTHER
@@ -33,10 +28,10 @@ def site(domain: Domain, texts: Mapping[int, str]) -> dict[int, Answer]:
 
 async def day(db: Database, domain: Domain, answers: Mapping[int, Answer], *, at: datetime) -> list[int]:
     """All that is due; which pages were looked at, in their order, and what they share is told afterwards."""
-    lease = await leases.claim(db, at=at, holder="test", term=TERM, only=[domain])
+    lease = await claim.claim(db, at=at, holder="test", term=TERM, only=[domain])
     if lease is None:
         return []
-    while await inbox.drain(db, lease, at=at):
+    while await record.drain(db, lease, at=at):
         pass
     numbers, looked = {key(domain, n): n for n in answers}, []
     while batch := await targets(db, lease, at):
@@ -44,7 +39,7 @@ async def day(db: Database, domain: Domain, answers: Mapping[int, Answer], *, at
         done = [look(each, answers[numbers[each.key]], at, domain) for each in batch]
         await record.record(db, lease, done, max_pages=1000)
         looked += [numbers[each.key] for each in batch]
-    await leases.release(db, lease, at=at, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=at, refund=0, wait=timedelta(0))
     return looked
 
 
@@ -55,9 +50,9 @@ async def days(
     looks = Counter[int]()
     for n in range(first, last, every):
         looks += Counter(await day(db, domain, answers, at=START + n * DAY))
-        await duplicates.fill(db, domain)
-        await shared_schedules.propose(db, domain, at=START + n * DAY)
-    assert await checks.check(db) == []
+        await report.fill(db, domain)
+        await record.propose(db, domain, at=START + n * DAY)
+    assert await report.check(db) == []
     return looks
 
 
@@ -249,14 +244,14 @@ async def test_two_looks_are_too_few_and_so_is_a_text_of_some_words(db: Database
     for n in range(ENOUGH_LOOKS - 1):
         await make_due(db, START + n * DAY)
         await day(db, domain, answers, at=START + n * DAY)
-    await duplicates.fill(db, domain)
-    assert await shared_schedules.propose(db, domain, at=START + DAY) == 0
+    await report.fill(db, domain)
+    assert await record.propose(db, domain, at=START + DAY) == 0
 
     await make_due(db, START + 9 * DAY)
     await day(db, domain, answers, at=START + 9 * DAY)
 
-    assert await shared_schedules.propose(db, domain, at=START + 9 * DAY) == 1
-    assert await shared_schedules.propose(db, domain, at=START + 9 * DAY) == 0  # it is waiting for the holder
+    assert await record.propose(db, domain, at=START + 9 * DAY) == 1
+    assert await record.propose(db, domain, at=START + 9 * DAY) == 0  # it is waiting for the holder
 
 
 async def test_what_has_changed_before_the_holder_hears_of_it_is_not_shared(db: Database, domain: Domain) -> None:
@@ -264,13 +259,13 @@ async def test_what_has_changed_before_the_holder_hears_of_it_is_not_shared(db: 
     for n in range(ENOUGH_LOOKS):
         await make_due(db, START + n * DAY)
         await day(db, domain, answers, at=START + n * DAY)
-    await duplicates.fill(db, domain)
+    await report.fill(db, domain)
     async with db.transaction() as connection:
         await connection.execute("UPDATE page SET main_digest = 'other' WHERE key = %s", (key(domain, 2),))
 
-    assert await shared_schedules.propose(db, domain, at=START + 3 * DAY) == 0
+    assert await record.propose(db, domain, at=START + 3 * DAY) == 0
     async with db.transaction() as connection:
-        await shared_schedules.begin(connection, domain.id, [(key(domain, 1).hex(), key(domain, 2).hex())])
+        await begin(connection, domain.id, [(key(domain, 1).hex(), key(domain, 2).hex())])
     assert await riders(db, domain) == {}
 
 
@@ -281,8 +276,8 @@ async def test_domains_do_not_share(db: Database, domain: Domain) -> None:
         for each in (domain, other):
             await day(db, each, site(each, {1: LONG}), at=START + n * DAY)
     for each in (domain, other):
-        await duplicates.fill(db, each)
-        assert await shared_schedules.propose(db, each, at=START + 3 * DAY) == 0
+        await report.fill(db, each)
+        assert await record.propose(db, each, at=START + 3 * DAY) == 0
 
 
 async def test_no_record_scans_a_table_for_those_who_share(db: Database, domain: Domain) -> None:

@@ -3,10 +3,9 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.store.claim import leases
+from crawler.store import claim, record, report
 from crawler.store.database import Database
-from crawler.store.record import record
-from crawler.store.report import checks, feed
+from crawler.store.report.checks import SHOWN
 from tests.store.conftest import START
 from tests.store.made_up import crawl, key, look, status, take, targets, url
 
@@ -26,8 +25,8 @@ async def walked(db: Database, domain: Domain) -> Domain:
         look(by_key[key(domain, 3)], status(410), later, domain),
     ]
     await record.record(db, lease, done, max_pages=100)
-    await feed.stamp(db, at=later)
-    await leases.release(db, lease, at=later, refund=0, wait=timedelta(0))
+    await report.stamp(db, at=later)
+    await claim.release(db, lease, at=later, refund=0, wait=timedelta(0))
     return domain
 
 
@@ -36,25 +35,25 @@ async def broken(db: Database, *statements: str) -> dict[str, str]:
     async with db.transaction() as connection:
         for statement in statements:
             await connection.execute(statement.encode())
-    found = await checks.check(db)
+    found = await report.check(db)
     assert len({finding.rule for finding in found}) == len(found)
     return {finding.rule: finding.text for finding in found}
 
 
 async def test_a_crawled_domain_is_in_order(db: Database, walked: Domain) -> None:
-    assert await checks.check(db) == []
-    assert await checks.count_domains(db) == 1
+    assert await report.check(db) == []
+    assert await report.count_domains(db) == 1
 
 
 async def test_a_domain_that_was_never_crawled_is_in_order(db: Database, domain: Domain) -> None:
-    assert await checks.check(db) == []
+    assert await report.check(db) == []
 
 
 async def test_it_can_be_checked_while_it_is_crawled(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await crawl(db, lease, LINKS, START, most=2)
 
-    assert await checks.check(db) == []
+    assert await report.check(db) == []
 
 
 async def test_lost_and_found_coins_are_counted_to_the_last_one(db: Database, walked: Domain) -> None:
@@ -130,7 +129,7 @@ async def test_what_is_broken_is_found_and_nothing_else(
         for statement in statements:
             await connection.execute(statement.encode())
 
-    assert {finding.rule for finding in await checks.check(db)} == rules
+    assert {finding.rule for finding in await report.check(db)} == rules
 
 
 async def test_a_place_in_the_frontier_without_a_page_is_found(db: Database, walked: Domain) -> None:
@@ -143,7 +142,7 @@ async def test_many_broken_pages_are_one_finding_with_examples(db: Database, wal
     found = await broken(db, "UPDATE page SET main_digest = 'x'")
 
     assert found["wrong_digest"].startswith("4 pages have other digests than their newest snapshots: ")
-    assert found["wrong_digest"].count("main text") == checks.SHOWN
+    assert found["wrong_digest"].count("main text") == SHOWN
     assert found["wrong_digest"].endswith(", ...")
 
 

@@ -7,18 +7,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, bands
+from crawler.core.change import LEAST_TEXT_BYTES
+from crawler.core.change.near_duplicates import bands
 from crawler.core.domain import Domain, Wishes
-from crawler.core.http.response import Answer
-from crawler.core.http.urls import Authority
-from crawler.core.page.fingerprint import Fingerprint, distance_bits, fingerprint
-from crawler.store.claim import leases
-from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.fingerprints import to_signed
-from crawler.store.hand_out.hand_out import BY_KEY
-from crawler.store.record import inbox, record
-from crawler.store.report import checks, duplicates
+from crawler.core.http import Answer, Authority
+from crawler.core.page import Fingerprint, distance_bits
+from crawler.core.page.fingerprint import fingerprint
+from crawler.store import claim, domains, record, report
+from crawler.store.columns import to_signed
+from crawler.store.database import BY_KEY, Database
 from crawler.store.report.duplicates import BAND, EVENTS, FORGET, NEAR, NOW, PAGES, REMEMBER, UNBAND
 from tests.store.conftest import START
 from tests.store.made_up import TERM, html, key, look, status, targets, url
@@ -47,16 +44,16 @@ SHORT = "Loading, please wait"
 
 async def looked_at(db: Database, domain: Domain, answers: dict[int, Answer], *, at: datetime) -> None:
     """Look at all that is due; the domain's pages, by their numbers, answer so."""
-    lease = await leases.claim(db, at=at, holder="test", term=TERM, only=[domain])
+    lease = await claim.claim(db, at=at, holder="test", term=TERM, only=[domain])
     assert lease is not None
-    while await inbox.drain(db, lease, at=at):
+    while await record.drain(db, lease, at=at):
         pass
     while batch := await targets(db, lease, at):
         at += timedelta(seconds=1)
         numbers = {key(domain, n): n for n in answers}
         done = [look(each, answers[numbers[each.key]], at, domain) for each in batch]
         await record.record(db, lease, done, max_pages=1000)
-    await leases.release(db, lease, at=at, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=at, refund=0, wait=timedelta(0))
 
 
 def site(domain: Domain, texts: Iterable[str]) -> dict[int, Answer]:
@@ -67,10 +64,10 @@ def site(domain: Domain, texts: Iterable[str]) -> dict[int, Answer]:
 
 async def groups(db: Database, domain: Domain, *, bits: int = 3) -> list[set[str]]:
     """The paths of each group's pages, after filling in."""
-    await duplicates.fill(db, domain)
-    found = await duplicates.alike(db, domain, bits=bits, most=10, members=10)
+    await report.fill(db, domain)
+    found = await report.alike(db, domain, bits=bits, most=10, members=10)
     assert [each.pages for each in found] == [len(each.members) for each in found]
-    assert await checks.check(db) == []
+    assert await report.check(db) == []
     return [{page.url.removeprefix(domain.root) for page in each.members} for each in found]
 
 
@@ -79,10 +76,10 @@ async def test_pages_that_say_nearly_the_same_are_a_group_and_others_are_in_none
 
     assert await groups(db, domain) == [{"1", "3", "4"}]
     assert await groups(db, domain, bits=0) == [{"1", "4"}]
-    found = await duplicates.near(db, domain, key(domain, 3), bits=3, most=10)
+    found = await report.near(db, domain, key(domain, 3), bits=3, most=10)
     assert found is not None
     assert {(page.url, page.bits) for page in found} == {(url(domain, 1), 2), (url(domain, 4), 2)}
-    assert await duplicates.near(db, domain, key(domain, 2), bits=3, most=10) == []
+    assert await report.near(db, domain, key(domain, 2), bits=3, most=10) == []
 
 
 async def test_pages_with_little_text_are_not_compared(db: Database, domain: Domain) -> None:
@@ -90,7 +87,7 @@ async def test_pages_with_little_text_are_not_compared(db: Database, domain: Dom
     await looked_at(db, domain, site(domain, [SHORT, SHORT]), at=START)
 
     assert await groups(db, domain) == []
-    assert await duplicates.near(db, domain, key(domain, 1), bits=3, most=10) is None
+    assert await report.near(db, domain, key(domain, 1), bits=3, most=10) is None
 
 
 async def test_pages_that_changed_moved_or_went_leave_and_those_that_come_back_return(
@@ -118,14 +115,14 @@ async def test_pages_that_changed_moved_or_went_leave_and_those_that_come_back_r
 async def test_filling_goes_on_where_it_ended_and_several_at_once_do_it_once(
     db: Database, domain: Domain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(duplicates, "CHUNK", 2)
+    monkeypatch.setattr("crawler.store.report.duplicates.CHUNK", 2)
     await looked_at(db, domain, site(domain, [LONG, NEARLY, LONG, OTHER]), at=START)
 
-    first = await duplicates.fill(db, domain, chunks=1)
-    rest = await asyncio.gather(*(duplicates.fill(db, domain) for _ in range(3)))
+    first = await report.fill(db, domain, chunks=1)
+    rest = await asyncio.gather(*(report.fill(db, domain) for _ in range(3)))
 
     assert (first, sum(rest)) == (2, 3)
-    assert await duplicates.fill(db, domain) == 0
+    assert await report.fill(db, domain) == 0
     assert await groups(db, domain) == [{"1", "2", "3"}]
 
 
@@ -139,7 +136,7 @@ async def test_domains_are_not_compared_with_each_other_and_one_that_is_removed_
 
     await domains.remove(db, other)
 
-    assert await duplicates.fill(db, other) == 0
+    assert await report.fill(db, other) == 0
     assert await groups(db, domain) == [{"1", "2"}]
 
 
@@ -158,7 +155,7 @@ async def test_bands_and_distances_in_sql_are_those_of_the_core(db: Database) ->
 
 async def test_the_view_tells_of_each_page_and_the_first_of_those_that_are_near(db: Database, domain: Domain) -> None:
     await looked_at(db, domain, site(domain, [LONG, OTHER, NEARLY, LONG]), at=START)
-    await duplicates.fill(db, domain)
+    await report.fill(db, domain)
 
     async with db.transaction() as connection:
         cursor = await connection.execute(

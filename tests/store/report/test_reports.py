@@ -4,19 +4,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crawler.core.cash.opic import COINS, ENDOWMENT, importance, window_of
-from crawler.core.change.change import Change
+from crawler.core.cash import COINS, ENDOWMENT, importance, window_of
+from crawler.core.change import Change
 from crawler.core.domain import Domain
-from crawler.core.freshness.belief import DAY, Belief, fresh_now
-from crawler.core.http.response import Answer
-from crawler.core.http.urls import Url
-from crawler.core.visit.visit import State
-from crawler.store.claim import leases
+from crawler.core.freshness import DAY, Belief, fresh_now
+from crawler.core.http import Answer, Url
+from crawler.core.visit import State
+from crawler.store import claim, domains, hand_out, record, report
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.hand_out import hand_out
-from crawler.store.record import record
-from crawler.store.report import explain, feed, reports
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, USUAL, crawl, html, key, look, status, take, targets, url
 
@@ -28,7 +23,7 @@ async def walked(db: Database, domain: Domain, *, at: datetime = START) -> None:
     """Look at all that is due."""
     lease = await take(db, at)
     await crawl(db, lease, LINKS, at)
-    await leases.release(db, lease, at=at, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=at, refund=0, wait=timedelta(0))
 
 
 async def numbers(db: Database, statement: str, values: dict[str, object]) -> float:
@@ -79,7 +74,7 @@ async def test_pages_come_by_importance_whose_mean_is_one(db: Database, domain: 
     for n in range(12):
         await walked(db, domain, at=START + timedelta(days=181 * n))
 
-    found = await reports.pages(db, domain, top=10, at=START)
+    found = await report.pages(db, domain, top=10, at=START)
 
     ranks = [page.importance for page in found if page.importance is not None]
     assert len(found) == 4
@@ -93,16 +88,16 @@ async def test_pages_come_by_importance_whose_mean_is_one(db: Database, domain: 
 async def test_only_the_top_pages_are_given(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    everything = await reports.pages(db, domain, top=10, at=START)
+    everything = await report.pages(db, domain, top=10, at=START)
 
-    assert await reports.pages(db, domain, top=2, at=START) == everything[:2]
+    assert await report.pages(db, domain, top=2, at=START) == everything[:2]
 
 
 async def test_freshness_falls_while_nobody_looks(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    now = await reports.report(db, domain, at=START + timedelta(minutes=1), window=timedelta(days=30))
-    later = await reports.report(db, domain, at=LATER, window=timedelta(days=30))
+    now = await report.domain_report(db, domain, at=START + timedelta(minutes=1), window=timedelta(days=30))
+    later = await report.domain_report(db, domain, at=LATER, window=timedelta(days=30))
 
     assert now is not None
     assert later is not None
@@ -124,8 +119,8 @@ async def test_the_window_counts_what_was_done_in_it(db: Database, domain: Domai
     done = [look(by_key[key(domain, n)], answer, LATER, domain) for n, answer in answers.items()]
     await record.record(db, lease, done, max_pages=100)
 
-    month = await reports.report(db, domain, at=LATER, window=timedelta(days=30))
-    ever = await reports.report(db, domain, at=LATER, window=timedelta(days=300))
+    month = await report.domain_report(db, domain, at=LATER, window=timedelta(days=30))
+    ever = await report.domain_report(db, domain, at=LATER, window=timedelta(days=300))
 
     assert month is not None
     assert ever is not None
@@ -140,7 +135,7 @@ async def test_the_window_counts_what_was_done_in_it(db: Database, domain: Domai
 async def test_an_instant_before_the_newest_look_counts_as_that_look(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    found = await reports.report(db, domain, at=START - timedelta(days=9), window=timedelta(days=30))
+    found = await report.domain_report(db, domain, at=START - timedelta(days=9), window=timedelta(days=30))
 
     assert found is not None
     assert found.at == found.last_visit_at
@@ -148,7 +143,7 @@ async def test_an_instant_before_the_newest_look_counts_as_that_look(db: Databas
 
 
 async def test_a_domain_without_pages_has_no_freshness(db: Database, domain: Domain) -> None:
-    found = await reports.report(db, domain, at=START, window=timedelta(days=30))
+    found = await report.domain_report(db, domain, at=START, window=timedelta(days=30))
 
     assert found is not None
     assert (found.freshness, found.freshness_plain, found.known, found.looks) == (None, None, 0, 0)
@@ -157,17 +152,17 @@ async def test_a_domain_without_pages_has_no_freshness(db: Database, domain: Dom
 async def test_of_a_removed_domain_there_is_no_report(db: Database, domain: Domain) -> None:
     await domains.remove(db, domain)
 
-    assert await reports.report(db, domain, at=START, window=timedelta(days=30)) is None
+    assert await report.domain_report(db, domain, at=START, window=timedelta(days=30)) is None
 
 
 async def test_the_workload_is_what_is_new_and_what_is_due(db: Database, domain: Domain) -> None:
     lease = await take(db, START)
     await crawl(db, lease, LINKS, START, most=1)
 
-    begun = await reports.workload(db, domain, at=START)
+    begun = await report.workload(db, domain, at=START)
     await crawl(db, lease, LINKS, START + timedelta(seconds=1))
-    done = await reports.workload(db, domain, at=START + timedelta(seconds=2))
-    later = await reports.workload(db, domain, at=START + timedelta(days=179))
+    done = await report.workload(db, domain, at=START + timedelta(seconds=2))
+    later = await report.workload(db, domain, at=START + timedelta(days=179))
 
     assert (begun.new, begun.due) == (3, 0)
     assert begun.mean_bytes > 0
@@ -188,24 +183,24 @@ async def test_a_preview_is_what_would_be_handed_out_and_touches_nothing(db: Dat
 
 
 async def test_holders_are_named_while_their_leases_last(db: Database, domain: Domain) -> None:
-    before = await reports.holders(db)
+    before = await report.holders(db)
     await take(db, START)
 
     assert before == set()
-    assert await reports.holders(db) == {"test"}
+    assert await report.holders(db) == {"test"}
 
 
 async def test_pages_beneath_a_prefix_are_counted(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    assert await reports.pages_beneath(db, domain, domain.root) == 4
-    assert await reports.pages_beneath(db, domain, url(domain, 3)) == 1
+    assert await report.pages_beneath(db, domain, domain.root) == 4
+    assert await report.pages_beneath(db, domain, url(domain, 3)) == 1
 
 
 async def test_a_page_is_explained_with_its_looks_and_those_who_pay_it(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    found = await explain.explain(db, domain, url(domain, 2), at=LATER, usual=USUAL)
+    found = await report.explain(db, domain, url(domain, 2), at=LATER, usual=USUAL)
 
     page = found.page
     assert page is not None
@@ -227,7 +222,7 @@ async def test_a_new_page_knows_how_many_come_before_it(db: Database, domain: Do
 
     ahead = {}
     for n in (1, 2, 3):
-        page = (await explain.explain(db, domain, url(domain, n), at=START, usual=USUAL)).page
+        page = (await report.explain(db, domain, url(domain, n), at=START, usual=USUAL)).page
         assert page is not None
         ahead[key(domain, n)] = page.ahead
 
@@ -241,8 +236,8 @@ async def test_an_untracked_url_is_explained_by_who_links_to_it(db: Database, do
     first = look(root[0], html(domain, [1, 2]), START, domain)
     await record.record(db, lease, [first], max_pages=1)  # the domain is full
 
-    linked = await explain.explain(db, domain, url(domain, 2), at=START, usual=USUAL)
-    unknown = await explain.explain(db, domain, Url(f"{domain.root}never/heard/of"), at=START, usual=USUAL)
+    linked = await report.explain(db, domain, url(domain, 2), at=START, usual=USUAL)
+    unknown = await report.explain(db, domain, Url(f"{domain.root}never/heard/of"), at=START, usual=USUAL)
 
     assert (linked.page, linked.links, linked.nearest, linked.tracked) == (None, 1, 0, 1)
     assert (unknown.page, unknown.links, unknown.linkers) == (None, 0, ())
@@ -250,9 +245,9 @@ async def test_an_untracked_url_is_explained_by_who_links_to_it(db: Database, do
 
 async def test_the_views_tell_the_same(db: Database, domain: Domain) -> None:
     await walked(db, domain)
-    await feed.stamp(db, at=START)
-    by_url = {page.url: page for page in await reports.pages(db, domain, top=10, at=LATER)}
-    whole = await reports.report(db, domain, at=LATER, window=timedelta(days=30))
+    await report.stamp(db, at=START)
+    by_url = {page.url: page for page in await report.pages(db, domain, top=10, at=LATER)}
+    whole = await report.domain_report(db, domain, at=LATER, window=timedelta(days=30))
     assert whole is not None
 
     async with db.transaction() as connection:

@@ -1,17 +1,15 @@
-"""What a look is held against: the page's last Snapshot, and the page as it is seconds later."""
+"""Requests beside the look itself: the page once more seconds later, and a page that cannot exist."""
 
 from dataclasses import replace
 from datetime import datetime
 
-from crawler.core.change.change import Understood
-from crawler.core.http.response import Fetched
-from crawler.core.page.outline import Outline
-from crawler.core.visit.again import is_again
-from crawler.core.visit.soft_errors import with_signs
-from crawler.core.visit.visit import Earlier, Known, Target
+from crawler.core.http import Fetched, Url
+from crawler.core.page import Outline, Understood, digest
+from crawler.core.soft_errors import Sketch
+from crawler.core.visit import Earlier, Known, Target, absent_of, is_again, refusal_of, with_signs
 from crawler.crawl.parser_pool import Lens
 from crawler.crawl.robots import Ask
-from crawler.store.record.content import Kept
+from crawler.store.record import Kept
 
 
 async def earlier_of(
@@ -43,3 +41,21 @@ async def look_again(
     if second is None or not is_again(target, first, second, now=now, known=known):
         return ()
     return second.outline
+
+
+def nowhere(target: Target) -> Url:
+    """A page that nobody can have made, beside this one. Its name begins with a digit: numbers prove nothing later."""
+    folder = target.url.partition("?")[0].rpartition("/")[0]
+    return Url(f"{folder}/0{digest(target.key).hex()}")
+
+
+async def ask_nowhere(target: Target, ask: Ask, readers: Lens, *, known: Known) -> Sketch | None:
+    """What the domain says where nothing can be; None if it did not tell, or may not be asked."""
+    url = nowhere(target)
+    if refusal_of(url, depth=target.depth, known=known):
+        return None
+    answer = await ask(url)
+    if not isinstance(answer, Fetched):
+        return None
+    is_good = 200 <= answer.status < 300
+    return absent_of(answer, await readers.read(answer, url) if is_good else None, known=known)

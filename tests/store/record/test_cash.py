@@ -10,15 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.cash.opic import ENDOWMENT
-from crawler.core.cash.order import Ordering
+from crawler.core.cash import ENDOWMENT, Ordering
 from crawler.core.domain import Wishes
-from crawler.core.visit.visit import Visit
+from crawler.core.visit import Visit
 from crawler.errors import LeaseLost, StoreUnavailable
+from crawler.store import domains, record, report
 from crawler.store.database import Database
-from crawler.store.domains import domains
-from crawler.store.record import record
-from crawler.store.report import checks
 from tests.exact import power_iteration
 from tests.store import graphs
 from tests.store.conftest import START
@@ -37,7 +34,7 @@ from tests.store.graphs import (
     looked,
     named,
     ranked,
-    record,
+    recorded,
     rows,
 )
 from tests.store.made_up import NOT_MODIFIED, html, key, look
@@ -51,8 +48,8 @@ async def live(life: Life, step: Step) -> None:
     second = await handed_out(life, half, without=[target.key for target in first])
     done = looked(life, first, step.outcomes)
     await overtake(life, done)
-    await record(life, done)
-    await record(life, looked(life, second, step.outcomes[half:]))
+    await recorded(life, done)
+    await recorded(life, looked(life, second, step.outcomes[half:]))
 
 
 async def overtake(life: Life, done: list[Visit]) -> None:
@@ -74,7 +71,7 @@ async def test_two_domains_side_by_side_keep_every_coin_whatever_happens(
             for life, step in zip(lives, steps, strict=True):
                 if step is not None:
                     tasks.create_task(live(life, step))
-        assert await checks.check(db) == []
+        assert await report.check(db) == []
     for life in lives:
         await domains.remove(db, life.domain)
 
@@ -127,14 +124,14 @@ async def test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_mad
         before = await everything(db)
         await kill_at(db, table)
         try:
-            await record(life, done)
+            await recorded(life, done)
         except StoreUnavailable:
             killed.append(table)
             assert await everything(db) == before
             await kill_at(db, "nothing")
-            await record(life, done, again=True)
-            await record(life, done, again=True)  # a commit whose answer was lost
-        assert await checks.check(db) == []
+            await recorded(life, done, again=True)
+            await recorded(life, done, again=True)  # a commit whose answer was lost
+        assert await report.check(db) == []
     assert set(killed) == set(TABLES)
 
 
@@ -271,7 +268,7 @@ async def move(life: Life, *pages: int, to: int) -> None:
     life.at += LONG
     keys = {key(life.domain, n) for n in pages}
     moved = [target for target in await handed_out(life, len(SITE)) if target.key in keys]
-    await record(life, looked(life, moved, [Outcome(Kind.MOVED, to=to)] * len(moved)))
+    await recorded(life, looked(life, moved, [Outcome(Kind.MOVED, to=to)] * len(moved)))
 
 
 async def cash_of(life: Life) -> dict[int, int]:

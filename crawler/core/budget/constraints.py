@@ -1,4 +1,4 @@
-"""A domain on its way to a price: what target, budgets, politeness and rules leave of its requests and intervals."""
+"""What target, budgets and politeness leave one domain: how many requests a day, and how long a page may wait."""
 
 import math
 from dataclasses import dataclass, replace
@@ -8,9 +8,19 @@ import numpy as np
 from crawler.core.budget.find_root import TINY
 from crawler.core.budget.page_arrays import Pages
 from crawler.core.budget.shadow_price import FLOOR_SHARE, Budget, Shares, Work, longest_gap
-from crawler.core.budget.target import Asked, Limit, Terms, asked_of, left_by, overhead, own_limit, shared_limit
+from crawler.core.budget.target import (
+    Asked,
+    Limit,
+    Terms,
+    asked_of,
+    left_by,
+    overhead,
+    own_limit,
+    shared_limit,
+)
 
 LONGEST_DAYS = 1e6  # an interval that a calendar can still add to a date
+
 LEAST_IMPORTANCE = 1e-6  # of a domain beside others; less would make its price a division by nothing
 
 

@@ -1,0 +1,39 @@
+"""What a crawling process asks the web and reads bodies with: two HTTP clients and the parser processes."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from crawler.core.domain import Domain
+from crawler.crawl.parser_pool import Readers, spare_cores
+from crawler.settings import Settings
+from crawler.web import Http
+
+
+class Webs:
+    """The HTTP clients of a process, one that may ask private addresses and one that never does; and its readers."""
+
+    def __init__(self, public: Http, private: Http, readers: Readers) -> None:
+        self._public, self._private, self.readers = public, private, readers
+
+    def of(self, domain: Domain) -> Http:
+        return self._private if domain.wishes.allow_private else self._public
+
+
+@asynccontextmanager
+async def open_webs(settings: Settings, *, connections: int = 512) -> AsyncIterator[Webs]:
+    """Both clients, open until the block ends. connections: over all domains; each domain's parallelism is less."""
+    async with (
+        _http(settings, allow_private=False, connections=connections) as public,
+        _http(settings, allow_private=True, connections=connections) as private,
+        Readers(spare_cores() if settings.readers is None else settings.readers) as readers,
+    ):
+        yield Webs(public, private, readers)
+
+
+def _http(settings: Settings, *, allow_private: bool, connections: int) -> Http:
+    return Http(
+        user_agent=settings.user_agent,
+        allow_private=allow_private,
+        max_body_bytes=settings.max_body_bytes,
+        connections=connections,
+    )
