@@ -7,7 +7,7 @@ autovacuum leaves it: the first reader of fresh rows has to mark them all, which
 from datetime import datetime, timedelta
 
 from crawler.core.cash import ENDOWMENT, STEPS
-from crawler.core.domain import Lease, Wishes
+from crawler.core.domain import DomainSettings, Lease
 from crawler.core.http import Authority
 from crawler.store import claim, domains, record
 from crawler.store.database import Database
@@ -59,7 +59,7 @@ POOLS = """
 
 async def aged(db: Database, name: str, *, pages: int, at: datetime) -> Lease:
     """Register a domain, give it its pages, and take it."""
-    domain = await domains.register(db, Authority(name), scheme="http", wishes=Wishes(), at=at)
+    domain = await domains.register(db, Authority(name), scheme="http", domain_settings=DomainSettings(), at=at)
     lease = await claim.claim(db, at=at, holder="bench", term=TERM, only=[domain])
     assert lease is not None
     while await record.drain(db, lease, at=at):

@@ -100,7 +100,7 @@ async def timed(db: Database, n: int, pages: int, given: argparse.Namespace) -> 
     for turn in range(given.claims + 2):
         at = START + timedelta(minutes=turn)
         began, began_cpu = time.perf_counter(), time.process_time() + cpu_of(backend)
-        found = await hand_out.hand_out(db, lease, most=given.targets, at=at, without=handed, usual=USUAL)
+        found = await hand_out.hand_out(db, lease, most=given.targets, at=at, without=handed, defaults=USUAL)
         seconds.append(time.perf_counter() - began)
         cpu_seconds.append(time.process_time() + cpu_of(backend) - began_cpu)
         await looked_at(db, lease, handed, at=at)

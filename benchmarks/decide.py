@@ -20,10 +20,10 @@ from benchmarks.change.ours import known_of, new_target
 from benchmarks.claim import percentile_ms
 from benchmarks.documents import PACKAGES, Document, answered, document, documents, of_size
 from benchmarks.table import table
-from crawler.core.change import Change, Lesson, learn
+from crawler.core.change import Change, Observation, update_mask
 from crawler.core.http import key_of
-from crawler.core.page import Understood, outline, understand
-from crawler.core.visit import Earlier, Known, State, Target, Visit, decide, needs_earlier, needs_reading
+from crawler.core.page import Parsed, block_list, parse
+from crawler.core.visit import Baseline, Known, State, Target, Visit, decide, needs_baseline, needs_parsing
 from crawler.core.volatile import numberless, words_of
 from tests.crawl.corpus import CorpusError
 
@@ -91,7 +91,7 @@ def taught(package: str, *, pages: int) -> Known:
     known = known_of(found[0].url)
     mask = known.mask
     for page in found:
-        mask = learn(mask, Lesson(key_of(page.url), read(page, FIRST).outline, START))
+        mask = update_mask(mask, Observation(key_of(page.url), read(page, FIRST).blocks, START))
     return replace(known, mask=mask)
 
 
@@ -99,8 +99,10 @@ def paired(known: Known, page: Document) -> Known:
     """The same after a few paired looks at a page, which may have a template of its own."""
     mask = known.mask
     for n in range(PAIRS):
-        again = read(page, Said(FIRST.price, f"10:15:0{n + 1}")).outline
-        mask = learn(mask, Lesson(key_of(page.url), read(page, FIRST).outline, START, again=(again,)))
+        again = read(page, Said(FIRST.price, f"10:15:0{n + 1}")).blocks
+        mask = update_mask(
+            mask, Observation(key_of(page.url), read(page, FIRST).blocks, START, second_fetches=(again,))
+        )
     return replace(known, mask=mask)
 
 
@@ -136,12 +138,12 @@ def timed_look(page: Document, before: Target, said: Said, known: Known) -> tupl
 def look(page: Document, target: Target, body: bytes, kept: bytes, known: Known) -> Visit:
     """As a crawl does it. kept: the body of the last Snapshot."""
     answer, now = answered(body), START + DAY
-    understood = earlier = None
-    if needs_reading(target, answer):
-        understood = understood_of(page, body)
-        if needs_earlier(target, understood):
-            earlier = Earlier(outline(kept, url=page.url, content_type="text/html"), START)
-    return decide(target, answer, now=now, known=known, understood=understood, earlier=earlier)
+    parsed = baseline = None
+    if needs_parsing(target, answer):
+        parsed = understood_of(page, body)
+        if needs_baseline(target, parsed):
+            baseline = Baseline(block_list(kept, url=page.url, content_type="text/html"), START)
+    return decide(target, answer, now=now, known=known, parsed=parsed, baseline=baseline)
 
 
 def target_of(page: Document, known: Known) -> Target:
@@ -151,12 +153,12 @@ def target_of(page: Document, known: Known) -> Target:
     return replace(visit.target, state=State.KNOWN, version=visit.snapshot.version, status=200, last_good_at=START)
 
 
-def read(page: Document, said: Said) -> Understood:
+def read(page: Document, said: Said) -> Parsed:
     return understood_of(page, written(page, said))
 
 
-def understood_of(page: Document, body: bytes) -> Understood:
-    return understand(body, url=page.url, content_type="text/html", robots_tag=None)
+def understood_of(page: Document, body: bytes) -> Parsed:
+    return parse(body, url=page.url, content_type="text/html", robots_tag=None)
 
 
 def written(page: Document, said: Said) -> bytes:

@@ -20,7 +20,7 @@ from benchmarks.claim import backend_of, cpu_of, percentile_ms
 from benchmarks.database import new_database
 from benchmarks.table import table
 from crawler.core.change import LEAST_TEXT_BYTES, NEAR_BITS
-from crawler.core.domain import Domain, Wishes
+from crawler.core.domain import Domain, DomainSettings
 from crawler.core.http import Authority, PageKey, Url, key_of
 from crawler.core.page import Fingerprint
 from crawler.store import domains, report
@@ -166,7 +166,7 @@ def differing(fingerprint: int, bits: int, chance: random.Random) -> int:
 
 async def scored(db: Database, name: str, fingerprints: Sequence[Fingerprint], pairs: int) -> Scores:
     domain = await domains.register(
-        db, Authority(f"{name.replace(' ', '-')}.test"), scheme="http", wishes=Wishes(), at=AT
+        db, Authority(f"{name.replace(' ', '-')}.test"), scheme="http", domain_settings=DomainSettings(), at=AT
     )
     keys = await fill_pages(db, domain, fingerprints)
     began = time.perf_counter()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from crawler.core.cash import ENDOWMENT, STEPS, Pool
-from crawler.core.domain import Domain, Lease, Wishes
+from crawler.core.domain import Domain, DomainSettings, Lease
 from crawler.core.http import ALLOW_ALL, Authority, Fetched, PageKey, Url, key_of
 from crawler.core.visit import Known, Visit, decide
 from crawler.store import claim, domains, hand_out, record
@@ -39,8 +39,8 @@ class Filled:
 
 async def filled(db: Database, name: str, *, pages: int, at: datetime) -> Filled:
     """Register a domain and give it its pages. Every third is known, and due in a year."""
-    wishes = Wishes()
-    domain = await domains.register(db, Authority(name), scheme="http", wishes=wishes, at=at)
+    domain_settings = DomainSettings()
+    domain = await domains.register(db, Authority(name), scheme="http", domain_settings=domain_settings, at=at)
     lease = await claim.claim(db, at=at, holder="bench", term=TERM, only=[domain])
     assert lease is not None
     while await record.drain(db, lease, at=at):
@@ -120,8 +120,8 @@ async def looked_at(
     db: Database, site: Filled, chance: random.Random, *, most: int, links: int, at: datetime
 ) -> list[Visit]:
     """First looks at the best new pages, each with so many links to pages that are known already."""
-    usual = replace(USUAL, discovery_share=1.0, refresh_share=0.0)
-    handed = await hand_out.hand_out(db, site.lease, most=most, at=at, without=(), usual=usual)
+    defaults = replace(USUAL, discovery_share=1.0, refresh_share=0.0)
+    handed = await hand_out.hand_out(db, site.lease, most=most, at=at, without=(), defaults=defaults)
     known = Known(
         scope=site.domain.scope(max_depth=100),
         rules=ALLOW_ALL,

@@ -15,7 +15,7 @@ from simhash import Simhash
 from benchmarks.claim import percentile_ms
 from benchmarks.documents import of_size
 from benchmarks.table import table
-from crawler.core.page import read
+from crawler.core.page import extract
 from crawler.core.page.fingerprint import fingerprint
 from tests.crawl.corpus import CorpusError
 
@@ -70,7 +70,7 @@ def options() -> argparse.ArgumentParser:
 
 def main_texts(most: int) -> Sequence[str]:
     pages = of_size(PAGE_BYTES, most=10 * most)
-    texts = [read(page.body, url=page.url, content_type="text/html").main for page in pages]
+    texts = [extract(page.body, url=page.url, content_type="text/html").main for page in pages]
     return [text for text in texts if text and len(text.split()) <= MOST_WORDS][:most]
 
 

@@ -87,7 +87,7 @@ async def recorded(
     db: Database, domain: Filled, chance: random.Random, *, at: datetime, given: argparse.Namespace
 ) -> Cost:
     batch = await looked_at(db, domain, chance, most=given.visits, links=given.links, at=at)
-    targets = {visit.target.key for visit in batch}.union(*(visit.gives or () for visit in batch))
+    targets = {visit.target.key for visit in batch}.union(*(visit.recipients or () for visit in batch))
     before, _ = await touched(db, "cash")
     began = time.perf_counter()
     await record.record(db, domain.lease, batch, max_pages=10**8)

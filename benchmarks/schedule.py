@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.table import table
-from crawler.core.budget import Budget, Pages, Work, pages_of, price_of, sampled
+from crawler.core.budget import Budget, PageArrays, Work, page_arrays, sampled, shadow_price
 from crawler.core.budget.page_arrays import gaps
 from crawler.core.freshness import (
     PRIOR,
@@ -75,13 +75,13 @@ def learning(count: int, *, times: int) -> Timed:
     return Timed("learn and appraise", count, min(seconds), LEARN_BAR)
 
 
-def learn_and_appraise(pages: Pages, gap: Floats, found: np.typing.NDArray[np.bool_]) -> Floats:
+def learn_and_appraise(pages: PageArrays, gap: Floats, found: np.typing.NDArray[np.bool_]) -> Floats:
     """What a look at each page taught, and in how many days each is due again."""
     a, b = faded(pages.a, pages.b, PRIOR.a, PRIOR.b, gap)
     before, prior = chances(a, b, gap, found), chances(PRIOR.a, PRIOR.b, gap, found)
     redrawn = share_redrawn(before, prior, gap, drift=drift_of(UNKNOWN))
     a, b = blend(_learnt(a, b, gap, found), _learnt(PRIOR.a, PRIOR.b, gap, found), redrawn)
-    return gaps(pages_of(a, b, pages.weight), USUAL_PRICE)
+    return gaps(page_arrays(a, b, pages.weight), USUAL_PRICE)
 
 
 def _learnt(a: Numbers, b: Numbers, gap: Floats, found: np.typing.NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -92,12 +92,12 @@ def _learnt(a: Numbers, b: Numbers, gap: Floats, found: np.typing.NDArray[np.boo
 def pricing(count: int) -> Timed:
     pages = population(count)
     began = time.perf_counter()
-    price_of(Work(sampled(pages)), Budget(0.03 * count))
+    shadow_price(Work(sampled(pages)), Budget(0.03 * count))
     return Timed("price", count, time.perf_counter() - began, PRICE_BAR)
 
 
-def population(count: int) -> Pages:
+def population(count: int) -> PageArrays:
     """Rates over three decades, importance by a power law."""
     rng = np.random.default_rng(1)
     weight = np.clip(0.1 * (rng.pareto(1.1, count) + 1), 0.05, 1000)
-    return pages_of(rng.uniform(0.3, 8, count), 10 ** rng.uniform(0, 2.5, count), weight)
+    return page_arrays(rng.uniform(0.3, 8, count), 10 ** rng.uniform(0, 2.5, count), weight)

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from crawler.core.budget import SharedBudget
-from crawler.core.domain import Wishes
+from crawler.core.domain import DomainSettings
 from crawler.core.freshness import Defaults
 from crawler.errors import BadInput
 from crawler.times import span
@@ -146,11 +146,11 @@ class Settings(BaseSettings):
         """What all domains together may spend on a day."""
         return SharedBudget(self.budget_per_day, self.bytes_per_day)
 
-    def delay_of(self, wishes: Wishes) -> timedelta:
+    def delay_of(self, domain_settings: DomainSettings) -> timedelta:
         """The domain's delay before robots.txt had its say: one's own servers need none."""
-        if wishes.delay is not None:
-            return wishes.delay
-        return timedelta(0) if wishes.allow_private else self.delay
+        if domain_settings.delay is not None:
+            return domain_settings.delay
+        return timedelta(0) if domain_settings.allow_private else self.delay
 
 
 EXAMPLE_LIST = '["127.0.0.0/8"]'

@@ -10,7 +10,7 @@ from prefect.runtime import flow_run
 
 from crawler.core.freshness import Agreement
 from crawler.local.stack import crawl_database
-from crawler.plan import Audit, audit_domains, findings
+from crawler.plan import DomainAudit, audit_domains, findings
 from crawler.register import domain_named
 from crawler.settings import settings
 from crawler.store.database import open_database
@@ -63,7 +63,7 @@ def figures(agreement: Agreement) -> dict[str, float | None]:
     }
 
 
-def markdown(found: Sequence[Audit]) -> str:
+def markdown(found: Sequence[DomainAudit]) -> str:
     """What was found, as a person reads it."""
     lines = [
         "| domain | drawn now | audits of 30 days | expected fresh | found fresh | other looks | expected | found |",
@@ -81,7 +81,7 @@ def markdown(found: Sequence[Audit]) -> str:
     return "\n".join(lines)
 
 
-def is_off(each: Audit) -> bool:
+def is_off(each: DomainAudit) -> bool:
     """Whether something that is reported of the domain is."""
     return each.found.audits.is_off or each.found.scheduled.is_off
 

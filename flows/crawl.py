@@ -4,7 +4,7 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from crawler.local.stack import crawl_database
-from crawler.register import domain_named, refuse_the_past
+from crawler.register import domain_named, require_not_before_last_visit
 from crawler.settings import settings
 from crawler.store.database import open_database
 from flows.ending import says_why
@@ -31,6 +31,6 @@ async def crawl(domain: str = "", pages: int = 0, at: str = "") -> dict[str, obj
     with crawl_database(chosen) as url:
         async with open_database(url) as db:
             only = [await domain_named(db, domain)] if domain else None
-            await refuse_the_past(db, only or (), instant(at))
+            await require_not_before_last_visit(db, only or (), instant(at))
             shift = await run(db, chosen, only=only, at=instant(at), pages=pages or None)
-            return shift.tally.as_dict()
+            return shift.stats.as_dict()

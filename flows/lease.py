@@ -13,7 +13,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
 
 from crawler.core.domain import Lease
-from crawler.crawl import Tally, Walked
+from crawler.crawl import CrawlStats, LeaseResult
 
 log = logging.getLogger("recrawl.flows")
 T = TypeVar("T")
@@ -27,12 +27,12 @@ class Progress:
 
     def __init__(self, *, pending: int) -> None:
         self._pending = pending
-        self.tally = Tally()
+        self.stats = CrawlStats()
 
     @property
     def percent(self) -> float:
         """Pages found on the way come on top of those that were waiting at first."""
-        return min(100.0 * self.tally.looks / max(self._pending + self.tally.new, self.tally.looks, 1), 100.0)
+        return min(100.0 * self.stats.looks / max(self._pending + self.stats.new, self.stats.looks, 1), 100.0)
 
     async def keep_showing(self, artifact: UUID) -> None:
         """Bring the artifact up to date now and then, until cancelled."""
@@ -51,7 +51,7 @@ async def if_heard(showing: Awaitable[T]) -> T | None:
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-async def crawl_lease(domain: str, walk: Callable[[], Awaitable[Walked]], progress: Progress) -> Walked:
+async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
     """Walk one lease. The domain stands first, so that the run shows it."""
     artifact = await if_heard(acreate_progress_artifact(0.0, description=f"{domain}: pages looked at"))
     if artifact is None:
@@ -65,12 +65,12 @@ async def crawl_lease(domain: str, walk: Callable[[], Awaitable[Walked]], progre
     emit_event(
         event=LEASE_ENDED,
         resource={"prefect.resource.id": f"recrawl.domain.{domain}", "prefect.resource.name": domain},
-        payload=walked.tally.as_dict() | {"hold": walked.hold.reason if walked.hold else None},
+        payload=walked.stats.as_dict() | {"hold": walked.hold.reason if walked.hold else None},
     )
     return walked
 
 
-async def as_task(lease: Lease, walk: Callable[[], Awaitable[Walked]], progress: Progress) -> Walked:
+async def as_task(lease: Lease, walk: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
     """Walk the lease as a task run that carries its domain in name and tags."""
     name = lease.domain.authority
     run = crawl_lease.with_options(task_run_name=name, tags=[f"domain:{name}"])

@@ -44,21 +44,21 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
                 await record.propose(db, each.domain, at=now)
     shown = [each for each in planned if only is None or each.domain.id == only.id]
     for each in shown:
-        if each.tariff.finding:
-            get_run_logger().warning("%s: %s", each.domain.authority, each.tariff.finding)
+        if each.plan.finding:
+            get_run_logger().warning("%s: %s", each.domain.authority, each.plan.finding)
     await if_heard(acreate_markdown_artifact(markdown(shown), key="plan-result", description="What was planned"))
     return {each.domain.authority: facts(each) for each in shown}
 
 
 def facts(planned: Planned) -> dict[str, object]:
     """What is told of one domain, by name."""
-    outlook = planned.tariff.outlook
+    outlook = planned.plan.expected
     return {
         "importance": planned.importance,
         "price": planned.price.per_request,
-        "requests": planned.tariff.requests,
+        "requests": planned.plan.requests,
         "freshness": outlook.freshness if planned.known else None,
-        "finding": planned.tariff.finding,
+        "finding": planned.plan.finding,
     }
 
 
@@ -67,20 +67,20 @@ def markdown(planned: Sequence[Planned]) -> str:
     rows = sorted(planned, key=lambda each: (-each.importance, each.domain.authority))
     lines = [f"| {' | '.join(COLUMNS)} |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
     lines += [f"| {' | '.join(row(each))} |" for each in rows[:SHOWN]]
-    lines += [f"\n{each.domain.authority}: {each.tariff.finding}." for each in rows[:SHOWN] if each.tariff.finding]
+    lines += [f"\n{each.domain.authority}: {each.plan.finding}." for each in rows[:SHOWN] if each.plan.finding]
     return "\n".join(lines)
 
 
 def row(planned: Planned) -> tuple[str, ...]:
     """One domain, in the order of COLUMNS."""
-    tariff, wishes = planned.tariff, planned.domain.wishes
-    budget = wishes.budget_per_day if wishes.budget_per_day is not None else tariff.asked
+    tariff, domain_settings = planned.plan, planned.domain.settings
+    budget = domain_settings.budget_per_day if domain_settings.budget_per_day is not None else tariff.asked
     return (
         planned.domain.authority,
         f"{planned.importance:.2f}",
         f"{planned.price.per_request:.3g}",
         "-" if budget is None else f"{budget:,.0f}",
         f"{tariff.requests:,.1f}",
-        f"{100 * tariff.outlook.freshness:.1f} %" if planned.known else "-",
-        f"{tariff.outlook.age_days:.2f}" if planned.known else "-",
+        f"{100 * tariff.expected.freshness:.1f} %" if planned.known else "-",
+        f"{tariff.expected.age_days:.2f}" if planned.known else "-",
     )

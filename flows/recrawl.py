@@ -6,7 +6,7 @@ from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 
 from crawler.local.stack import crawl_database
-from crawler.register import beneath, domain_named, refuse_the_past
+from crawler.register import domain_named, require_not_before_last_visit, url_prefix
 from crawler.settings import settings
 from crawler.store import domains
 from crawler.store.database import open_database
@@ -35,11 +35,11 @@ async def recrawl(domain: str, prefix: str = "", at: str = "") -> dict[str, obje
     with crawl_database(chosen) as url:
         async with open_database(url) as db:
             found = await domain_named(db, domain)
-            await refuse_the_past(db, [found], when)
-            await domains.refresh(db, found, prefix=beneath(found, prefix), at=when or datetime.now(UTC))
+            await require_not_before_last_visit(db, [found], when)
+            await domains.refresh(db, found, prefix=url_prefix(found, prefix), at=when or datetime.now(UTC))
             shift = await run(db, chosen, only=[found], at=when)
-            if not shift.tally.leases:
-                standing = await domains.standing(db, found, at=when or datetime.now(UTC))
+            if not shift.stats.leases:
+                standing = await domains.status_of(db, found, at=when or datetime.now(UTC))
                 who = f"{standing.holder} holds it now" if standing.holder else "it is paused or left alone"
                 get_run_logger().warning("%s was not crawled by this run: %s; its pages stay due", domain, who)
-            return shift.tally.as_dict()
+            return shift.stats.as_dict()

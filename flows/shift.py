@@ -11,7 +11,7 @@ from crawler import times
 from crawler.clock import Clock
 from crawler.core.change import Change
 from crawler.core.domain import Domain, Lease
-from crawler.crawl import Shift, Tally, Walked, holder_name, keep_what_is_loaded, open_webs, run_shift
+from crawler.crawl import CrawlStats, LeaseResult, ShiftResult, holder_name, keep_what_is_loaded, open_tools, run_shift
 from crawler.errors import BadInput
 from crawler.settings import Settings
 from crawler.store import report
@@ -39,12 +39,12 @@ def instant(text: str) -> datetime | None:
 
 async def run(
     db: Database, settings: Settings, *, only: Collection[Domain] | None, at: datetime | None, pages: int | None = None
-) -> Shift:
+) -> ShiftResult:
     """Crawl until nothing is due, the shift's time is up or the run is told to end; ends with a markdown artifact."""
     clock = Clock.at(at)
     progress: dict[UUID, Progress] = {}
 
-    async def walk_lease(lease: Lease, walk_it: Callable[[], Awaitable[Walked]]) -> Walked:
+    async def walk_lease(lease: Lease, walk_it: Callable[[], Awaitable[LeaseResult]]) -> LeaseResult:
         work = await report.workload(db, lease.domain, at=clock.now())
         progress[lease.token] = Progress(pending=work.new + work.due)
         try:
@@ -52,12 +52,12 @@ async def run(
         finally:
             del progress[lease.token]
 
-    def show(lease: Lease, tally: Tally) -> None:
+    def show(lease: Lease, stats: CrawlStats) -> None:
         if lease.token in progress:
-            progress[lease.token].tally = tally
+            progress[lease.token].stats = stats
 
     with told_to_end() as told:
-        async with open_webs(settings) as webs:
+        async with open_tools(settings) as webs:
             keep_what_is_loaded()
             shift = await run_shift(
                 db,
@@ -80,17 +80,17 @@ async def run(
     return shift
 
 
-def markdown(shift: Shift) -> str:
+def markdown(shift: ShiftResult) -> str:
     """The result of a shift as a person reads it."""
-    total = shift.tally
+    total = shift.stats
     lines = ["| | |", "|---|---:|", *(f"| {name} | {value} |" for name, value in facts(total))]
     if total.reasons:
         lines += ["", "Failed: " + ", ".join(f"{reason} {count}" for reason, count in total.reasons.most_common())]
     if len(shift.by_domain) > 1:
         lines += ["", "| domain | looked at | changed | new | failed |", "|---|---:|---:|---:|---:|"]
         lines += [
-            f"| {name} | {tally.looks} | {tally.changes[Change.CHANGED]} | {tally.new} | {tally.failed} |"
-            for name, tally in sorted(shift.by_domain.items())
+            f"| {name} | {stats.looks} | {stats.changes[Change.CHANGED]} | {stats.new} | {stats.failed} |"
+            for name, stats in sorted(shift.by_domain.items())
         ]
     lines += [
         f"\n{name} is left alone until {hold.until:%Y-%m-%d %H:%M} UTC: {hold.reason}"
@@ -99,21 +99,21 @@ def markdown(shift: Shift) -> str:
     return "\n".join(lines)
 
 
-def facts(tally: Tally) -> list[tuple[str, str]]:
+def facts(stats: CrawlStats) -> list[tuple[str, str]]:
     """Name and value of what is worth telling."""
     return [
-        ("Requests", f"{tally.requests:,}"),
-        ("Pages looked at", f"{tally.looks:,}"),
-        ("Not modified", f"{tally.not_modified:,}"),
-        ("Same", f"{tally.changes[Change.SAME] + tally.changes[Change.COSMETIC]:,}"),
-        ("Changed", f"{tally.changes[Change.CHANGED]:,}"),
-        ("First seen", f"{tally.changes[Change.FIRST]:,}"),
-        ("New links", f"{tally.new:,}"),
-        ("Gone", f"{tally.changes[Change.GONE]:,}"),
-        ("Moved", f"{tally.changes[Change.MOVED]:,}"),
-        ("Back", f"{tally.changes[Change.BACK]:,}"),
-        ("Failed", f"{tally.failed:,}"),
-        ("Bytes received", f"{tally.received_bytes:,}"),
-        ("Bytes saved", f"{tally.saved_bytes:,}"),
-        ("Seconds", f"{tally.elapsed.total_seconds():.1f}"),
+        ("Requests", f"{stats.requests:,}"),
+        ("Pages looked at", f"{stats.looks:,}"),
+        ("Not modified", f"{stats.not_modified:,}"),
+        ("Same", f"{stats.changes[Change.SAME] + stats.changes[Change.COSMETIC]:,}"),
+        ("Changed", f"{stats.changes[Change.CHANGED]:,}"),
+        ("First seen", f"{stats.changes[Change.FIRST]:,}"),
+        ("New links", f"{stats.new:,}"),
+        ("Gone", f"{stats.changes[Change.GONE]:,}"),
+        ("Moved", f"{stats.changes[Change.MOVED]:,}"),
+        ("Back", f"{stats.changes[Change.BACK]:,}"),
+        ("Failed", f"{stats.failed:,}"),
+        ("Bytes received", f"{stats.received_bytes:,}"),
+        ("Bytes saved", f"{stats.saved_bytes:,}"),
+        ("Seconds", f"{stats.elapsed.total_seconds():.1f}"),
     ]

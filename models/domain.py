@@ -111,7 +111,7 @@ class DomainWalls(SQLModel, table=True):
 
     __tablename__ = "domain_walls"
     domain_id: int = Field(sa_column=domain_reference())
-    walls: bytes = Field(sa_column=octets())
+    soft_errors: bytes = Field(sa_column=octets())
 
 
 class DomainTrust(SQLModel, table=True):

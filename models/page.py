@@ -40,7 +40,7 @@ class Page(SQLModel, table=True):
     visits: int = Field(sa_column=count())
     changes: int = Field(sa_column=count())
     failures: int = Field(sa_column=small(default="0"))
-    walled: int = Field(sa_column=small(default="0"))  # looks in a row at the wall that `reason` names
+    in_a_row: int = Field(sa_column=small(default="0"))  # looks in a row at the wall that `reason` names
     last_look_at: datetime | None = Field(sa_column=instant(nullable=True))
     last_good_at: datetime | None = Field(sa_column=instant(nullable=True))
     last_change_at: datetime | None = Field(sa_column=instant(nullable=True))

@@ -118,6 +118,11 @@ def sources() -> tuple[Path, ...]:
 
 
 @cache
+def tests() -> tuple[Path, ...]:
+    return tuple(sorted(path.relative_to(ROOT) for path in (ROOT / "tests").rglob("*.py")))
+
+
+@cache
 def tree(path: Path) -> ast.Module:
     return ast.parse((ROOT / path).read_text(encoding="utf-8"), filename=str(path))
 
@@ -237,8 +242,8 @@ def test_a_door_says_what_its_room_is_for_and_offers_only_what_is_taken(door: st
     assert len(said.split()) >= 20, f"{door}: what it is for, its main function, what it may use"
     taken = {
         name
-        for path in sources()
-        if path.parts[0] != "benchmarks" and not is_within(module_name(path), door)
+        for path in (*sources(), *tests())
+        if not is_within(module_name(path), door)
         for name in taken_from(door, path)
     }
     assert exported(door) <= taken, f"{door} offers {sorted(exported(door) - taken)}, which nobody takes"

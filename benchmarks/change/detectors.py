@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from benchmarks.change.looks import Look
 from benchmarks.change.ours import Ours
 from crawler.core.http import Fetched, Url
-from crawler.core.page import Fingerprint, digest, distance_bits, read
+from crawler.core.page import Fingerprint, digest, distance_bits, extract
 from crawler.core.page.fingerprint import fingerprint
 
 TOLERANCE_BITS = 3  # of 64; Manku, Jain, Das Sarma, WWW 2007
@@ -91,7 +91,7 @@ def text_of(answer: Fetched, page: Url) -> str:
 
 @lru_cache(maxsize=64)
 def _text(body: bytes, content_type: str, page: Url) -> str:
-    return read(body, url=page, content_type=content_type).text
+    return extract(body, url=page, content_type=content_type).text
 
 
 DETECTORS: Mapping[str, Callable[[], Detector]] = {

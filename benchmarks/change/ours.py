@@ -7,20 +7,20 @@ from benchmarks.change.looks import Look
 from crawler.core.change import Change
 from crawler.core.freshness import PRIOR
 from crawler.core.http import ALLOW_ALL, Fetched, Scope, Url, authority_of, key_of
-from crawler.core.page import Understood, understand
+from crawler.core.page import Parsed, parse
 from crawler.core.visit import (
-    Earlier,
+    Baseline,
     Known,
     State,
     Target,
     Visit,
     compare,
     decide,
-    is_again,
-    needs_earlier,
-    needs_reading,
+    is_same_page,
+    needs_baseline,
+    needs_parsing,
     reconsider,
-    wants_again,
+    wants_second_fetch,
 )
 
 
@@ -30,7 +30,7 @@ class Ours:
     def __init__(self) -> None:
         self._known: Known | None = None
         self._targets: dict[Url, Target] = {}
-        self._snapshots: dict[Url, Earlier] = {}
+        self._snapshots: dict[Url, Baseline] = {}
         self._texts: dict[Url, set[bytes]] = {}
 
     def judge(self, looks: Sequence[Look]) -> Sequence[bool | None]:
@@ -40,30 +40,30 @@ class Ours:
     def _look(self, look: Look) -> Visit:
         known = self._known or known_of(look.page)
         target = self._targets.get(look.page) or new_target(look.page)
-        understood = _read(look.answer, look.page) if needs_reading(target, look.answer) else None
-        earlier = comparison = None
-        if understood is not None and needs_earlier(target, understood):
-            returned = understood.version.text_digest in self._texts[look.page]
-            earlier = replace(self._snapshots[look.page], has_returned=returned)
-            comparison = compare(target, understood, earlier, now=look.at, known=known)
-            while wants_again(target, comparison, earlier, now=look.at, known=known):
+        parsed = _read(look.answer, look.page) if needs_parsing(target, look.answer) else None
+        baseline = comparison = None
+        if parsed is not None and needs_baseline(target, parsed):
+            returned = parsed.version.text_digest in self._texts[look.page]
+            baseline = replace(self._snapshots[look.page], has_returned=returned)
+            comparison = compare(target, parsed, baseline, now=look.at, known=known)
+            while wants_second_fetch(target, comparison, baseline, now=look.at, known=known):
                 again = _read(look.again(), look.page)
-                if not is_again(target, understood, again, now=look.at, known=known):
+                if not is_same_page(target, parsed, again, now=look.at, known=known):
                     break
-                earlier = replace(earlier, again=(*earlier.again, again.outline))
-                comparison = compare(target, understood, earlier, now=look.at, known=known)
+                baseline = replace(baseline, second_fetches=(*baseline.second_fetches, again.blocks))
+                comparison = compare(target, parsed, baseline, now=look.at, known=known)
         visit = decide(
             target,
             look.answer,
             now=look.at,
             known=known,
-            understood=understood,
-            earlier=earlier,
+            parsed=parsed,
+            baseline=baseline,
             comparison=comparison,
         )
         self._known = replace(known, mask=visit.mask) if visit.mask is not None else known
-        if visit.change is Change.FIRST and understood is not None:
-            self._snapshots[look.page] = Earlier(understood.outline, look.at)
+        if visit.change is Change.FIRST and parsed is not None:
+            self._snapshots[look.page] = Baseline(parsed.blocks, look.at)
         return visit
 
     def _record(self, first: Visit) -> bool | None:
@@ -84,12 +84,12 @@ class Ours:
         if visit.snapshot is not None:
             self._texts.setdefault(page, set()).add(visit.snapshot.version.text_digest)
         if visit.evidence is not None:
-            self._snapshots[page] = Earlier(visit.evidence.understood.outline, visit.at)
+            self._snapshots[page] = Baseline(visit.evidence.parsed.blocks, visit.at)
         return None if visit.change is Change.FIRST else visit.change is Change.CHANGED
 
 
-def _read(answer: Fetched, page: Url) -> Understood:
-    return understand(answer.body, url=page, content_type=answer.content_type, robots_tag=answer.robots_tag)
+def _read(answer: Fetched, page: Url) -> Parsed:
+    return parse(answer.body, url=page, content_type=answer.content_type, robots_tag=answer.robots_tag)
 
 
 def new_target(page: Url) -> Target:

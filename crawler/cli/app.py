@@ -114,7 +114,7 @@ def crawl(
         weight=weight,
         allow_private=allow_private,
     )
-    order = crawling.Order(
+    order = crawling.CrawlRequest(
         names=tuple(names or ()),
         pages=pages,
         due=due,

@@ -8,8 +8,8 @@ from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import shown_share, shown_span
 from crawler.core.freshness import Agreement
-from crawler.plan import LOOKED_BACK, Audit, Finding, audit_domains, findings
-from crawler.register import domain_named, refuse_the_past
+from crawler.plan import LOOKED_BACK, AuditFinding, DomainAudit, audit_domains, findings
+from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains
 from crawler.store.database import Database
 
@@ -17,11 +17,11 @@ COLUMNS = ("drawn", "looks by chance", "expected fresh", "found fresh", "other l
 
 
 def audit(text: str | None, *, at: datetime | None, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> list[Audit]:
+    async def work(db: Database, _: Interrupts) -> list[DomainAudit]:
         only = await domain_named(db, text) if text is not None else None
         if at is not None:
             wanted = [only] if only is not None else [listed.domain for listed in await domains.every(db)]
-            await refuse_the_past(db, wanted, at)
+            await require_not_before_last_visit(db, wanted, at)
         return await audit_domains(db, at=at or datetime.now(UTC), only=only)
 
     found = with_database(work)
@@ -35,14 +35,14 @@ def audit(text: str | None, *, at: datetime | None, as_json: bool) -> int:
     return PROBLEM if off else DONE
 
 
-def _show(found: Sequence[Audit], off: Sequence[Finding]) -> None:
+def _show(found: Sequence[DomainAudit], off: Sequence[AuditFinding]) -> None:
     show(["domain", *COLUMNS], [_row(each) for each in found], right=COLUMNS)
     say(f"\nLooks of the last {shown_span(LOOKED_BACK)}, by finished UTC days. The next crawl looks at what was drawn.")
     for each in off:
         remark(each.sentence)
 
 
-def _row(each: Audit) -> tuple[str, ...]:
+def _row(each: DomainAudit) -> tuple[str, ...]:
     return (str(each.domain.authority), str(each.drawn), *_cells(each.found.audits), *_cells(each.found.scheduled))
 
 
@@ -50,7 +50,7 @@ def _cells(agreement: Agreement) -> tuple[str, str, str]:
     return f"{agreement.looks:,}", shown_share(agreement.expected_fresh), shown_share(agreement.found_fresh)
 
 
-def _document(each: Audit) -> dict[str, object]:
+def _document(each: DomainAudit) -> dict[str, object]:
     return {
         "domain": each.domain.authority,
         "drawn": each.drawn,
@@ -59,7 +59,7 @@ def _document(each: Audit) -> dict[str, object]:
     }
 
 
-def _finding(each: Finding) -> dict[str, object]:
+def _finding(each: AuditFinding) -> dict[str, object]:
     return {"name": each.name, "by_chance": each.by_chance, "text": each.sentence} | described(each.agreement)
 
 

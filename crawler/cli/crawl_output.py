@@ -6,14 +6,14 @@ from datetime import datetime
 from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.values import counted, shown_bytes, shown_instant
 from crawler.core.change import Change
-from crawler.crawl import Shift, Tally
+from crawler.crawl import CrawlStats, ShiftResult
 
 
 @dataclass(slots=True)
-class Outcome:
+class CrawlOutcome:
     """What came of it. idle: domains that were not crawled, and why not; problems: those of them that should worry."""
 
-    shift: Shift
+    shift: ShiftResult
     at: datetime
     names: list[str]
     idle: dict[str, str] = field(default_factory=dict)
@@ -26,20 +26,20 @@ class Outcome:
         return not (self.shift.holds or self.shift.lost or self.shift.broken or self.problems)
 
 
-def print_result(outcome: Outcome, *, as_json: bool) -> None:
+def print_result(outcome: CrawlOutcome, *, as_json: bool) -> None:
     """The answer on stdout; what went wrong beside it on stderr, whatever the form of the answer."""
     _complain(outcome)
     if as_json:
         print_json(_document(outcome))
         return
-    if outcome.shift.tally.requests == 0:
+    if outcome.shift.stats.requests == 0:
         if not outcome.idle:
             say("Nothing was due")
         for domain, reason in outcome.idle.items():
             if domain not in outcome.problems:
                 say(f"{domain} {reason}")
         return
-    show_facts(facts(outcome.shift.tally))
+    show_facts(facts(outcome.shift.stats))
     if len(outcome.shift.by_domain) > 1:
         say("")
         show(
@@ -47,14 +47,14 @@ def print_result(outcome: Outcome, *, as_json: bool) -> None:
             [
                 (
                     domain,
-                    str(tally.looks),
-                    str(tally.changes[Change.CHANGED]),
-                    str(tally.changes[Change.FIRST]),
-                    str(tally.changes[Change.GONE]),
-                    str(tally.failed),
-                    shown_bytes(tally.received_bytes),
+                    str(stats.looks),
+                    str(stats.changes[Change.CHANGED]),
+                    str(stats.changes[Change.FIRST]),
+                    str(stats.changes[Change.GONE]),
+                    str(stats.failed),
+                    shown_bytes(stats.received_bytes),
                 )
-                for domain, tally in sorted(outcome.shift.by_domain.items())
+                for domain, stats in sorted(outcome.shift.by_domain.items())
             ],
             right=["looked at", "changed", "first seen", "gone", "failed", "received"],
         )
@@ -62,32 +62,32 @@ def print_result(outcome: Outcome, *, as_json: bool) -> None:
         say(f"\nNext due: {shown_instant(outcome.next_due_at)}")
 
 
-def facts(tally: Tally) -> list[tuple[str, str]]:
+def facts(stats: CrawlStats) -> list[tuple[str, str]]:
     """What a crawl did, line by line."""
-    changes = tally.changes
+    changes = stats.changes
     unchanged = changes[Change.SAME] + changes[Change.COSMETIC]
-    not_modified = f" (not modified: {tally.not_modified})" if tally.not_modified else ""
+    not_modified = f" (not modified: {stats.not_modified})" if stats.not_modified else ""
     cosmetic = f" (cosmetic: {changes[Change.COSMETIC]})" if changes[Change.COSMETIC] else ""
-    reasons = ", ".join(f"{reason or 'no good answer'}: {count}" for reason, count in tally.reasons.most_common(8))
-    seconds = tally.elapsed.total_seconds()
-    pace = f" ({tally.looks / seconds:.1f} pages a second)" if seconds >= 1 and tally.looks else ""
+    reasons = ", ".join(f"{reason or 'no good answer'}: {count}" for reason, count in stats.reasons.most_common(8))
+    seconds = stats.elapsed.total_seconds()
+    pace = f" ({stats.looks / seconds:.1f} pages a second)" if seconds >= 1 and stats.looks else ""
     return [
-        ("Looked at", counted(tally.looks, "page")),
+        ("Looked at", counted(stats.looks, "page")),
         ("First seen", str(changes[Change.FIRST])),
         ("Same", f"{unchanged}{not_modified}{cosmetic}"),
         ("Changed", str(changes[Change.CHANGED])),
         ("Gone", str(changes[Change.GONE])),
         ("Moved", str(changes[Change.MOVED] or "")),
         ("Back", str(changes[Change.BACK] or "")),
-        ("Failed", f"{tally.failed} ({reasons})" if reasons else str(tally.failed)),
-        ("New URLs found", str(tally.new)),
-        ("Received", shown_bytes(tally.received_bytes)),
-        ("Saved", shown_bytes(tally.saved_bytes)),
+        ("Failed", f"{stats.failed} ({reasons})" if reasons else str(stats.failed)),
+        ("New URLs found", str(stats.new)),
+        ("Received", shown_bytes(stats.received_bytes)),
+        ("Saved", shown_bytes(stats.saved_bytes)),
         ("Seconds", f"{seconds:.1f}{pace}"),
     ]
 
 
-def _complain(outcome: Outcome) -> None:
+def _complain(outcome: CrawlOutcome) -> None:
     for domain, hold in outcome.shift.holds.items():
         until = hold.until.isoformat(timespec="seconds")
         remark(f"recrawl: {domain} is left alone until {until}, since it could not be asked ({hold.reason})")
@@ -99,13 +99,13 @@ def _complain(outcome: Outcome) -> None:
         remark(f"recrawl: {domain} {outcome.idle[domain]}")
 
 
-def _document(outcome: Outcome) -> dict[str, object]:
+def _document(outcome: CrawlOutcome) -> dict[str, object]:
     shift = outcome.shift
     return {
         "at": outcome.at,
         "domains": sorted({*outcome.names, *shift.by_domain}),
-        **shift.tally.as_dict(),
-        "by_domain": {domain: tally.as_dict() for domain, tally in sorted(shift.by_domain.items())},
+        **shift.stats.as_dict(),
+        "by_domain": {domain: stats.as_dict() for domain, stats in sorted(shift.by_domain.items())},
         "holds": shift.holds,
         "lost": sorted(set(shift.lost)),
         "broken": shift.broken,

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from crawler.cli.crawl_output import Outcome, print_result
+from crawler.cli.crawl_output import CrawlOutcome, print_result
 from crawler.cli.domains import why_not
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import remark
-from crawler.cli.progress import Looks
+from crawler.cli.progress import CrawlProgress
 from crawler.cli.registering import ask_and_register
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.wishes import Said
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url, authority_of, path_and_query
-from crawler.crawl import Shift, holder_name, keep_what_is_loaded, open_webs, run_shift
+from crawler.crawl import ShiftResult, holder_name, keep_what_is_loaded, open_tools, run_shift
 from crawler.errors import BadInput
-from crawler.register import home_seeds, refuse_the_past, scope_of, url_of
+from crawler.register import home_seeds, require_not_before_last_visit, scope_of, url_of
 from crawler.settings import Settings, settings
 from crawler.store import domains, report
 from crawler.store.database import Database
@@ -28,7 +28,7 @@ MOST_COUNTED = 100  # domains whose work is counted for the progress bar
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CrawlRequest:
     """What the command line asks for. names: URLs and names; none with `due` means all that are registered."""
 
     names: tuple[str, ...]
@@ -40,18 +40,18 @@ class Order:
     at: datetime | None
 
 
-def crawl(order: Order, *, as_json: bool) -> int:
+def crawl(order: CrawlRequest, *, as_json: bool) -> int:
     require_names(order)
     # Who names a domain wants it now, not spread over the day.
     used = settings().model_copy(update={"pace": False}) if order.names else settings()
 
-    async def work(db: Database, interrupts: Interrupts) -> Outcome:
+    async def work(db: Database, interrupts: Interrupts) -> CrawlOutcome:
         clock = Clock.at(order.at)
         if used.database_url is None:
             await free_dead_leases(db)
         wanted = await _wanted(db, order, clock)
         shift = await _walk(db, wanted, order=order, clock=clock, used=used, interrupts=interrupts)
-        outcome = Outcome(
+        outcome = CrawlOutcome(
             shift=shift,
             at=clock.now(),
             names=[domain.authority for domain in wanted or ()],
@@ -68,7 +68,7 @@ def crawl(order: Order, *, as_json: bool) -> int:
     return DONE if outcome.is_well else PROBLEM
 
 
-def require_names(order: Order) -> None:
+def require_names(order: CrawlRequest) -> None:
     if not order.names and not order.due:
         raise BadInput("nothing to crawl: name a URL or a domain, or say --due for all that is registered")
 
@@ -92,11 +92,11 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-async def _wanted(db: Database, order: Order, clock: Clock) -> list[Domain] | None:
+async def _wanted(db: Database, order: CrawlRequest, clock: Clock) -> list[Domain] | None:
     """The domains to crawl, registered where they were not; None for all that there are."""
     if not order.names:
         if order.at is not None:
-            await refuse_the_past(db, [listed.domain for listed in await domains.every(db)], order.at)
+            await require_not_before_last_visit(db, [listed.domain for listed in await domains.every(db)], order.at)
         return None
     urls = {name: url_of(name) for name in order.names}  # nothing is registered while any of them is none
     found: dict[int, Domain] = {}
@@ -105,8 +105,8 @@ async def _wanted(db: Database, order: Order, clock: Clock) -> list[Domain] | No
         if domain is None:
             domain = await ask_and_register(db, name, order.said, offline=order.offline, at=clock.now())
         else:
-            await refuse_the_past(db, [domain], order.at)
-            if order.said.differs_from(domain.wishes):
+            await require_not_before_last_visit(db, [domain], order.at)
+            if order.said.differs_from(domain.settings):
                 remark(f"{domain.authority} is registered: its settings stay (recrawl domains set {domain.authority})")
             if not order.due and path_and_query(url) != "/":
                 await _look_at(db, domain, url, at=clock.now())
@@ -116,24 +116,24 @@ async def _wanted(db: Database, order: Order, clock: Clock) -> list[Domain] | No
 
 async def _look_at(db: Database, domain: Domain, url: Url, *, at: datetime) -> None:
     """Have one page looked at, due or not, known or not."""
-    await domains.seed(db, domain, home_seeds(scope_of(domain, domain.wishes), [url]), at=at)
+    await domains.seed(db, domain, home_seeds(scope_of(domain, domain.settings), [url]), at=at)
 
 
 async def _walk(
     db: Database,
     wanted: Sequence[Domain] | None,
     *,
-    order: Order,
+    order: CrawlRequest,
     clock: Clock,
     used: Settings,
     interrupts: Interrupts,
-) -> Shift:
+) -> ShiftResult:
     pending = 0
     for domain in [] if wanted is None or len(wanted) > MOST_COUNTED else wanted:
         load = await report.workload(db, domain, at=clock.now())
         pending += load.new + load.due
-    with Looks(pending=pending, most=order.pages) as progress:
-        async with open_webs(used) as webs:
+    with CrawlProgress(pending=pending, most=order.pages) as progress:
+        async with open_tools(used) as webs:
             keep_what_is_loaded()
             return await run_shift(
                 db,
@@ -149,15 +149,15 @@ async def _walk(
             )
 
 
-async def _explain_idleness(db: Database, wanted: Sequence[Domain] | None, outcome: Outcome) -> None:
+async def _explain_idleness(db: Database, wanted: Sequence[Domain] | None, outcome: CrawlOutcome) -> None:
     """Say of every domain that was named and not looked at why not, and when it is next."""
     waking: list[datetime] = []
     for domain in wanted or ():
-        tally = outcome.shift.by_domain.get(domain.authority)
-        standing = await domains.standing(db, domain, at=outcome.at)
+        stats = outcome.shift.by_domain.get(domain.authority)
+        standing = await domains.status_of(db, domain, at=outcome.at)
         if standing.wake_at is not None:
             waking.append(standing.wake_at)
-        if domain.authority in outcome.shift.holds or (tally is not None and tally.looks):
+        if domain.authority in outcome.shift.holds or (stats is not None and stats.looks):
             continue
         reason = why_not(domain, standing, at=outcome.at)
         if reason:

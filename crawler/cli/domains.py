@@ -15,10 +15,10 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import shown_bytes, shown_instant, shown_share, shown_span
 from crawler.cli.wishes import Said, without
 from crawler.core.cash import Order, Ordering
-from crawler.core.domain import Domain, Standing
+from crawler.core.domain import Domain, DomainStatus
 from crawler.core.http import Url
 from crawler.errors import BadInput
-from crawler.register import authority_in, domain_named, home_seeds, refuse_the_past, scope_of, url_of
+from crawler.register import authority_in, domain_named, home_seeds, require_not_before_last_visit, scope_of, url_of
 from crawler.store import domains
 from crawler.store.database import Database
 
@@ -74,45 +74,51 @@ def _state(listed: domains.Listed) -> str:
 
 
 def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> tuple[Domain, Standing]:
+    async def work(db: Database, _: Interrupts) -> tuple[Domain, DomainStatus]:
         domain = await domain_named(db, text)
         if at is not None:
-            await refuse_the_past(db, [domain], at)
-        return domain, await domains.standing(db, domain, at=at or datetime.now(UTC))
+            await require_not_before_last_visit(db, [domain], at)
+        return domain, await domains.status_of(db, domain, at=at or datetime.now(UTC))
 
     domain, standing = with_database(work)
     if as_json:
         print_json(described(domain) | {"standing": standing})
         return DONE
-    wishes = domain.wishes
+    domain_settings = domain.settings
     show_facts(
         [
             ("Domain", domain.authority),
             ("Root", domain.root),
             ("Other names", ", ".join(sorted(domain.aliases))),
             ("Registered", shown_instant(domain.registered_at)),
-            ("Seeds", "\n".join(wishes.seeds)),
+            ("Seeds", "\n".join(domain_settings.seeds)),
             (
                 "Budget per day",
-                f"{wishes.budget_per_day} requests" if wishes.budget_per_day is not None else "no limit",
+                "no limit" if domain_settings.budget_per_day is None else f"{domain_settings.budget_per_day} requests",
             ),
             ("Budget left", str(standing.budget_left) if standing.budget_left is not None else ""),
-            ("Bytes per day", shown_bytes(wishes.bytes_per_day) if wishes.bytes_per_day is not None else ""),
+            (
+                "Bytes per day",
+                shown_bytes(domain_settings.bytes_per_day) if domain_settings.bytes_per_day is not None else "",
+            ),
             ("Bytes left", shown_bytes(max(standing.bytes_left, 0)) if standing.bytes_left is not None else ""),
-            ("Target", shown_target(wishes.target_age, wishes.target_freshness)),
-            ("Delay", f"{wishes.delay.total_seconds():g} s" if wishes.delay is not None else ""),
-            ("Parallelism", str(wishes.parallelism or "")),
-            ("Depth", str(wishes.max_depth) if wishes.max_depth is not None else ""),
-            ("Pages at most", str(wishes.max_pages or "")),
-            ("Include", "\n".join(wishes.include)),
-            ("Exclude", "\n".join(wishes.exclude)),
-            ("Weight", f"{wishes.weight:g}"),
-            ("Order", _shown_order(wishes.ordering)),
-            ("Favoured", _shown_favour(wishes.ordering) if wishes.ordering.favour else ""),
-            ("Reserve pays", _shown_dial(wishes.ordering)),
-            ("External links", f"count {wishes.external_links:g} each" if wishes.external_links else "do not count"),
-            ("Rules", "\n".join(map(shown_rule, wishes.rules))),
-            ("Private addresses", "allowed" if wishes.allow_private else "refused"),
+            ("Target", shown_target(domain_settings.target_age, domain_settings.target_freshness)),
+            ("Delay", f"{domain_settings.delay.total_seconds():g} s" if domain_settings.delay is not None else ""),
+            ("Parallelism", str(domain_settings.parallelism or "")),
+            ("Depth", str(domain_settings.max_depth) if domain_settings.max_depth is not None else ""),
+            ("Pages at most", str(domain_settings.max_pages or "")),
+            ("Include", "\n".join(domain_settings.include)),
+            ("Exclude", "\n".join(domain_settings.exclude)),
+            ("Weight", f"{domain_settings.weight:g}"),
+            ("Order", _shown_order(domain_settings.ordering)),
+            ("Favoured", _shown_favour(domain_settings.ordering) if domain_settings.ordering.favour else ""),
+            ("Reserve pays", _shown_dial(domain_settings.ordering)),
+            (
+                "External links",
+                f"count {domain_settings.external_links:g} each" if domain_settings.external_links else "do not count",
+            ),
+            ("Rules", "\n".join(map(shown_rule, domain_settings.rules))),
+            ("Private addresses", "allowed" if domain_settings.allow_private else "refused"),
             ("Last visit", shown_instant(standing.last_visit_at)),
             ("Now", why_not(domain, standing, at=at or datetime.now(UTC)) or "can be crawled"),
         ]
@@ -140,7 +146,7 @@ def _shown_dial(ordering: Ordering) -> str:
     return f"new pages {ordering.discovery:g}, known pages {ordering.refresh:g}"
 
 
-def why_not(domain: Domain, standing: Standing, *, at: datetime) -> str:
+def why_not(domain: Domain, standing: DomainStatus, *, at: datetime) -> str:
     """Why a domain cannot be claimed at an instant, as the end of a sentence about it; empty if it can be."""
     if standing.paused:
         return f"is paused: recrawl domains resume {domain.authority}"
@@ -163,13 +169,14 @@ def change(text: str, *, said: Said, unset: Sequence[str], at: datetime | None, 
 
     async def work(db: Database, _: Interrupts) -> Domain:
         domain = await domain_named(db, text)
-        await refuse_the_past(db, [domain] if at is not None else [], at)
-        wishes = said.applied_to(without(domain.wishes, list(unset)))
+        await require_not_before_last_visit(db, [domain] if at is not None else [], at)
+        domain_settings = said.applied_to(without(domain.settings, list(unset)))
         more = tuple(_seed(domain, typed) for typed in said.seeds or ())
-        wishes = replace(
-            wishes, seeds=tuple(dict.fromkeys([*wishes.seeds, *home_seeds(scope_of(domain, wishes), more)]))
+        domain_settings = replace(
+            domain_settings,
+            seeds=tuple(dict.fromkeys([*domain_settings.seeds, *home_seeds(scope_of(domain, domain_settings), more)])),
         )
-        return await domains.change(db, domain, wishes, at=at or datetime.now(UTC))
+        return await domains.change(db, domain, domain_settings, at=at or datetime.now(UTC))
 
     domain = with_database(work)
     if as_json:

@@ -13,14 +13,14 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.trusting import described_trust, shown_asking
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share
 from crawler.core.cash import Order
-from crawler.core.change import pieces_of
+from crawler.core.change import explain_blocks
 from crawler.core.domain import Domain
 from crawler.core.freshness import ELSEWHERE, Terms, credible_interval, fresh_now
 from crawler.core.http import Fetched, Url, authority_of, key_of
-from crawler.core.page_rules import Rules
+from crawler.core.page_rules import PageRules
 from crawler.core.visit import State
-from crawler.crawl import Lens, Readers
-from crawler.register import refuse_the_past, url_of
+from crawler.crawl import DomainParser, ParserPool
+from crawler.register import require_not_before_last_visit, url_of
 from crawler.settings import settings
 from crawler.store import domains, record, report
 from crawler.store.database import Database
@@ -34,15 +34,15 @@ LONGEST_REDRAW_DAYS = 3650  # what is rarer than that is not worth a line
 def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
     url = url_of(text)
 
-    async def work(db: Database, _: Interrupts) -> tuple[Domain, Url, Explanation, Content | None] | None:
+    async def work(db: Database, _: Interrupts) -> tuple[Domain, Url, Explanation, ShownContent | None] | None:
         domain = await domains.find(db, authority_of(url))
         if domain is None:
             return None
         if at is not None:
-            await refuse_the_past(db, [domain], at)
+            await require_not_before_last_visit(db, [domain], at)
         home = scope_now(domain).home(url)
         instant = at or datetime.now(UTC)
-        known = await report.explain(db, domain, home, at=instant, usual=settings().defaults)
+        known = await report.explain(db, domain, home, at=instant, defaults=settings().defaults)
         return domain, home, known, await _content_of(db, domain, known.page) if known.page else None
 
     found = with_database(work)
@@ -61,7 +61,7 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class ShownContent:
     """What is compared of a page's last version, and what its last change was.
 
     pieces: of the whole.  masked: of them, those of which nothing is compared.  words: masked in the others.
@@ -73,20 +73,20 @@ class Content:
     last_change: FeedItem | None
 
 
-async def _content_of(db: Database, domain: Domain, page: PageFacts) -> Content | None:
+async def _content_of(db: Database, domain: Domain, page: PageFacts) -> ShownContent | None:
     """None where the last version's body is not kept."""
-    kept = await record.kept(db, domain.id, key_of(page.url), page.version, text_digest=b"")
+    kept = await record.stored_body(db, domain.id, key_of(page.url), page.version, text_digest=b"")
     if kept is None:
         return None
     body = Fetched(200, kept.body, len(kept.body), timedelta(0), kept.content_type)
-    async with Readers(1, few=1) as readers:
-        lens = Lens(readers, Rules(domain.wishes.rules))
-        whole, seen = await lens.whole(body, page.url), await lens.outline(body, page.url)
+    async with ParserPool(1, few=1) as readers:
+        parser = DomainParser(readers, PageRules(domain.settings.rules))
+        whole, seen = await parser.whole_blocks(body, page.url), await parser.blocks(body, page.url)
     if whole is None or seen is None:
         return None
     mask = await mask_of(db, domain.id)
-    pieces = pieces_of(whole, seen, mask, view=lens.view(page.url))
-    return Content(
+    pieces = explain_blocks(whole, seen, mask, view=parser.view(page.url))
+    return ShownContent(
         pieces=len(pieces),
         masked=sum(piece.is_whole for piece in pieces),
         words=sum(len(piece.masked) for piece in pieces if not piece.is_whole),
@@ -105,7 +105,7 @@ def _asking(page: PageFacts, known: Explanation) -> str:
     )
 
 
-def _shown_content(known: Content | None) -> str:
+def _shown_content(known: ShownContent | None) -> str:
     if known is None:
         return ""
     return (
@@ -114,7 +114,7 @@ def _shown_content(known: Content | None) -> str:
     )
 
 
-def _shown_pieces(known: Content | None) -> str:
+def _shown_pieces(known: ShownContent | None) -> str:
     if known is None or known.last_change is None:
         return ""
     first = "\n".join(map(shown_edit, known.last_change.pieces[:MOST_EDITS]))
@@ -122,7 +122,7 @@ def _shown_pieces(known: Content | None) -> str:
     return first + (f"\nand {counted(more, 'piece')} more: recrawl changes --diff" if more > 0 else "")
 
 
-def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Content | None) -> None:
+def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: ShownContent | None) -> None:
     refused = why_refused(page.url, domain, known.robots)
     show_facts(
         [
@@ -137,8 +137,8 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Cont
             ("Rules", _shown_rules(domain, page)),
             ("Importance", _shown_importance(domain, page)),
             ("Cash", _shown_cash(page)),
-            ("Favoured", f"paid {domain.wishes.ordering.favour_by:g} times by the reserve" if page.favoured else ""),
-            ("Rank", f"{page.rank} in the order {domain.wishes.ordering.order}" if page.state is State.NEW else ""),
+            ("Favoured", f"paid {domain.settings.ordering.favour_by:g} times by the reserve" if page.favoured else ""),
+            ("Rank", f"{page.rank} in the order {domain.settings.ordering.order}" if page.state is State.NEW else ""),
             ("Depth", f"{counted(page.depth, 'link')} from the nearest seed"),
             ("First seen", shown_instant(page.first_seen_at)),
             ("Last look", _shown_look(page)),
@@ -203,7 +203,7 @@ def _shown_worth(domain: Domain, known: Explanation, page: PageFacts) -> str:
 
 
 def _shown_rules(domain: Domain, page: PageFacts) -> str:
-    return "\n".join(shown_rule(rule) for rule in domain.wishes.rules if rule.matches(page.url))
+    return "\n".join(shown_rule(rule) for rule in domain.settings.rules if rule.matches(page.url))
 
 
 def _shown_freshness(page: PageFacts, *, at: datetime) -> str:
@@ -217,11 +217,11 @@ def _shown_importance(domain: Domain, page: PageFacts) -> str:
     if page.importance is None or page.popularity is None:
         return ""
     parts = ""
-    ordering = domain.wishes.ordering
+    ordering = domain.settings.ordering
     if ordering.order is Order.MIXED:
         parts = f": {1 - ordering.url_share:.0%} links ({page.popularity:.3g})"
         parts += f" and {ordering.url_share:.0%} URL ({page.url_score:.3g})"
-    weight = Rules(domain.wishes.rules).terms(page.url).weight
+    weight = PageRules(domain.settings.rules).terms(page.url).weight
     weighed = f"; with a rule's weight of {weight:g}, {page.importance * weight:.3g}" if weight != 1 else ""
     return f"{page.importance:.3g} times the domain's mean page{parts}{weighed}"
 
@@ -285,7 +285,7 @@ def _document(domain: Domain, known: Explanation, page: PageFacts) -> dict[str, 
         "due_today": due_today(domain, known, page),
         "asked": _asking(page, known),
         "trust": described_trust(known.trust),
-        "rules": [described_rule(rule) for rule in domain.wishes.rules if rule.matches(page.url)],
+        "rules": [described_rule(rule) for rule in domain.settings.rules if rule.matches(page.url)],
         "page": values_of(page)
         | {
             "rate_per_day": page.belief.rate_per_day,

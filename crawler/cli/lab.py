@@ -23,8 +23,8 @@ from crawler.cli.values import shown_share
 from crawler.lab import nutch as five_pages
 from crawler.lab import trials
 from crawler.lab.discovery import Way, best_of_all, cover, mean_of
-from crawler.lab.opic import Selection
-from crawler.lab.trials import Trial
+from crawler.lab.opic import SelectionOrder
+from crawler.lab.trials import LabRun
 
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
 POLICIES = (
@@ -47,11 +47,11 @@ def opic(
     figures: Path | None,
     as_json: bool,
 ) -> int:
-    policy, chosen = policy_named(window), chosen_of(Selection, selections, "selection")
+    policy, chosen = policy_named(window), chosen_of(SelectionOrder, selections, "selection")
     graph = subject.graph()
     total = passes * len(chosen) + 2 * (passes + REACTION_PASSES) * reaction
     with Visits(total * graph.pages) as progress:
-        trial = Trial(graph, passes, subject.seed, policy, batch, root_cash, progress.advance)
+        trial = LabRun(graph, passes, subject.seed, policy, batch, root_cash, progress.advance)
         curves = [trials.converge(trial, each) for each in chosen]
         reacted = trials.react(trial, chosen[0], after=REACTION_PASSES) if reaction else None
     curves.append(trials.offline_curve(graph, passes=passes))
@@ -81,7 +81,7 @@ def windows(
     graph = subject.graph()
     changing = sorted(rates or RATES)
     with Visits(len(changing) * (trials.WARM_UP + passes) * graph.pages) as progress:
-        trial = Trial(graph, passes, subject.seed, progress=progress.advance)
+        trial = LabRun(graph, passes, subject.seed, progress=progress.advance)
         standings = [standing for rate in changing for standing in trials.live(trial, wanted, rate=rate)]
     charts = lab_charts.of_windows(subject.title, standings)
     if as_json:

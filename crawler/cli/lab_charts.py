@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from crawler.lab.charts import Chart, Series
 from crawler.lab.discovery import Coverage
-from crawler.lab.trials import Curve, Reaction, Standing
+from crawler.lab.trials import Curve, Ranking, Reaction
 
 MOST_POINTS = 100  # of a line; more make a file larger and not the picture clearer
 Named = list[tuple[str, Chart]]
@@ -40,7 +40,7 @@ def _reaction(title: str, reaction: Reaction) -> Chart:
     return Chart(title, "windows since the change", "mean error, per cent", series, log_y=True)
 
 
-def of_windows(graph: str, standings: Sequence[Standing]) -> Named:
+def of_windows(graph: str, standings: Sequence[Ranking]) -> Named:
     """The paper's figures 4 and 6, with what each policy stores; none without two rates above 0 to draw a line from."""
     if len({standing.rate for standing in standings if standing.rate > 0}) < 2:
         return []
@@ -53,18 +53,18 @@ def of_windows(graph: str, standings: Sequence[Standing]) -> Named:
     ]
 
 
-def _by_rate(title: str, standings: Sequence[Standing], policies: Sequence[str]) -> Chart:
+def _by_rate(title: str, standings: Sequence[Ranking], policies: Sequence[str]) -> Chart:
     series = [Series(_label(policy, standings), _line(policy, standings)) for policy in policies]
     axis = "pages whose links double or halve in a pass, per cent"
     return Chart(title, axis, "mean error, per cent", tuple(series), log_x=True, log_y=True)
 
 
-def _label(policy: str, standings: Sequence[Standing]) -> str:
+def _label(policy: str, standings: Sequence[Ranking]) -> str:
     numbers = [standing.numbers for standing in standings if standing.policy == policy]
     return f"{policy} ({sum(numbers) / len(numbers):.0f} numbers)"
 
 
-def _line(policy: str, standings: Sequence[Standing]) -> tuple[tuple[float, float], ...]:
+def _line(policy: str, standings: Sequence[Ranking]) -> tuple[tuple[float, float], ...]:
     return tuple((100 * s.rate, 100 * s.errors.every) for s in standings if s.policy == policy)
 
 

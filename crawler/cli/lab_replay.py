@@ -12,7 +12,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.core.http import Url
 from crawler.errors import CrawlerError
 from crawler.lab.comparison import Job
-from crawler.lab.looks import Look, looks_by_url
+from crawler.lab.looks import ReplayedLook, looks_by_url
 from crawler.lab.policies.named import OPTIMUM, OURS, UNIFORM
 from crawler.lab.traces import History, history_of_looks
 from crawler.register import domain_named
@@ -27,7 +27,7 @@ LEAST_DAYS = 4  # of history: the second half is measured, and a day is the leas
 
 
 def replay(text: str, *, budgets: tuple[float, ...], seeds: int, jobs: int, figures: Path | None, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> tuple[str, dict[Url, list[Look]], dict[Url, float]]:
+    async def work(db: Database, _: Interrupts) -> tuple[str, dict[Url, list[ReplayedLook]], dict[Url, float]]:
         domain = await domain_named(db, text)
         pages = await report.pages(db, domain, top=MOST_PAGES, at=datetime.now(UTC))
         return domain.authority, await looks_by_url(db, domain), {page.url: page.importance or 0.0 for page in pages}
@@ -53,7 +53,7 @@ def replay(text: str, *, budgets: tuple[float, ...], seeds: int, jobs: int, figu
     return DONE
 
 
-def history_of(name: str, looks: dict[Url, list[Look]], importance: dict[Url, float]) -> tuple[History, float]:
+def history_of(name: str, looks: dict[Url, list[ReplayedLook]], importance: dict[Url, float]) -> tuple[History, float]:
     """A domain's good looks as the laboratory reads them, and how many there were a day.
 
     importance: of the pages that take part in the economy; others count as the least of these.

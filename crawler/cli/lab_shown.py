@@ -16,7 +16,7 @@ from crawler.lab.fixpoint import Errors
 from crawler.lab.graph import Graph
 from crawler.lab.nutch import INJECTED, LINKS, Round
 from crawler.lab.plots import DOTS, plot
-from crawler.lab.trials import Curve, Reaction, Standing
+from crawler.lab.trials import Curve, Ranking, Reaction
 
 PLOT_WIDTH = 72  # characters, where there is room
 COLOURS = ("blue", "red", "green", "magenta", "yellow", "cyan", "white", "bright_black")
@@ -47,7 +47,7 @@ def show_curves(curves: Sequence[Curve]) -> None:
     show(["selection", *columns], rows, right=columns)
 
 
-def show_standings(standings: Sequence[Standing]) -> None:
+def show_standings(standings: Sequence[Ranking]) -> None:
     """How each window did at each rate of change."""
     columns = ["pages that change in a pass", "window", "numbers a page", *ERROR_COLUMNS]
     rows = [(shown_share(s.rate), s.policy, f"{s.numbers:.1f}", *shown_errors(s.errors)) for s in standings]

@@ -10,7 +10,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.errors import BadInput
 from crawler.lab.graph import Graph, from_directory, from_rows, power_law
 from crawler.lab.graphs import Links, links_of
-from crawler.lab.windows import Policy, policy_of
+from crawler.lab.windows import WindowPolicy, policy_of
 from crawler.register import domain_named
 from crawler.store.database import Database
 
@@ -55,7 +55,7 @@ class Subject:
         return await links_of(db, await domain_named(db, self.name))
 
 
-def policy_named(text: str) -> Policy:
+def policy_named(text: str) -> WindowPolicy:
     """A window policy as it is typed. Raises BadInput."""
     try:
         return policy_of(text)

@@ -11,7 +11,7 @@ from crawler.cli.progress import Runs
 from crawler.cli.values import shown_share
 from crawler.errors import BadInput
 from crawler.lab.charts import Chart, Series
-from crawler.lab.comparison import Job, Made, Mean, Row, Source, compare
+from crawler.lab.comparison import ComparisonRow, Job, Made, Mean, WorldSource, compare
 from crawler.lab.policies.named import INFORMED, OPTIMUM, OURS, POLICIES
 from crawler.lab.populations import POPULATIONS
 from crawler.lab.traces import read_trace
@@ -21,7 +21,7 @@ NUMBERS = ("fresh", "of the optimum", "unweighted", "age", "requests a day", "wa
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LabRequest:
     """What to run. Empty: log-normal worlds, budgets of 1, 3 and 10 %, all policies."""
 
     worlds: tuple[str, ...]
@@ -33,12 +33,12 @@ class Wanted:
     seeds: int
     jobs: int
 
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[WorldSource]:
         """The worlds to draw. Raises BadInput for a name that is none, or a file that is no trace."""
         names = self.worlds or (() if self.traces else ("log-normal",))
         names = tuple(POPULATIONS) if "all" in names else names
         _refuse_unknown("world", names, POPULATIONS)
-        made: list[Source] = [Made(name, self.pages, float(self.days)) for name in names]
+        made: list[WorldSource] = [Made(name, self.pages, float(self.days)) for name in names]
         return made + [read_trace(path) for path in self.traces]
 
     def job_list(self) -> list[Job]:
@@ -68,7 +68,7 @@ def names(*, as_json: bool) -> int:
     return DONE
 
 
-def run(wanted: Wanted, *, figures: Path | None, as_json: bool) -> int:
+def run(wanted: LabRequest, *, figures: Path | None, as_json: bool) -> int:
     rows = measured(wanted.job_list(), workers=wanted.jobs)
     charts = list(charts_of(rows))
     if as_json:
@@ -79,13 +79,13 @@ def run(wanted: Wanted, *, figures: Path | None, as_json: bool) -> int:
     return DONE
 
 
-def measured(jobs: Sequence[Job], *, workers: int) -> list[Row]:
+def measured(jobs: Sequence[Job], *, workers: int) -> list[ComparisonRow]:
     """The jobs' rows, with a bar while they run."""
     with Runs(len(jobs)) as progress:
         return compare(jobs, workers=workers, progress=progress.advance)
 
 
-def show_rows(rows: Sequence[Row]) -> None:
+def show_rows(rows: Sequence[ComparisonRow]) -> None:
     """A table for every world and budget, the freshest policy first, and how far the best rival was behind."""
     for world, share in dict.fromkeys((row.world, row.share) for row in rows):
         here = sorted(
@@ -98,7 +98,7 @@ def show_rows(rows: Sequence[Row]) -> None:
             say(sentence)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: ComparisonRow) -> tuple[str, ...]:
     decile = f" ({row.worst_decile.mean:.3f})" if row.worst_decile else ""
     return (
         row.policy,
@@ -118,7 +118,7 @@ def shown_mean(value: Mean, digits: int) -> str:
     return f"{value.mean:.{digits}f}" + (f" ± {value.error:.{digits}f}" if value.error else "")
 
 
-def verdict(rows: Sequence[Row]) -> Iterator[str]:
+def verdict(rows: Sequence[ComparisonRow]) -> Iterator[str]:
     """How much of the best rival's distance to the optimum ours closes, and how much could be closed with its prior."""
     ratios = {row.policy: row.ratio.mean for row in rows}
     rivals = [policy for policy in ratios if policy not in {OURS, OPTIMUM, INFORMED}]
@@ -133,7 +133,7 @@ def verdict(rows: Sequence[Row]) -> Iterator[str]:
             yield f"With the true prior from the first day it could be {(ratios[INFORMED] - ratios[best]) / gap:.0%}."
 
 
-def charts_of(rows: Sequence[Row]) -> Iterator[tuple[str, Chart]]:
+def charts_of(rows: Sequence[ComparisonRow]) -> Iterator[tuple[str, Chart]]:
     """Charts by file name: the ratio by budget, where there are several, and how expectation and truth compare."""
     for world in dict.fromkeys(row.world for row in rows):
         here = [row for row in rows if row.world == world]
@@ -144,7 +144,7 @@ def charts_of(rows: Sequence[Row]) -> Iterator[tuple[str, Chart]]:
                 yield f"time-{world}-{row.share * 100:g}-calibration", _by_decile(row)
 
 
-def _by_budget(world: str, rows: Sequence[Row]) -> Chart:
+def _by_budget(world: str, rows: Sequence[ComparisonRow]) -> Chart:
     policies = [name for name in dict.fromkeys(row.policy for row in rows) if name != OPTIMUM]
     return Chart(
         title=f"{world}: freshness over that of the clairvoyant optimum",
@@ -158,7 +158,7 @@ def _by_budget(world: str, rows: Sequence[Row]) -> Chart:
     )
 
 
-def _by_decile(row: Row) -> Chart:
+def _by_decile(row: ComparisonRow) -> Chart:
     expected, true = zip(*row.deciles, strict=True)
     return Chart(
         title=f"{row.world}, {row.share:.0%} of the pages a day: freshness by tenths of importance",

@@ -76,7 +76,7 @@ def run(
     if list_names:
         return lab_time.names(as_json=as_json)
     return lab_time.run(
-        lab_time.Wanted(
+        lab_time.LabRequest(
             worlds=tuple(worlds or ()),
             shares=tuple(budget or ()),
             policies=tuple(policy or ()),

@@ -9,10 +9,10 @@ from crawler.cli.lab_shown import show_plots
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_share, shown_span
-from crawler.core.budget import Outlook
+from crawler.core.budget import Expectation
 from crawler.lab.charts import Chart, Series
-from crawler.plan import Forecast, Planned, Source, Step, forecast, plan_domains
-from crawler.register import domain_named, refuse_the_past
+from crawler.plan import BudgetSource, Forecast, ForecastStep, Planned, forecast, plan_domains
+from crawler.register import domain_named, require_not_before_last_visit
 from crawler.settings import settings
 from crawler.store import domains
 from crawler.store.database import Database
@@ -26,7 +26,7 @@ def plan(*, only: str | None, at: datetime | None, as_json: bool) -> int:
         domain = await domain_named(db, only) if only else None
         if at is not None:
             wanted = [domain] if domain else [listed.domain for listed in await domains.every(db)]
-            await refuse_the_past(db, wanted, at)
+            await require_not_before_last_visit(db, wanted, at)
         return await plan_domains(db, at=at or datetime.now(UTC), settings=settings(), only=domain)
 
     planned = with_database(work)
@@ -37,13 +37,13 @@ def plan(*, only: str | None, at: datetime | None, as_json: bool) -> int:
     else:
         show(["domain", *COLUMNS], [_row(each) for each in planned], right=COLUMNS)
         for each in planned:
-            if each.tariff.finding:
-                remark(f"{each.domain.authority}: {each.tariff.finding}")
+            if each.plan.finding:
+                remark(f"{each.domain.authority}: {each.plan.finding}")
     return DONE
 
 
 def _document(planned: Planned) -> dict[str, object]:
-    tariff = planned.tariff
+    tariff = planned.plan
     return {
         "domain": planned.domain.authority,
         "importance": planned.importance,
@@ -52,16 +52,16 @@ def _document(planned: Planned) -> dict[str, object]:
         "price_byte": planned.price.per_byte,
         "trim": planned.trim,
         "is_usual_price": tariff.price is None,
-        "budget_per_day": planned.domain.wishes.budget_per_day,
+        "budget_per_day": planned.domain.settings.budget_per_day,
         "asked_per_day": tariff.asked,
         "requests_per_day": tariff.requests,
         "longest_days": tariff.longest_days,
-        **_expected(tariff.outlook, known=planned.known),
+        **_expected(tariff.expected, known=planned.known),
         "finding": tariff.finding,
     }
 
 
-def _expected(outlook: Outlook, *, known: float) -> dict[str, object]:
+def _expected(outlook: Expectation, *, known: float) -> dict[str, object]:
     return {
         "freshness": outlook.freshness if known else None,
         "age_days": outlook.age_days if known else None,
@@ -69,8 +69,8 @@ def _expected(outlook: Outlook, *, known: float) -> dict[str, object]:
 
 
 def _row(planned: Planned) -> tuple[str, ...]:
-    tariff = planned.tariff
-    budget = planned.domain.wishes.budget_per_day
+    tariff = planned.plan
+    budget = planned.domain.settings.budget_per_day
     budget = budget if budget is not None or tariff.asked is None else round(tariff.asked)
     known = bool(planned.known)
     return (
@@ -80,8 +80,8 @@ def _row(planned: Planned) -> tuple[str, ...]:
         f"{planned.price.per_request:.3g}",
         "-" if budget is None else f"{budget:,}",
         f"{tariff.requests:,.1f}",
-        shown_share(tariff.outlook.freshness if known else None),
-        shown_span(timedelta(days=tariff.outlook.age_days)) if known else "-",
+        shown_share(tariff.expected.freshness if known else None),
+        shown_span(timedelta(days=tariff.expected.age_days)) if known else "-",
     )
 
 
@@ -89,7 +89,7 @@ def plan_one(text: str, *, at: datetime | None, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> tuple[str, Forecast | None]:
         domain = await domain_named(db, text)
         if at is not None:
-            await refuse_the_past(db, [domain], at)
+            await require_not_before_last_visit(db, [domain], at)
         return domain.authority, await forecast(db, domain, at=at or datetime.now(UTC), settings=settings())
 
     name, found = with_database(work)
@@ -111,7 +111,7 @@ def _forecast_document(found: Forecast) -> dict[str, object]:
         "domain": found.domain.authority,
         "known": round(found.known),
         "new": round(found.new),
-        "has_budget": found.source is not Source.PRICE,
+        "has_budget": found.source is not BudgetSource.PRICE,
         "cap": _or_none(found.cap),
         "overall": _or_none(found.overall),
         "points_for_tenth": found.points_for_tenth,
@@ -123,15 +123,15 @@ def _or_none(limit: float) -> float | None:
     return None if limit == float("inf") else limit
 
 
-def _step_document(step: Step) -> dict[str, object]:
-    outlook = step.tariff.outlook
+def _step_document(step: ForecastStep) -> dict[str, object]:
+    outlook = step.plan.expected
     return {
         "factor": step.factor,
         "requests_per_day": step.budget,
         "is_allowed": step.is_allowed,
         "price_request": outlook.price.per_request,
         "price_byte": outlook.price.per_byte,
-        "longest_days": step.tariff.longest_days,
+        "longest_days": step.plan.longest_days,
         "freshness": outlook.freshness,
         "age_days": outlook.age_days,
     }
@@ -171,35 +171,35 @@ def _shown_price(found: Forecast) -> str:
 def _shown_source(found: Forecast) -> str:
     nothing = "" if found.budget else ": nothing is sent"
     match found.source:
-        case Source.BUDGET:
+        case BudgetSource.BUDGET:
             return f"by its budget{nothing}"
-        case Source.TARGET:
+        case BudgetSource.TARGET:
             return "by its target"
-        case Source.OVERALL:
+        case BudgetSource.OVERALL:
             return f"of what all domains together may make{nothing}"
-        case Source.PRICE:
+        case BudgetSource.PRICE:
             return "that the price costs now; it has no budget"
         case _:
             assert_never(found.source)
 
 
-def _step_row(step: Step) -> tuple[str, ...]:
-    outlook = step.tariff.outlook
+def _step_row(step: ForecastStep) -> tuple[str, ...]:
+    outlook = step.plan.expected
     return (
         "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}",
         f"{step.budget:,.1f}{'' if step.is_allowed else ' *'}",
         f"{outlook.price.per_request:.3g}",
         shown_share(outlook.freshness),
         shown_span(timedelta(days=outlook.age_days)),
-        shown_span(timedelta(days=step.tariff.longest_days)),
+        shown_span(timedelta(days=step.plan.longest_days)),
     )
 
 
 def _chart(found: Forecast) -> Chart:
     """Freshness over requests, today's point first, since of two that meet the first one is seen."""
 
-    def points(steps: Sequence[Step]) -> tuple[tuple[float, float], ...]:
-        return tuple((step.budget, 100 * step.tariff.outlook.freshness) for step in steps)
+    def points(steps: Sequence[ForecastStep]) -> tuple[tuple[float, float], ...]:
+        return tuple((step.budget, 100 * step.plan.expected.freshness) for step in steps)
 
     today = [step for step in found.steps if step.factor == 1.0]
     label = "a tenth to ten times as many" if today else "what some would buy"

@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.cli.crawling import Order, require_names
+from crawler.cli.crawling import CrawlRequest, require_names
 from crawler.cli.domains import why_not
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show, show_facts
 from crawler.cli.registering import wishes_of
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_span
-from crawler.core.domain import Domain, Standing
+from crawler.core.domain import Domain, DomainStatus
 from crawler.core.http import authority_of
 from crawler.core.visit import State, Target
-from crawler.register import refuse_the_past, url_of
+from crawler.register import require_not_before_last_visit, url_of
 from crawler.settings import settings
 from crawler.store import domains, hand_out, report
 from crawler.store.database import Database
@@ -23,11 +23,11 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CrawlPreview:
     """What a crawl of one domain would begin with. first: the best pages, in their order."""
 
     domain: Domain
-    standing: Standing
+    standing: DomainStatus
     load: Workload
     first: tuple[Target, ...]
     most: int | None
@@ -48,17 +48,17 @@ class Plan:
     @property
     def least_time(self) -> timedelta:
         """What the delay alone takes; a longer one in robots.txt counts in addition."""
-        return self.requests * settings().delay_of(self.domain.wishes)
+        return self.requests * settings().delay_of(self.domain.settings)
 
 
-def preview(order: Order, *, as_json: bool) -> int:
+def preview(order: CrawlRequest, *, as_json: bool) -> int:
     require_names(order)
 
-    async def work(db: Database, _: Interrupts) -> tuple[list[Plan], list[str]]:
+    async def work(db: Database, _: Interrupts) -> tuple[list[CrawlPreview], list[str]]:
         at = order.at or datetime.now(UTC)
         known, unknown = await _sorted(db, order)
         if order.at is not None or order.names:
-            await refuse_the_past(db, known, order.at)
+            await require_not_before_last_visit(db, known, order.at)
         return [await _plan(db, domain, order, at=at) for domain in known], unknown
 
     plans, unknown = with_database(work)
@@ -75,7 +75,7 @@ def preview(order: Order, *, as_json: bool) -> int:
     return DONE
 
 
-async def _sorted(db: Database, order: Order) -> tuple[list[Domain], list[str]]:
+async def _sorted(db: Database, order: CrawlRequest) -> tuple[list[Domain], list[str]]:
     """The domains that are registered, and the names that are not."""
     wishes_of(order.said)  # what could not be registered is an error here, too
     if not order.names:
@@ -92,24 +92,24 @@ async def _sorted(db: Database, order: Order) -> tuple[list[Domain], list[str]]:
     return list(known.values()), list(dict.fromkeys(unknown))
 
 
-async def _plan(db: Database, domain: Domain, order: Order, *, at: datetime) -> Plan:
+async def _plan(db: Database, domain: Domain, order: CrawlRequest, *, at: datetime) -> CrawlPreview:
     first = await hand_out.preview(
         db,
         domain,
         most=min(order.pages or SHOWN, SHOWN),
         at=at,
-        usual=settings().defaults,
+        defaults=settings().defaults,
     )
-    return Plan(
+    return CrawlPreview(
         domain=domain,
-        standing=await domains.standing(db, domain, at=at),
+        standing=await domains.status_of(db, domain, at=at),
         load=await report.workload(db, domain, at=at),
         first=tuple(first),
         most=order.pages,
     )
 
 
-def _show(plan: Plan, *, at: datetime) -> None:
+def _show(plan: CrawlPreview, *, at: datetime) -> None:
     load = plan.load
     not_now = why_not(plan.domain, plan.standing, at=at)
     show_facts(
@@ -119,7 +119,7 @@ def _show(plan: Plan, *, at: datetime) -> None:
             ("Due pages", f"{load.due} ({load.conditional} of them may be spared by a 304)" if load.due else "0"),
             ("Bytes at most", shown_bytes(plan.most_bytes)),
             ("Time at least", shown_span(plan.least_time) if plan.least_time else ""),
-            ("Inbox", f"{load.wishes} not applied yet, whose pages are not counted yet" if load.wishes else ""),
+            ("Inbox", f"{load.inbox_rows} not applied yet, whose pages are not counted yet" if load.inbox_rows else ""),
             ("Next due", shown_instant(plan.standing.wake_at) if not plan.requests and plan.standing.wake_at else ""),
         ]
     )
@@ -142,7 +142,7 @@ def _request(target: Target) -> str:
     return "conditional" if target.validators else "full"
 
 
-def _document(plan: Plan, *, at: datetime) -> dict[str, object]:
+def _document(plan: CrawlPreview, *, at: datetime) -> dict[str, object]:
     return {
         "domain": plan.domain.authority,
         "requests": plan.requests,

@@ -10,7 +10,7 @@ from rich.progress import Progress as Bar
 from crawler.cli.output import err
 from crawler.core.change import Change
 from crawler.core.domain import Lease
-from crawler.crawl import Tally
+from crawler.crawl import CrawlStats
 
 
 class _Shown:
@@ -40,7 +40,7 @@ class _Shown:
         self._bar.stop()
 
 
-class Looks(_Shown):
+class CrawlProgress(_Shown):
     """Looks of a crawl.
 
     pending: looks that were due at the start; those at pages found on the way come on top.  most: looks, or None.
@@ -49,11 +49,11 @@ class Looks(_Shown):
     def __init__(self, *, pending: int, most: int | None) -> None:
         super().__init__(title="asking", total=None)
         self._pending, self._most = pending, most
-        self._tallies: dict[UUID, Tally] = {}
+        self._tallies: dict[UUID, CrawlStats] = {}
 
-    def advance(self, lease: Lease, tally: Tally) -> None:
+    def advance(self, lease: Lease, stats: CrawlStats) -> None:
         """A batch of the lease is recorded; the tally is the lease's so far."""
-        self._tallies[lease.token] = tally
+        self._tallies[lease.token] = stats
         looks = sum(each.looks for each in self._tallies.values())
         found = sum(each.new for each in self._tallies.values())
         expected = max(self._pending + found, looks)

@@ -13,12 +13,12 @@ from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share,
 from crawler.core.cash import Order
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Agreement
-from crawler.register import domain_named, refuse_the_past
+from crawler.register import domain_named, require_not_before_last_visit
 from crawler.settings import settings
 from crawler.store import domains, learned, plan
 from crawler.store import report as stored
 from crawler.store.database import Database
-from crawler.store.learned import Standing
+from crawler.store.learned import TrustRow
 from crawler.store.plan import Calibration
 from crawler.store.report import DomainReport, Edit, FeedItem, PageLine
 
@@ -27,7 +27,7 @@ def pages(text: str, *, top: int, at: datetime | None, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> tuple[Domain, list[PageLine]]:
         domain = await domain_named(db, text)
         if at is not None:
-            await refuse_the_past(db, [domain], at)
+            await require_not_before_last_visit(db, [domain], at)
         return domain, await stored.pages(db, domain, top=top, at=at or datetime.now(UTC))
 
     domain, found = with_database(work)
@@ -36,7 +36,7 @@ def pages(text: str, *, top: int, at: datetime | None, as_json: bool) -> int:
     elif not found:
         say(f"{domain.authority} has no pages yet: recrawl crawl {domain.authority}")
     else:
-        parts = ["links", "by URL"] if domain.wishes.ordering.order is Order.MIXED else []
+        parts = ["links", "by URL"] if domain.settings.ordering.order is Order.MIXED else []
         show(
             ["importance", *parts, "url", "state", "version", "changes", "fresh", "last look", "due"],
             [_page_row(page, parts=bool(parts)) for page in found],
@@ -69,17 +69,17 @@ def shown_rate(per_day: float) -> str:
 def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> int:
     window = timedelta(days=days)
 
-    async def work(db: Database, _: Interrupts) -> list[tuple[DomainReport, Calibration, list[Standing]]]:
+    async def work(db: Database, _: Interrupts) -> list[tuple[DomainReport, Calibration, list[TrustRow]]]:
         if text is not None:
             wanted = [await domain_named(db, text)]
         else:
             wanted = [listed.domain for listed in await domains.every(db)]
         if at is not None:
-            await refuse_the_past(db, wanted, at)
+            await require_not_before_last_visit(db, wanted, at)
         instant = at or datetime.now(UTC)
         found = [(each, await stored.domain_report(db, each, at=instant, window=window)) for each in wanted]
         return [
-            (each, await _calibration(db, domain, each), await learned.standings(db, domain))
+            (each, await _calibration(db, domain, each), await learned.trust_rows(db, domain))
             for domain, each in found
             if each is not None
         ]
@@ -102,7 +102,7 @@ async def _calibration(db: Database, domain: Domain, found: DomainReport) -> Cal
     return await plan.calibration(db, domain, since=today - max(found.window, DAY), until=today)
 
 
-def _document(found: DomainReport, calibration: Calibration, standings: list[Standing]) -> dict[str, object]:
+def _document(found: DomainReport, calibration: Calibration, standings: list[TrustRow]) -> dict[str, object]:
     return values_of(found) | {
         "changes": dict(found.changes),
         "price": _price(found),
@@ -116,7 +116,7 @@ def _price(found: DomainReport) -> float:
     return settings().price if found.price is None else found.price
 
 
-def _facts(found: DomainReport, calibration: Calibration, standings: list[Standing]) -> list[tuple[str, str]]:
+def _facts(found: DomainReport, calibration: Calibration, standings: list[TrustRow]) -> list[tuple[str, str]]:
     changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(found.changes.items()))
     sent = found.received_bytes + found.saved_bytes
     return [
@@ -208,10 +208,10 @@ def changes(
         only = await domain_named(db, domain) if domain is not None else None
         if at is not None:
             wanted = [only] if only is not None else [listed.domain for listed in await domains.every(db)]
-            await refuse_the_past(db, wanted, at)
+            await require_not_before_last_visit(db, wanted, at)
         instant = at or datetime.now(UTC)
-        await stored.stamp(db, at=instant)
-        items = await stored.read(
+        await stored.stamp_feed(db, at=instant)
+        items = await stored.read_feed(
             db,
             after=since if isinstance(since, int) else 0,
             since=None if isinstance(since, int) else instant - since,

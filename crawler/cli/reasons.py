@@ -9,9 +9,9 @@ from crawler.cli.reading import shown_rate
 from crawler.cli.values import counted, shown_instant, shown_span
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Belief, Wanted, gap_worth, value, weight_of
-from crawler.core.http import Refusal, Scope, Url, parse
-from crawler.core.page_rules import Rules
-from crawler.core.soft_errors import Wall
+from crawler.core.http import Refusal, Scope, Url, parse_robots
+from crawler.core.page_rules import PageRules
+from crawler.core.soft_errors import SoftError
 from crawler.core.visit import NEVER, State
 from crawler.settings import settings
 from crawler.store.report import Explanation, PageFacts
@@ -34,7 +34,7 @@ def why_untracked(url: Url, domain: Domain, known: Explanation) -> str:
     deepest = scope_now(domain).max_depth
     if deepest is not None and known.nearest is not None and known.nearest + 1 > deepest:
         return f"it is {known.nearest + 1} links away from the nearest seed, and the domain ends at {deepest}"
-    most = domain.wishes.max_pages or settings().max_pages
+    most = domain.settings.max_pages or settings().max_pages
     if known.tracked >= most:
         return f"the domain is full: it has {known.tracked} pages of at most {most}"
     return f"{known.linkers[0].url} links to it, and was read when it was refused; it is admitted at its next reading"
@@ -51,7 +51,7 @@ def why_refused(url: Url, domain: Domain, robots: bytes | None) -> str:
         return f"the domain includes only {', '.join(scope.include)}"
     if refusal is not None:
         return f"it is out of scope ({refusal.value.replace('_', ' ')})"
-    if robots is not None and not parse(robots).allows(url, settings().agent):
+    if robots is not None and not parse_robots(robots).allows(url, settings().agent):
         return f"robots.txt refuses it to {settings().agent}"
     return ""
 
@@ -83,7 +83,7 @@ def due_today(domain: Domain, known: Explanation, page: PageFacts) -> Due | None
     terms = known.terms
     if page.state is not State.KNOWN or page.last_good_at is None or not page.version or page.failures or terms is None:
         return None
-    said = Rules(domain.wishes.rules).terms(page.url)
+    said = PageRules(domain.settings.rules).terms(page.url)
     if terms.once:
         return Due(Bound.ONCE, by_rule=True, gap=None, at=None)
     weight = weight_of(_weighed_importance(page, said.weight))
@@ -140,20 +140,20 @@ def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
 
 
 WALLS = {
-    Wall.SOFT_404: "it shows what the domain shows for addresses that cannot exist",
-    Wall.LOGIN: "a login stands in place of its text",
-    Wall.MANY_ALIKE: "it shows what other pages, too, show in place of their texts",
-    Wall.CUT: "its body ends before its end",
-    Wall.EMPTY: "its body is empty",
-    Wall.BLANK: "it has no text any more",
-    Wall.SHRUNK: "next to nothing of its text is left; a second look decides",
-    Wall.REPLACED: "all of its text is another; a second look decides",
+    SoftError.SOFT_404: "it shows what the domain shows for addresses that cannot exist",
+    SoftError.LOGIN: "a login stands in place of its text",
+    SoftError.SHARED_TEXT: "it shows what other pages, too, show in place of their texts",
+    SoftError.TRUNCATED: "its body ends before its end",
+    SoftError.EMPTY: "its body is empty",
+    SoftError.BLANK: "it has no text any more",
+    SoftError.SHRUNK: "next to nothing of its text is left; a second look decides",
+    SoftError.REPLACED: "all of its text is another; a second look decides",
 }
 
 
 def why_failed(reason: str) -> str:
     """Why a look was no good one, with what is meant by the names of walls."""
-    return f"{reason}: {WALLS[Wall(reason)]}" if reason in WALLS else reason
+    return f"{reason}: {WALLS[SoftError(reason)]}" if reason in WALLS else reason
 
 
 def _why_stored(page: PageFacts, due_at: datetime, today: Due) -> str:
@@ -199,6 +199,6 @@ def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | No
     """What a look now is worth, in importance x days; None for a page that has no version to lose."""
     if page.last_good_at is None or page.version == 0 or known.terms is None:
         return None
-    weight = Rules(domain.wishes.rules).terms(page.url).weight
+    weight = PageRules(domain.settings.rules).terms(page.url).weight
     lively = Belief(page.belief.a, page.belief.b / known.terms.activity)
     return value(lively, importance=_weighed_importance(page, weight), unseen=known.at - page.last_good_at)

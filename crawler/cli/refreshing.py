@@ -9,7 +9,7 @@ from crawler.cli.values import counted
 from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.local.stack import running_stack
-from crawler.register import beneath, domain_named, refuse_the_past
+from crawler.register import domain_named, require_not_before_last_visit, url_prefix
 from crawler.settings import settings
 from crawler.store import domains, report
 from crawler.store.database import Database
@@ -18,8 +18,8 @@ from crawler.store.database import Database
 def refresh(text: str, *, prefix: str | None, at: datetime | None, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> tuple[Domain, Url, int]:
         domain = await domain_named(db, text)
-        await refuse_the_past(db, [domain], at)
-        wanted = beneath(domain, prefix or "")
+        await require_not_before_last_visit(db, [domain], at)
+        wanted = url_prefix(domain, prefix or "")
         pages = await report.pages_beneath(db, domain, wanted)
         await domains.refresh(db, domain, prefix=wanted, at=at or datetime.now(UTC))
         return domain, wanted, pages

@@ -12,10 +12,10 @@ from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.wishes import Said
-from crawler.core.domain import Domain, Wishes
-from crawler.core.page_rules import Rule
+from crawler.core.domain import Domain, DomainSettings
+from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
-from crawler.register import Found, Roots, charge, look_up, register, unasked, url_of
+from crawler.register import FoundDomain, RootProbe, charge, look_up, register, unasked, url_of
 from crawler.settings import settings
 from crawler.store import claim, domains
 from crawler.store.database import Database
@@ -44,13 +44,13 @@ def add(
 
     async def work(db: Database, _: Interrupts) -> list[Added]:
         instant = at or datetime.now(UTC)
-        wishes = wishes_of(said)
-        async with _roots(db, wishes, at=instant) as roots:
-            found = await _found(roots, wanted, offline=offline, most=_most(wishes))
+        domain_settings = wishes_of(said)
+        async with _roots(db, domain_settings, at=instant) as roots:
+            found = await _found(roots, wanted, offline=offline, most=_most(domain_settings))
         added = []
         for text, what in zip(wanted, found, strict=True):
             try:
-                domain = await _register(db, _or_raise(what), wishes, at=instant)
+                domain = await _register(db, _or_raise(what), domain_settings, at=instant)
                 added.append(Added(text, domain, warning=_or_raise(what).warning))
             except BadInput as error:
                 if not many and len(wanted) == 1:
@@ -73,10 +73,12 @@ def _lines(source: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
 
 
-async def _found(roots: Roots, texts: Sequence[str], *, offline: bool, most: int | None) -> list[Found | BadInput]:
+async def _found(
+    roots: RootProbe, texts: Sequence[str], *, offline: bool, most: int | None
+) -> list[FoundDomain | BadInput]:
     turn = asyncio.Semaphore(AT_ONCE)
 
-    async def one(text: str) -> Found | BadInput:
+    async def one(text: str) -> FoundDomain | BadInput:
         try:
             if offline:
                 return unasked(text)
@@ -90,56 +92,58 @@ async def _found(roots: Roots, texts: Sequence[str], *, offline: bool, most: int
     return [task.result() for task in asked]
 
 
-def _or_raise(found: Found | BadInput) -> Found:
+def _or_raise(found: FoundDomain | BadInput) -> FoundDomain:
     if isinstance(found, BadInput):
         raise found
     return found
 
 
 @asynccontextmanager
-async def _roots(db: Database, wishes: Wishes, *, at: datetime) -> AsyncIterator[Roots]:
+async def _roots(db: Database, domain_settings: DomainSettings, *, at: datetime) -> AsyncIterator[RootProbe]:
     """What asks the roots of domains with these wishes; in the end it is on the account of all domains together."""
-    left = await claim.left_together(db, settings().shared_budget, at=at)
+    left = await claim.left_of_shared_budget(db, settings().shared_budget, at=at)
     async with Http(
         user_agent=settings().user_agent,
-        allow_private=wishes.allow_private,
+        allow_private=domain_settings.allow_private,
         max_body_bytes=settings().max_body_bytes,
     ) as web:
-        roots = Roots(web, delay=settings().delay_of(wishes), left=left)
+        roots = RootProbe(web, delay=settings().delay_of(domain_settings), left=left)
         try:
             yield roots
         finally:
             if left is not None and roots.requests:
-                await claim.charge_together(db, requests=roots.requests, received_bytes=roots.received_bytes, at=at)
+                await claim.charge_shared_budget(
+                    db, requests=roots.requests, received_bytes=roots.received_bytes, at=at
+                )
 
 
-async def _register(db: Database, found: Found, wishes: Wishes, *, at: datetime) -> Domain:
-    delay = settings().delay_of(wishes) if found.requests else timedelta(0)
-    return await register(db, found, wishes, delay=delay, at=at)
+async def _register(db: Database, found: FoundDomain, domain_settings: DomainSettings, *, at: datetime) -> Domain:
+    delay = settings().delay_of(domain_settings) if found.requests else timedelta(0)
+    return await register(db, found, domain_settings, delay=delay, at=at)
 
 
-def _most(wishes: Wishes) -> int | None:
+def _most(domain_settings: DomainSettings) -> int | None:
     """Requests that a new domain's budget allows today; None: no limit."""
-    return 0 if wishes.bytes_per_day == 0 else wishes.budget_per_day
+    return 0 if domain_settings.bytes_per_day == 0 else domain_settings.budget_per_day
 
 
-def wishes_of(said: Said) -> Wishes:
+def wishes_of(said: Said) -> DomainSettings:
     """The wishes of a domain that is registered now."""
-    return replace(said.applied_to(Wishes()), seeds=tuple(map(url_of, said.seeds or ())))
+    return replace(said.applied_to(DomainSettings()), seeds=tuple(map(url_of, said.seeds or ())))
 
 
 async def ask_and_register(db: Database, text: str, said: Said, *, offline: bool, at: datetime) -> Domain:
     """Register one domain, with a remark on what its root said. Raises BadInput."""
-    wishes = wishes_of(said)
-    async with _roots(db, wishes, at=at) as roots:
-        (found,) = map(_or_raise, await _found(roots, [text], offline=offline, most=_most(wishes)))
+    domain_settings = wishes_of(said)
+    async with _roots(db, domain_settings, at=at) as roots:
+        (found,) = map(_or_raise, await _found(roots, [text], offline=offline, most=_most(domain_settings)))
     existing = await domains.find(db, found.authority)  # typed by a name that was not known as an alias
     if existing is not None:
         if found.requests:
-            await domains.asked(db, existing, delay=settings().delay_of(existing.wishes))
+            await domains.probed(db, existing, delay=settings().delay_of(existing.settings))
             await charge(db, existing, found, at=at)
         return existing
-    domain = await _register(db, found, wishes, at=at)
+    domain = await _register(db, found, domain_settings, at=at)
     remark(f"Registered {domain.root}{_also(domain)}")
     if found.warning:
         remark(found.warning)
@@ -175,7 +179,7 @@ def _show_added(results: Sequence[Added], *, as_json: bool) -> None:
 
 def described(domain: Domain) -> dict[str, object]:
     """A domain for JSON."""
-    wishes = domain.wishes
+    domain_settings = domain.settings
     return {
         "domain": domain.authority,
         "root": domain.root,
@@ -183,32 +187,32 @@ def described(domain: Domain) -> dict[str, object]:
         "paused": domain.paused,
         "registered_at": domain.registered_at,
         "settings": {
-            "seeds": list(wishes.seeds),
-            "weight": wishes.weight,
-            "budget_per_day": wishes.budget_per_day,
-            "bytes_per_day": wishes.bytes_per_day,
-            "target_freshness": wishes.target_freshness,
-            "target_age_seconds": seconds(wishes.target_age),
-            "delay_seconds": seconds(wishes.delay),
-            "parallelism": wishes.parallelism,
-            "max_depth": wishes.max_depth,
-            "max_pages": wishes.max_pages,
-            "include": list(wishes.include),
-            "exclude": list(wishes.exclude),
-            "allow_private": wishes.allow_private,
-            "order": wishes.ordering.order.value,
-            "url_share": wishes.ordering.url_share,
-            "favour": list(wishes.ordering.favour),
-            "favour_by": wishes.ordering.favour_by,
-            "discovery": wishes.ordering.discovery,
-            "refresh": wishes.ordering.refresh,
-            "external_links": wishes.external_links,
-            "rules": [described_rule(rule) for rule in wishes.rules],
+            "seeds": list(domain_settings.seeds),
+            "weight": domain_settings.weight,
+            "budget_per_day": domain_settings.budget_per_day,
+            "bytes_per_day": domain_settings.bytes_per_day,
+            "target_freshness": domain_settings.target_freshness,
+            "target_age_seconds": seconds(domain_settings.target_age),
+            "delay_seconds": seconds(domain_settings.delay),
+            "parallelism": domain_settings.parallelism,
+            "max_depth": domain_settings.max_depth,
+            "max_pages": domain_settings.max_pages,
+            "include": list(domain_settings.include),
+            "exclude": list(domain_settings.exclude),
+            "allow_private": domain_settings.allow_private,
+            "order": domain_settings.ordering.order.value,
+            "url_share": domain_settings.ordering.url_share,
+            "favour": list(domain_settings.ordering.favour),
+            "favour_by": domain_settings.ordering.favour_by,
+            "discovery": domain_settings.ordering.discovery,
+            "refresh": domain_settings.ordering.refresh,
+            "external_links": domain_settings.external_links,
+            "rules": [described_rule(rule) for rule in domain_settings.rules],
         },
     }
 
 
-def described_rule(rule: Rule) -> dict[str, object]:
+def described_rule(rule: PageRule) -> dict[str, object]:
     """A rule for JSON; null where it says nothing."""
     return {
         "pattern": rule.pattern,

@@ -11,9 +11,9 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_span
 from crawler.core.domain import Domain
 from crawler.core.page import View
-from crawler.core.page_rules import Rule
+from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
-from crawler.register import domain_named, refuse_the_past
+from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains
 from crawler.store.database import Database
 
@@ -28,12 +28,12 @@ def list_all(text: str, *, as_json: bool) -> int:
     domain, pages = with_database(work)
     if as_json:
         _print(domain, pages)
-    elif not domain.wishes.rules:
+    elif not domain.settings.rules:
         say(f"{domain.authority} has no rules: recrawl rules add {domain.authority} PATTERN")
     else:
         show(
             ["pattern", "least", "most", "weight", "again", "pages", "at most", "compared"],
-            [_row(rule, pages) for rule in domain.wishes.rules],
+            [_row(rule, pages) for rule in domain.settings.rules],
             right=["least", "most", "weight", "pages", "at most"],
         )
     return DONE
@@ -57,7 +57,7 @@ def add(
 ) -> int:
     try:
         view = View(ignore, watch, ignore_text)
-        rule = Rule(pattern, least=least, most=most, weight=weight, once=once, max_pages=max_pages, view=view)
+        rule = PageRule(pattern, least=least, most=most, weight=weight, once=once, max_pages=max_pages, view=view)
     except ValueError as error:
         raise BadInput(str(error)) from error
     if not rule.says_something:
@@ -70,7 +70,7 @@ def add(
 
 
 def remove(text: str, pattern: str, *, at: datetime | None, as_json: bool) -> int:
-    def less(before: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    def less(before: tuple[PageRule, ...]) -> tuple[PageRule, ...]:
         after = tuple(rule for rule in before if rule.pattern != pattern)
         if len(after) == len(before):
             known = ", ".join(rule.pattern for rule in before) or "none"
@@ -81,7 +81,7 @@ def remove(text: str, pattern: str, *, at: datetime | None, as_json: bool) -> in
     return DONE
 
 
-def with_rule(before: tuple[Rule, ...], rule: Rule, *, first: bool) -> tuple[Rule, ...]:
+def with_rule(before: tuple[PageRule, ...], rule: PageRule, *, first: bool) -> tuple[PageRule, ...]:
     """The rules with one more: in place of that of its pattern, or else at the end; first: before all others."""
     others = tuple(each for each in before if each.pattern != rule.pattern)
     if len(others) >= MOST_RULES:
@@ -95,7 +95,7 @@ def with_rule(before: tuple[Rule, ...], rule: Rule, *, first: bool) -> tuple[Rul
 
 def _change(
     text: str,
-    change: Callable[[tuple[Rule, ...]], tuple[Rule, ...]],
+    change: Callable[[tuple[PageRule, ...]], tuple[PageRule, ...]],
     *,
     at: datetime | None,
     as_json: bool,
@@ -103,9 +103,9 @@ def _change(
 ) -> None:
     async def work(db: Database, _: Interrupts) -> tuple[Domain, dict[str, int]]:
         domain = await domain_named(db, text)
-        await refuse_the_past(db, [domain] if at is not None else [], at)
-        wishes = replace(domain.wishes, rules=change(domain.wishes.rules))
-        domain = await domains.change(db, domain, wishes, at=at or datetime.now(UTC))
+        await require_not_before_last_visit(db, [domain] if at is not None else [], at)
+        domain_settings = replace(domain.settings, rules=change(domain.settings.rules))
+        domain = await domains.change(db, domain, domain_settings, at=at or datetime.now(UTC))
         return domain, await domains.pages_by_pattern(db, domain)
 
     domain, pages = with_database(work)
@@ -116,11 +116,11 @@ def _change(
 
 
 def _print(domain: Domain, pages: Mapping[str, int]) -> None:
-    described = [described_rule(rule) | {"pages": pages.get(rule.pattern)} for rule in domain.wishes.rules]
+    described = [described_rule(rule) | {"pages": pages.get(rule.pattern)} for rule in domain.settings.rules]
     print_json({"domain": domain.authority, "rules": described})
 
 
-def _row(rule: Rule, pages: Mapping[str, int]) -> tuple[str, ...]:
+def _row(rule: PageRule, pages: Mapping[str, int]) -> tuple[str, ...]:
     return (
         rule.pattern,
         shown_span(rule.least) if rule.least is not None else "",
@@ -133,7 +133,7 @@ def _row(rule: Rule, pages: Mapping[str, int]) -> tuple[str, ...]:
     )
 
 
-def shown_rule(rule: Rule) -> str:
+def shown_rule(rule: PageRule) -> str:
     """A rule in a line."""
     said = [
         f"looked at no sooner than after {shown_span(rule.least)}" if rule.least is not None else "",

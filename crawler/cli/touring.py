@@ -4,7 +4,7 @@ from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, show_facts
 from crawler.cli.progress import Days
 from crawler.cli.values import counted, shown_bytes, shown_share
-from crawler.demo.outcome import Outcome
+from crawler.demo.outcome import DemoOutcome
 from crawler.demo.rival import Freshness
 from crawler.demo.tour import tour
 from crawler.settings import settings
@@ -20,7 +20,7 @@ def demo(*, days: int, keep: bool, as_json: bool) -> int:
     return DONE
 
 
-def facts_of(outcome: Outcome, *, keep: bool) -> list[tuple[str, str]]:
+def facts_of(outcome: DemoOutcome, *, keep: bool) -> list[tuple[str, str]]:
     """The outcome in words, a line each."""
     changes, received = outcome.changes, outcome.received_bytes
     lost = f"{changes.merged} were over before a look, {changes.pending} wait for one"

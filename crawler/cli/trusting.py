@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from crawler.core.http import Validators
-from crawler.core.validators import SENT, Kind, Trust, backed, sendable, told_by_head
-from crawler.store.learned import Standing
+from crawler.core.validators import SENT, Trust, Validator, sendable, told_by_head, with_suspicion
+from crawler.store.learned import TrustRow
 
-NAMES = {Kind.ETAG: "ETag", Kind.LAST_MODIFIED: "Last-Modified"}
+NAMES = {Validator.ETAG: "ETag", Validator.LAST_MODIFIED: "Last-Modified"}
 NONE_LIES = "honest, as far as they were put to the test"
 
 
@@ -16,7 +16,7 @@ def shown_asking(
     trust: Trust,
     *,
     template: str,
-    suspected: frozenset[Kind] = frozenset(),
+    suspected: frozenset[Validator] = frozenset(),
     by_head: bool = False,
     challenge: bool = False,
 ) -> str:
@@ -25,7 +25,7 @@ def shown_asking(
     trust: of its own group.  suspected: words that have lied elsewhere in the domain, which counts while the group is
     young.  challenge: if it is the domain's next look, it is one.
     """
-    believed = backed(trust, suspected)
+    believed = with_suspicion(trust, suspected)
     if by_head:
         words = told_by_head(held, believed)
         told = ["its length", *(NAMES[kind] for kind in SENT if words and _has(words, kind))]
@@ -45,15 +45,15 @@ def shown_asking(
     return f"conditionally, by {' and '.join(NAMES[kind] for kind in SENT if _has(sent, kind))}{because}"
 
 
-def _fault(trust: Trust, kind: Kind) -> str:
+def _fault(trust: Trust, kind: Validator) -> str:
     record = trust.of(kind)
     if not record.is_honest:
         return "stayed as it was while pages changed"
     return "" if record.is_steady else "changes while pages do not"
 
 
-def _has(said: Validators, kind: Kind) -> bool:
-    return bool(said.etag if kind is Kind.ETAG else said.last_modified)
+def _has(said: Validators, kind: Validator) -> bool:
+    return bool(said.etag if kind is Validator.ETAG else said.last_modified)
 
 
 def described_trust(trust: Trust) -> dict[str, object]:
@@ -61,11 +61,11 @@ def described_trust(trust: Trust) -> dict[str, object]:
     return {
         "revisits": trust.revisits,
         "challenges": trust.challenges,
-        "records": {kind.value: asdict(record) for kind, record in trust.records.items()},
+        "records": {kind.value: asdict(record) for kind, record in trust.stats.items()},
     }
 
 
-def shown_standings(standings: Sequence[Standing]) -> str:
+def shown_standings(standings: Sequence[TrustRow]) -> str:
     """Which groups of pages have validators that are not believed; empty where nothing is known."""
     of_sent = [one for one in standings if one.kind in SENT]
     faults = [
@@ -76,7 +76,7 @@ def shown_standings(standings: Sequence[Standing]) -> str:
     return "\n".join(faults) if faults else NONE_LIES if of_sent else ""
 
 
-def _figures(one: Standing) -> str:
+def _figures(one: TrustRow) -> str:
     part = one.lied / one.told if one.standing == "lies" else one.flapped / one.same
     looks = "changes" if one.standing == "lies" else "looks at one body"
     return f"{part:.0%} of the last {looks}; {one.challenges} challenges"

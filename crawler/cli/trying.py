@@ -10,10 +10,10 @@ from crawler.cli.output import out, print_json, printable, say, show, show_facts
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant
 from crawler.clock import Clock
-from crawler.core.change import Change, Difference, Piece, Why, difference, pieces_of, why_no_news
+from crawler.core.change import Change, Difference, ExplainedBlock, Why, difference, explain_blocks, why_no_news
 from crawler.core.http import Fetched, Unreached
-from crawler.crawl import Glimpse, glimpse, open_webs
-from crawler.register import domain_named, refuse_the_past, url_of
+from crawler.crawl import TryResult, open_tools, try_page
+from crawler.register import domain_named, require_not_before_last_visit, url_of
 from crawler.settings import settings
 from crawler.store import domains
 from crawler.store.database import Database
@@ -34,32 +34,32 @@ MOST_SHOWN = 400  # characters of a piece
 def try_url(text: str, *, again: bool, at: datetime | None, as_json: bool) -> int:
     url = url_of(text)
 
-    async def work(db: Database, _: Interrupts) -> Glimpse:
+    async def work(db: Database, _: Interrupts) -> TryResult:
         domain = await domain_named(db, text)
-        await refuse_the_past(db, [domain], at)
+        await require_not_before_last_visit(db, [domain], at)
         clock = Clock.at(at)
         home = domain.scope(max_depth=settings().max_depth).home(url)
-        not_now = why_not(domain, await domains.standing(db, domain, at=clock.now()), at=clock.now())
+        not_now = why_not(domain, await domains.status_of(db, domain, at=clock.now()), at=clock.now())
         if not_now:
-            return Glimpse(await target_of(db, domain, home), clock.now(), refusal=f"{domain.authority} {not_now}")
-        async with open_webs(settings()) as webs:
+            return TryResult(await target_of(db, domain, home), clock.now(), refusal=f"{domain.authority} {not_now}")
+        async with open_tools(settings()) as webs:
             web = webs.of(domain)
-            return await glimpse(db, web, webs.readers, domain, home, settings=settings(), clock=clock, again=again)
+            return await try_page(db, web, webs.parsers, domain, home, settings=settings(), clock=clock, again=again)
 
     seen = with_database(work)
     if as_json:
         print_json(_document(seen))
     else:
         _show(seen)
-    return DONE if seen.understood is not None else PROBLEM
+    return DONE if seen.parsed is not None else PROBLEM
 
 
-def differences(seen: Glimpse) -> list[tuple[Difference, Why]]:
+def differences(seen: TryResult) -> list[tuple[Difference, Why]]:
     """What differs from the last version, one by one, and why it is no news, if so."""
-    if seen.earlier is None or seen.understood is None:
+    if seen.baseline is None or seen.parsed is None:
         return []
-    found = difference(seen.earlier.outline, seen.understood.outline, seen.mask.volatile)
-    then, now = seen.earlier.at, seen.at
+    found = difference(seen.baseline.blocks, seen.parsed.blocks, seen.mask.volatile)
+    then, now = seen.baseline.at, seen.at
     return [(each, why_no_news(each, seen.mask, then=then, now=now)) for each in _single(found)]
 
 
@@ -69,20 +69,20 @@ def _single(found: Difference) -> list[Difference]:
     return singles + [Difference(added=(place,)) for place in found.added]
 
 
-def lessons(seen: Glimpse) -> list[Difference]:
+def lessons(seen: TryResult) -> list[Difference]:
     """What differed between this look and the one that was taken next, seconds later."""
-    if seen.understood is None or not seen.again:
+    if seen.parsed is None or not seen.second_fetches:
         return []
-    return _single(difference(seen.understood.outline, seen.again[0], seen.before.volatile))
+    return _single(difference(seen.parsed.blocks, seen.second_fetches[0], seen.before.volatile))
 
 
-def _pieces(seen: Glimpse) -> list[Piece]:
-    if seen.understood is None:
+def _pieces(seen: TryResult) -> list[ExplainedBlock]:
+    if seen.parsed is None:
         return []
-    return pieces_of(seen.whole, seen.understood.outline, seen.mask, view=seen.view, apart=seen.apart)
+    return explain_blocks(seen.whole, seen.parsed.blocks, seen.mask, view=seen.view, apart=seen.apart)
 
 
-def _show(seen: Glimpse) -> None:
+def _show(seen: TryResult) -> None:
     pieces = _pieces(seen)
     found = differences(seen)
     show_facts(
@@ -98,7 +98,7 @@ def _show(seen: Glimpse) -> None:
     if found:
         say("")
         show(["news", "part", "was", "is"], [(_news(why), *_row(each)) for each, why in found])
-    if seen.again:
+    if seen.second_fetches:
         taught = lessons(seen)
         say("\nLooks at once: nothing differs" if not taught else "")
         if taught:
@@ -115,16 +115,16 @@ def _news(why: Why) -> str:
 
 def _row(each: Difference) -> tuple[str, str, str]:
     for before, after in each.replaced:
-        return before.part.value, _cut(before.text), _cut(after.text)
+        return before.kind.value, _cut(before.text), _cut(after.text)
     (place,) = each.places
-    return place.part.value, _cut(place.text if each.removed else ""), _cut(place.text if each.added else "")
+    return place.kind.value, _cut(place.text if each.removed else ""), _cut(place.text if each.added else "")
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
-def _shown_answer(seen: Glimpse) -> str:
+def _shown_answer(seen: TryResult) -> str:
     match seen.answer:
         case Fetched(status=status, received_bytes=received):
             return f"{status}, {shown_bytes(received)}" + (f"; {seen.refusal}" if seen.refusal else "")
@@ -134,19 +134,19 @@ def _shown_answer(seen: Glimpse) -> str:
             return ""
 
 
-def _shown_version(seen: Glimpse) -> str:
+def _shown_version(seen: TryResult) -> str:
     if seen.answer is None:
         return ""
     if seen.target.version is None:
         return "nothing: no version of it is kept"
-    at = f" of {shown_instant(seen.earlier.at)}" if seen.earlier else ", whose text cannot be read any more"
+    at = f" of {shown_instant(seen.baseline.at)}" if seen.baseline else ", whose text cannot be read any more"
     return f"version {seen.target.version.number}{at}"
 
 
-def _shown_verdict(seen: Glimpse) -> str:
+def _shown_verdict(seen: TryResult) -> str:
     if seen.visit is None:
         return ""
-    parts = ", ".join(sorted(seen.visit.verdict.left.parts))
+    parts = ", ".join(sorted(seen.visit.verdict.significant.parts))
     reason = f" ({seen.visit.reason.replace('_', ' ')})" if seen.visit.reason else ""
     if seen.visit.change is Change.FIRST:
         return f"a first version{reason}"
@@ -155,15 +155,15 @@ def _shown_verdict(seen: Glimpse) -> str:
     )
 
 
-def _shown_count(pieces: list[Piece]) -> str:
+def _shown_count(pieces: list[ExplainedBlock]) -> str:
     whole = sum(piece.is_whole for piece in pieces)
     words = sum(len(piece.masked) for piece in pieces if not piece.is_whole)
     return f"{len(pieces)}, of which {whole} are masked, and {counted(words, 'word')} in the others"
 
 
-def _shown_piece(piece: Piece) -> Text:
+def _shown_piece(piece: ExplainedBlock) -> Text:
     """A line: what is masked stands in brackets, and is dim where there are colours."""
-    line = Text(f"{piece.part.value:6}")
+    line = Text(f"{piece.kind.value:6}")
     if piece.is_whole:
         return line.append(f"[{printable(_cut(piece.text))}]", "dim").append(_shown_why(piece), "yellow")
     end = 0
@@ -176,14 +176,14 @@ def _shown_piece(piece: Piece) -> Text:
     return line.append(_shown_why(piece), "yellow")
 
 
-def _shown_why(piece: Piece) -> str:
+def _shown_why(piece: ExplainedBlock) -> str:
     if piece.why is Why.RULE:
         return f"  <- {REASONS[piece.why]}" + (f": {piece.rule}" if piece.rule else "")
     said = [REASONS[piece.why], f"a rule of yours leaves some of it out: {piece.rule}" if piece.rule else ""]
     return "".join(f"  <- {each}" for each in said if each)
 
 
-def _document(seen: Glimpse) -> dict[str, object]:
+def _document(seen: TryResult) -> dict[str, object]:
     version = seen.target.version
     return {
         "url": seen.target.url,
@@ -191,11 +191,11 @@ def _document(seen: Glimpse) -> dict[str, object]:
         "refused": seen.refusal,
         "status": seen.answer.status if isinstance(seen.answer, Fetched) else None,
         "version": version.number if version else None,
-        "version_at": seen.earlier.at if seen.earlier else None,
+        "version_at": seen.baseline.at if seen.baseline else None,
         "change": seen.visit.change if seen.visit else None,
         "rung": seen.visit.verdict.rung if seen.visit else None,
         "reason": seen.visit.reason if seen.visit else "",
-        "parts": sorted(seen.visit.verdict.left.parts) if seen.visit else [],
+        "parts": sorted(seen.visit.verdict.significant.parts) if seen.visit else [],
         "differs": [_pair(each) | {"news": not why, "why": why} for each, why in differences(seen)],
         "seconds_later": [_pair(each) for each in lessons(seen)],
         "pieces": [_piece(piece) for piece in _pieces(seen)],
@@ -204,14 +204,14 @@ def _document(seen: Glimpse) -> dict[str, object]:
 
 def _pair(each: Difference) -> dict[str, object]:
     for before, after in each.replaced:
-        return {"part": before.part, "was": before.text, "is": after.text}
+        return {"part": before.kind, "was": before.text, "is": after.text}
     (place,) = each.places
-    return {"part": place.part, "was": place.text if each.removed else None, "is": place.text if each.added else None}
+    return {"part": place.kind, "was": place.text if each.removed else None, "is": place.text if each.added else None}
 
 
-def _piece(piece: Piece) -> dict[str, object]:
+def _piece(piece: ExplainedBlock) -> dict[str, object]:
     return {
-        "part": piece.part,
+        "part": piece.kind,
         "text": piece.text,
         "masked": [piece.text[start:end] for start, end in piece.masked],
         "is_masked": piece.is_whole,

@@ -8,7 +8,7 @@ from crawler.errors import BadInput
 
 if TYPE_CHECKING:
     from crawler.core.cash import Ordering
-    from crawler.core.domain import Wishes
+    from crawler.core.domain import DomainSettings
 
 T = TypeVar("T")
 OPTIONS = {
@@ -69,31 +69,31 @@ class Said:
         """The fields about which something was said."""
         return [field.name for field in fields(self) if getattr(self, field.name) is not None]
 
-    def applied_to(self, wishes: "Wishes") -> "Wishes":
+    def applied_to(self, domain_settings: "DomainSettings") -> "DomainSettings":
         """The wishes with what was said in place of what was there; seeds are left to whoever knows the domain.
 
         A target takes the place of the other one. Raises BadInput for what cannot be.
         """
         freshness, age = self.target_freshness, self.target_age
         if freshness is None and age is None:
-            freshness, age = wishes.target_freshness, wishes.target_age
+            freshness, age = domain_settings.target_freshness, domain_settings.target_age
         try:
             return replace(
-                wishes,
-                budget_per_day=_or(self.budget_per_day, wishes.budget_per_day),
-                bytes_per_day=_or(self.bytes_per_day, wishes.bytes_per_day),
+                domain_settings,
+                budget_per_day=_or(self.budget_per_day, domain_settings.budget_per_day),
+                bytes_per_day=_or(self.bytes_per_day, domain_settings.bytes_per_day),
                 target_freshness=freshness,
                 target_age=age,
-                delay=_or(self.delay, wishes.delay),
-                parallelism=_or(self.parallelism, wishes.parallelism),
-                include=_or(_tuple(self.include), wishes.include),
-                exclude=_or(_tuple(self.exclude), wishes.exclude),
-                max_depth=_or(self.max_depth, wishes.max_depth),
-                max_pages=_or(self.max_pages, wishes.max_pages),
-                weight=_or(self.weight, wishes.weight),
-                allow_private=_or(self.allow_private, wishes.allow_private),
-                ordering=self._ordering(wishes.ordering),
-                external_links=_or(self.external_links, wishes.external_links),
+                delay=_or(self.delay, domain_settings.delay),
+                parallelism=_or(self.parallelism, domain_settings.parallelism),
+                include=_or(_tuple(self.include), domain_settings.include),
+                exclude=_or(_tuple(self.exclude), domain_settings.exclude),
+                max_depth=_or(self.max_depth, domain_settings.max_depth),
+                max_pages=_or(self.max_pages, domain_settings.max_pages),
+                weight=_or(self.weight, domain_settings.weight),
+                allow_private=_or(self.allow_private, domain_settings.allow_private),
+                ordering=self._ordering(domain_settings.ordering),
+                external_links=_or(self.external_links, domain_settings.external_links),
             )
         except ValueError as error:  # a pattern that is none, two targets
             raise BadInput(str(error)) from error
@@ -109,9 +109,9 @@ class Said:
             refresh=_or(self.refresh, before.refresh),
         )
 
-    def differs_from(self, wishes: "Wishes") -> bool:
+    def differs_from(self, domain_settings: "DomainSettings") -> bool:
         """Whether anything was said that is not so already."""
-        return self.applied_to(wishes) != wishes or bool(self.seeds)
+        return self.applied_to(domain_settings) != domain_settings or bool(self.seeds)
 
 
 def _or(said: T | None, otherwise: T) -> T:
@@ -122,17 +122,17 @@ def _tuple(said: list[str] | None) -> tuple[str, ...] | None:
     return None if said is None else tuple(said)
 
 
-def without(wishes: "Wishes", options: list[str]) -> "Wishes":
+def without(domain_settings: "DomainSettings", options: list[str]) -> "DomainSettings":
     """The wishes with the named options back at their defaults. Raises BadInput for a name that is none."""
     names = {option: name for name, option in OPTIONS.items()}
     of_ordering = {option: name for name, option in ORDERING.items()}
-    defaults = type(wishes)()
+    defaults = type(domain_settings)()
     for option in (option.removeprefix("--") for option in options):
         if option in names:
-            wishes = replace(wishes, **{names[option]: getattr(defaults, names[option])})
+            domain_settings = replace(domain_settings, **{names[option]: getattr(defaults, names[option])})
         elif option in of_ordering:
             usual = {of_ordering[option]: getattr(defaults.ordering, of_ordering[option])}
-            wishes = replace(wishes, ordering=replace(wishes.ordering, **usual))
+            domain_settings = replace(domain_settings, ordering=replace(domain_settings.ordering, **usual))
         else:
             raise BadInput(f"there is no setting {option!r}; there are {', '.join([*names, *of_ordering])}")
-    return wishes
+    return domain_settings

@@ -6,11 +6,11 @@ from uuid import UUID
 
 from crawler.core.cash import Ordering
 from crawler.core.http import Authority, Scope, Url
-from crawler.core.page_rules import Rule, refuse_twins
+from crawler.core.page_rules import PageRule, refuse_twins
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class DomainSettings:
     """What a user may say about a domain. None and empty mean: as everywhere.
 
     external_links: as how many links within the domain one to another domain counts, when a page's cash is shared out.
@@ -35,7 +35,7 @@ class Wishes:
     allow_private: bool = False
     ordering: Ordering = field(default_factory=Ordering)
     external_links: float = 0.0
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PageRule, ...] = ()
 
     def __post_init__(self) -> None:
         refuse_twins(self.rules)
@@ -57,7 +57,7 @@ class Domain:
     aliases: frozenset[Authority]
     paused: bool
     registered_at: datetime
-    wishes: Wishes
+    settings: DomainSettings
 
     @property
     def root(self) -> Url:
@@ -65,14 +65,14 @@ class Domain:
 
     def scope(self, *, max_depth: int) -> Scope:
         """Which URLs are pages of this domain; max_depth: where the user set none."""
-        wishes = self.wishes
+        domain_settings = self.settings
         return Scope(
             authority=self.authority,
             scheme=self.scheme,
             aliases=self.aliases,
-            include=wishes.include,
-            exclude=wishes.exclude,
-            max_depth=max_depth if wishes.max_depth is None else wishes.max_depth,
+            include=domain_settings.include,
+            exclude=domain_settings.exclude,
+            max_depth=max_depth if domain_settings.max_depth is None else domain_settings.max_depth,
         )
 
 
@@ -122,7 +122,7 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DomainStatus:
     """Why a domain can or cannot be claimed now. Instants of the lease are real time, the others knowledge time."""
 
     paused: bool

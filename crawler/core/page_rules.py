@@ -11,7 +11,7 @@ MOST_SAID = 50  # selectors to ignore, to watch, and expressions
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PageRule:
     """What holds for the pages whose path and query match `pattern`, written as in Scope. None: says nothing about it.
 
     least, most: the shortest and the longest time from one look at a page to the next.
@@ -53,7 +53,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RuleResult:
     """What all rules together say about one page. Always: least <= most where both are given.
 
     least, most: as in Rule, None for as everywhere.  weight: 1 unless said.
@@ -65,20 +65,20 @@ class Terms:
     once: bool = False
 
 
-USUAL = Terms()
+USUAL = RuleResult()
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class PageRules:
     """A domain's rules in their order; of each thing the first one that matches and says something about it holds.
 
     ValueError if two of them have the same pattern.
     """
 
-    rules: tuple[Rule, ...] = ()
-    _on_terms: tuple[Rule, ...] = field(init=False, repr=False, compare=False)
+    rules: tuple[PageRule, ...] = ()
+    _on_terms: tuple[PageRule, ...] = field(init=False, repr=False, compare=False)
     _on_pages: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    _on_view: tuple[Rule, ...] = field(init=False, repr=False, compare=False)
+    _on_view: tuple[PageRule, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         refuse_twins(self.rules)
@@ -90,7 +90,7 @@ class Rules:
         object.__setattr__(self, "_on_pages", on_pages)
         object.__setattr__(self, "_on_view", tuple(rule for rule in self.rules if rule.view))
 
-    def terms(self, url: Url) -> Terms:
+    def terms(self, url: Url) -> RuleResult:
         """What the rules say about a page.
 
         A least and a most of two rules may contradict each other: then the one of the earlier rule holds for both.
@@ -98,7 +98,7 @@ class Rules:
         if not self._on_terms:
             return USUAL
         found = [rule for rule in self._on_terms if rule.matches(url)]
-        return merged(found) if found else USUAL
+        return merge_rules(found) if found else USUAL
 
     def view(self, url: Url) -> View:
         """What of a page is compared: what all rules that match want ignored is, and what any wants watched is."""
@@ -109,7 +109,7 @@ class Rules:
         return tuple(n for n in self._on_pages if self.rules[n].matches(url))
 
 
-def merged(rules: list[Rule]) -> Terms:
+def merge_rules(rules: list[PageRule]) -> RuleResult:
     """What rules that all match say together."""
     least = most = weight = None
     for rule in rules:
@@ -118,7 +118,7 @@ def merged(rules: list[Rule]) -> Terms:
         if most is None and rule.most is not None:
             most = rule.most if least is None else max(rule.most, least)
         weight = rule.weight if weight is None else weight
-    return Terms(
+    return RuleResult(
         least=least,
         most=most,
         weight=1.0 if weight is None else weight,
@@ -126,7 +126,7 @@ def merged(rules: list[Rule]) -> Terms:
     )
 
 
-def refuse_twins(rules: tuple[Rule, ...]) -> None:
+def refuse_twins(rules: tuple[PageRule, ...]) -> None:
     """ValueError, naming the pattern, if two rules have the same one."""
     seen: set[str] = set()
     for rule in rules:

@@ -5,23 +5,23 @@ the coordinator's head tells how the parts work together. `try_page` is one look
 store, settings and clock; the command and the flows call it.
 """
 
-from crawler.crawl.lease import Walked
-from crawler.crawl.parser_pool import Lens, Readers
-from crawler.crawl.shift import Shift, holder_name, keep_what_is_loaded, run_shift
-from crawler.crawl.stats import Tally
-from crawler.crawl.tools import open_webs
-from crawler.crawl.try_page import Glimpse, glimpse
+from crawler.crawl.lease import LeaseResult
+from crawler.crawl.parser_pool import DomainParser, ParserPool
+from crawler.crawl.shift import ShiftResult, holder_name, keep_what_is_loaded, run_shift
+from crawler.crawl.stats import CrawlStats
+from crawler.crawl.tools import open_tools
+from crawler.crawl.try_page import TryResult, try_page
 
 __all__ = [
-    "Glimpse",
-    "Lens",
-    "Readers",
-    "Shift",
-    "Tally",
-    "Walked",
-    "glimpse",
+    "CrawlStats",
+    "DomainParser",
+    "LeaseResult",
+    "ParserPool",
+    "ShiftResult",
+    "TryResult",
     "holder_name",
     "keep_what_is_loaded",
-    "open_webs",
+    "open_tools",
     "run_shift",
+    "try_page",
 ]

@@ -12,7 +12,7 @@ from crawler.settings import Settings
 LOOKS_UNTIL_OUTAGE = 5  # in a row without any answer, or with none but errors of the server's own (5xx)
 
 
-class Breaker:
+class CircuitBreaker:
     """Holds back the looks of one lease that got no answer or a 5xx, until it is known whose fault that was.
 
     hold: why and until when nobody asks the domain anything, once there is a reason.
@@ -24,38 +24,38 @@ class Breaker:
         self.refusals_before = lease.refusals
         self.is_half_open = lease.refusals > 0
         self.hold: Hold | None = None
-        self.suspects: list[Visit] = []  # since the last good word
+        self.pending: list[Visit] = []  # since the last good word
         self.has_done_well = False  # something good came under this lease
 
     @property
     def is_in_doubt(self) -> bool:
         """So many of them that the domain must be asked whether it is there at all."""
-        return len(self.suspects) >= (1 if self.is_half_open else LOOKS_UNTIL_OUTAGE)
+        return len(self.pending) >= (1 if self.is_half_open else LOOKS_UNTIL_OUTAGE)
 
     def take_in(self, visit: Visit) -> list[Visit]:
         """One more look; gives those that can be recorded now."""
-        if visit.silent or visit.is_broken:
-            self.suspects.append(visit)
+        if visit.no_response or visit.is_server_error:
+            self.pending.append(visit)
             return []
         known = []
         if visit.requests:
-            known = self.acquitted()  # the domain answers, so it was theirs
-            self.is_half_open = self.is_half_open and visit.busy
+            known = self.release_as_page_faults()  # the domain answers, so it was theirs
+            self.is_half_open = self.is_half_open and visit.overloaded
         self.has_done_well = self.has_done_well or visit.is_good
-        if visit.busy:
+        if visit.overloaded:
             self.leave_alone(visit.reason, asked=visit.retry_after)
         return [*known, visit]
 
-    def acquitted(self) -> list[Visit]:
+    def release_as_page_faults(self) -> list[Visit]:
         """The suspects, for which the domain is not to blame."""
-        suspects, self.suspects = self.suspects, []
+        suspects, self.pending = self.pending, []
         return suspects
 
-    def blamed(self, suspects: list[Visit]) -> list[Visit]:
+    def release_as_outage(self, suspects: list[Visit]) -> list[Visit]:
         """The same looks, where the domain is to blame: it is left alone, and they say nothing of the pages."""
         hold = self.hold or self.leave_alone(suspects[-1].reason, asked=None)
         due_at = hold.until + FIRST_RETRY  # others shall come first when the domain is asked again
-        return [replace(visit, failures=visit.target.failures, gives=None, due_at=due_at) for visit in suspects]
+        return [replace(visit, failures=visit.target.failures, recipients=None, due_at=due_at) for visit in suspects]
 
     def leave_alone(self, reason: str, *, asked: timedelta | None) -> Hold:
         """Hold the domain; a burst of refusals counts once, and the longest wait asked for wins."""

@@ -9,11 +9,11 @@ from datetime import date, datetime, timedelta
 
 from crawler.clock import Clock
 from crawler.core.domain import Hold, Lease
-from crawler.core.page_rules import Rules
-from crawler.crawl.coordinator import Walker
-from crawler.crawl.parser_pool import Lens, Readers
+from crawler.core.page_rules import PageRules
+from crawler.crawl.coordinator import LeaseCrawler
+from crawler.crawl.parser_pool import DomainParser, ParserPool
 from crawler.crawl.requester import Web
-from crawler.crawl.stats import Tally
+from crawler.crawl.stats import CrawlStats
 from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable, failure_in
 from crawler.settings import Settings
 from crawler.store import claim
@@ -24,14 +24,14 @@ BROKEN_FOR = timedelta(hours=1)  # a domain that our own code chokes on; the oth
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class LeaseResult:
     """What came of one lease. hold: why the domain is left alone now, or None."""
 
-    tally: Tally
+    stats: CrawlStats
     hold: Hold | None
 
 
-async def walk(
+async def crawl_lease(
     db: Database,
     lease: Lease,
     web: Web,
@@ -39,11 +39,11 @@ async def walk(
     settings: Settings,
     clock: Clock,
     claimed: float,
-    readers: Readers,
+    readers: ParserPool,
     pages: int | None = None,
     stop: asyncio.Event | None = None,
-    progress: Callable[[Tally], None] = lambda _tally: None,
-) -> Walked:
+    progress: Callable[[CrawlStats], None] = lambda _tally: None,
+) -> LeaseResult:
     """Crawl a domain under its lease until nothing is due, or it must be left alone, and release it.
 
     claimed: monotonic seconds, read before the claim was sent.  pages: looks at most.  stop: finish early when set;
@@ -51,12 +51,12 @@ async def walk(
     Raises LeaseLost where another worker took the domain, StoreUnavailable where the database stays silent. What was
     recorded before is safe; the rest will be looked at again.
     """
-    lens = Lens(readers, Rules(lease.domain.wishes.rules))
-    walker = Walker(
+    parser = DomainParser(readers, PageRules(lease.domain.settings.rules))
+    walker = LeaseCrawler(
         db,
         lease,
         web,
-        lens,
+        parser,
         settings=settings,
         clock=clock,
         claimed=claimed,
@@ -78,17 +78,17 @@ async def walk(
             lease,
             at=clock.now(),
             refund=walker.unused,
-            refund_bytes=walker.allowance.received_bytes,
-            refund_day=walker.allowance.day,
-            wait=walker.asker.gate.wait,
-            not_before=walker.allowance.not_before,
+            refund_bytes=walker.budget.received_bytes,
+            refund_day=walker.budget.day,
+            wait=walker.requester.pacer.wait,
+            not_before=walker.budget.not_before,
             together=settings.shared_budget.is_limited,
         )
-    walker.tally.elapsed = timedelta(seconds=time.monotonic() - began)
-    return Walked(walker.tally, walker.hold)
+    walker.stats.elapsed = timedelta(seconds=time.monotonic() - began)
+    return LeaseResult(walker.stats, walker.hold)
 
 
-async def _hold_broken(walker: Walker) -> None:
+async def _hold_broken(walker: LeaseCrawler) -> None:
     """Leave a domain alone that an error of our own has ended, so that it does not end every shift."""
     until = walker.clock.now() + BROKEN_FOR
     with contextlib.suppress(StoreUnavailable, LeaseLost):

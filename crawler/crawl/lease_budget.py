@@ -5,14 +5,14 @@ from datetime import UTC, date, datetime
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease
-from crawler.crawl.patience import patiently
+from crawler.crawl.patience import until_available
 from crawler.settings import Settings
 from crawler.store import claim
-from crawler.store.claim import NO_SPARE, Spare
+from crawler.store.claim import NO_UNUSED_BYTES, UnusedBytes
 from crawler.store.database import Database
 
 
-class Allowance:
+class LeaseBudget:
     """Taken in advance, given back by a record or at the release; a grant ends with its day.
 
     waiting: how many requests for pages are taken and under way, or about to be.  begins: called where a debit falls
@@ -51,8 +51,8 @@ class Allowance:
     async def debit(self, most: int) -> int:
         """Take up to so many requests from the budgets of the day."""
         now = self.clock.now()
-        spare = unused = Spare(max(self.received_bytes - self.bytes_taken, 0), self.day)
-        granted = await patiently(
+        spare = unused = UnusedBytes(max(self.received_bytes - self.bytes_taken, 0), self.day)
+        granted = await until_available(
             self.lease,
             lambda again: claim.debit(
                 self.db,
@@ -62,7 +62,7 @@ class Allowance:
                 paced=self.settings.pace,
                 together=self.settings.shared_budget,
                 waiting=self.waiting(),
-                spare=NO_SPARE if again else unused,
+                spare=NO_UNUSED_BYTES if again else unused,
             ),
         )
         self.not_before = granted.next_at
@@ -70,7 +70,7 @@ class Allowance:
             # What another day has left over is that day's: neither sent nor given back on this one's account.
             self.day, self.received_bytes = granted.day, 0
             self.requests = -self.begins()
-            spare = NO_SPARE
+            spare = NO_UNUSED_BYTES
         self.counts_bytes = granted.received_bytes is not None
         if granted.received_bytes is not None:
             self.received_bytes += granted.received_bytes - spare.received_bytes

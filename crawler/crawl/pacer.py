@@ -8,7 +8,7 @@ from datetime import timedelta
 from crawler.core.domain import Lease
 
 
-class Gate:
+class Pacer:
     """Spaces one lease's requests: a delay after the last send and after the end of the last answer."""
 
     def __init__(self, *, delay: timedelta, wait: timedelta) -> None:
@@ -46,7 +46,7 @@ class Gate:
         self._free_at = max(self._free_at, time.monotonic() + self.delay.total_seconds())
 
 
-class Fence:
+class LeaseDeadline:
     """The holder's own clock of its lease, started before each claim or renewal was sent: late requests end here."""
 
     def __init__(self, lease: Lease, *, since: float) -> None:

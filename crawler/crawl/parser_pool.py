@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from crawler.core.http import Fetched, Url
-from crawler.core.page import WHOLE, Outline, Understood, View, kind_of, outline, understand
-from crawler.core.page_rules import Rules
+from crawler.core.page import WHOLE, BlockList, Parsed, View, block_list, kind_of, parse
+from crawler.core.page_rules import PageRules
 from crawler.crawl.parser_process import LENGTH, pack
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ def spare_cores() -> int:
     return max((os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count() or 1) - 1, 1)
 
 
-class Readers:
+class ParserPool:
     """A few processes that read bodies; a context manager.
 
     processes: how many; 0 reads everything in this process.  few: bodies read here before they are started.
@@ -71,13 +71,13 @@ class Readers:
         """The processes that are ready."""
         return frozenset(process.pid for process in self._all)
 
-    async def read(self, answer: Fetched, url: Url, *, outlined: bool = True, view: View = WHOLE) -> Understood | None:
+    async def parse(self, answer: Fetched, url: Url, *, outlined: bool = True, view: View = WHOLE) -> Parsed | None:
         """What the body says; None if it cannot be read in bounded time, or breaks its reader.
 
         outlined: with its pieces.  view: which of them.
         """
         call = partial(
-            understand,
+            parse,
             answer.body,
             url=url,
             content_type=answer.content_type,
@@ -87,9 +87,9 @@ class Readers:
         )
         return await self._made(call, answer, is_wild=outlined and view.is_wild)
 
-    async def outline(self, answer: Fetched, url: Url, *, view: View = WHOLE) -> Outline | None:
+    async def blocks(self, answer: Fetched, url: Url, *, view: View = WHOLE) -> BlockList | None:
         """The pieces alone, in half the time: of what is only held against another body."""
-        call = partial(outline, answer.body, url=url, content_type=answer.content_type, view=view)
+        call = partial(block_list, answer.body, url=url, content_type=answer.content_type, view=view)
         return await self._made(call, answer, is_wild=view.is_wild)
 
     async def _made(self, call: partial[T], answer: Fetched, *, is_wild: bool) -> T | None:
@@ -169,29 +169,29 @@ class Readers:
         await process.wait()
 
 
-class Lens:
+class DomainParser:
     """Readers as one domain's rules want its pages seen."""
 
-    def __init__(self, readers: Readers, rules: Rules) -> None:
-        self._readers, self._rules = readers, rules
+    def __init__(self, readers: ParserPool, rules: PageRules) -> None:
+        self._pool, self._rules = readers, rules
 
-    async def read(self, answer: Fetched, url: Url, *, outlined: bool = True) -> Understood | None:
+    async def parse(self, answer: Fetched, url: Url, *, outlined: bool = True) -> Parsed | None:
         """As Readers do."""
-        return await self._readers.read(answer, url, outlined=outlined, view=self.view(url))
+        return await self._pool.parse(answer, url, outlined=outlined, view=self.view(url))
 
-    async def outline(self, answer: Fetched, url: Url) -> Outline | None:
+    async def blocks(self, answer: Fetched, url: Url) -> BlockList | None:
         """The same."""
-        return await self._readers.outline(answer, url, view=self.view(url))
+        return await self._pool.blocks(answer, url, view=self.view(url))
 
-    async def whole(self, answer: Fetched, url: Url) -> Outline | None:
+    async def whole_blocks(self, answer: Fetched, url: Url) -> BlockList | None:
         """The same whatever the rules say."""
-        return await self._readers.outline(answer, url)
+        return await self._pool.blocks(answer, url)
 
-    async def apart(self, answer: Fetched, url: Url) -> dict[str, Outline]:
+    async def apart(self, answer: Fetched, url: Url) -> dict[str, BlockList]:
         """What each place that the rules name would alone leave of the page."""
         found = {}
         for rule, view in self.view(url).apart().items():
-            found[rule] = await self._readers.outline(answer, url, view=view) or ()
+            found[rule] = await self._pool.blocks(answer, url, view=view) or ()
         return found
 
     def view(self, url: Url) -> View:

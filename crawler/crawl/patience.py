@@ -17,7 +17,7 @@ STORE_RETRY = timedelta(seconds=1)
 STORE_PATIENCE = timedelta(minutes=10)  # a restart or a failover of Postgres is shorter
 
 
-async def patiently(lease: Lease, ask: Callable[[bool], Awaitable[T]]) -> T:
+async def until_available(lease: Lease, ask: Callable[[bool], Awaitable[T]]) -> T:
     """What the store says, once it does. `ask` is told if it asked before. Raises StoreUnavailable in the end."""
     give_up_at = time.monotonic() + STORE_PATIENCE.total_seconds()
     again = False

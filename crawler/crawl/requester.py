@@ -6,9 +6,9 @@ from typing import Protocol
 
 from crawler.core.domain import Lease
 from crawler.core.http import NO_VALIDATORS, Answer, Method, NotModified, Url, Validators
-from crawler.crawl.lease_budget import Allowance
-from crawler.crawl.pacer import Fence, Gate
-from crawler.crawl.stats import Tally
+from crawler.crawl.lease_budget import LeaseBudget
+from crawler.crawl.pacer import LeaseDeadline, Pacer
+from crawler.crawl.stats import CrawlStats
 from crawler.settings import Settings
 
 
@@ -25,42 +25,42 @@ def received_of(answer: Answer) -> int:
     return 0 if isinstance(answer, NotModified) else answer.received_bytes
 
 
-class Asker:
+class Requester:
     """Sends the requests of one lease. claimed: monotonic seconds, read before the claim was sent.
 
-    is_ending: whether anybody wants the lease to end.  tally: where requests are counted that are no looks.
+    is_ending: whether anybody wants the lease to end.  stats: where requests are counted that are no looks.
     """
 
     def __init__(
         self,
         lease: Lease,
         web: Web,
-        allowance: Allowance,
+        lease_budget: LeaseBudget,
         *,
         settings: Settings,
         claimed: float,
         is_ending: Callable[[], bool],
-        tally: Tally,
+        stats: CrawlStats,
     ) -> None:
-        self.lease, self.web, self.allowance, self.tally = lease, web, allowance, tally
+        self.lease, self.web, self.budget, self.stats = lease, web, lease_budget, stats
         self.is_ending = is_ending
-        self.fence = Fence(lease, since=claimed)
-        self.gate = Gate(delay=settings.delay_of(lease.domain.wishes), wait=lease.wait)
+        self.lease_deadline = LeaseDeadline(lease, since=claimed)
+        self.pacer = Pacer(delay=settings.delay_of(lease.domain.settings), wait=lease.wait)
         self.deadline = min(settings.deadline, lease.term / 2)  # of a request: a longer one could outlast the lease
 
     @property
     def is_stopping(self) -> bool:
         """Nothing new is begun; a domain whose next request is far off is released, not held."""
-        return self.is_ending() or self.gate.wait > self.lease.term / 2
+        return self.is_ending() or self.pacer.wait > self.lease.term / 2
 
     async def look(self, url: Url, *, validators: Validators = NO_VALIDATORS, method: Method = "GET") -> Answer | None:
         """The request that was taken from the budget when a page was handed out; None if it was not begun."""
-        day = self.allowance.day
-        await self.gate.pass_through(self.room)
-        if self.allowance.is_over or day != self.allowance.day:
+        day = self.budget.day
+        await self.pacer.pass_through(self.room)
+        if self.budget.is_over or day != self.budget.day:
             return None
-        if self.is_ending() or not self.allowance.has_bytes:
-            self.allowance.requests += 1
+        if self.is_ending() or not self.budget.has_bytes:
+            self.budget.requests += 1
             return None
         return await self._fetch(url, validators, method, is_look=True)
 
@@ -73,22 +73,22 @@ class Asker:
         return await self._ask(url, validators, is_look=False)
 
     async def _ask(self, url: Url, validators: Validators, *, is_look: bool) -> Answer | None:
-        if await self.allowance.debit(1) != 1:
+        if await self.budget.debit(1) != 1:
             return None
-        await self.gate.pass_through(self.room)
+        await self.pacer.pass_through(self.room)
         answer = await self._fetch(url, validators, "GET", is_look=is_look)
-        self.tally.requests += 1
+        self.stats.requests += 1
         return answer
 
     async def _fetch(self, url: Url, validators: Validators, method: Method, *, is_look: bool) -> Answer:
         answer = await self.web.fetch(url, validators=validators, deadline=self.deadline, method=method)
-        self.gate.answered()
+        self.pacer.answered()
         if is_look:
-            self.allowance.bytes_taken += received_of(answer)
-        elif self.allowance.counts_bytes:
-            self.allowance.received_bytes -= received_of(answer)  # in no record, so nothing of it is given back
+            self.budget.bytes_taken += received_of(answer)
+        elif self.budget.counts_bytes:
+            self.budget.received_bytes -= received_of(answer)  # in no record, so nothing of it is given back
         return answer
 
     async def room(self) -> None:
         """Wait until the lease lasts longer than a request may take."""
-        await self.fence.room_for(self.deadline)
+        await self.lease_deadline.room_for(self.deadline)

@@ -12,14 +12,14 @@ from crawler.core.http import (
     Answer,
     Fetched,
     NotModified,
-    Rules,
+    RobotsRules,
     Unreached,
     Url,
-    parse,
+    parse_robots,
     retry_after,
 )
 from crawler.core.page import digest
-from crawler.core.visit import BUSY, PERMANENT, SILENCE, TEMPORARY
+from crawler.core.visit import NETWORK_FAILURES, OVERLOADED, PERMANENT, TEMPORARY
 
 MOST_HOPS = 5  # RFC 9309, section 2.3.1.2
 GOOD_FOR = timedelta(days=1)  # section 2.4: not longer
@@ -38,7 +38,7 @@ class FoundRules:
     asked: how long the server wants to be left alone.  is_spent: the day's budget ended before the rules were known.
     """
 
-    rules: Rules
+    rules: RobotsRules
     copy: RobotsCopy | None = None
     rules_changed: bool = False
     requests: int = 0
@@ -51,7 +51,7 @@ async def robots_of(lease: Lease, ask: Ask, *, clock: Clock) -> FoundRules:
     """The rules of the leased domain: those that are kept, or, when they are due, those that its server gives now."""
     kept = lease.robots
     if kept is not None and kept.due_at > clock.now() and kept.body is not None:
-        return FoundRules(rules=parse(kept.body))
+        return FoundRules(rules=parse_robots(kept.body))
     url = Url(f"{lease.domain.root}robots.txt")
     requests = 0
     while True:
@@ -74,7 +74,7 @@ def _onward(answer: Answer, url: Url) -> Url | None:
 
 def _judge(answer: Answer, lease: Lease, *, requests: int, now: datetime) -> FoundRules:
     match answer:
-        case Fetched(status=status) if status in BUSY:
+        case Fetched(status=status) if status in OVERLOADED:
             asked = retry_after(answer.retry_after, now=now, server_date=answer.date)
             return FoundRules(rules=ALLOW_ALL, requests=requests, outage=f"http_{status}", asked=asked)
         case Fetched(status=status) if 200 <= status < 300:
@@ -85,7 +85,7 @@ def _judge(answer: Answer, lease: Lease, *, requests: int, now: datetime) -> Fou
             return _unreachable(f"http_{status}", lease, requests=requests, now=now)
         case NotModified():
             return _unreachable("unasked_304", lease, requests=requests, now=now)
-        case Unreached(reason=reason) if reason in SILENCE:
+        case Unreached(reason=reason) if reason in NETWORK_FAILURES:
             return FoundRules(rules=ALLOW_ALL, requests=requests, outage=reason.value)
         case Unreached(reason=reason):
             return _unreachable(reason.value, lease, requests=requests, now=now)
@@ -96,7 +96,7 @@ def _good(body: bytes, lease: Lease, *, outcome: str, requests: int, now: dateti
     before = kept.body if kept is not None else None
     copy = RobotsCopy(body=body, outcome=outcome, fetched_at=now, good_at=now, due_at=now + GOOD_FOR)
     changed = before is not None and digest(before) != digest(body)
-    return FoundRules(rules=parse(body), copy=copy, rules_changed=changed, requests=requests)
+    return FoundRules(rules=parse_robots(body), copy=copy, rules_changed=changed, requests=requests)
 
 
 def _unreachable(outcome: str, lease: Lease, *, requests: int, now: datetime) -> FoundRules:
@@ -112,7 +112,7 @@ def _unreachable(outcome: str, lease: Lease, *, requests: int, now: datetime) ->
     )
     since = copy.good_at or lease.domain.registered_at
     if body is not None:
-        return FoundRules(rules=parse(body), copy=copy, requests=requests)
+        return FoundRules(rules=parse_robots(body), copy=copy, requests=requests)
     if now - since > GIVE_UP_AFTER:
         return FoundRules(rules=ALLOW_ALL, copy=copy, requests=requests)
     return FoundRules(rules=ALLOW_ALL, copy=copy, requests=requests, outage=f"robots_{outcome}")

@@ -13,9 +13,9 @@ from datetime import timedelta
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Hold, Lease
-from crawler.crawl.lease import Walked, give_back, walk
-from crawler.crawl.stats import Tally
-from crawler.crawl.tools import Webs
+from crawler.crawl.lease import LeaseResult, crawl_lease, give_back
+from crawler.crawl.stats import CrawlStats
+from crawler.crawl.tools import CrawlTools
 from crawler.errors import CrawlerError, LeaseLost
 from crawler.settings import Settings
 from crawler.store import claim, report
@@ -27,25 +27,25 @@ log = logging.getLogger("recrawl.shift")
 LOOK_AROUND = timedelta(seconds=5)  # for domains that have become due while others are being crawled
 
 # How one lease is walked: given the lease, and what walks it.
-WalkLease = Callable[[Lease, Callable[[], Awaitable[Walked]]], Awaitable[Walked]]
+WalkLease = Callable[[Lease, Callable[[], Awaitable[LeaseResult]]], Awaitable[LeaseResult]]
 
 
 @dataclass(slots=True)
-class Shift:
+class ShiftResult:
     """What a shift did: in all, by domain, and which domains are left alone now."""
 
-    tally: Tally = field(default_factory=Tally)
-    by_domain: dict[str, Tally] = field(default_factory=dict)
+    stats: CrawlStats = field(default_factory=CrawlStats)
+    by_domain: dict[str, CrawlStats] = field(default_factory=dict)
     holds: dict[str, Hold] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)  # domains that another worker took over
     broken: dict[str, str] = field(default_factory=dict)  # domains that an error of our own has ended, and which
 
-    def take_in(self, domain: Domain, walked: Walked) -> None:
+    def take_in(self, domain: Domain, walked: LeaseResult) -> None:
         """Add what one lease did."""
-        self.tally.merge(walked.tally)
-        own = self.by_domain.setdefault(domain.authority, Tally())
-        own.merge(walked.tally)
-        own.elapsed += walked.tally.elapsed
+        self.stats.merge(walked.stats)
+        own = self.by_domain.setdefault(domain.authority, CrawlStats())
+        own.merge(walked.stats)
+        own.elapsed += walked.stats.elapsed
         if walked.hold is not None:
             self.holds[domain.authority] = walked.hold
 
@@ -66,7 +66,7 @@ def holder_name(role: str) -> str:
 
 async def run_shift(
     db: Database,
-    webs: Webs,
+    webs: CrawlTools,
     *,
     settings: Settings,
     clock: Clock,
@@ -75,9 +75,9 @@ async def run_shift(
     pages: int | None = None,
     time_limit: timedelta | None = None,
     stop: asyncio.Event | None = None,
-    progress: Callable[[Lease, Tally], None] = lambda _lease, _tally: None,
+    progress: Callable[[Lease, CrawlStats], None] = lambda _lease, _tally: None,
     walk_lease: WalkLease = lambda _lease, walk_it: walk_it(),
-) -> Shift:
+) -> ShiftResult:
     """Walk leases until nothing that may be claimed is due, or the shift's time is up.
 
     only: claim among these domains.  pages: looks in all, at most.  time_limit: then what is in flight is recorded, and
@@ -98,8 +98,8 @@ async def run_shift(
                 await crew.wait_for_change(only=only)
             elif not await crew.wait_for_turn(only=only):
                 break
-    crew.result.tally.elapsed = timedelta(seconds=time.monotonic() - began)
-    await report.stamp(db, at=clock.now())
+    crew.result.stats.elapsed = timedelta(seconds=time.monotonic() - began)
+    await report.stamp_feed(db, at=clock.now())
     return crew.result
 
 
@@ -132,17 +132,17 @@ class _Crew:
     def __init__(
         self,
         db: Database,
-        webs: Webs,
+        webs: CrawlTools,
         *,
         settings: Settings,
         clock: Clock,
         pages: int | None,
         stop: asyncio.Event,
-        progress: Callable[[Lease, Tally], None],
+        progress: Callable[[Lease, CrawlStats], None],
     ) -> None:
         self.db, self.webs, self.settings, self.clock = db, webs, settings, clock
         self.pages, self.stop, self.progress = pages, stop, progress
-        self.result = Shift()
+        self.result = ShiftResult()
         self.running: set[asyncio.Task[None]] = set()
         self.walk_lease: WalkLease = lambda _lease, walk_it: walk_it()
 
@@ -153,7 +153,7 @@ class _Crew:
 
     @property
     def pages_left(self) -> int | None:
-        return None if self.pages is None else self.pages - self.result.tally.looks
+        return None if self.pages is None else self.pages - self.result.stats.looks
 
     @property
     def is_over(self) -> bool:
@@ -195,18 +195,18 @@ class _Crew:
         else:
             self.result.take_in(lease.domain, walked)
 
-    async def walk(self, lease: Lease, claimed: float) -> Walked:
-        return await walk(
+    async def walk(self, lease: Lease, claimed: float) -> LeaseResult:
+        return await crawl_lease(
             self.db,
             lease,
             self.webs.of(lease.domain),
             settings=self.settings,
             clock=self.clock,
             claimed=claimed,
-            readers=self.webs.readers,
+            readers=self.webs.parsers,
             pages=self.pages_left,
             stop=self.stop,
-            progress=lambda tally: self.progress(lease, tally),
+            progress=lambda stats: self.progress(lease, stats),
         )
 
     async def wait_for_change(self, *, only: Collection[Domain] | None) -> None:

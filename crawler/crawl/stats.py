@@ -9,7 +9,7 @@ from crawler.core.visit import Visit
 
 
 @dataclass(slots=True)
-class Tally:
+class CrawlStats:
     """Counts of one lease or of a whole shift. `new` counts pages heard of for the first time, not yet fetched."""
 
     looks: int = 0
@@ -38,7 +38,7 @@ class Tally:
             self.failed += visit.requests
             self.reasons[visit.reason] += 1
 
-    def merge(self, other: "Tally") -> None:
+    def merge(self, other: "CrawlStats") -> None:
         """Add what another counted; its time is not added, since leases run side by side."""
         self.looks += other.looks
         self.requests += other.requests

@@ -4,30 +4,30 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from crawler.core.domain import Domain
-from crawler.crawl.parser_pool import Readers, spare_cores
+from crawler.crawl.parser_pool import ParserPool, spare_cores
 from crawler.settings import Settings
 from crawler.web import Http
 
 
-class Webs:
+class CrawlTools:
     """The HTTP clients of a process, one that may ask private addresses and one that never does; and its readers."""
 
-    def __init__(self, public: Http, private: Http, readers: Readers) -> None:
-        self._public, self._private, self.readers = public, private, readers
+    def __init__(self, public: Http, private: Http, readers: ParserPool) -> None:
+        self._public, self._private, self.parsers = public, private, readers
 
     def of(self, domain: Domain) -> Http:
-        return self._private if domain.wishes.allow_private else self._public
+        return self._private if domain.settings.allow_private else self._public
 
 
 @asynccontextmanager
-async def open_webs(settings: Settings, *, connections: int = 512) -> AsyncIterator[Webs]:
+async def open_tools(settings: Settings, *, connections: int = 512) -> AsyncIterator[CrawlTools]:
     """Both clients, open until the block ends. connections: over all domains; each domain's parallelism is less."""
     async with (
         _http(settings, allow_private=False, connections=connections) as public,
         _http(settings, allow_private=True, connections=connections) as private,
-        Readers(spare_cores() if settings.readers is None else settings.readers) as readers,
+        ParserPool(spare_cores() if settings.readers is None else settings.readers) as readers,
     ):
-        yield Webs(public, private, readers)
+        yield CrawlTools(public, private, readers)
 
 
 def _http(settings: Settings, *, allow_private: bool, connections: int) -> Http:

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from crawler.clock import Clock
-from crawler.core.change import NO_MASK, Lesson, Mask, learn
+from crawler.core.change import NO_MASK, NoiseMask, Observation, update_mask
 from crawler.core.domain import Domain, Lease
 from crawler.core.http import Answer, Fetched, Url
-from crawler.core.page import WHOLE, Outline, Understood, View
-from crawler.core.page_rules import Rules
-from crawler.core.visit import NEVER, Earlier, Known, Target, Visit, decide, refusal_of
-from crawler.crawl.extra_fetches import earlier_of, look_again
+from crawler.core.page import WHOLE, BlockList, Parsed, View
+from crawler.core.page_rules import PageRules
+from crawler.core.visit import NEVER, Baseline, Known, Target, Visit, decide, refusal_of
+from crawler.crawl.extra_fetches import baseline_of, fetch_again
 from crawler.crawl.lease import give_back
-from crawler.crawl.pacer import Gate
-from crawler.crawl.parser_pool import Lens, Readers
+from crawler.crawl.pacer import Pacer
+from crawler.crawl.parser_pool import DomainParser, ParserPool
 from crawler.crawl.requester import Web, received_of
 from crawler.crawl.robots import robots_of
 from crawler.crawl.shift import holder_name
@@ -31,7 +31,7 @@ SPENT = "its budget allows no request today"
 
 
 @dataclass(frozen=True, slots=True)
-class Glimpse:
+class TryResult:
     """What one look showed.
 
     refusal: why the page was not asked for, or an empty string.  visit: what a crawl would make of the answer.
@@ -46,19 +46,27 @@ class Glimpse:
     refusal: str = ""
     answer: Answer | None = None
     visit: Visit | None = None
-    understood: Understood | None = field(default=None, repr=False)
-    whole: Outline = field(default=(), repr=False)
+    parsed: Parsed | None = field(default=None, repr=False)
+    whole: BlockList = field(default=(), repr=False)
     view: View = WHOLE
-    apart: Mapping[str, Outline] = field(default_factory=dict, repr=False)
-    earlier: Earlier | None = field(default=None, repr=False)
-    again: tuple[Outline, ...] = field(default=(), repr=False)
-    before: Mask = field(default=NO_MASK, repr=False)
-    mask: Mask = field(default=NO_MASK, repr=False)
+    apart: Mapping[str, BlockList] = field(default_factory=dict, repr=False)
+    baseline: Baseline | None = field(default=None, repr=False)
+    second_fetches: tuple[BlockList, ...] = field(default=(), repr=False)
+    before: NoiseMask = field(default=NO_MASK, repr=False)
+    mask: NoiseMask = field(default=NO_MASK, repr=False)
 
 
-async def glimpse(
-    db: Database, web: Web, readers: Readers, domain: Domain, url: Url, *, settings: Settings, clock: Clock, again: bool
-) -> Glimpse:
+async def try_page(
+    db: Database,
+    web: Web,
+    readers: ParserPool,
+    domain: Domain,
+    url: Url,
+    *,
+    settings: Settings,
+    clock: Clock,
+    again: bool,
+) -> TryResult:
     """Look at a page of the domain once. again: and twice more, each after the domain's delay.
 
     Of the page nothing is recorded. What is kept is what any request owes others: the domain's delay, its account of
@@ -75,9 +83,9 @@ async def glimpse(
         delay=settings.delay,
     )
     if lease is None:
-        return Glimpse(target, clock.now(), refusal=BUSY)
-    lens = Lens(readers, Rules(lease.domain.wishes.rules))
-    eye = _Eye(db, lease, web, lens, settings=settings, clock=clock)
+        return TryResult(target, clock.now(), refusal=BUSY)
+    parser = DomainParser(readers, PageRules(lease.domain.settings.rules))
+    eye = _Try(db, lease, web, parser, settings=settings, clock=clock)
     try:
         return await eye.look(target, again=again)
     finally:
@@ -94,49 +102,49 @@ async def glimpse(
         )
 
 
-class _Eye:
+class _Try:
     """Asks under one lease."""
 
     def __init__(
-        self, db: Database, lease: Lease, web: Web, readers: Lens, *, settings: Settings, clock: Clock
+        self, db: Database, lease: Lease, web: Web, readers: DomainParser, *, settings: Settings, clock: Clock
     ) -> None:
         self.db, self.lease, self.web, self.readers = db, lease, web, readers
         self.settings, self.clock = settings, clock
-        self.gate = Gate(delay=settings.delay_of(lease.domain.wishes), wait=lease.wait)
+        self.gate = Pacer(delay=settings.delay_of(lease.domain.settings), wait=lease.wait)
         self.received_bytes = self.debited_bytes = 0
 
-    async def look(self, target: Target, *, again: bool) -> Glimpse:
+    async def look(self, target: Target, *, again: bool) -> TryResult:
         known = await self.known()
         if isinstance(known, str):
-            return Glimpse(target, self.clock.now(), refusal=known)
+            return TryResult(target, self.clock.now(), refusal=known)
         refusal = refusal_of(target.url, depth=target.depth, known=known)
         if refusal:
-            return Glimpse(target, self.clock.now(), refusal=refusal)
+            return TryResult(target, self.clock.now(), refusal=refusal)
         answer = await self.ask(target.url)
         now = self.clock.now()
         if answer is None:
-            return Glimpse(target, now, refusal=self.why_silent)
-        seen = Glimpse(target, now, answer=answer, before=known.mask, mask=known.mask)
+            return TryResult(target, now, refusal=self.why_silent)
+        seen = TryResult(target, now, answer=answer, before=known.mask, mask=known.mask)
         if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
             return replace(seen, visit=decide(target, answer, now=now, known=known))
-        understood = await self.readers.read(answer, target.url)
-        if understood is None:
+        parsed = await self.readers.parse(answer, target.url)
+        if parsed is None:
             return replace(seen, refusal="it was had, and cannot be read in bounded time")
-        whole = await self.readers.whole(answer, target.url)
+        whole = await self.readers.whole_blocks(answer, target.url)
         seen = replace(seen, whole=whole or (), view=self.readers.view(target.url))
         seen = replace(seen, apart=await self.readers.apart(answer, target.url))
-        earlier = await self.earlier_of(target, answer, understood)
-        later = await self.later(target, understood, known) if again else ()
-        if earlier is not None:
-            earlier = replace(earlier, again=later)
-        visit = decide(target, answer, now=now, known=known, understood=understood, earlier=earlier)
+        baseline = await self.earlier_of(target, answer, parsed)
+        later = await self.later(target, parsed, known) if again else ()
+        if baseline is not None:
+            baseline = replace(baseline, second_fetches=later)
+        visit = decide(target, answer, now=now, known=known, parsed=parsed, baseline=baseline)
         mask = visit.mask or known.mask
         if later:
-            lesson = Lesson(target.key, understood.outline, now, again=later)
-            if earlier is not None:
-                lesson = replace(lesson, before=earlier.outline, then=earlier.at)
-            mask = learn(known.mask, lesson)
-        return replace(seen, visit=visit, understood=understood, earlier=earlier, again=later, mask=mask)
+            lesson = Observation(target.key, parsed.blocks, now, second_fetches=later)
+            if baseline is not None:
+                lesson = replace(lesson, before=baseline.blocks, then=baseline.at)
+            mask = update_mask(known.mask, lesson)
+        return replace(seen, visit=visit, parsed=parsed, baseline=baseline, second_fetches=later, mask=mask)
 
     async def known(self) -> Known | str:
         """What the domain knows; or why it may not be asked."""
@@ -151,7 +159,7 @@ class _Eye:
         domain = self.lease.domain
         mask, shown = await learned.learnt_of(self.db, domain.id)
         scope = domain.scope(max_depth=self.settings.max_depth)
-        return Known(scope=scope, rules=found.rules, agent=self.settings.agent, mask=mask, walls=shown)
+        return Known(scope=scope, rules=found.rules, agent=self.settings.agent, mask=mask, soft_errors=shown)
 
     @property
     def is_slow(self) -> bool:
@@ -182,18 +190,20 @@ class _Eye:
         """Hold the lease for longer than the request takes. Raises LeaseLost."""
         await claim.renew(self.db, self.lease)
 
-    async def earlier_of(self, target: Target, answer: Fetched, understood: Understood) -> Earlier | None:
+    async def earlier_of(self, target: Target, answer: Fetched, parsed: Parsed) -> Baseline | None:
         if target.version is None:
             return None
-        digest = understood.version.text_digest
-        kept = await record.kept(self.db, self.lease.domain.id, target.key, target.version.number, text_digest=digest)
-        return await earlier_of(kept, target, answer, understood, readers=self.readers)
+        digest = parsed.version.text_digest
+        kept = await record.stored_body(
+            self.db, self.lease.domain.id, target.key, target.version.number, text_digest=digest
+        )
+        return await baseline_of(kept, target, answer, parsed, readers=self.readers)
 
-    async def later(self, target: Target, understood: Understood, known: Known) -> tuple[Outline, ...]:
+    async def later(self, target: Target, parsed: Parsed, known: Known) -> tuple[BlockList, ...]:
         """The page a moment later, and once more: what differs in two pairs of looks is volatile (core/volatile)."""
-        found: list[Outline] = []
+        found: list[BlockList] = []
         while len(found) < PAIRS:
-            outline = await look_again(target, understood, self.ask, self.readers, now=self.clock.now(), known=known)
+            outline = await fetch_again(target, parsed, self.ask, self.readers, now=self.clock.now(), known=known)
             if not outline:
                 break
             found.append(outline)

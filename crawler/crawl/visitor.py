@@ -9,106 +9,112 @@ from functools import partial
 from crawler.clock import Clock
 from crawler.core.change import Change
 from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
-from crawler.core.page import Fingerprint, Understood, distance_bits
-from crawler.core.soft_errors import asked, is_due, told
-from crawler.core.validators import headed_of, in_doubt, is_told_same, spared
+from crawler.core.page import Fingerprint, Parsed, distance_bits
+from crawler.core.soft_errors import is_probe_due, probe_answered, probe_sent
+from crawler.core.validators import head_outcome_of, is_told_same, spared_visit, to_verify
 from crawler.core.visit import (
-    BUSY,
+    OVERLOADED,
+    Baseline,
     Comparison,
-    Earlier,
     Known,
     Target,
     Visit,
     compare,
     decide,
-    is_suspect,
-    needs_earlier,
-    needs_reading,
+    may_be_soft_404,
+    memory_after,
+    needs_baseline,
+    needs_parsing,
     refusal_of,
-    refuse,
-    unfinished,
-    unreadable,
-    walls_after,
-    wants_again,
-    wants_outline,
+    refused_visit,
+    unfinished_visit,
+    unreadable_visit,
+    wants_blocks,
+    wants_second_fetch,
 )
-from crawler.crawl.extra_fetches import ask_nowhere, earlier_of, look_again
-from crawler.crawl.parser_pool import Lens
-from crawler.crawl.requester import Asker
-from crawler.store.record import Kept
+from crawler.crawl.extra_fetches import baseline_of, fetch_again, probe_not_found
+from crawler.crawl.parser_pool import DomainParser
+from crawler.crawl.requester import Requester
+from crawler.store.record import StoredBody
 
 # The body of a page's last Snapshot, if it is kept; told what the page says now.
-FindKept = Callable[[Target, Understood], Awaitable[Kept | None]]
+FindStoredBody = Callable[[Target, Parsed], Awaitable[StoredBody | None]]
 
 
-class Looker:
+class Visitor:
     """Looks at the pages of one domain, any number of them at a time.
 
     known: what the domain knows; each look adds to it.
     """
 
-    def __init__(self, asker: Asker, readers: Lens, known: Known, *, clock: Clock, kept: FindKept) -> None:
-        self.asker, self.readers, self.known, self.clock, self.kept = asker, readers, known, clock, kept
-        self.firsts = Firsts()
+    def __init__(
+        self, requester: Requester, readers: DomainParser, known: Known, *, clock: Clock, kept: FindStoredBody
+    ) -> None:
+        self.requester, self.parser, self.known, self.clock, self.stored_body = requester, readers, known, clock, kept
+        self.recent_texts = RecentTexts()
 
-    async def look(self, target: Target) -> Visit | None:
+    async def visit(self, target: Target) -> Visit | None:
         """One look; None if it was not begun, or the lease ended before it did."""
         refusal = refusal_of(target.url, depth=target.depth, known=self.known)
         if refusal:
-            return refuse(target, reason=refusal, now=self.clock.now())
+            return refused_visit(target, reason=refusal, now=self.clock.now())
         if target.asks_head:
-            return await self.look_by_head(target)
-        answer = await self.asker.look(target.url, validators=target.validators)
+            return await self.visit_by_head(target)
+        answer = await self.requester.look(target.url, validators=target.validators)
         if answer is None:
             return None
         visit = await self.decided(target, answer, now=self.clock.now())
-        return await self.tested(visit, in_doubt(visit))
+        return await self.tested(visit, to_verify(visit))
 
-    async def look_by_head(self, target: Target) -> Visit | None:
+    async def visit_by_head(self, target: Target) -> Visit | None:
         """A look that asks for no body if length and date are as they were."""
-        head = await self.asker.look(target.url, method="HEAD")
+        head = await self.requester.look(target.url, method="HEAD")
         if head is None:
             return None
         now = self.clock.now()
         if isinstance(head, Fetched) and is_told_same(target, head):
-            return spared(target, head, now=now)
-        if isinstance(head, Fetched) and head.status in BUSY:
+            return spared_visit(target, head, now=now)
+        if isinstance(head, Fetched) and head.status in OVERLOADED:
             return await self.decided(target, head, now=now)
-        answer = await self.asker.look_on(target.url, validators=target.validators)
+        answer = await self.requester.look_on(target.url, validators=target.validators)
         if answer is None:
-            return unfinished(target, now=now)
+            return unfinished_visit(target, now=now)
         visit = await self.decided(target, answer, now=self.clock.now())
-        return replace(visit, again=visit.again + 1, headed=headed_of(head, answer))
+        return replace(visit, second_fetches=visit.second_fetches + 1, head_outcome=head_outcome_of(head, answer))
 
     async def decided(self, target: Target, answer: Answer, *, now: datetime) -> Visit:
         """What the answer means, and what is known of the domain after it."""
-        understood = earlier = comparison = None
-        if isinstance(answer, Fetched) and needs_reading(target, answer):
-            understood = await self.readers.read(answer, target.url, outlined=wants_outline(target, self.known))
-            if understood is None:
-                return unreadable(target, answer, now=now)
-            if needs_earlier(target, understood):
-                kept = await self.kept(target, understood)
-                earlier = await earlier_of(kept, target, answer, understood, readers=self.readers)
-        if understood is not None and earlier is not None:
-            earlier, comparison = await self.compared(target, understood, earlier, now=now)
+        parsed = baseline = comparison = None
+        if isinstance(answer, Fetched) and needs_parsing(target, answer):
+            parsed = await self.parser.parse(answer, target.url, outlined=wants_blocks(target, self.known))
+            if parsed is None:
+                return unreadable_visit(target, answer, now=now)
+            if needs_baseline(target, parsed):
+                kept = await self.stored_body(target, parsed)
+                baseline = await baseline_of(kept, target, answer, parsed, readers=self.parser)
+        if parsed is not None and baseline is not None:
+            baseline, comparison = await self.compared(target, parsed, baseline, now=now)
 
-        judged = partial(decide, target, answer, now=now, understood=understood, earlier=earlier, comparison=comparison)
+        judged = partial(decide, target, answer, now=now, parsed=parsed, baseline=baseline, comparison=comparison)
         visit = judged(known=self.known)
         if self.is_doubtful(visit):
             await self.probe(target)
             visit = judged(known=self.known)
-        self.known = replace(self.known, mask=visit.mask or self.known.mask, walls=walls_after(self.known.walls, visit))
+        self.known = replace(
+            self.known, mask=visit.mask or self.known.mask, soft_errors=memory_after(self.known.soft_errors, visit)
+        )
         return visit
 
     async def compared(
-        self, target: Target, understood: Understood, earlier: Earlier, *, now: datetime
-    ) -> tuple[Earlier, Comparison]:
+        self, target: Target, parsed: Parsed, baseline: Baseline, *, now: datetime
+    ) -> tuple[Baseline, Comparison]:
         """What separates the page from that and, where it would tell more, from itself seconds later."""
-        comparison = compare(target, understood, earlier, now=now, known=self.known)
-        while not self.asker.is_stopping and wants_again(target, comparison, earlier, now=now, known=self.known):
-            again = await look_again(
-                target, understood, self.asker.ask, self.readers, now=self.clock.now(), known=self.known
+        comparison = compare(target, parsed, baseline, now=now, known=self.known)
+        while not self.requester.is_stopping and wants_second_fetch(
+            target, comparison, baseline, now=now, known=self.known
+        ):
+            again = await fetch_again(
+                target, parsed, self.requester.ask, self.parser, now=self.clock.now(), known=self.known
             )
             if again is None:
                 break
@@ -116,31 +122,35 @@ class Looker:
                 # It has cost a request all the same: where such looks are not wanted, few more are taken.
                 self.known = replace(self.known, mask=replace(self.known.mask, pairs=self.known.mask.pairs + 1))
                 break
-            earlier = replace(earlier, again=(*earlier.again, again))
-            comparison = compare(target, understood, earlier, now=now, known=self.known)
-        return earlier, comparison
+            baseline = replace(baseline, second_fetches=(*baseline.second_fetches, again))
+            comparison = compare(target, parsed, baseline, now=now, known=self.known)
+        return baseline, comparison
 
     def is_doubtful(self, visit: Visit) -> bool:
         """Whether what the domain says where nothing can be would tell more of this look."""
-        return is_due(self.known.walls, now=visit.at) and (is_suspect(visit) or self.firsts.are_like(visit))
+        return is_probe_due(self.known.soft_errors, now=visit.at) and (
+            may_be_soft_404(visit) or self.recent_texts.are_like(visit)
+        )
 
     async def probe(self, target: Target) -> None:
         """Ask the domain for what cannot exist, to know that again."""
-        last = self.known.walls.asked_at
-        is_later = bool(target.walled and last and target.last_look_at and target.last_look_at <= last)
-        self.known = replace(self.known, walls=asked(self.known.walls, now=self.clock.now()))
-        absent = await ask_nowhere(target, self.asker.ask, self.readers, known=self.known)
+        last = self.known.soft_errors.probed_at
+        is_later = bool(target.soft_errors and last and target.last_look_at and target.last_look_at <= last)
+        self.known = replace(self.known, soft_errors=probe_sent(self.known.soft_errors, now=self.clock.now()))
+        absent = await probe_not_found(target, self.requester.ask, self.parser, known=self.known)
         if absent is not None:
-            self.known = replace(self.known, walls=told(self.known.walls, absent, is_later=is_later))
+            self.known = replace(
+                self.known, soft_errors=probe_answered(self.known.soft_errors, absent, keep_good_count=is_later)
+            )
 
     async def tested(self, visit: Visit, doubted: Validators) -> Visit:
         """A challenge that found a change, with what the server says to the validators that it would have got."""
-        if doubted == NO_VALIDATORS or self.asker.is_stopping:
+        if doubted == NO_VALIDATORS or self.requester.is_stopping:
             return visit
-        answer = await self.asker.ask(visit.target.url, validators=doubted)
+        answer = await self.requester.ask(visit.target.url, validators=doubted)
         if answer is None or isinstance(answer, Unreached):
             return visit
-        return replace(visit, again=visit.again + 1, refused_304=not isinstance(answer, NotModified))
+        return replace(visit, second_fetches=visit.second_fetches + 1, refused_304=not isinstance(answer, NotModified))
 
 
 MOST_FIRSTS = 64
@@ -150,7 +160,7 @@ ENOUGH_ALIKE = 3
 LIKE_BITS = 16  # of 64: near enough to ask; short texts that differ in an address and a number are no nearer
 
 
-class Firsts:
+class RecentTexts:
     """The last few texts of pages that were read for the first time, to notice when they say nearly the same."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from statistics import fmean
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import path_and_query
-from crawler.crawl import holder_name, open_webs, run_shift
+from crawler.crawl import holder_name, open_tools, run_shift
 from crawler.demo.rival import Freshness
 from crawler.demo.server import LivingServer, Remote
 from crawler.lab.looks import costs
@@ -56,13 +56,13 @@ async def live_through(
     budget: requests a day, from now on.  The plan is for this domain alone: others live in real time.
     """
     settings = settings.model_copy(update={"pace": False})  # a day has one shift, at whatever hour the story began
-    domain = await domains.change(db, domain, replace(domain.wishes, budget_per_day=budget), at=since)
+    domain = await domains.change(db, domain, replace(domain.settings, budget_per_day=budget), at=since)
     before = await costs(db, domain)
     importances = await importances_of(db, domain, at=since)
     standing = await report.domain_report(db, domain, at=since, window=DAY)
     began = standing.last_visit_at if standing is not None else None
     said: list[Freshness] = []
-    async with open_webs(settings) as webs:
+    async with open_tools(settings) as webs:
         for day in range(1, days + 1):
             at = since + day * DAY
             said += await said_between(db, domain, since=at - DAY, until=at)

@@ -9,8 +9,8 @@ from crawler.core.domain import Domain
 from crawler.core.http import path_and_query
 from crawler.demo.month import Month
 from crawler.demo.rival import Freshness, Match, copied, match
-from crawler.demo.site import LIARS, Site, Tally, freshness, mean_freshness, tally
-from crawler.lab.looks import Look, costs, looks_by_url
+from crawler.demo.site import LIARS, Site, VerdictTally, freshness, mean_freshness, tally
+from crawler.lab.looks import ReplayedLook, costs, looks_by_url
 from crawler.store import report
 from crawler.store.database import Database
 
@@ -18,7 +18,7 @@ DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoOutcome:
     """What a user wants to know at the end.
 
     freshness_*: a share of the pages that are there, weighted alike; mean: over the whole time.
@@ -39,7 +39,7 @@ class Outcome:
     reported: Freshness
     match: Match
     margin: Freshness
-    changes: Tally
+    changes: VerdictTally
     recognised: int
     lied_away: int
     false_alarms: int
@@ -54,7 +54,7 @@ class Outcome:
 
 async def outcome_of(
     db: Database, domain: Domain, site: Site, month: Month, *, runs: tuple[str, ...], ui_url: str
-) -> Outcome:
+) -> DemoOutcome:
     """Compare what we say with what is true."""
     at = month.until
     looks = {path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}
@@ -68,7 +68,7 @@ async def outcome_of(
     contest = match(
         site, times, importances=month.importances, requests=month.requests, since=month.since, until=month.until
     )
-    return Outcome(
+    return DemoOutcome(
         domain=domain.authority,
         days=round(days),
         pages=len(site.paths(at)),
@@ -92,7 +92,7 @@ async def outcome_of(
     )
 
 
-def verdicts(site: Site, looks: Mapping[str, list[Look]]) -> tuple[int, int, int]:
+def verdicts(site: Site, looks: Mapping[str, list[ReplayedLook]]) -> tuple[int, int, int]:
     """Changes recognised, changes that the server denied, and verdicts "changed" where nothing had changed."""
     recognised = lied_away = false_alarms = 0
     for path, seen in looks.items():
@@ -106,6 +106,6 @@ def verdicts(site: Site, looks: Mapping[str, list[Look]]) -> tuple[int, int, int
     return recognised, lied_away, false_alarms
 
 
-def lied_before(site: Site, path: str, seen: list[Look], look: Look) -> bool:
+def lied_before(site: Site, path: str, seen: list[ReplayedLook], look: ReplayedLook) -> bool:
     """Whether an earlier change, denied then, comes to light with this look."""
     return site.serving(path) in LIARS and bool(site.changes(path, seen[0].at, look.at))

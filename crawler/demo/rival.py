@@ -6,7 +6,7 @@ from datetime import datetime
 from heapq import heapify, heappop, heappush
 
 from crawler.demo.site import Serving, Site, mean_freshness
-from crawler.lab.looks import Look
+from crawler.lab.looks import ReplayedLook
 
 Times = Mapping[str, Sequence[datetime]]
 
@@ -84,7 +84,7 @@ def in_turn(site: Site, times: Times, *, requests: int, since: datetime, until: 
     return found
 
 
-def copied(site: Site, looks_by_path: Mapping[str, Iterable[Look]]) -> dict[str, list[datetime]]:
+def copied(site: Site, looks_by_path: Mapping[str, Iterable[ReplayedLook]]) -> dict[str, list[datetime]]:
     """When our copy of each path became what the page was: not by looks at which the server denied its changes."""
     return {
         path: [look.at for n, look in enumerate(seen) if n == 0 or look.changed or not denies(site, path)]

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from crawler.core.domain import Domain, Wishes
+from crawler.core.domain import Domain, DomainSettings
 from crawler.core.http import Authority
 from crawler.demo.month import Days, live_through
-from crawler.demo.outcome import Outcome, outcome_of
+from crawler.demo.outcome import DemoOutcome, outcome_of
 from crawler.demo.server import Remote, living_process
 from crawler.demo.site import Site, make_site
 from crawler.errors import StackFailed
@@ -31,7 +31,7 @@ T = TypeVar("T")
 Report = Callable[[str], None]
 
 
-def tour(settings: Settings, *, days: int = DAYS, keep: bool = False, report: Report, progress: Days) -> Outcome:
+def tour(settings: Settings, *, days: int = DAYS, keep: bool = False, report: Report, progress: Days) -> DemoOutcome:
     """The whole story, on the local stack; what was not running before is stopped at the end, unless kept.
 
     days: virtual days after the recrawl.  keep: leave the stack running, to look at.
@@ -48,7 +48,7 @@ def tour(settings: Settings, *, days: int = DAYS, keep: bool = False, report: Re
             down(settings, report=report)
 
 
-def show_around(stack: Stack, settings: Settings, *, days: int, report: Report, progress: Days) -> Outcome:
+def show_around(stack: Stack, settings: Settings, *, days: int, report: Report, progress: Days) -> DemoOutcome:
     """Serve the site, crawl it twice through Prefect, live through the days, and sum up."""
     start = datetime.now(UTC).replace(microsecond=0)
     length = days + 5
@@ -90,8 +90,8 @@ async def begin(db: Database, remote: Remote, *, at: datetime) -> Domain:
     """Register the living site as a domain: one's own server, so without a delay."""
     await forget_earlier_tours(db)
     authority = Authority(remote.url.removeprefix("http://"))
-    wishes = Wishes(allow_private=True, delay=timedelta(0), max_depth=MAX_DEPTH, exclude=(CONTROL,))
-    return await domains.register(db, authority, scheme="http", wishes=wishes, at=at)
+    domain_settings = DomainSettings(allow_private=True, delay=timedelta(0), max_depth=MAX_DEPTH, exclude=(CONTROL,))
+    return await domains.register(db, authority, scheme="http", domain_settings=domain_settings, at=at)
 
 
 def crawl_by(stack: Stack, deployment: str, domain: Domain, *, at: datetime, report: Report) -> str:
@@ -115,7 +115,7 @@ async def live_and_sum_up(
     progress: Days,
     runs: tuple[str, ...],
     ui_url: str,
-) -> Outcome:
+) -> DemoOutcome:
     site, remote = place
     month = await live_through(
         db, domain, remote, settings=settings, budget=BUDGET, since=since, days=days, progress=progress
@@ -132,4 +132,4 @@ async def forget_earlier_tours(db: Database) -> None:
 
 def is_of_a_tour(domain: Domain) -> bool:
     """A tour ends with its domain paused, and excludes the site's control calls, which no other site has."""
-    return domain.paused and domain.authority.startswith("127.0.0.1:") and domain.wishes.exclude == (CONTROL,)
+    return domain.paused and domain.authority.startswith("127.0.0.1:") and domain.settings.exclude == (CONTROL,)

@@ -10,14 +10,14 @@ from typing import Protocol
 import numpy as np
 
 from crawler.lab import optimum
-from crawler.lab.measures import Outcome
+from crawler.lab.measures import Measured
 from crawler.lab.policies.named import OPTIMUM, OURS, POLICIES
 from crawler.lab.populations import make_world
 from crawler.lab.simulation import simulate
 from crawler.lab.world import World
 
 
-class Source(Hashable, Protocol):
+class WorldSource(Hashable, Protocol):
     """Where worlds come from; hashable, and fit to be sent to another process."""
 
     @property
@@ -47,7 +47,7 @@ class Made:
 class Job:
     """One run. share: requests a day, as a share of the pages."""
 
-    source: Source
+    source: WorldSource
     share: float
     policy: str
     seed: int
@@ -62,7 +62,7 @@ class Mean:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparisonRow:
     """One policy in one world at one budget, over the seeds; all of it of the second half of the time.
 
     ratio: freshness over that of the clairvoyant optimum in the very same world.  requests: per day.
@@ -91,14 +91,16 @@ class Row:
 Progress = Callable[[int, int, str], None]  # runs done, runs in all, the last one
 
 
-def compare(jobs: Sequence[Job], *, workers: int, progress: Progress = lambda _done, _all, _name: None) -> list[Row]:
+def compare(
+    jobs: Sequence[Job], *, workers: int, progress: Progress = lambda _done, _all, _name: None
+) -> list[ComparisonRow]:
     """Run everything and sum it up, in the order of the jobs; the optimum is run along wherever it is missing.
 
     workers: processes; 1 runs everything in this one.
     """
     wanted = list(dict.fromkeys(jobs))
     needed = list(dict.fromkeys([*(Job(job.source, job.share, OPTIMUM, job.seed) for job in wanted), *wanted]))
-    outcomes: dict[Job, Outcome] = {}
+    outcomes: dict[Job, Measured] = {}
     for done, (job, outcome) in enumerate(_runs(needed, workers), start=1):
         outcomes[job] = outcome
         progress(done, len(needed), f"{job.source.name}, {job.policy}")
@@ -106,7 +108,7 @@ def compare(jobs: Sequence[Job], *, workers: int, progress: Progress = lambda _d
     return [_row(outcomes, [job for job in wanted if (job.source, job.share, job.policy) == key]) for key in keys]
 
 
-def _runs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Outcome]]:
+def _runs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Measured]]:
     if workers <= 1:
         yield from ((job, run(job)) for job in jobs)
         return
@@ -117,7 +119,7 @@ def _runs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Outcome]]:
             yield waiting[future], future.result()
 
 
-def run(job: Job) -> Outcome:
+def run(job: Job) -> Measured:
     """One run."""
     return simulate(_world(job.source, job.seed), POLICIES[job.policy], budget_per_day=per_day(job))
 
@@ -128,16 +130,16 @@ def per_day(job: Job) -> int:
 
 
 @lru_cache(maxsize=2)
-def _world(source: Source, seed: int) -> World:
+def _world(source: WorldSource, seed: int) -> World:
     return source.world(seed)
 
 
-def _row(outcomes: dict[Job, Outcome], jobs: Sequence[Job]) -> Row:
+def _row(outcomes: dict[Job, Measured], jobs: Sequence[Job]) -> ComparisonRow:
     """One policy's seeds in one world at one budget."""
     first, found = jobs[0], [outcomes[job] for job in jobs]
     best = [outcomes[Job(job.source, job.share, OPTIMUM, job.seed)] for job in jobs]
     known = [each.calibration for each in found if each.calibration is not None and first.policy == OURS]
-    return Row(
+    return ComparisonRow(
         world=first.source.name,
         share=first.share,
         policy=first.policy,
@@ -162,7 +164,7 @@ def _mean(values: Iterable[float]) -> Mean:
     return Mean(float(found.mean()), float(error))
 
 
-def analytic(source: Source, *, share: float, seed: int) -> float:
+def analytic(source: WorldSource, *, share: float, seed: int) -> float:
     """The freshness of the optimum by the formulas, for the pages and rates of day 0; a check on the simulation."""
     world = source.world(seed)
     alive = world.born <= 0

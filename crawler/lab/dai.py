@@ -59,7 +59,7 @@ class Sum:
     redundant_per_day: float
 
 
-class Rule(Protocol):
+class PeriodRule(Protocol):
     """How long to wait for the next look at each page, by what the last one found."""
 
     def after(self, wait: Floats, changed: Flags) -> tuple[Floats, Floats]:
@@ -81,7 +81,9 @@ def dai(
     rate, even = 1 / np.array(periods), np.ones(len(periods))
     as_many = optimum.price_of(rate, even, sum(track.looks_per_day for track in hers))
     as_fresh = _price_as_fresh(rate, float(np.mean([track.fresh for track in hers])))
-    return hers + live(AS_MANY, Ours(len(period), as_many)) + live(AS_FRESH, Ours(len(period), as_fresh))
+    return (
+        hers + live(AS_MANY, OursOnOnePage(len(period), as_many)) + live(AS_FRESH, OursOnOnePage(len(period), as_fresh))
+    )
 
 
 def sums(tracks: Sequence[Track]) -> list[Sum]:
@@ -108,7 +110,7 @@ class Likeness:
         return wait, wait
 
 
-class Ours:
+class OursOnOnePage:
     """Beliefs of pages of equal importance, and the wait that is worth the price."""
 
     def __init__(self, pages: int, paid: float) -> None:
@@ -133,7 +135,7 @@ def _price_as_fresh(rate: Floats, fresh: float) -> float:
 
 
 def _live(
-    name: str, rule: Rule, *, period: Floats, timing: Timing, seed: int, looks: int, periods: Sequence[float]
+    name: str, rule: PeriodRule, *, period: Floats, timing: Timing, seed: int, looks: int, periods: Sequence[float]
 ) -> list[Track]:
     """So many looks at every page, each at its own pace."""
     rng = np.random.default_rng(seed)

@@ -137,7 +137,7 @@ class _Discovery:
         while self._heap and len(batch) < most:
             place = heapq.heappop(self._heap)
             key = place[2]
-            if self._economy.purses[key].pool is Pool.NEW and place == self._place(key):
+            if self._economy.accounts[key].pool is Pool.NEW and place == self._place(key):
                 batch[key] = None
         return list(batch)
 
@@ -166,7 +166,7 @@ class _Discovery:
         self._rank(key)
 
     def _rank(self, key: PageKey) -> None:
-        purse = self._economy.purses[key]
+        purse = self._economy.accounts[key]
         if purse.pool is Pool.NEW:
             self._found[key].net = purse.net
             heapq.heappush(self._heap, self._place(key))

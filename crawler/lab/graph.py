@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crawler.core.http import Url, normalise
-from crawler.core.page import read
+from crawler.core.page import extract
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -117,7 +117,7 @@ def _numbers(urls: Sequence[Url]) -> Mapping[Url, int]:
 
 
 def _links(path: Path, url: Url) -> tuple[Url, ...]:
-    page = read(path.read_bytes(), url=url, content_type="text/html")
+    page = extract(path.read_bytes(), url=url, content_type="text/html")
     return () if page.nofollow else page.links
 
 

@@ -21,7 +21,7 @@ COSTS = """
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ReplayedLook:
     """One good look."""
 
     at: datetime
@@ -29,7 +29,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class ReplayedCosts:
     """What a domain's looks took, robots.txt not among them."""
 
     requests: int
@@ -37,18 +37,18 @@ class Costs:
     saved_bytes: int
 
 
-async def looks_by_url(db: Database, domain: Domain) -> dict[Url, list[Look]]:
+async def looks_by_url(db: Database, domain: Domain) -> dict[Url, list[ReplayedLook]]:
     """The good looks at each page, in order."""
-    found: defaultdict[Url, list[Look]] = defaultdict(list)
+    found: defaultdict[Url, list[ReplayedLook]] = defaultdict(list)
     async with db.transaction() as connection:
         async for url, at, change in await connection.execute(LOOKS, (domain.id,)):
-            found[Url(url)].append(Look(at, changed=change == "changed"))
+            found[Url(url)].append(ReplayedLook(at, changed=change == "changed"))
     return dict(found)
 
 
-async def costs(db: Database, domain: Domain) -> Costs:
+async def costs(db: Database, domain: Domain) -> ReplayedCosts:
     """What all looks at the domain have taken so far."""
     async with db.transaction() as connection:
         row = await (await connection.execute(COSTS, (domain.id,))).fetchone()
         assert row is not None
-        return Costs(*row)
+        return ReplayedCosts(*row)

@@ -10,7 +10,7 @@ DECILES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class CalibrationTable:
     """The freshness that was expected beside the true one, shares from 0 to 1.
 
     expected, true: over all pages, weighted by importance.  by_decile: the same pairs for each tenth of the pages, the
@@ -31,7 +31,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Measured:
     """What a policy reached in a world, in the window from the middle of the time to its end.
 
     freshness: share of time for which a living page's copy was as the page, weighted by importance; plain: unweighted.
@@ -47,7 +47,7 @@ class Outcome:
     wasted: int
     granted: float
     over_days: int
-    calibration: Calibration | None
+    calibration: CalibrationTable | None
 
 
 class Copies:
@@ -102,13 +102,13 @@ class Copies:
     def age_days(self, weight: Floats) -> float:
         return float((weight * self._age_days2).sum() / (weight * self.lived_days()).sum())
 
-    def calibration(self) -> Calibration:
+    def calibration(self) -> CalibrationTable:
         """The comparisons made, over all pages and by tenths of importance."""
         weight = self._world.importance
         tenths = np.array_split(np.argsort(weight, kind="stable"), DECILES)
         pairs = [self._means(rows, weight) for rows in tenths]
         expected, true = self._means(np.arange(len(weight)), weight)
-        return Calibration(expected=expected, true=true, by_decile=tuple(pairs))
+        return CalibrationTable(expected=expected, true=true, by_decile=tuple(pairs))
 
     def _means(self, rows: Ints, weight: Floats) -> tuple[float, float]:
         total = max(float((weight[rows] * self._moments[rows]).sum()), 1e-12)

@@ -70,10 +70,10 @@ class _Books:
     def visit(self, page: str) -> None:
         economy, key = self._economy, _key(page)
         for link in LINKS[page]:
-            if _key(link) not in economy.purses:
+            if _key(link) not in economy.accounts:
                 economy.admit(_key(link), Pool.NEW)
         cash = economy.cash_of(key)
-        economy.take(key, cash, first=economy.purses[key].pool is Pool.NEW)
+        economy.take(key, cash, first=economy.accounts[key].pool is Pool.NEW)
         done = settle(cash, [_key(link) for link in LINKS[page]])
         economy.reserve += done.to_reserve
         for paid, coins in done.shares.items():
@@ -93,7 +93,7 @@ class _Books:
                 window=economy.window,
             )
             for name in LINKS
-            if (purse := economy.purses.get(_key(name))) is not None
+            if (purse := economy.accounts.get(_key(name))) is not None
         }
 
 

@@ -16,7 +16,7 @@ from crawler.lab.graph import Floats, Graph, Ints, rows
 STALE = 8  # entries of the heap for each page, at most; then it is made again
 
 
-class Selection(StrEnum):
+class SelectionOrder(StrEnum):
     """Which page is visited next."""
 
     GREEDY = "greedy"  # the one with the most cash
@@ -50,7 +50,7 @@ class Crawl:
     """
 
     def __init__(
-        self, graph: Graph, *, selection: Selection, seed: int, batch: int = 1, root_cash: float = FIRST_SEEDS
+        self, graph: Graph, *, selection: SelectionOrder, seed: int, batch: int = 1, root_cash: float = FIRST_SEEDS
     ) -> None:
         self.economy = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
         self.batch = min(batch, graph.pages)
@@ -76,7 +76,7 @@ class Crawl:
     def _endow_root(self, coins: int) -> None:
         self.economy.dormant -= coins
         self.economy.pay(self._keys[0], coins)
-        self.economy.purses[self._keys[0]].history -= coins  # a debt, as every endowment
+        self.economy.accounts[self._keys[0]].history -= coins  # a debt, as every endowment
         self._debts[0] += coins
 
     def visit(self, visits: int) -> None:
@@ -93,7 +93,7 @@ class Crawl:
 
     def net(self, page: int) -> int:
         """The same without the dividend, which is the same for all: for comparing."""
-        return self.economy.purses[self._keys[page]].net
+        return self.economy.accounts[self._keys[page]].net
 
     def waiting(self) -> Floats:
         """What each page has now and has not received from an endowment, in coins."""
@@ -102,7 +102,7 @@ class Crawl:
     def estimate(self) -> Floats:
         """Each page's importance now, by the product's own window: interpolation."""
         economy = self.economy
-        purses = [economy.purses[key] for key in self._keys]
+        purses = [economy.accounts[key] for key in self._keys]
         found = [
             importance(
                 purse.history,
@@ -141,13 +141,13 @@ class Crawl:
         self._chooser.heard([page, *map(self._numbers.__getitem__, done.shares)])
 
 
-def _chooser(selection: Selection, crawl: Crawl, *, pages: int, seed: int) -> Chooser:
+def _chooser(selection: SelectionOrder, crawl: Crawl, *, pages: int, seed: int) -> Chooser:
     match selection:
-        case Selection.GREEDY:
+        case SelectionOrder.GREEDY:
             return _Greedy(crawl, pages)
-        case Selection.CYCLE:
+        case SelectionOrder.CYCLE:
             return _Cycle(pages, seed=seed)
-        case Selection.RANDOM:
+        case SelectionOrder.RANDOM:
             return _Random(pages, seed=seed)
         case _:
             assert_never(selection)

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from crawler.core.budget import Ledger, debited, grantable, today
-from crawler.lab.measures import Copies, Outcome
-from crawler.lab.policies.policy import Looks, Policy, Scene
+from crawler.lab.measures import Copies, Measured
+from crawler.lab.policies.policy import LookBatch, Policy, Scene
 from crawler.lab.world import Floats, Ints, World
 
 LOOKS_PER_CLAIM = 25  # about so many are chosen at once, and made at even times until the next claim
@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]  # days done, days in all
 
 def simulate(
     world: World, maker: Maker, *, budget_per_day: int, progress: Progress = lambda _done, _all: None
-) -> Outcome:
+) -> Measured:
     """Let a policy look at a world's pages within a budget, and measure the second half of the time.
 
     maker: makes the policy; the world is for clairvoyants only.  budget_per_day: requests per day of virtual time.
@@ -97,7 +97,7 @@ class _Run:
         self._copies.refresh(pages[~gone], at[~gone])
         self._copies.close(pages[gone], at[gone])
         self._policy.learn(
-            Looks(
+            LookBatch(
                 page=pages,
                 at=at,
                 gap=np.where(first, 0.0, at - since),
@@ -119,10 +119,10 @@ class _Run:
             self._copies.compare(expected, now)
             self._compared = True
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> Measured:
         world, copies = self._world, self._copies
         copies.close(np.arange(world.size), world.days)
-        return Outcome(
+        return Measured(
             freshness=copies.freshness(world.importance),
             plain=copies.freshness(np.ones(world.size)),
             age_days=copies.age_days(world.importance),

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from crawler.core.cash import FIRST_SEEDS, RESERVE_SHARE, WINDOW_PASSES
 from crawler.lab.fixpoint import Errors, errors, fixpoint, offline_errors
 from crawler.lab.graph import Floats, Graph, relinked, reweighed
-from crawler.lab.opic import Crawl, Selection
-from crawler.lab.windows import PRODUCT, Policy, estimate
+from crawler.lab.opic import Crawl, SelectionOrder
+from crawler.lab.windows import PRODUCT, WindowPolicy, estimate
 
 CHANGED_SHARE = 0.1  # of the links, in the trial of the reaction
 BACK = 1.1  # times the error of a crawl that never knew the old links, to be called back
@@ -17,7 +17,7 @@ PARTS = 4  # of a pass: how often a changing graph changes in it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trial:
+class LabRun:
     """What is tried on which graph. passes: of as many visits each as there are pages.  batch: pages at a time.
 
     root_cash: endowments that page 0 begins with.  progress: is told of visits when they are made.
@@ -26,7 +26,7 @@ class Trial:
     graph: Graph
     passes: int
     seed: int
-    policy: Policy = PRODUCT
+    policy: WindowPolicy = PRODUCT
     batch: int = 1
     root_cash: float = FIRST_SEEDS
     progress: Callable[[int], None] = lambda _visits: None
@@ -74,7 +74,7 @@ class Reaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Ranking:
     """How a window policy did on a graph of which `rate` of the pages change in a pass. numbers: stored, per page."""
 
     policy: str
@@ -83,7 +83,7 @@ class Standing:
     numbers: float
 
 
-def converge(trial: Trial, selection: Selection) -> Curve:
+def converge(trial: LabRun, selection: SelectionOrder) -> Curve:
     """The error after each pass, as in the paper's figures 2 and 3."""
     return Curve(selection.value, tuple(_points(trial, _crawl(trial, selection))))
 
@@ -94,7 +94,7 @@ def offline_curve(graph: Graph, *, passes: int) -> Curve:
     return Curve("off-line", tuple(Point(n, n / WINDOW_PASSES, each) for n, each in enumerate(found, start=1)))
 
 
-def react(trial: Trial, selection: Selection, *, after: int) -> Reaction:
+def react(trial: LabRun, selection: SelectionOrder, *, after: int) -> Reaction:
     """Crawl for the trial's passes, replace a tenth of the links, and watch for `after` more how the error goes."""
     crawl = _crawl(trial, selection)
     before = list(_points(trial, crawl))[-1]
@@ -107,16 +107,16 @@ def react(trial: Trial, selection: Selection, *, after: int) -> Reaction:
     return Reaction(before=before.errors, points=(at_once, *since), settled=settled.errors)
 
 
-def live(trial: Trial, policies: Sequence[Policy], *, rate: float) -> list[Standing]:
+def live(trial: LabRun, policies: Sequence[WindowPolicy], *, rate: float) -> list[Ranking]:
     """Crawl a graph that goes on changing for the trial's passes, greedily, and compare windows over the same visits.
 
     rate: the share of the pages whose links double or halve in a pass, as in the paper's figure 4.
     """
-    crawl, graph = _crawl(trial, Selection.GREEDY), trial.graph
+    crawl, graph = _crawl(trial, SelectionOrder.GREEDY), trial.graph
     for _ in range(WARM_UP):
         crawl.visit(graph.pages)
         trial.progress(graph.pages)
-    found: list[list[Standing]] = []
+    found: list[list[Ranking]] = []
     for n in range(trial.passes):
         graph = _pass_of_changes(crawl, graph, rate=rate, seed=trial.seed + n * PARTS)
         trial.progress(graph.pages)
@@ -125,11 +125,11 @@ def live(trial: Trial, policies: Sequence[Policy], *, rate: float) -> list[Stand
     return [_mean(each) for each in zip(*found, strict=True)]
 
 
-def _crawl(trial: Trial, selection: Selection) -> Crawl:
+def _crawl(trial: LabRun, selection: SelectionOrder) -> Crawl:
     return Crawl(trial.graph, selection=selection, seed=trial.seed, batch=trial.batch, root_cash=trial.root_cash)
 
 
-def _points(trial: Trial, crawl: Crawl) -> Iterator[Point]:
+def _points(trial: LabRun, crawl: Crawl) -> Iterator[Point]:
     graph = trial.graph
     truth = fixpoint(graph)
     for n in range(1, trial.passes + 1):
@@ -146,12 +146,12 @@ def _pass_of_changes(crawl: Crawl, graph: Graph, *, rate: float, seed: int) -> G
     return graph
 
 
-def _standings(crawl: Crawl, policies: Sequence[Policy], *, rate: float, truth: Floats) -> list[Standing]:
+def _standings(crawl: Crawl, policies: Sequence[WindowPolicy], *, rate: float, truth: Floats) -> list[Ranking]:
     told = [(policy, estimate(crawl, policy)) for policy in policies]
-    return [Standing(str(policy), rate, errors(each.importance, truth), each.numbers_per_page) for policy, each in told]
+    return [Ranking(str(policy), rate, errors(each.importance, truth), each.numbers_per_page) for policy, each in told]
 
 
-def _mean(standings: Sequence[Standing]) -> Standing:
+def _mean(standings: Sequence[Ranking]) -> Ranking:
     """The mean of what one policy showed after several passes."""
     count, first = len(standings), standings[0]
     mean = Errors(
@@ -159,4 +159,4 @@ def _mean(standings: Sequence[Standing]) -> Standing:
         top=sum(s.errors.top for s in standings) / count,
         spearman=sum(s.errors.spearman for s in standings) / count,
     )
-    return Standing(first.policy, first.rate, mean, sum(s.numbers for s in standings) / count)
+    return Ranking(first.policy, first.rate, mean, sum(s.numbers for s in standings) / count)

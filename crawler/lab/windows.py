@@ -33,7 +33,7 @@ USUAL_SIZE = {Window.VARIABLE: 8.0}  # measures; of all others passes of the clo
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class WindowPolicy:
     """A window and its size: measures of a variable one, else passes of the clock."""
 
     window: Window = Window.INTERPOLATION
@@ -43,7 +43,7 @@ class Policy:
         return self.window.value if self == PRODUCT else f"{self.window.value}:{self.size:g}"
 
 
-PRODUCT = Policy()
+PRODUCT = WindowPolicy()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +54,7 @@ class Estimate:
     numbers_per_page: float
 
 
-def policy_of(text: str) -> Policy:
+def policy_of(text: str) -> WindowPolicy:
     """A policy as it is typed: interpolation, variable:8, fixed:16. ValueError, a sentence, for anything else."""
     name, _, size = text.partition(":")
     try:
@@ -64,10 +64,10 @@ def policy_of(text: str) -> Policy:
         raise ValueError(f"{text!r} is no window such as interpolation, variable:8, fixed:16 or blocks:24") from error
     if not 0 < amount <= 1e6 or (window is Window.VARIABLE and not amount.is_integer()):
         raise ValueError(f"{text!r}: a size is above 0, and of a variable window a whole number")
-    return Policy(window, amount)
+    return WindowPolicy(window, amount)
 
 
-def estimate(crawl: Crawl, policy: Policy) -> Estimate:
+def estimate(crawl: Crawl, policy: WindowPolicy) -> Estimate:
     """What a policy tells after the visits that a crawl has made so far."""
     coins = policy.size * (crawl.economy.coins - crawl.economy.dormant)
     match policy.window:
@@ -104,13 +104,13 @@ def _in_blocks(crawl: Crawl, window: float) -> Floats:
     """The cash since the block before this one began, by that time; a block ends with a visit, half a window long."""
     waiting, now = crawl.waiting(), crawl.economy.clock
     pages = len(waiting)
-    earlier, current, earlier_began, began = ([0.0] * pages for _ in range(4))
+    baseline, current, earlier_began, began = ([0.0] * pages for _ in range(4))
     for page, cash, at in _visits(crawl.log()):
         current[page] += cash
         if at - began[page] >= window / 2:
-            earlier[page], earlier_began[page] = current[page], began[page]
+            baseline[page], earlier_began[page] = current[page], began[page]
             current[page], began[page] = 0.0, at
-    received = np.array(earlier) + np.array(current) + waiting
+    received = np.array(baseline) + np.array(current) + waiting
     return np.asarray(pages * received / np.maximum(now - np.array(earlier_began), 1.0), dtype=np.float64)
 
 
@@ -128,7 +128,7 @@ class _Measures:
         self.ends: Ints = np.cumsum(self.counts)
         self.received: Floats = np.concatenate([[0.0], np.cumsum(log.cash[order])])  # exact: whole numbers below 2^53
 
-    def kept(self, policy: Policy, *, window: float) -> Ints:
+    def kept(self, policy: WindowPolicy, *, window: float) -> Ints:
         """How many measures each page keeps. window: of a fixed one, in coins."""
         recent = self.clock > self.clock.max(initial=0.0) - window
         within: Ints = np.bincount(self.page[recent], minlength=len(self.counts))

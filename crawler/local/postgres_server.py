@@ -60,7 +60,7 @@ def programs_of(binaries: Binaries, home: Path) -> Iterator[Programs]:
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ServerFacts:
     """A server that works on a folder."""
 
     pid: int
@@ -68,7 +68,7 @@ class Serving:
     is_ready: bool
 
 
-def serving(data: Path) -> Serving | None:
+def serving(data: Path) -> ServerFacts | None:
     """The server that works on this data folder, by its own note in it and by where the process is."""
     try:
         lines = (data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
@@ -77,7 +77,7 @@ def serving(data: Path) -> Serving | None:
     # Process, folder, start, port, socket folder, address, shared memory, state: added one by one as it starts.
     if len(lines) < 4 or not works_in(int(lines[0]), data):
         return None
-    return Serving(int(lines[0]), int(lines[3]), len(lines) >= 8 and lines[7].strip() == "ready")
+    return ServerFacts(int(lines[0]), int(lines[3]), len(lines) >= 8 and lines[7].strip() == "ready")
 
 
 def works_in(pid: int, data: Path) -> bool:

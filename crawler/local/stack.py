@@ -18,11 +18,11 @@ from crawler.local.up import up
 from crawler.settings import Settings
 from crawler.store.database import prepare
 
-__all__ = ["Part", "Stack", "crawl_database", "down", "running_stack", "status", "up"]
+__all__ = ["Stack", "StackPart", "crawl_database", "down", "running_stack", "status", "up"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StackPart:
     """One line of the status."""
 
     name: str
@@ -63,7 +63,7 @@ def running_stack(settings: Settings) -> Stack | None:
     return Stack(home, url, api_url, own, worker.process)
 
 
-def status(settings: Settings) -> list[Part]:
+def status(settings: Settings) -> list[StackPart]:
     """What runs, part by part."""
     home = settings.home.resolve()
     server, worker, cluster = noted(server_note(home)), noted(worker_note(home)), running_postgres(home)
@@ -72,18 +72,20 @@ def status(settings: Settings) -> list[Part]:
         where = (
             f"127.0.0.1:{cluster.port}, process {cluster.pid}, Postgres {cluster.binaries.version}" if cluster else ""
         )
-        parts.append(Part("Postgres", cluster is not None, where))
+        parts.append(StackPart("Postgres", cluster is not None, where))
     if settings.database_url is not None:
-        parts.append(Part("Database", is_running=True, detail="RECRAWL_DATABASE_URL"))
+        parts.append(StackPart("Database", is_running=True, detail="RECRAWL_DATABASE_URL"))
     external = external_api(settings, server)
     if external is not None:
-        parts.append(Part("Prefect server", answers(external), f"{external} (PREFECT_API_URL)"))
+        parts.append(StackPart("Prefect server", answers(external), f"{external} (PREFECT_API_URL)"))
     elif server is not None:
         api = api_url_of(int(server.facts["port"]))
-        parts.append(Part("Prefect server", answers(api), f"{api.removesuffix('/api')}, process {server.process.pid}"))
+        parts.append(
+            StackPart("Prefect server", answers(api), f"{api.removesuffix('/api')}, process {server.process.pid}")
+        )
     else:
-        parts.append(Part("Prefect server", is_running=False, detail=""))
-    parts.append(Part("Worker", worker is not None, f"process {worker.process.pid}" if worker else ""))
+        parts.append(StackPart("Prefect server", is_running=False, detail=""))
+    parts.append(StackPart("Worker", worker is not None, f"process {worker.process.pid}" if worker else ""))
     return parts
 
 

@@ -4,18 +4,18 @@
 pages to look at regardless of their due times. Uses core, store, settings and clock.
 """
 
-from crawler.plan.audit import LOOKED_BACK, Audit, Finding, audit_domains, findings
-from crawler.plan.forecast import Forecast, Source, Step, forecast
+from crawler.plan.audit import LOOKED_BACK, AuditFinding, DomainAudit, audit_domains, findings
+from crawler.plan.forecast import BudgetSource, Forecast, ForecastStep, forecast
 from crawler.plan.plan import Planned, plan_domains
 
 __all__ = [
     "LOOKED_BACK",
-    "Audit",
-    "Finding",
+    "AuditFinding",
+    "BudgetSource",
+    "DomainAudit",
     "Forecast",
+    "ForecastStep",
     "Planned",
-    "Source",
-    "Step",
     "audit_domains",
     "findings",
     "forecast",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.core.budget import AUDIT_SHARE
 from crawler.core.domain import Domain
-from crawler.core.freshness import Agreement, together
+from crawler.core.freshness import Agreement, pooled_agreement
 from crawler.store import plan
 from crawler.store.database import Database
 from crawler.store.plan import Audited, Calibration
@@ -18,7 +18,7 @@ ALL = "all domains"
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class DomainAudit:
     """What an audit says of one domain. drawn: pages to be looked at, by chance.  found: of LOOKED_BACK."""
 
     domain: Domain
@@ -27,7 +27,7 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AuditFinding:
     """Something reported that is off. name: of the domain, or ALL.  by_chance: what audits found; else all other looks,
     for which the chances of change are off, whatever the freshness that is reported.
     """
@@ -48,12 +48,12 @@ class Finding:
         )
 
 
-async def audit_domains(db: Database, *, at: datetime, only: Domain | None = None) -> list[Audit]:
+async def audit_domains(db: Database, *, at: datetime, only: Domain | None = None) -> list[DomainAudit]:
     """Count what the looks of the last finished days found, judge them, and draw the next sample."""
     return [await _audit(db, each, at=at) for each in await plan.domains_to_audit(db, only=only)]
 
 
-def findings(found: Sequence[Audit]) -> list[Finding]:
+def findings(found: Sequence[DomainAudit]) -> list[AuditFinding]:
     """What is off: in domains, and in all of them together if there are several; that of audits first."""
     return [
         *_off(found, lambda each: each.found.audits, by_chance=True),
@@ -61,24 +61,26 @@ def findings(found: Sequence[Audit]) -> list[Finding]:
     ]
 
 
-def _off(found: Sequence[Audit], part: Callable[[Audit], Agreement], *, by_chance: bool) -> list[Finding]:
+def _off(
+    found: Sequence[DomainAudit], part: Callable[[DomainAudit], Agreement], *, by_chance: bool
+) -> list[AuditFinding]:
     agreements = [(str(each.domain.authority), part(each)) for each in found]
     if len(found) > 1:
-        agreements.append((ALL, together([part(each) for each in found])))
-    return [Finding(name, agreement, by_chance) for name, agreement in agreements if agreement.is_off]
+        agreements.append((ALL, pooled_agreement([part(each) for each in found])))
+    return [AuditFinding(name, agreement, by_chance) for name, agreement in agreements if agreement.is_off]
 
 
 def _percent(part: float | None) -> str:
     return "-" if part is None else f"{100 * part:.1f} %"
 
 
-async def _audit(db: Database, each: Audited, *, at: datetime) -> Audit:
+async def _audit(db: Database, each: Audited, *, at: datetime) -> DomainAudit:
     today = at.astimezone(UTC).date()
     await plan.calibrate(db, each.domain, since=today - RECOUNTED, until=today)
     found = await plan.calibration(db, each.domain, since=today - LOOKED_BACK, until=today)
     most = await _most(db, each, at=at)
     drawn = await plan.draw(db, each.domain, most=most, at=at) if most else []
-    return Audit(each.domain, len(drawn), found)
+    return DomainAudit(each.domain, len(drawn), found)
 
 
 async def _most(db: Database, each: Audited, *, at: datetime) -> int:

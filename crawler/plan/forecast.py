@@ -10,28 +10,28 @@ from crawler.core.budget import (
     FACTORS,
     UNLIMITED,
     Budget,
+    DomainLimits,
+    DomainPlan,
     Price,
-    Tariff,
-    Terms,
     Work,
     budget_for,
     part_for,
     requests_at,
-    tariffs,
+    solve_plans,
 )
 from crawler.core.domain import Domain
 from crawler.errors import BadInput
-from crawler.plan.plan import overall_of, prospects, shares_of, terms_of, work_of
+from crawler.plan.plan import domain_forecasts, limits_of, overall_of, shares_of, work_of
 from crawler.settings import Settings
 from crawler.store import plan
 from crawler.store.database import Database
-from crawler.store.plan import counted
+from crawler.store.plan import sample_domain
 
 PAGES = 10_000  # read of the domain; freshness is then right to half a point
 NEARLY = 0.98  # of a budget: it is the domain's own that limits it
 
 
-class Source(StrEnum):
+class BudgetSource(StrEnum):
     """What a domain's requests a day come from."""
 
     BUDGET = "budget"
@@ -41,7 +41,7 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ForecastStep:
     """What to expect of a budget. factor: times today's, None where that is nothing.
 
     is_allowed: politeness and the overall budget leave so many requests a day.
@@ -50,7 +50,7 @@ class Step:
     factor: float | None
     budget: float
     is_allowed: bool
-    tariff: Tariff
+    plan: DomainPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,30 +66,30 @@ class Forecast:
     new: float
     price: Price
     budget: float
-    source: Source
+    source: BudgetSource
     cap: float
     overall: float
     finding: str
-    steps: Sequence[Step]
+    steps: Sequence[ForecastStep]
 
     @property
     def points_for_tenth(self) -> float | None:
         """By how many points of freshness a budget larger by a tenth is better; None if there is none."""
-        fresh = {step.factor: step.tariff.outlook.freshness for step in self.steps}
+        fresh = {step.factor: step.plan.expected.freshness for step in self.steps}
         return 100 * (fresh[1.1] - fresh[1.0]) if 1.0 in fresh else None
 
 
 async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Settings) -> Forecast | None:
     """What the domain may expect; None without known pages. Changes nothing. Raises BadInput if it was removed."""
-    standings = await plan.standings(db, at=at, only=domain)
+    standings = await plan.plan_inputs(db, at=at, only=domain)
     if not standings:
         raise BadInput(f"{domain.authority} is not registered any more")
     (standing,) = standings
-    found = await counted(db, standing, most=PAGES, at=at, usual=settings.defaults)
+    found = await sample_domain(db, standing, most=PAGES, at=at, defaults=settings.defaults)
     if not found.known:
         return None
     work = work_of(found, found.priors, settings)
-    terms = terms_of(standing, settings, importance=1.0)
+    terms = limits_of(standing, settings, importance=1.0)
     now = await _now(db, domain, work, terms, at=at, settings=settings)
     price = standing.price or Price(settings.price)
     price = Price(price.per_request * standing.trim, price.per_byte * standing.trim)
@@ -100,37 +100,41 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
     return Forecast(domain, found.known, found.new, price, budget, source, terms.cap, overall, now.finding, steps)
 
 
-async def _now(db: Database, domain: Domain, work: Work, terms: Terms, *, at: datetime, settings: Settings) -> Tariff:
+async def _now(
+    db: Database, domain: Domain, work: Work, terms: DomainLimits, *, at: datetime, settings: Settings
+) -> DomainPlan:
     """What would be planned for the domain now. Where all share a budget, that takes a look at all of them."""
     if overall_of(settings) == UNLIMITED:
-        return tariffs([work], [terms], shares=shares_of(settings))[0]
-    for each in await prospects(db, at=at, settings=settings):
-        if each.standing.domain.id == domain.id:
-            return each.tariff
+        return solve_plans([work], [terms], shares=shares_of(settings))[0]
+    for each in await domain_forecasts(db, at=at, settings=settings):
+        if each.input.domain.id == domain.id:
+            return each.plan
     raise BadInput(f"{domain.authority} is not registered any more")
 
 
-def _budget(terms: Terms, now: Tariff, cost: float, overall: Budget) -> tuple[float, Source]:
+def _budget(terms: DomainLimits, now: DomainPlan, cost: float, overall: Budget) -> tuple[float, BudgetSource]:
     """How many requests a day the domain may make, and by what."""
     own, asked = terms.budget.requests, math.inf if now.asked is None else now.asked
-    wished, source = (asked, Source.TARGET) if asked < own else (own, Source.BUDGET)
+    wished, source = (asked, BudgetSource.TARGET) if asked < own else (own, BudgetSource.BUDGET)
     part = part_for(now.requests)
     if overall != UNLIMITED and part < NEARLY * min(wished, terms.cap):
-        return min(part, overall.requests), Source.OVERALL
-    return (wished, source) if math.isfinite(wished) else (cost, Source.PRICE)
+        return min(part, overall.requests), BudgetSource.OVERALL
+    return (wished, source) if math.isfinite(wished) else (cost, BudgetSource.PRICE)
 
 
-def _steps(work: Work, terms: Terms, budget: float, most: float, settings: Settings) -> list[Step]:
+def _steps(work: Work, terms: DomainLimits, budget: float, most: float, settings: Settings) -> list[ForecastStep]:
     """What to expect of a tenth to ten times the budget, or where that is nothing, of what the usual price costs."""
     base = budget or budget_for(requests_at(work, Price(settings.price), limit=terms.cap))
     return [
-        Step(factor if budget else None, base * factor, base * factor <= most, _at(work, terms, base, factor, settings))
+        ForecastStep(
+            factor if budget else None, base * factor, base * factor <= most, _at(work, terms, base, factor, settings)
+        )
         for factor in FACTORS
     ]
 
 
-def _at(work: Work, terms: Terms, base: float, factor: float, settings: Settings) -> Tariff:
+def _at(work: Work, terms: DomainLimits, base: float, factor: float, settings: Settings) -> DomainPlan:
     """What to expect of so many requests; a target of freshness would ask for others, one of age may stretch."""
     budget = Budget(base * factor, terms.budget.received_bytes * factor)
     scaled = replace(terms, budget=budget, freshness=None, spends_all=True)
-    return tariffs([work], [scaled], shares=shares_of(settings))[0]
+    return solve_plans([work], [scaled], shares=shares_of(settings))[0]

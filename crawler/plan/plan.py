@@ -8,17 +8,17 @@ from crawler.core.budget import (
     SAMPLE,
     SAMPLE_PER_DOMAIN,
     Budget,
-    Census,
+    DomainLimits,
+    DomainPlan,
+    PageSample,
     Price,
     Shares,
-    Tariff,
-    Terms,
     Work,
     budget_for,
     has_moved,
+    price_correction,
     refitted,
-    tariffs,
-    trim_after,
+    solve_plans,
     work_in,
 )
 from crawler.core.cash import popularity
@@ -27,7 +27,7 @@ from crawler.core.freshness import DAY, Belief
 from crawler.settings import Settings
 from crawler.store import plan
 from crawler.store.database import Database
-from crawler.store.plan import Plan, Standing, counted
+from crawler.store.plan import PlanInput, PlanRow, sample_domain
 
 NO_LIMIT = float("inf")
 MOST_REQUESTS = 2**31 - 1  # a day, as the tables have it
@@ -45,29 +45,29 @@ class Planned:
     importance: float
     known: float
     trim: float
-    usual: float
-    tariff: Tariff
+    usual_price: float
+    plan: DomainPlan
 
     @property
     def price(self) -> Price:
         """What a request and a byte must be worth, before the trim."""
-        return self.tariff.price or Price(self.usual)
+        return self.plan.price or Price(self.usual_price)
 
 
 @dataclass(frozen=True, slots=True)
-class Prospect:
+class DomainForecast:
     """What is read and found of one domain, before anything is written. rests: it sends nothing for an hour and more.
 
     tariff: for one that rests, what would hold if it did not.
     """
 
-    standing: Standing
+    input: PlanInput
     importance: float
-    census: Census
+    sample: PageSample
     priors: tuple[Belief, ...]
     work: Work
     rests: bool
-    tariff: Tariff
+    plan: DomainPlan
 
 
 async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: Domain | None = None) -> list[Planned]:
@@ -76,86 +76,90 @@ async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: 
     only: plan for this one as if there were no other; for one that lives in a time of its own.
     """
     planned = []
-    for each in await prospects(db, at=at, settings=settings, only=only):
+    for each in await domain_forecasts(db, at=at, settings=settings, only=only):
         found = _planned(each, settings, at=at)
-        wake = has_moved(each.standing.price or Price(settings.price), found.price, each.work.known)
-        await plan.write(db, found.domain, _written(found, each.census, each.priors), wake=wake, at=at)
+        wake = has_moved(each.input.price or Price(settings.price), found.price, each.work.known)
+        await plan.write_plan(db, found.domain, _written(found, each.sample, each.priors), wake=wake, at=at)
         planned.append(found)
     return planned
 
 
-async def prospects(db: Database, *, at: datetime, settings: Settings, only: Domain | None = None) -> list[Prospect]:
+async def domain_forecasts(
+    db: Database, *, at: datetime, settings: Settings, only: Domain | None = None
+) -> list[DomainForecast]:
     """What would be planned for all domains, by name, or for one as if there were no other. Changes nothing."""
-    standings = await plan.standings(db, at=at, only=only)
+    standings = await plan.plan_inputs(db, at=at, only=only)
     importances = await _importances(db, standings)
-    usual = settings.defaults
-    censuses = [await counted(db, each, most=_share(each, standings), at=at, usual=usual) for each in standings]
+    defaults = settings.defaults
+    censuses = [
+        await sample_domain(db, each, most=_share(each, standings), at=at, defaults=defaults) for each in standings
+    ]
     priors = refitted(censuses)
     works = [work_of(*pair, settings) for pair in zip(censuses, priors, strict=True)]
-    terms = [terms_of(each, settings, importance=importances[each.domain.id]) for each in standings]
+    terms = [limits_of(each, settings, importance=importances[each.domain.id]) for each in standings]
     resting = [each.rests(at=at, over=HOUR) for each in standings]
     solved = _tariffs(works, terms, resting, settings)
     return [
-        Prospect(standing, importances[standing.domain.id], census, belief, work, rests, tariff)
-        for standing, census, belief, work, rests, tariff in zip(
+        DomainForecast(standing, importances[standing.domain.id], sample, belief, work, rests, tariff)
+        for standing, sample, belief, work, rests, tariff in zip(
             standings, censuses, priors, works, resting, solved, strict=True
         )
     ]
 
 
-def _tariffs(works: list[Work], terms: list[Terms], resting: list[bool], settings: Settings) -> list[Tariff]:
+def _tariffs(works: list[Work], terms: list[DomainLimits], resting: list[bool], settings: Settings) -> list[DomainPlan]:
     """Prices of all domains; those that rest leave what they would use of the overall budget to the others."""
     overall, shares = overall_of(settings), shares_of(settings)
-    everybody = tariffs(works, terms, overall=overall, shares=shares)
+    everybody = solve_plans(works, terms, overall=overall, shares=shares)
     if not any(resting):
         return everybody
     awake = [pair for pair, rests in zip(zip(works, terms, strict=True), resting, strict=True) if not rests]
-    solved = iter(tariffs([work for work, _ in awake], [each for _, each in awake], overall=overall, shares=shares))
+    solved = iter(solve_plans([work for work, _ in awake], [each for _, each in awake], overall=overall, shares=shares))
     return [tariff if rests else next(solved) for tariff, rests in zip(everybody, resting, strict=True)]
 
 
-def _planned(found: Prospect, settings: Settings, *, at: datetime) -> Planned:
-    standing, tariff = found.standing, found.tariff
+def _planned(found: DomainForecast, settings: Settings, *, at: datetime) -> Planned:
+    standing, tariff = found.input, found.plan
     return Planned(
         standing.domain,
         found.importance,
-        found.census.known,
+        found.sample.known,
         standing.trim if found.rests else _trim(standing, tariff, at=at),
         settings.price,
         replace(tariff, requests=0.0) if found.rests else tariff,
     )
 
 
-async def _importances(db: Database, standings: Sequence[Standing]) -> Mapping[int, float]:
+async def _importances(db: Database, standings: Sequence[PlanInput]) -> Mapping[int, float]:
     """How important each domain is beside the others: by links (mean 1), times its weight."""
-    weights = {each.domain.id: each.domain.wishes.weight for each in standings}
+    weights = {each.domain.id: each.domain.settings.weight for each in standings}
     by_links = popularity(list(weights), await plan.flows_between(db, list(weights)))
     return {domain: by_links[domain] * weight for domain, weight in weights.items()}
 
 
-def _share(standing: Standing, standings: Sequence[Standing]) -> int:
+def _share(standing: PlanInput, standings: Sequence[PlanInput]) -> int:
     """How many of the domain's pages are read: by its size, and enough of a small one, which has its own price."""
     tracked = max(sum(each.tracked for each in standings), 1)
     return max(SAMPLE * standing.tracked // tracked, min(SAMPLE_PER_DOMAIN, MOST_SAMPLES * SAMPLE // len(standings)), 1)
 
 
-def work_of(census: Census, priors: Sequence[Belief], settings: Settings) -> Work:
-    return work_in(census, priors, least_days=settings.least_interval / DAY, most_days=settings.most_interval / DAY)
+def work_of(sample: PageSample, priors: Sequence[Belief], settings: Settings) -> Work:
+    return work_in(sample, priors, least_days=settings.least_interval / DAY, most_days=settings.most_interval / DAY)
 
 
-def terms_of(standing: Standing, settings: Settings, *, importance: float) -> Terms:
+def limits_of(standing: PlanInput, settings: Settings, *, importance: float) -> DomainLimits:
     """What holds for the domain: its user's wishes, and what politeness leaves."""
-    wishes = standing.domain.wishes
-    delay = max(settings.delay_of(wishes).total_seconds(), standing.announced_s)
-    usual_lines = settings.private_parallelism if wishes.allow_private else settings.parallelism
-    return Terms(
+    domain_settings = standing.domain.settings
+    delay = max(settings.delay_of(domain_settings).total_seconds(), standing.announced_s)
+    usual_lines = settings.private_parallelism if domain_settings.allow_private else settings.parallelism
+    return DomainLimits(
         importance=importance,
-        budget=Budget(_or_no_limit(wishes.budget_per_day), _or_no_limit(wishes.bytes_per_day)),
+        budget=Budget(_or_no_limit(domain_settings.budget_per_day), _or_no_limit(domain_settings.bytes_per_day)),
         delay_s=delay,
-        cap=DAY.total_seconds() / delay * (wishes.parallelism or usual_lines) if delay > 0 else NO_LIMIT,
-        freshness=wishes.target_freshness,
-        oldest_days=wishes.target_age / DAY if wishes.target_age else None,
-        usual=settings.price,
+        cap=DAY.total_seconds() / delay * (domain_settings.parallelism or usual_lines) if delay > 0 else NO_LIMIT,
+        freshness=domain_settings.target_freshness,
+        oldest_days=domain_settings.target_age / DAY if domain_settings.target_age else None,
+        usual_price=settings.price,
         most_days=settings.most_interval / DAY,
     )
 
@@ -172,7 +176,7 @@ def shares_of(settings: Settings) -> Shares:
     return Shares(discovery=settings.discovery_share, refresh=settings.refresh_share)
 
 
-def _trim(standing: Standing, tariff: Tariff, *, at: datetime) -> float:
+def _trim(standing: PlanInput, tariff: DomainPlan, *, at: datetime) -> float:
     """The factor on the price: what the day's looks have taken so far, by the hour, against what its pace allows."""
     now = at.astimezone(UTC)
     hours = (now - now.replace(hour=0, minute=0, second=0, microsecond=0)) / HOUR
@@ -182,19 +186,19 @@ def _trim(standing: Standing, tariff: Tariff, *, at: datetime) -> float:
     if is_too_soon or not standing.spent_today:  # a crawl that did not run says nothing about the price
         return standing.trim
     used, allowed = (standing.spent_today + WHOLE) / hours, min(budget_for(tariff.requests), tariff.limit) / 24
-    return trim_after(standing.trim, used=used, allowed=allowed, waiting=standing.waiting)
+    return price_correction(standing.trim, used=used, allowed=allowed, waiting=standing.waiting)
 
 
-def _written(found: Planned, census: Census, priors: Sequence[Belief]) -> Plan:
-    budget = found.domain.wishes.budget_per_day
-    asked = found.tariff.asked
-    return Plan(
+def _written(found: Planned, sample: PageSample, priors: Sequence[Belief]) -> PlanRow:
+    budget = found.domain.settings.budget_per_day
+    asked = found.plan.asked
+    return PlanRow(
         importance=found.importance,
-        price=found.tariff.price,
-        longest_s=found.tariff.longest_days * DAY.total_seconds(),
+        price=found.plan.price,
+        longest_s=found.plan.longest_days * DAY.total_seconds(),
         asked=None if asked is None else int(min(asked, MOST_REQUESTS if budget is None else budget)),
         trim=found.trim,
-        finding=found.tariff.finding,
+        finding=found.plan.finding,
         priors=priors,
-        pages=census.by_group,
+        pages=sample.by_group,
     )

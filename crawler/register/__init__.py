@@ -4,22 +4,22 @@
 `lookup` turns a name or URL into a known domain. Uses core, web, store, settings and clock.
 """
 
-from crawler.register.lookup import authority_in, beneath, domain_named, refuse_the_past
-from crawler.register.register import Found, charge, home_seeds, look_up, register, scope_of, unasked, url_of
-from crawler.register.root_probe import Roots
+from crawler.register.lookup import authority_in, domain_named, require_not_before_last_visit, url_prefix
+from crawler.register.register import FoundDomain, charge, home_seeds, look_up, register, scope_of, unasked, url_of
+from crawler.register.root_probe import RootProbe
 
 __all__ = [
-    "Found",
-    "Roots",
+    "FoundDomain",
+    "RootProbe",
     "authority_in",
-    "beneath",
     "charge",
     "domain_named",
     "home_seeds",
     "look_up",
-    "refuse_the_past",
     "register",
+    "require_not_before_last_visit",
     "scope_of",
     "unasked",
     "url_of",
+    "url_prefix",
 ]

@@ -25,11 +25,11 @@ async def domain_named(db: Database, text: str) -> Domain:
     return domain
 
 
-async def refuse_the_past(db: Database, wanted: Iterable[Domain], at: datetime | None) -> None:
+async def require_not_before_last_visit(db: Database, wanted: Iterable[Domain], at: datetime | None) -> None:
     """Knowledge does not run backwards: an instant before a domain's last visit is BadInput. at: None is now."""
     instant = at or datetime.now(UTC)
     for domain in wanted:
-        last = (await domains.standing(db, domain, at=instant)).last_visit_at
+        last = (await domains.status_of(db, domain, at=instant)).last_visit_at
         if last is not None and last > instant:
             asked = "that instant is" if at is not None else "now is"
             raise BadInput(
@@ -37,12 +37,12 @@ async def refuse_the_past(db: Database, wanted: Iterable[Domain], at: datetime |
             )
 
 
-def beneath(domain: Domain, prefix: str) -> Url:
+def url_prefix(domain: Domain, prefix: str) -> Url:
     """What a user typed as the beginning of the domain's URLs, a path or a URL; empty for all. Raises BadInput."""
     if not prefix:
         return domain.root
     url = url_of(f"{domain.root}{prefix[1:]}" if prefix.startswith("/") else prefix)
-    scope = scope_of(domain, domain.wishes)
+    scope = scope_of(domain, domain.settings)
     if scope.refusal(url) is Refusal.OTHER_DOMAIN:
         raise BadInput(f"{url} is not a URL of {domain.authority}")
     return scope.home(url)

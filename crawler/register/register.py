@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from crawler.core.domain import Domain, Wishes
+from crawler.core.domain import Domain, DomainSettings
 from crawler.core.http import (
     Answer,
     Authority,
@@ -23,7 +23,7 @@ from crawler.core.http import (
 )
 from crawler.core.visit import PERMANENT, TEMPORARY
 from crawler.errors import BadInput
-from crawler.register.root_probe import Roots, Trail
+from crawler.register.root_probe import RedirectChain, RootProbe
 from crawler.store import claim, domains
 from crawler.store.database import Database
 from crawler.web import Http, refusal
@@ -33,7 +33,7 @@ DEADLINE = timedelta(seconds=20)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDomain:
     """What is to be registered.
 
     aliases: the other names, through which the root's redirects led.  addresses: of the authority, none when offline.
@@ -63,14 +63,16 @@ def url_of(text: str) -> Url:
         raise BadInput(str(error)) from error
 
 
-def unasked(text: str) -> Found:
+def unasked(text: str) -> FoundDomain:
     """The same without asking anybody: authority and scheme as they were typed. Raises BadInput."""
     url = url_of(text)
-    found = Found(authority=authority_of(url), scheme=scheme_of(url))
+    found = FoundDomain(authority=authority_of(url), scheme=scheme_of(url))
     return replace(found, seeds=_extra_seed(url, found))
 
 
-async def look_up(roots: Roots, text: str, *, deadline: timedelta = DEADLINE, most: int | None = None) -> Found:
+async def look_up(
+    roots: RootProbe, text: str, *, deadline: timedelta = DEADLINE, most: int | None = None
+) -> FoundDomain:
     """Ask the root of what a person typed, a URL or a name, and follow it within the registrable domain.
 
     A URL with a path registers the domain with that path as one more seed.  most: requests that its budget allows; with
@@ -79,7 +81,7 @@ async def look_up(roots: Roots, text: str, *, deadline: timedelta = DEADLINE, mo
     else's domain. A server that refuses, is silent or fails is registered with a warning.
     """
     url = url_of(text)
-    trail = Trail(roots, _root(url), deadline, most)
+    trail = RedirectChain(roots, _root(url), deadline, most)
     if not trail.may_ask():
         return replace(unasked(text), warning=f"{authority_of(url)} was not asked: no budget allows a request today")
     addresses = await _addresses(roots.web, authority_of(url))
@@ -103,7 +105,7 @@ async def look_up(roots: Roots, text: str, *, deadline: timedelta = DEADLINE, mo
         answer = await trail.ask(onward)
     _refuse_forbidden(answer, authority_of(trail.at))
     authority = authority_of(trail.at)
-    found = Found(
+    found = FoundDomain(
         authority=authority,
         scheme=scheme_of(trail.at),
         aliases=tuple(name for name in dict.fromkeys(trail.names) if name != authority),
@@ -115,21 +117,23 @@ async def look_up(roots: Roots, text: str, *, deadline: timedelta = DEADLINE, mo
     return replace(found, seeds=_extra_seed(url, found))
 
 
-async def register(db: Database, found: Found, wishes: Wishes, *, delay: timedelta, at: datetime) -> Domain:
+async def register(
+    db: Database, found: FoundDomain, domain_settings: DomainSettings, *, delay: timedelta, at: datetime
+) -> Domain:
     """Register what was found, with the user's wishes. Raises BadInput for a seed or a pattern that cannot be.
 
     delay: the first lease asks nobody before it has passed; nothing where the root was not asked just now. What asking
     took is on the account of the domain's day.
     """
-    seeds = tuple(dict.fromkeys([*found.seeds, *wishes.seeds]))
-    wishes = replace(wishes, seeds=home_seeds(scope_of(found, wishes), seeds))
+    seeds = tuple(dict.fromkeys([*found.seeds, *domain_settings.seeds]))
+    domain_settings = replace(domain_settings, seeds=home_seeds(scope_of(found, domain_settings), seeds))
     domain = await domains.register(
         db,
         found.authority,
         scheme=found.scheme,
         aliases=found.aliases,
         addresses=found.addresses,
-        wishes=wishes,
+        domain_settings=domain_settings,
         delay=delay,
         at=at,
     )
@@ -137,22 +141,22 @@ async def register(db: Database, found: Found, wishes: Wishes, *, delay: timedel
     return domain
 
 
-async def charge(db: Database, domain: Domain, found: Found, *, at: datetime) -> None:
+async def charge(db: Database, domain: Domain, found: FoundDomain, *, at: datetime) -> None:
     """Put what asking a domain's root took on its account."""
     if found.requests:
         await claim.charge(db, domain, requests=found.requests, received_bytes=found.received_bytes, at=at)
 
 
-def scope_of(place: Found | Domain, wishes: Wishes) -> Scope:
+def scope_of(place: FoundDomain | Domain, domain_settings: DomainSettings) -> Scope:
     """Which URLs would be pages under these wishes. Raises BadInput for a pattern that is none."""
     try:
         return Scope(
             authority=place.authority,
             scheme=place.scheme,
             aliases=frozenset(place.aliases),
-            include=wishes.include,
-            exclude=wishes.exclude,
-            max_depth=wishes.max_depth,
+            include=domain_settings.include,
+            exclude=domain_settings.exclude,
+            max_depth=domain_settings.max_depth,
         )
     except ValueError as error:
         raise BadInput(str(error)) from error
@@ -192,7 +196,7 @@ def _may_be_allowed(address: str) -> bool:
     return refusal(address, allow_private=True) is None
 
 
-def _onward(answer: Answer, trail: Trail) -> Url | None:
+def _onward(answer: Answer, trail: RedirectChain) -> Url | None:
     """The root to which a root's redirect leads, if it is another one of the same registrable domain."""
     if not isinstance(answer, Fetched) or answer.status not in PERMANENT | TEMPORARY or answer.location is None:
         return None
@@ -203,7 +207,7 @@ def _onward(answer: Answer, trail: Trail) -> Url | None:
     return None if onward == trail.at else onward
 
 
-def _warning(answer: Answer, trail: Trail) -> str:
+def _warning(answer: Answer, trail: RedirectChain) -> str:
     authority = authority_of(trail.at)
     match answer:
         case Unreached(reason=reason, detail=detail):
@@ -228,7 +232,7 @@ def _root(url: Url) -> Url:
     return Url(f"{scheme_of(url)}://{authority_of(url)}/")
 
 
-def _extra_seed(url: Url, found: Found) -> tuple[Url, ...]:
+def _extra_seed(url: Url, found: FoundDomain) -> tuple[Url, ...]:
     """The very page that was typed, under the names that were found."""
     asked = path_and_query(url)
     return () if asked == "/" else (Url(found.root + asked[1:]),)

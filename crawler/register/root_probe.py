@@ -10,7 +10,7 @@ from crawler.core.http import Answer, Authority, NotModified, Url, authority_of
 from crawler.web import Http
 
 
-class Roots:
+class RootProbe:
     """Asks roots, one authority's never sooner than `delay` after its last answer.
 
     left: requests that all of them together may still take; None: no limit.
@@ -40,10 +40,10 @@ class Roots:
 
 
 @dataclass(slots=True)
-class Trail:
+class RedirectChain:
     """The names that the root's redirects led through, and what following them took. most: requests, None: no limit."""
 
-    roots: Roots
+    roots: RootProbe
     at: Url
     deadline: timedelta
     most: int | None = None

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from crawler.core.budget import Cost, Costs, Kind
+from crawler.core.budget import Cost, Costs, RequestKind
 from crawler.core.page import Fingerprint
 from crawler.store.database import Connection
 
@@ -26,12 +26,12 @@ def clean(text: str | None) -> Any:
 
 def costs_from(stored: dict[str, Any]) -> Costs:
     """Costs as `domain_state.costs` holds them; kinds that it does not name are not learnt yet."""
-    return Costs(**{Kind(kind).value: Cost(**figures) for kind, figures in stored.items()})
+    return Costs(**{RequestKind(kind).value: Cost(**figures) for kind, figures in stored.items()})
 
 
 def costs_to(costs: Costs) -> dict[str, Any]:
     """The same the other way round."""
-    return {kind.value: asdict(costs.of(kind)) for kind in Kind if costs.of(kind).looks}
+    return {kind.value: asdict(costs.of(kind)) for kind in RequestKind if costs.of(kind).looks}
 
 
 def from_signed(number: int | None) -> Fingerprint | None:

@@ -44,7 +44,7 @@ async def test_a_record_updates_each_target_once_and_touches_as_many_rows_in_a_l
         await record.record(db, site.lease, batch, max_pages=10**6)
 
         after = await counts(db)
-        paid = {visit.target.key for visit in batch}.union(*(visit.gives or () for visit in batch))
+        paid = {visit.target.key for visit in batch}.union(*(visit.recipients or () for visit in batch))
         assert after["cash"][0] - before["cash"][0] == len(paid)
         assert {table: after[table][1] - before[table][1] for table in TABLES} == dict.fromkeys(TABLES, 0)
         written.append([after[table][0] - before[table][0] for table in TABLES if table not in {"frontier", "cash"}])

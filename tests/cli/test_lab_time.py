@@ -6,7 +6,7 @@ import pytest
 from crawler.cli.lab_replay import history_of
 from crawler.core.http import Url
 from crawler.errors import CrawlerError
-from crawler.lab.looks import Look
+from crawler.lab.looks import ReplayedLook
 from tests.cli.conftest import Recrawl
 
 SMALL = ("lab", "run", "--pages", "60", "--days", "40", "--seeds", "1", "--policy", "ours", "--policy", "uniform")
@@ -67,7 +67,7 @@ def test_dais_experiment_and_the_estimators_print_their_tables(recrawl: Recrawl)
 
 
 def test_a_domains_looks_become_a_history_and_too_few_are_refused() -> None:
-    looks = {Url("http://a.test/"): [Look(START + timedelta(days=day), changed=day > 3) for day in range(6)]}
+    looks = {Url("http://a.test/"): [ReplayedLook(START + timedelta(days=day), changed=day > 3) for day in range(6)]}
     history, per_day = history_of("a.test", looks, {Url("http://a.test/"): 2.0})
 
     assert history.days == 5.0

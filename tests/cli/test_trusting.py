@@ -1,11 +1,11 @@
 from crawler.cli.trusting import described_trust, shown_asking
 from crawler.core.http import Validators
-from crawler.core.validators import NO_TRUST, Kind, Record, Trust
+from crawler.core.validators import NO_TRUST, Trust, Validator, ValidatorStats
 from crawler.core.validators.challenge import YOUNG
 
 HELD = Validators('"1"')
-LIED = Trust(records={Kind.ETAG: Record(told=1, lied=1)})
-SUSPECTED = frozenset({Kind.ETAG})
+LIED = Trust(stats={Validator.ETAG: ValidatorStats(changes_seen=1, missed=1)})
+SUSPECTED = frozenset({Validator.ETAG})
 
 
 def test_what_lied_at_such_pages_and_what_lied_elsewhere_are_told_apart() -> None:

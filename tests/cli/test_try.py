@@ -89,12 +89,12 @@ def test_a_second_look_shows_what_it_teaches(recrawl: Recrawl, crawled: Site) ->
 
 def test_a_wall_in_place_of_the_second_look_teaches_nothing(recrawl: Recrawl, crawled: Site) -> None:
     pages, asked = crawled.answers, iter(range(100))
-    wall = b"<title>Checking</title><h1>One moment</h1><p>You are asking too fast, and have to wait.</p>"
+    soft_error = b"<title>Checking</title><h1>One moment</h1><p>You are asking too fast, and have to wait.</p>"
 
     class Blocked(dict[str, Answer]):
         def get(self, path: str, default: Answer | None = None) -> Answer | None:  # type: ignore[override]
             body = PAGE.format(head="Pumps", time="10:15", price="24.99").encode()
-            return Answer(wall if next(asked) else body) if path == "/" else pages.get(path, default)
+            return Answer(soft_error if next(asked) else body) if path == "/" else pages.get(path, default)
 
     crawled.answers = Blocked()
 

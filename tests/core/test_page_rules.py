@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.domain import Wishes
+from crawler.core.domain import DomainSettings
 from crawler.core.http import Url
-from crawler.core.page_rules import USUAL, Rule, Rules, Terms
+from crawler.core.page_rules import USUAL, PageRule, PageRules, RuleResult
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
@@ -21,14 +21,16 @@ urls = st.sampled_from(["", "a", "a/b", "a/b/1.html", "c", "c?q=2", "d/x.html"])
 
 
 @st.composite
-def some_rules(draw: st.DrawFn) -> tuple[Rule, ...]:
+def some_rules(draw: st.DrawFn) -> tuple[PageRule, ...]:
     found = []
     for pattern in draw(st.lists(patterns, unique=True)):
         least, most = draw(spans), draw(spans)
         if least is not None and most is not None:
             least, most = sorted((least, most))
         weight, pages = draw(st.none() | st.floats(0.01, 100)), draw(st.none() | st.integers(0, 9))
-        found.append(Rule(pattern, least=least, most=most, weight=weight, once=draw(st.booleans()), max_pages=pages))
+        found.append(
+            PageRule(pattern, least=least, most=most, weight=weight, once=draw(st.booleans()), max_pages=pages)
+        )
     return tuple(found)
 
 
@@ -37,38 +39,46 @@ def at(path: str) -> Url:
 
 
 def test_without_rules_all_is_as_usual() -> None:
-    assert Rules().terms(at("/")) is USUAL
-    assert Rules().limiting(at("/")) == ()
-    assert Terms(least=None, most=None, weight=1.0, once=False) == USUAL
+    assert PageRules().terms(at("/")) is USUAL
+    assert PageRules().limiting(at("/")) == ()
+    assert RuleResult(least=None, most=None, weight=1.0, once=False) == USUAL
 
 
 def test_each_thing_is_told_by_the_first_rule_that_matches_and_says_it() -> None:
-    rules = Rules((Rule("/news/", most=HOUR), Rule("/news/old/", weight=0.5, most=DAY), Rule("/", weight=3, once=True)))
+    rules = PageRules(
+        (
+            PageRule("/news/", most=HOUR),
+            PageRule("/news/old/", weight=0.5, most=DAY),
+            PageRule("/", weight=3, once=True),
+        )
+    )
 
-    assert rules.terms(at("/news/old/1")) == Terms(most=HOUR, weight=0.5, once=True)
-    assert rules.terms(at("/news/1")) == Terms(most=HOUR, weight=3, once=True)
-    assert rules.terms(at("/else")) == Terms(weight=3, once=True)
+    assert rules.terms(at("/news/old/1")) == RuleResult(most=HOUR, weight=0.5, once=True)
+    assert rules.terms(at("/news/1")) == RuleResult(most=HOUR, weight=3, once=True)
+    assert rules.terms(at("/else")) == RuleResult(weight=3, once=True)
 
 
 def test_of_rules_that_contradict_each_other_the_earlier_one_holds() -> None:
-    seldom, often = Rule("/a", least=7 * DAY), Rule("*", most=DAY)
+    seldom, often = PageRule("/a", least=7 * DAY), PageRule("*", most=DAY)
 
-    assert Rules((seldom, often)).terms(at("/a")) == Terms(least=7 * DAY, most=7 * DAY)
-    assert Rules((often, seldom)).terms(at("/a")) == Terms(least=DAY, most=DAY)
+    assert PageRules((seldom, often)).terms(at("/a")) == RuleResult(least=7 * DAY, most=7 * DAY)
+    assert PageRules((often, seldom)).terms(at("/a")) == RuleResult(least=DAY, most=DAY)
 
 
 def test_the_rules_that_limit_the_number_of_pages_are_named_by_their_place() -> None:
-    rules = Rules((Rule("/", weight=2), Rule("/a", max_pages=0), Rule("/b", max_pages=5), Rule("*", max_pages=9)))
+    rules = PageRules(
+        (PageRule("/", weight=2), PageRule("/a", max_pages=0), PageRule("/b", max_pages=5), PageRule("*", max_pages=9))
+    )
 
     assert rules.limiting(at("/a")) == (1, 3)
     assert rules.limiting(at("/b?c")) == (2, 3)
     assert rules.limiting(at("/")) == (3,)
-    assert rules.terms(at("/a")) == Terms(weight=2)
+    assert rules.terms(at("/a")) == RuleResult(weight=2)
 
 
 @given(rules=some_rules(), url=urls)
-def test_what_the_first_matching_rule_says_about_a_page_holds(rules: tuple[Rule, ...], url: Url) -> None:
-    terms = Rules(rules).terms(url)
+def test_what_the_first_matching_rule_says_about_a_page_holds(rules: tuple[PageRule, ...], url: Url) -> None:
+    terms = PageRules(rules).terms(url)
     matching = [rule for rule in rules if rule.matches(url)]
 
     weights = [rule.weight for rule in matching if rule.weight is not None]
@@ -84,16 +94,21 @@ def test_what_the_first_matching_rule_says_about_a_page_holds(rules: tuple[Rule,
 
 
 @given(rules=some_rules(), url=urls)
-def test_a_rule_about_other_pages_says_nothing(rules: tuple[Rule, ...], url: Url) -> None:
+def test_a_rule_about_other_pages_says_nothing(rules: tuple[PageRule, ...], url: Url) -> None:
     matching = tuple(rule for rule in rules if rule.matches(url))
 
-    assert Rules(matching).terms(url) == Rules(rules).terms(url)
-    assert [rules[n] for n in Rules(rules).limiting(url)] == [r for r in matching if r.max_pages is not None]
+    assert PageRules(matching).terms(url) == PageRules(rules).terms(url)
+    assert [rules[n] for n in PageRules(rules).limiting(url)] == [r for r in matching if r.max_pages is not None]
 
 
 def test_a_rule_says_something_or_nothing() -> None:
-    assert not Rule("/").says_something
-    for rule in (Rule("/", once=True), Rule("/", max_pages=0), Rule("/", least=HOUR), Rule("/", weight=1)):
+    assert not PageRule("/").says_something
+    for rule in (
+        PageRule("/", once=True),
+        PageRule("/", max_pages=0),
+        PageRule("/", least=HOUR),
+        PageRule("/", weight=1),
+    ):
         assert rule.says_something
 
 
@@ -113,22 +128,22 @@ def test_a_rule_says_something_or_nothing() -> None:
 )
 def test_a_rule_that_cannot_be_is_refused(said: dict[str, object], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
-        Rule(**({"pattern": "/"} | said))  # type: ignore[arg-type]
+        PageRule(**({"pattern": "/"} | said))  # type: ignore[arg-type]
 
 
 def test_a_domain_has_one_rule_for_a_pattern() -> None:
-    twins = (Rule("/a", weight=2), Rule("/a", once=True))
+    twins = (PageRule("/a", weight=2), PageRule("/a", once=True))
 
-    for made in (Rules, lambda rules: Wishes(rules=rules)):
+    for made in (PageRules, lambda rules: DomainSettings(rules=rules)):
         with pytest.raises(ValueError, match="two rules for /a"):
             made(twins)
 
 
 def test_a_domain_has_one_target() -> None:
-    assert Wishes(target_freshness=0.95).target_age is None
+    assert DomainSettings(target_freshness=0.95).target_age is None
     with pytest.raises(ValueError, match="one target"):
-        replace(Wishes(target_freshness=0.95), target_age=DAY)
-    for impossible in (Wishes(), Wishes(budget_per_day=5)):
+        replace(DomainSettings(target_freshness=0.95), target_age=DAY)
+    for impossible in (DomainSettings(), DomainSettings(budget_per_day=5)):
         with pytest.raises(ValueError, match="between 0 and 1"):
             replace(impossible, target_freshness=1.0)
         with pytest.raises(ValueError, match="above 0"):

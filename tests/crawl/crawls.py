@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from crawler.clock import Clock
-from crawler.core.domain import Domain, Wishes
+from crawler.core.domain import Domain, DomainSettings
 from crawler.core.http import Authority, Url, key_of
-from crawler.crawl import Shift, open_webs, run_shift
+from crawler.crawl import ShiftResult, open_tools, run_shift
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database
@@ -26,22 +26,22 @@ QUICK = Settings(lease_term=timedelta(seconds=10), batch_visits=50, pace=False)
 RECRAWL = Path(sys.executable).with_name("recrawl")
 
 
-async def register(db: Database, url: str, **wishes: Any) -> Domain:
+async def register(db: Database, url: str, **domain_settings: Any) -> Domain:
     """The site at that URL as a domain of one's own, without a delay."""
-    given: dict[str, Any] = {"allow_private": True, "delay": timedelta(0), "parallelism": 8} | wishes
-    wished = Wishes(**given)
-    return await domains.register(db, Authority(url.split("/")[2]), scheme="http", wishes=wished, at=START)
+    given: dict[str, Any] = {"allow_private": True, "delay": timedelta(0), "parallelism": 8} | domain_settings
+    wished = DomainSettings(**given)
+    return await domains.register(db, Authority(url.split("/")[2]), scheme="http", domain_settings=wished, at=START)
 
 
 async def crawl(
     db: Database, *, at: datetime, settings: Settings = QUICK, holder: str = "test", pages: int | None = None
-) -> Shift:
+) -> ShiftResult:
     """One shift over everything that is due at that instant."""
-    async with open_webs(settings) as webs:
+    async with open_tools(settings) as webs:
         return await run_shift(db, webs, settings=settings, clock=Clock.at(at), holder=holder, pages=pages)
 
 
-async def recrawl(db: Database, domain: Domain, *, at: datetime, settings: Settings = QUICK) -> Shift:
+async def recrawl(db: Database, domain: Domain, *, at: datetime, settings: Settings = QUICK) -> ShiftResult:
     """The same with every page of the domain due."""
     await domains.refresh(db, domain, prefix=domain.root, at=at)
     return await crawl(db, at=at, settings=settings)

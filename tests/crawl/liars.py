@@ -10,9 +10,9 @@ from hashlib import blake2b
 from string import ascii_lowercase
 
 from crawler.core.domain import Domain
-from crawler.core.validators import Kind
+from crawler.core.validators import Validator
 from crawler.store.database import Database
-from crawler.store.learned import Standing, standings
+from crawler.store.learned import TrustRow, trust_rows
 from tests.crawl.crawls import DAY, START, recrawl, register, rows
 
 PAGES = 4
@@ -192,9 +192,9 @@ async def look_again(db: Database, site: Liar, domain: Domain, *, rounds: int, e
         await recrawl(db, domain, at=site.at)
 
 
-async def standing(db: Database, domain: Domain, kind: Kind) -> Standing:
+async def standing(db: Database, domain: Domain, kind: Validator) -> TrustRow:
     """How the pages' words of one kind stand."""
-    return next(one for one in await standings(db, domain) if (one.template, one.kind) == ("/page/*", kind))
+    return next(one for one in await trust_rows(db, domain) if (one.template, one.kind) == ("/page/*", kind))
 
 
 async def is_up_to_date(db: Database, site: Liar, domain: Domain) -> bool:

@@ -11,8 +11,8 @@ from hashlib import blake2b
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url
-from crawler.crawl import Readers, Shift, run_shift
-from crawler.crawl.tools import Webs
+from crawler.crawl import ParserPool, ShiftResult, run_shift
+from crawler.crawl.tools import CrawlTools
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database
@@ -111,16 +111,16 @@ class Scripted:
             raise socket.gaierror(socket.EAI_NONAME, "no such name")
         return ("127.0.0.1",)
 
-    async def crawl(self, db: Database, *, at: datetime, pages: int | None = None) -> Shift:
+    async def crawl(self, db: Database, *, at: datetime, pages: int | None = None) -> ShiftResult:
         """One shift over what is due, by the real client, whose names the script looks up."""
         async with (
             Http(user_agent="test", allow_private=True, lookup=self.look_up) as http,
-            Readers(0) as readers,
+            ParserPool(0) as readers,
         ):
-            webs = Webs(http, http, readers)
+            webs = CrawlTools(http, http, readers)
             return await run_shift(db, webs, settings=self.settings, clock=Clock.at(at), holder="test", pages=pages)
 
-    async def recrawl(self, db: Database, domain: Domain, *, at: datetime, prefix: str = "/") -> Shift:
+    async def recrawl(self, db: Database, domain: Domain, *, at: datetime, prefix: str = "/") -> ShiftResult:
         """The same with every page due whose path begins like that."""
         await domains.refresh(db, domain, prefix=Url(domain.root + prefix.removeprefix("/")), at=at)
         return await self.crawl(db, at=at)

@@ -3,11 +3,11 @@
 import pytest
 
 from crawler.core.http import Answer, Url
-from crawler.core.page import Outline
-from crawler.core.page_rules import Rules
-from crawler.crawl import Lens, Readers
-from crawler.crawl.extra_fetches import look_again
-from tests.core.visit.test_compare import understood
+from crawler.core.page import BlockList
+from crawler.core.page_rules import PageRules
+from crawler.crawl import DomainParser, ParserPool
+from crawler.crawl.extra_fetches import fetch_again
+from tests.core.visit.test_compare import parsed
 from tests.core.visit.test_visit import KNOWN, NOW, fetched, html, seen
 
 PAGE = "<p>Some text of the page that stays.<p>Price 19.99"
@@ -15,16 +15,16 @@ PAGE = "<p>Some text of the page that stays.<p>Price 19.99"
 
 @pytest.mark.parametrize(
     ("answer", "found"),
-    [(None, None), (fetched(b"", status=503), ()), (fetched(html(PAGE)), understood(PAGE).outline)],
+    [(None, None), (fetched(b"", status=503), ()), (fetched(html(PAGE)), parsed(PAGE).blocks)],
 )
 async def test_a_second_look_is_the_page_or_nothing_and_none_where_there_was_no_request(
-    answer: Answer | None, found: Outline | None
+    answer: Answer | None, found: BlockList | None
 ) -> None:
     async def ask(_url: Url) -> Answer | None:
         return answer
 
-    async with Readers(0) as readers:
-        lens = Lens(readers, Rules(()))
-        outline = await look_again(seen(html(PAGE)), understood(PAGE), ask, lens, now=NOW, known=KNOWN)
+    async with ParserPool(0) as readers:
+        parser = DomainParser(readers, PageRules(()))
+        outline = await fetch_again(seen(html(PAGE)), parsed(PAGE), ask, parser, now=NOW, known=KNOWN)
 
     assert outline == found

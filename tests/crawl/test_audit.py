@@ -4,10 +4,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from crawler.core.domain import Domain, Wishes
-from crawler.core.freshness import Agreement, together
+from crawler.core.domain import Domain, DomainSettings
+from crawler.core.freshness import Agreement, pooled_agreement
 from crawler.core.http import Authority
-from crawler.core.page_rules import Rule
+from crawler.core.page_rules import PageRule
 from crawler.core.visit import NEVER
 from crawler.plan import audit_domains, findings
 from crawler.plan.audit import ALL
@@ -23,8 +23,10 @@ NOON = datetime(2026, 3, 9, 12, tzinfo=UTC)
 CALIBRATION = "SELECT day, audit, looks, expected, found, variance FROM calibration ORDER BY day, audit"
 
 
-async def registered(db: Database, name: str, wishes: Wishes | None = None) -> Domain:
-    return await domains.register(db, Authority(name), scheme="http", wishes=wishes or Wishes(), at=YESTERDAY)
+async def registered(db: Database, name: str, domain_settings: DomainSettings | None = None) -> Domain:
+    return await domains.register(
+        db, Authority(name), scheme="http", domain_settings=domain_settings or DomainSettings(), at=YESTERDAY
+    )
 
 
 async def test_looks_of_finished_days_are_counted_against_their_chances(db: Database) -> None:
@@ -47,7 +49,7 @@ async def test_looks_of_finished_days_are_counted_against_their_chances(db: Data
 
 
 async def test_a_hundredth_of_the_budget_is_drawn_from_known_pages_and_wanted_though_not_due(db: Database) -> None:
-    domain = await registered(db, "a.test", Wishes(budget_per_day=1000))
+    domain = await registered(db, "a.test", DomainSettings(budget_per_day=1000))
     keys = await add(db, domain, Bulk(400), at=NIGHT)
     await add(db, domain, Bulk(400, state="gone", first=1000), at=YESTERDAY)
 
@@ -66,7 +68,7 @@ async def test_a_hundredth_of_the_budget_is_drawn_from_known_pages_and_wanted_th
 
 
 async def test_other_days_draw_other_pages_and_all_in_the_end(db: Database) -> None:
-    domain = await registered(db, "a.test", Wishes(budget_per_day=500))
+    domain = await registered(db, "a.test", DomainSettings(budget_per_day=500))
     keys = await add(db, domain, Bulk(12), at=YESTERDAY)
 
     days = [set(await plan.draw(db, domain, most=5, at=NIGHT))]
@@ -80,13 +82,13 @@ async def test_other_days_draw_other_pages_and_all_in_the_end(db: Database) -> N
 
 
 async def test_the_sample_is_bounded_by_what_the_domain_may_ask_for(db: Database) -> None:
-    wishes = {
-        "large.test": Wishes(budget_per_day=10**6),
-        "none.test": Wishes(),
-        "shut.test": Wishes(budget_per_day=0),
-        "small.test": Wishes(budget_per_day=3),
+    domain_settings = {
+        "large.test": DomainSettings(budget_per_day=10**6),
+        "none.test": DomainSettings(),
+        "shut.test": DomainSettings(budget_per_day=0),
+        "small.test": DomainSettings(budget_per_day=3),
     }
-    for name, wish in wishes.items():
+    for name, wish in domain_settings.items():
         domain = await registered(db, name, wish)
         await add(db, domain, Bulk(600), at=YESTERDAY)
         await look(db, domain, ["same"] * 250, at=YESTERDAY, expected=0.2)
@@ -164,7 +166,7 @@ async def test_a_count_outlasts_its_looks(db: Database) -> None:
 
 
 async def test_pages_that_are_wanted_once_are_not_audited(db: Database) -> None:
-    domain = await registered(db, "a.test", Wishes(rules=(Rule("/1", once=True),)))
+    domain = await registered(db, "a.test", DomainSettings(rules=(PageRule("/1", once=True),)))
     await add(db, domain, Bulk(20, first=100), at=YESTERDAY)  # had before there was a rule, and not put off since
     others = set(await add(db, domain, Bulk(20, first=200), at=YESTERDAY))
     put_off = await add(db, domain, Bulk(20, first=300), at=YESTERDAY)  # by a rule that is no more
@@ -200,6 +202,6 @@ def test_a_report_is_off_beyond_three_deviations_and_three_points(agreement: Agr
 
 
 def test_agreements_add_up() -> None:
-    assert together([Agreement(10, 3.0, 4, 2.1), Agreement(5, 1.0, 0, 0.8)]) == Agreement(
+    assert pooled_agreement([Agreement(10, 3.0, 4, 2.1), Agreement(5, 1.0, 0, 0.8)]) == Agreement(
         15, 4.0, 4, 2.9000000000000004
     )

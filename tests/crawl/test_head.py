@@ -10,9 +10,9 @@ from email.utils import format_datetime
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.validators import Kind
+from crawler.core.validators import Validator
 from crawler.store.database import Database
-from crawler.store.learned import standings
+from crawler.store.learned import trust_rows
 from tests.crawl.crawls import DAY, START, recrawl, register, rows
 
 PAGES = 4
@@ -200,5 +200,5 @@ async def test_a_server_that_refuses_head_is_left_alone_after_a_few(db: Database
 
         assert site.many("HEAD") <= 6  # where others would be challenged, it is tried again
         assert site.many("GET") == 10 * PAGES
-        standing = {one.kind: one.standing for one in await standings(db, domain) if one.template == "/page/*"}
-        assert standing[Kind.HEAD] == "flaps"
+        standing = {one.kind: one.standing for one in await trust_rows(db, domain) if one.template == "/page/*"}
+        assert standing[Validator.HEAD] == "flaps"

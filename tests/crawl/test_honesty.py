@@ -2,10 +2,10 @@
 
 import pytest
 
-from crawler.core.validators import Kind
+from crawler.core.validators import Validator
 from crawler.core.validators.challenge import YOUNG
 from crawler.store.database import Database
-from crawler.store.learned import standings
+from crawler.store.learned import trust_rows
 from tests.crawl.crawls import page, recrawl, versions
 from tests.crawl.liars import (
     Asked,
@@ -33,15 +33,15 @@ ROUNDS = 5  # of revisits to every page: 20 in all
 @pytest.mark.parametrize(
     ("say", "kind"),
     [
-        (constant_etag, Kind.ETAG),
-        (frozen_date, Kind.LAST_MODIFIED),
-        (always_304, Kind.ETAG),
-        (always_304, Kind.LAST_MODIFIED),
-        (always_304_and_nothing_said_later, Kind.ETAG),
+        (constant_etag, Validator.ETAG),
+        (frozen_date, Validator.LAST_MODIFIED),
+        (always_304, Validator.ETAG),
+        (always_304, Validator.LAST_MODIFIED),
+        (always_304_and_nothing_said_later, Validator.ETAG),
     ],
 )
 async def test_words_that_hide_changes_are_found_within_20_revisits_and_the_changes_caught(
-    db: Database, say: Policy, kind: Kind
+    db: Database, say: Policy, kind: Validator
 ) -> None:
     async with served(db, say) as (site, domain):
         await recrawl(db, domain, at=site.at)
@@ -55,13 +55,13 @@ async def test_words_that_hide_changes_are_found_within_20_revisits_and_the_chan
 @pytest.mark.parametrize(
     ("say", "kind"),
     [
-        (etag_per_replica, Kind.ETAG),
-        (date_of_the_request, Kind.LAST_MODIFIED),
-        (etag_of_the_minute, Kind.ETAG),
+        (etag_per_replica, Validator.ETAG),
+        (date_of_the_request, Validator.LAST_MODIFIED),
+        (etag_of_the_minute, Validator.ETAG),
     ],
 )
 async def test_words_that_differ_for_one_body_are_found_within_20_revisits_and_changes_are_caught(
-    db: Database, say: Policy, kind: Kind
+    db: Database, say: Policy, kind: Validator
 ) -> None:
     async with served(db, say) as (site, domain):
         await recrawl(db, domain, at=site.at)
@@ -77,7 +77,7 @@ async def test_an_equal_length_is_known_to_say_nothing_and_every_change_is_caugh
         await recrawl(db, domain, at=site.at)
         await look_again(db, site, domain, rounds=ROUNDS, edits=True)
 
-        assert (await standing(db, domain, Kind.LENGTH)).standing == "lies"
+        assert (await standing(db, domain, Validator.LENGTH)).standing == "lies"
         assert set((await versions(db, domain)).values()) == {1, 1 + ROUNDS}
 
 
@@ -98,14 +98,14 @@ async def test_honest_challenges_restore_trust(db: Database) -> None:
     async with served(db, always_304, pages=12) as (site, domain):
         await recrawl(db, domain, at=site.at)
         await look_again(db, site, domain, rounds=2, edits=True)
-        assert (await standing(db, domain, Kind.ETAG)).standing == "lies"
+        assert (await standing(db, domain, Validator.ETAG)).standing == "lies"
 
         site.say = honest
         await look_again(db, site, domain, rounds=7, edits=True)
         site.bodies = 0
         await look_again(db, site, domain, rounds=2, edits=False)
 
-        assert (await standing(db, domain, Kind.ETAG)).standing == "honest"
+        assert (await standing(db, domain, Validator.ETAG)).standing == "honest"
         assert site.bodies <= 2 + 1  # the first page's challenges are its own
 
 
@@ -121,7 +121,7 @@ async def test_a_section_that_lies_does_not_spoil_the_rest(db: Database) -> None
         site.asked.clear()
         await look_again(db, site, domain, rounds=3, edits=True)
 
-        assert (await standing(db, domain, Kind.ETAG)).standing == "lies"
+        assert (await standing(db, domain, Validator.ETAG)).standing == "lies"
         assert not any(asked.is_conditional for asked in site.asked if asked.path != "/")
         assert any(asked.is_conditional for asked in site.asked if asked.path == "/")
 
@@ -161,6 +161,6 @@ async def test_a_lie_is_found_within_20_revisits_though_each_page_is_a_section_o
         await recrawl(db, domain, at=site.at)
         await look_again(db, site, domain, rounds=1, edits=True)
 
-        assert "lies" in {one.standing for one in await standings(db, domain) if one.kind is Kind.ETAG}
+        assert "lies" in {one.standing for one in await trust_rows(db, domain) if one.kind is Validator.ETAG}
         await look_again(db, site, domain, rounds=1, edits=True)
         assert await is_up_to_date(db, site, domain)

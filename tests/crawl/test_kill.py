@@ -92,8 +92,8 @@ async def test_a_killed_workers_domain_waits_for_its_lease_to_run_out(
     in_time = await crawl(db, at=START + timedelta(minutes=1), pages=5)
 
     assert held == [(True,)]
-    assert too_early.tally.leases == 0
-    assert in_time.tally.looks == 5
+    assert too_early.stats.leases == 0
+    assert in_time.stats.looks == 5
 
 
 async def test_killed_with_9_and_started_again_due_times_and_backoff_are_the_same(
@@ -145,9 +145,9 @@ async def test_a_crawl_survives_the_death_of_postgres(
             cluster = await asyncio.to_thread(ensure_postgres, home)
             shift = await crawling
 
-            assert shift.tally.looks > 100
+            assert shift.stats.looks > 100
             assert await coins_missing(db) == 0
             looked = await rows(db, "SELECT count(*), count(DISTINCT key) FROM visit WHERE domain_id = %s", domain.id)
-            assert looked[0][0] == looked[0][1] == shift.tally.looks
+            assert looked[0][0] == looked[0][1] == shift.stats.looks
     finally:
         cluster.stop()

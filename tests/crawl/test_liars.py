@@ -7,9 +7,9 @@ import pytest
 
 from crawler.cli.trusting import shown_standings
 from crawler.core.domain import Domain
-from crawler.core.validators import SENT, Kind
+from crawler.core.validators import SENT, Validator
 from crawler.store.database import Database
-from crawler.store.learned import standings
+from crawler.store.learned import trust_rows
 from tests.crawl.crawls import DAY, recrawl
 from tests.crawl.liars import (
     Asked,
@@ -55,19 +55,19 @@ class Lie:
 
     say: Policy
     truth: Policy
-    kind: Kind
+    kind: Validator
     found: str
     edits: bool
 
 
 LIES: Mapping[str, Lie] = {
-    "an ETag that stays while the body changes": Lie(constant_etag, honest_etag, Kind.ETAG, "lies", edits=True),
-    "an ETag of each replica": Lie(etag_per_replica_alone, honest_etag, Kind.ETAG, "flaps", edits=False),
-    "Last-Modified is now": Lie(date_of_the_request, honest_date, Kind.LAST_MODIFIED, "flaps", edits=False),
-    "a frozen Last-Modified": Lie(frozen_date, honest_date, Kind.LAST_MODIFIED, "lies", edits=True),
-    "an equal length of another body": Lie(equal_length, equal_length, Kind.LENGTH, "lies", edits=True),
-    "304 to everything": Lie(always_304, honest, Kind.ETAG, "lies", edits=True),
-    "an ETag of the minute": Lie(etag_of_the_minute, honest_etag, Kind.ETAG, "flaps", edits=False),
+    "an ETag that stays while the body changes": Lie(constant_etag, honest_etag, Validator.ETAG, "lies", edits=True),
+    "an ETag of each replica": Lie(etag_per_replica_alone, honest_etag, Validator.ETAG, "flaps", edits=False),
+    "Last-Modified is now": Lie(date_of_the_request, honest_date, Validator.LAST_MODIFIED, "flaps", edits=False),
+    "a frozen Last-Modified": Lie(frozen_date, honest_date, Validator.LAST_MODIFIED, "lies", edits=True),
+    "an equal length of another body": Lie(equal_length, equal_length, Validator.LENGTH, "lies", edits=True),
+    "304 to everything": Lie(always_304, honest, Validator.ETAG, "lies", edits=True),
+    "an ETag of the minute": Lie(etag_of_the_minute, honest_etag, Validator.ETAG, "flaps", edits=False),
 }
 
 
@@ -93,7 +93,7 @@ async def test_a_lie_of_a_trusted_domain_is_found_within_200_revisits_and_honest
 ) -> None:
     lie = LIES[name]
     async with served(db, lie.truth, pages=PAGES_OF_A_KNOWN_ONE) as (site, domain):
-        site.is_large = site.grows = lie.kind is Kind.LENGTH
+        site.is_large = site.grows = lie.kind is Validator.LENGTH
         await recrawl(db, domain, at=site.at)
         await look_again(db, site, domain, rounds=HONEST_EDITS, edits=True)
         site.bodies = 0
@@ -109,7 +109,7 @@ async def test_a_lie_of_a_trusted_domain_is_found_within_200_revisits_and_honest
         assert await is_up_to_date(db, site, domain)
         assert await is_told(db, domain, lie)
 
-        site.say, site.grows = lie.truth, lie.kind is Kind.LENGTH
+        site.say, site.grows = lie.truth, lie.kind is Validator.LENGTH
         restored = await revisits_until(db, site, domain, lie, "honest", most=MENDED)
         print(f"{name}: found after {revisits} revisits of a trusted domain, and trusted again after {restored}")  # noqa: T201  seen with -rP
         assert not await is_told(db, domain, lie)
@@ -117,7 +117,7 @@ async def test_a_lie_of_a_trusted_domain_is_found_within_200_revisits_and_honest
         site.bodies = 0
         await look_again(db, site, domain, rounds=2, edits=False)
         # Of twice as many, and of the first page. A HEAD that mostly differed lately is not worth its request.
-        assert site.bodies <= PAGES_OF_A_KNOWN_ONE or lie.kind is Kind.LENGTH
+        assert site.bodies <= PAGES_OF_A_KNOWN_ONE or lie.kind is Validator.LENGTH
 
 
 async def revisits_until(db: Database, site: Liar, domain: Domain, lie: Lie, said: str, *, most: int) -> int:
@@ -129,7 +129,7 @@ async def revisits_until(db: Database, site: Liar, domain: Domain, lie: Lie, sai
             site.edit(site.at - DAY / 3)
         await recrawl(db, domain, at=site.at)
         revisits += site.pages
-        found = [one for one in await standings(db, domain) if (one.template, one.kind) == ("/page/*", lie.kind)]
+        found = [one for one in await trust_rows(db, domain) if (one.template, one.kind) == ("/page/*", lie.kind)]
         if [one.standing for one in found] == [said]:
             return revisits
     pytest.fail(f"not {said} after {revisits} revisits")
@@ -137,7 +137,7 @@ async def revisits_until(db: Database, site: Liar, domain: Domain, lie: Lie, sai
 
 async def is_told(db: Database, domain: Domain, lie: Lie) -> bool:
     """Whether reports tell of the fault: the view, and the command where such words would be sent."""
-    found = await standings(db, domain)
+    found = await trust_rows(db, domain)
     by_view = any((one.template, one.kind, one.standing) == ("/page/*", lie.kind, lie.found) for one in found)
     told = f"of /page/* {lie.found}" in shown_standings(found)
     return by_view and (told or lie.kind not in SENT)

@@ -101,7 +101,7 @@ async def test_a_name_that_does_not_resolve_for_three_days_says_nothing_about_pa
         site.is_named = False
         spent = 0
         for hours in range(0, 72, 8):
-            spent += (await site.recrawl(db, domain, at=START + DAY + hours * HOUR)).tally.requests
+            spent += (await site.recrawl(db, domain, at=START + DAY + hours * HOUR)).stats.requests
         reasons = await rows(db, "SELECT DISTINCT reason FROM visit WHERE change = 'unknown'")
         kept = await learnt(db)
         site.is_named = True
@@ -111,7 +111,7 @@ async def test_a_name_that_does_not_resolve_for_three_days_says_nothing_about_pa
     assert reasons == [("dns",)]
     assert spent < 30  # nine tries, of which only some were allowed, and not ten pages each
     assert len(site.asked) > asked
-    assert after.tally.changes == {Change.SAME: len(SITE)}  # told by a 304, or by a challenge
+    assert after.stats.changes == {Change.SAME: len(SITE)}  # told by a 304, or by a challenge
 
 
 async def test_maintenance_with_503_holds_the_domain_and_its_pages_stay_as_they_were(db: Database) -> None:
@@ -284,7 +284,7 @@ async def test_all_pages_to_the_home_page_for_days_are_an_outage(db: Database) -
         after = await site.recrawl(db, domain, at=START + 6 * DAY)
 
         assert (during, reason) == (before, "moves_with_others")
-        assert after.tally.changes == {Change.SAME: len(SITE)}  # told by a 304, or by a challenge
+        assert after.stats.changes == {Change.SAME: len(SITE)}  # told by a 304, or by a challenge
         assert await all_known(db, domain)
         assert await events(db, domain) == []
         assert await coins_missing(db) == 0
@@ -408,4 +408,4 @@ async def test_children_of_a_page_that_is_gone_are_orphans_and_are_kept(db: Data
 
 async def is_orphan(db: Database, domain: Domain, path: str) -> bool:
     url = Url(f"{domain.root}{path.removeprefix('/')}")
-    return (await report.explain(db, domain, url, at=START, usual=QUICK.defaults)).is_orphan
+    return (await report.explain(db, domain, url, at=START, defaults=QUICK.defaults)).is_orphan

@@ -21,7 +21,7 @@ async def test_a_first_crawl_stores_every_page_that_a_polite_crawler_can_find(
     found = await versions(db, domain)
     broken = {path for path in living.site.paths(START) if (await page(db, domain, path))["status"] == 500}
     assert set(living.site.paths(START)) - broken <= set(found)
-    assert shift.tally.changes[Change.FIRST] == len(found)
+    assert shift.stats.changes[Change.FIRST] == len(found)
     assert await coins_missing(db) == 0
 
 
@@ -67,9 +67,9 @@ async def test_an_unchanged_site_is_not_read_again(db: Database, domain: Domain,
 
     second = await recrawl(db, domain, at=START + timedelta(minutes=1))
 
-    assert second.tally.not_modified > first.tally.looks / 3
-    assert second.tally.changes[Change.CHANGED] == 0
-    assert second.tally.saved_bytes > 0
+    assert second.stats.not_modified > first.stats.looks / 3
+    assert second.stats.changes[Change.CHANGED] == 0
+    assert second.stats.saved_bytes > 0
 
 
 async def test_changes_are_found_and_clocks_and_tokens_are_none(
@@ -139,7 +139,7 @@ async def test_of_two_crawls_at_once_one_takes_the_lease_and_parallelism_holds(
 
     shifts = await asyncio.gather(*(crawl(db, at=START, holder=f"crawl-{n}") for n in range(2)))
 
-    worked = [shift for shift in shifts if shift.tally.leases]
+    worked = [shift for shift in shifts if shift.stats.leases]
     assert len(worked) == 1
     assert 2 <= living.journal.counts.most_in_flight <= 8
 
@@ -172,9 +172,9 @@ async def test_retry_after_is_kept_across_restarts(db: Database, domain: Domain,
     in_time = await crawl(db, at=at + timedelta(minutes=121))
 
     assert set(refused.holds) == {domain.authority}
-    assert refused.tally.requests <= 8 + 1  # what was in flight when the first one came back
-    assert (too_early.tally.leases, asked_too_early) == (0, 0)
-    assert in_time.tally.looks > 50
+    assert refused.stats.requests <= 8 + 1  # what was in flight when the first one came back
+    assert (too_early.stats.leases, asked_too_early) == (0, 0)
+    assert in_time.stats.looks > 50
 
 
 async def test_an_outage_says_nothing_about_pages(db: Database, domain: Domain, living: LivingServer) -> None:
@@ -186,7 +186,7 @@ async def test_an_outage_says_nothing_about_pages(db: Database, domain: Domain, 
     while at < START + 4 * DAY:
         living.set_instant(at)
         shift = await recrawl(db, domain, at=at)
-        spent += shift.tally.requests
+        spent += shift.stats.requests
         at += timedelta(hours=7)
 
     after = await rows(db, "SELECT key, version, etag, evidence_a, evidence_b, failures FROM page ORDER BY key")
@@ -205,14 +205,14 @@ async def test_a_site_that_comes_back_is_crawled_again(db: Database, domain: Dom
 
     shift = await crawl(db, at=START + 5 * DAY)
 
-    assert shift.tally.looks > 50
+    assert shift.stats.looks > 50
     assert not shift.holds
 
 
 async def test_a_limit_on_pages_is_exact(db: Database, domain: Domain, living: LivingServer) -> None:
     shift = await crawl(db, at=START, pages=17)
 
-    assert shift.tally.looks == 17
+    assert shift.stats.looks == 17
     assert living.journal.counts.requests == 18  # and robots.txt
 
 

@@ -89,4 +89,4 @@ async def test_a_domain_that_is_well_again_is_crawled_whole_by_the_first_lease_a
         shift = await site.recrawl(db, domain, at=START + 2 * DAY)
 
         assert not shift.holds
-        assert shift.tally.looks == len(SITE)
+        assert shift.stats.looks == len(SITE)

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawler.core.budget.shadow_price import TRIM_DOWN, TRIM_UP
-from crawler.core.domain import Domain, Wishes
+from crawler.core.domain import Domain, DomainSettings
 from crawler.core.freshness import PRIOR
 from crawler.core.http import Authority, Url
-from crawler.core.page_rules import Rule
+from crawler.core.page_rules import PageRule
 from crawler.plan import Planned, plan_domains
 from crawler.settings import Settings
 from crawler.store import claim, domains, hand_out, record
@@ -20,14 +20,18 @@ AT = datetime(2026, 3, 1, tzinfo=UTC)
 SETTINGS = Settings(database_url=None)
 
 
-async def registered(db: Database, name: str, wishes: Wishes | None = None, *, aliases: tuple[str, ...] = ()) -> Domain:
+async def registered(
+    db: Database, name: str, domain_settings: DomainSettings | None = None, *, aliases: tuple[str, ...] = ()
+) -> Domain:
     names = tuple(map(Authority, aliases))
-    return await domains.register(db, Authority(name), scheme="http", aliases=names, wishes=wishes or Wishes(), at=AT)
+    return await domains.register(
+        db, Authority(name), scheme="http", aliases=names, domain_settings=domain_settings or DomainSettings(), at=AT
+    )
 
 
-async def populated(db: Database, name: str, wishes: Wishes | None = None) -> Domain:
+async def populated(db: Database, name: str, domain_settings: DomainSettings | None = None) -> Domain:
     """A domain of 300 pages that change every 10 days, and 100 that change every other day."""
-    domain = await registered(db, name, wishes)
+    domain = await registered(db, name, domain_settings)
     await add(db, domain, Bulk(300, a=3.0, b=30.0), at=AT)
     await add(db, domain, Bulk(100, a=5.0, b=10.0, first=1000), at=AT)
     return domain
@@ -37,8 +41,8 @@ async def planned_for(db: Database, domain: Domain, settings: Settings = SETTING
     return next(each for each in await plan_domains(db, at=at, settings=settings) if each.domain.id == domain.id)
 
 
-async def changed(db: Database, domain: Domain, wishes: Wishes) -> Domain:
-    return await domains.change(db, domain, wishes, at=AT)
+async def changed(db: Database, domain: Domain, domain_settings: DomainSettings) -> Domain:
+    return await domains.change(db, domain, domain_settings, at=AT)
 
 
 async def read_root(db: Database, links: dict[str, list[Url]]) -> None:
@@ -56,7 +60,7 @@ async def read_root(db: Database, links: dict[str, list[Url]]) -> None:
 async def test_a_domain_to_which_others_link_is_worth_more_and_its_user_has_a_say(db: Database) -> None:
     hub = await registered(db, "hub.test", aliases=("www.hub.test",))
     fan = await registered(db, "fan.test")
-    dear = await registered(db, "dear.test", Wishes(weight=3.0))
+    dear = await registered(db, "dear.test", DomainSettings(weight=3.0))
     away = Url("http://www.hub.test/deep/page")
     strange = Url("http://unknown.test/")
     await read_root(db, {"hub.test": [], "fan.test": [away, strange], "dear.test": [away, url(dear, 1)]})
@@ -71,7 +75,7 @@ async def test_a_domain_to_which_others_link_is_worth_more_and_its_user_has_a_sa
 
 
 async def test_before_anything_was_planned_a_domain_is_worth_its_weight(db: Database) -> None:
-    await registered(db, "dear.test", Wishes(weight=3.0))
+    await registered(db, "dear.test", DomainSettings(weight=3.0))
 
     (listed,) = await domains.every(db)
 
@@ -87,28 +91,28 @@ async def test_a_plan_without_domains_and_a_domain_removed_meanwhile_are_no_erro
 
 
 async def test_a_domain_without_any_limit_keeps_the_usual_price(db: Database) -> None:
-    domain = await populated(db, "free.test", Wishes(allow_private=True))
+    domain = await populated(db, "free.test", DomainSettings(allow_private=True))
 
     planned = await planned_for(db, domain)
 
-    assert planned.tariff.price is None
-    assert planned.tariff.finding == ""
-    assert 0.5 < planned.tariff.outlook.freshness < 1
+    assert planned.plan.price is None
+    assert planned.plan.finding == ""
+    assert 0.5 < planned.plan.expected.freshness < 1
     assert await fetched(db, "SELECT price_request FROM domain_plan") == [(None,)]
     assert await fetched(db, "SELECT id FROM inbox WHERE kind = 'reprice'") == []
 
 
 async def test_a_budget_is_spent_and_twice_the_budget_is_spent_after_the_next_plan(db: Database) -> None:
-    domain = await populated(db, "dear.test", Wishes(budget_per_day=40))
+    domain = await populated(db, "dear.test", DomainSettings(budget_per_day=40))
     before = await fetched(db, "SELECT key, due_at, xmin FROM frontier ORDER BY key")
     first = await planned_for(db, domain)
-    domain = await changed(db, domain, Wishes(budget_per_day=80))
+    domain = await changed(db, domain, DomainSettings(budget_per_day=80))
     second = await planned_for(db, domain)
 
-    assert first.tariff.requests == pytest.approx(39, abs=0.7)  # the rest is robots.txt and audits
-    assert second.tariff.requests == pytest.approx(78, abs=1.2)
+    assert first.plan.requests == pytest.approx(39, abs=0.7)  # the rest is robots.txt and audits
+    assert second.plan.requests == pytest.approx(78, abs=1.2)
     assert second.price.per_request < first.price.per_request
-    assert first.tariff.outlook.freshness < second.tariff.outlook.freshness
+    assert first.plan.expected.freshness < second.plan.expected.freshness
     assert await fetched(db, "SELECT price_request FROM domain_plan") == [(second.price.per_request,)]
     assert await fetched(db, "SELECT count(*) FROM inbox WHERE kind = 'reprice'") == [(1,)]
     assert await fetched(db, "SELECT key, due_at, xmin FROM frontier ORDER BY key") == before  # not rewritten
@@ -120,27 +124,27 @@ async def test_a_budget_is_spent_and_twice_the_budget_is_spent_after_the_next_pl
 
 
 async def test_a_delay_that_leaves_fewer_requests_than_are_worth_it_has_a_price_of_its_own(db: Database) -> None:
-    await populated(db, "one.test", Wishes(delay=timedelta(hours=1)))
-    await populated(db, "two.test", Wishes(delay=timedelta(hours=1), parallelism=2))
+    await populated(db, "one.test", DomainSettings(delay=timedelta(hours=1)))
+    await populated(db, "two.test", DomainSettings(delay=timedelta(hours=1), parallelism=2))
 
     one, two = await plan_domains(db, at=AT, settings=SETTINGS)
 
-    assert one.tariff.requests == pytest.approx(24, abs=2)
-    assert two.tariff.requests == pytest.approx(48, abs=3)
+    assert one.plan.requests == pytest.approx(24, abs=2)
+    assert two.plan.requests == pytest.approx(48, abs=3)
     assert one.price.per_request > two.price.per_request > SETTINGS.price
 
 
 async def test_domains_that_share_a_budget_have_one_price_by_their_importance(db: Database) -> None:
-    dear = await populated(db, "dear.test", Wishes(weight=4.0))
+    dear = await populated(db, "dear.test", DomainSettings(weight=4.0))
     fair = await populated(db, "fair.test")
     settings = SETTINGS.model_copy(update={"budget_per_day": 60})
 
     a, b = await plan_domains(db, at=AT, settings=settings)
 
     assert (a.domain.id, b.domain.id) == (dear.id, fair.id)
-    assert a.tariff.requests + b.tariff.requests == pytest.approx(58.4, abs=1)
+    assert a.plan.requests + b.plan.requests == pytest.approx(58.4, abs=1)
     assert a.price.per_request * 4 == pytest.approx(b.price.per_request)
-    assert a.tariff.requests > 1.5 * b.tariff.requests
+    assert a.plan.requests > 1.5 * b.plan.requests
 
 
 async def test_a_domain_that_is_paused_or_held_leaves_its_part_of_the_overall_budget_to_the_others(
@@ -160,46 +164,46 @@ async def test_a_domain_that_is_paused_or_held_leaves_its_part_of_the_overall_bu
     await fetched(db, hold, AT + timedelta(minutes=5), shut.id)
     soon = await plan_domains(db, at=AT, settings=settings)
 
-    assert both.tariff.requests < 40
+    assert both.plan.requests < 40
     for other, closed in (paused, held):
-        assert other.tariff.requests == pytest.approx(58.4, abs=0.5)
-        assert closed.tariff.requests == 0
+        assert other.plan.requests == pytest.approx(58.4, abs=0.5)
+        assert closed.plan.requests == 0
         assert closed.price.per_request == pytest.approx(both.price.per_request, rel=0.1)  # for when it comes back
-    assert soon[0].tariff.requests == pytest.approx(both.tariff.requests, rel=0.01)
+    assert soon[0].plan.requests == pytest.approx(both.plan.requests, rel=0.01)
 
 
 async def test_a_budget_in_bytes_has_a_price_for_a_byte_and_so_has_one_of_all_together(db: Database) -> None:
-    await populated(db, "dear.test", Wishes(weight=4.0, bytes_per_day=10_000))
+    await populated(db, "dear.test", DomainSettings(weight=4.0, bytes_per_day=10_000))
     await populated(db, "fair.test")
 
     own, _ = await plan_domains(db, at=AT, settings=SETTINGS)
     together = await plan_domains(db, at=AT, settings=SETTINGS.model_copy(update={"bytes_per_day": 12_000}))
 
     assert own.price.per_byte > 0
-    assert own.tariff.outlook.received_bytes == pytest.approx(10_000, rel=0.01)
-    received = [each.tariff.outlook.received_bytes for each in together]
+    assert own.plan.expected.received_bytes == pytest.approx(10_000, rel=0.01)
+    received = [each.plan.expected.received_bytes for each in together]
     assert sum(received) == pytest.approx(12_000, rel=0.02)
     assert received[0] == max(received)
 
 
 async def test_a_target_asks_for_the_budget_that_reaches_it(db: Database) -> None:
-    fresh = Wishes(target_freshness=0.8, allow_private=True)
-    young = Wishes(target_age=timedelta(days=2), allow_private=True)
+    fresh = DomainSettings(target_freshness=0.8, allow_private=True)
+    young = DomainSettings(target_age=timedelta(days=2), allow_private=True)
     await populated(db, "fresh.test", fresh)
     await populated(db, "young.test", young)
 
     a, b = await plan_domains(db, at=AT, settings=SETTINGS)
 
-    assert a.tariff.outlook.freshness == pytest.approx(0.8, abs=0.005)
-    assert b.tariff.outlook.oldest_days <= 2
-    assert b.tariff.asked == pytest.approx((400 / 2 + 1) / 0.99, abs=1)  # robots.txt and audits come on top
+    assert a.plan.expected.freshness == pytest.approx(0.8, abs=0.005)
+    assert b.plan.expected.oldest_days <= 2
+    assert b.plan.asked == pytest.approx((400 / 2 + 1) / 0.99, abs=1)  # robots.txt and audits come on top
     written = await fetched(db, "SELECT budget_per_day, finding FROM domain_plan ORDER BY domain_id")
-    assert written == [(a.tariff.asked, ""), (b.tariff.asked, "")]
+    assert written == [(a.plan.asked, ""), (b.plan.asked, "")]
     assert await fetched(db, "SELECT longest_s FROM domain_plan WHERE domain_id = %s", b.domain.id) == [(172_800.0,)]
 
 
 async def test_a_target_age_holds_when_pages_are_handed_out_whatever_they_are_worth(db: Database) -> None:
-    await populated(db, "young.test", Wishes(target_age=timedelta(days=2), allow_private=True))
+    await populated(db, "young.test", DomainSettings(target_age=timedelta(days=2), allow_private=True))
     await plan_domains(db, at=AT, settings=SETTINGS)
 
     early, late = AT + timedelta(days=1.9), AT + timedelta(days=2.1)
@@ -213,7 +217,9 @@ async def test_a_target_age_holds_when_pages_are_handed_out_whatever_they_are_wo
 
 
 async def test_what_a_rule_asks_for_is_planned_and_handed_out_whatever_it_is_worth(db: Database) -> None:
-    news = Wishes(rules=(Rule("re:/1[0-9]{3}$", most=timedelta(days=1)),), budget_per_day=150, allow_private=True)
+    news = DomainSettings(
+        rules=(PageRule("re:/1[0-9]{3}$", most=timedelta(days=1)),), budget_per_day=150, allow_private=True
+    )
     domain = await populated(db, "news.test", news)
 
     planned = await planned_for(db, domain)
@@ -222,8 +228,8 @@ async def test_what_a_rule_asks_for_is_planned_and_handed_out_whatever_it_is_wor
     handed = [await targets(db, lease, at, most=150) for at in (early, late)]
 
     of_rule = [sum(target.terms.is_ruled for target in each) for each in handed]
-    assert planned.tariff.finding == ""
-    assert planned.tariff.requests == pytest.approx(148, abs=1)
+    assert planned.plan.finding == ""
+    assert planned.plan.requests == pytest.approx(148, abs=1)
     assert planned.price.per_request > 2 * SETTINGS.price
     assert of_rule[0] < 50
     assert of_rule[1] == 100
@@ -235,55 +241,55 @@ async def test_an_overall_budget_is_spent_by_worth_and_its_floor_takes_a_fifth_o
 ) -> None:
     settings = SETTINGS.model_copy(update={"budget_per_day": 40, "most_interval": timedelta(days=1)})
     for name in ("one.test", "two.test"):
-        await populated(db, name, Wishes(allow_private=True))
+        await populated(db, name, DomainSettings(allow_private=True))
 
     planned = await plan_domains(db, at=AT, settings=settings)
     at = AT + timedelta(days=3)
     lease = await take(db, at)
-    await hand_out.hand_out(db, lease, most=40, at=at, without=(), usual=settings.defaults)
+    await hand_out.hand_out(db, lease, most=40, at=at, without=(), defaults=settings.defaults)
 
-    assert [each.tariff.longest_days for each in planned] == [800 / (0.05 * 40)] * 2
-    assert all(each.tariff.finding.startswith("A page may wait 400 days, not 1: at all") for each in planned)
+    assert [each.plan.longest_days for each in planned] == [800 / (0.05 * 40)] * 2
+    assert all(each.plan.finding.startswith("A page may wait 400 days, not 1: at all") for each in planned)
     assert all(each.price.per_request < 1e6 for each in planned)
     ages = "UPDATE page SET last_good_at = %s WHERE domain_id = %s RETURNING key"
     await fetched(db, ages, at - timedelta(days=500), lease.domain.id)
     await fetched(db, "UPDATE domain_plan SET price_request = 1e9 RETURNING domain_id")
-    handed = await hand_out.hand_out(db, lease, most=40, at=at, without=(), usual=settings.defaults)
+    handed = await hand_out.hand_out(db, lease, most=40, at=at, without=(), defaults=settings.defaults)
     assert len([target for target in handed if target.version is not None]) == 4
     assert await fetched(db, "SELECT spent_floor FROM domain_state ORDER BY spent_floor") == [(0,), (4,)]
 
 
 async def test_a_target_out_of_reach_is_told_with_its_figures(db: Database) -> None:
-    await populated(db, "far.test", Wishes(target_freshness=0.95, delay=timedelta(hours=1)))
-    poor = await populated(db, "poor.test", Wishes(target_age=timedelta(days=2), budget_per_day=50))
+    await populated(db, "far.test", DomainSettings(target_freshness=0.95, delay=timedelta(hours=1)))
+    poor = await populated(db, "poor.test", DomainSettings(target_age=timedelta(days=2), budget_per_day=50))
 
     a, b = await plan_domains(db, at=AT, settings=SETTINGS)
 
-    assert a.tariff.asked is not None
-    finding = f"95 % fresh needs {a.tariff.asked:,.0f} requests a day; the delay of 3,600 s allows 24, which gives"
-    assert a.tariff.finding.startswith(finding)
-    assert a.tariff.outlook.freshness < 0.95
-    assert "No page older than 2 days needs 204 requests a day; the budget of 50 reaches" in b.tariff.finding
-    assert b.tariff.requests <= 50
+    assert a.plan.asked is not None
+    finding = f"95 % fresh needs {a.plan.asked:,.0f} requests a day; the delay of 3,600 s allows 24, which gives"
+    assert a.plan.finding.startswith(finding)
+    assert a.plan.expected.freshness < 0.95
+    assert "No page older than 2 days needs 204 requests a day; the budget of 50 reaches" in b.plan.finding
+    assert b.plan.requests <= 50
     assert await fetched(db, "SELECT budget_per_day FROM domain_plan WHERE domain_id = %s", poor.id) == [(50,)]
 
 
 async def test_a_budget_too_small_for_the_longest_interval_is_told_and_one_of_nothing_asks_for_nothing(
     db: Database,
 ) -> None:
-    await populated(db, "shut.test", Wishes(budget_per_day=0))
-    await populated(db, "thin.test", Wishes(budget_per_day=10))
+    await populated(db, "shut.test", DomainSettings(budget_per_day=0))
+    await populated(db, "thin.test", DomainSettings(budget_per_day=10))
 
     shut, thin = await plan_domains(db, at=AT, settings=SETTINGS)
 
-    assert thin.tariff.longest_days == pytest.approx(400 / (0.05 * 10))
-    assert thin.tariff.finding.startswith("A page may wait 800 days, not 180")
-    assert shut.tariff.requests == 0
-    assert shut.tariff.finding == ""
+    assert thin.plan.longest_days == pytest.approx(400 / (0.05 * 10))
+    assert thin.plan.finding.startswith("A page may wait 800 days, not 180")
+    assert shut.plan.requests == 0
+    assert shut.plan.finding == ""
 
 
 async def test_the_trim_stays_where_a_budget_is_used_but_for_a_request_or_two(db: Database) -> None:
-    domain = await populated(db, "tiny.test", Wishes(budget_per_day=24))
+    domain = await populated(db, "tiny.test", DomainSettings(budget_per_day=24))
     noon = AT + timedelta(hours=12)
     spend = "UPDATE domain_state SET budget_day = %s, spent_requests = %s RETURNING domain_id"
     trims = []
@@ -317,7 +323,7 @@ async def test_pages_without_looks_learn_from_their_group_and_a_new_domain_from_
 
 
 async def test_the_trim_rises_only_where_the_budget_is_used_up_and_work_waits(db: Database) -> None:
-    domain = await populated(db, "busy.test", Wishes(budget_per_day=48))
+    domain = await populated(db, "busy.test", DomainSettings(budget_per_day=48))
     noon = AT + timedelta(days=3, hours=12)
     spend = "UPDATE domain_state SET budget_day = %s, spent_requests = %s RETURNING domain_id"
     first = await planned_for(db, domain, at=noon)

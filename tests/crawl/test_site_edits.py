@@ -10,7 +10,7 @@ from crawler.core.domain import Domain
 from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.report import Edit, FeedItem
-from crawler.store.report.feed import Kind
+from crawler.store.report.feed import EventKind
 from tests.crawl.crawls import DAY, RECRAWL, START, crawl, environ, recrawl, register, rows
 from tests.crawl.scripted import Said, Scripted, events, scripted
 
@@ -34,9 +34,9 @@ def site_of(menu: tuple[str, ...] = MENU, *, year: int = 2019) -> dict[str, Said
 
 async def told(db: Database, domain: Domain) -> list[FeedItem]:
     """What the feed has of the site itself."""
-    await report.stamp(db, at=START)
-    found = await report.read(db, domain_id=domain.id, pieces=True)
-    return [item for item in found if item.change is Kind.FRAME]
+    await report.stamp_feed(db, at=START)
+    found = await report.read_feed(db, domain_id=domain.id, pieces=True)
+    return [item for item in found if item.change is EventKind.FRAME]
 
 
 async def looks(db: Database, site: Scripted, domain: Domain, *days: float) -> None:

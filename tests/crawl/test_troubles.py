@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from crawler.core.domain import Domain, Wishes
+from crawler.core.domain import Domain, DomainSettings
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database
@@ -140,13 +140,13 @@ async def test_after_a_change_of_scope_pages_are_read_again_once(db: Database) -
     async with site(answer) as (url, _):
         domain = await register(db, url, exclude=("/other/",))
         await crawl(db, at=START)
-        wider = Wishes(allow_private=True, delay=timedelta(0), parallelism=8)
+        wider = DomainSettings(allow_private=True, delay=timedelta(0), parallelism=8)
         domain = await domains.change(db, domain, wider, at=START + DAY)
         once = await crawl(db, at=START + DAY)
         again = await recrawl(db, domain, at=START + 2 * DAY)
 
-    assert once.tally.read == 4
-    assert again.tally.read == 0
+    assert once.stats.read == 4
+    assert again.stats.read == 0
     assert await fetched(db, domain) == 4
 
 
@@ -165,5 +165,5 @@ async def test_a_paused_domain_is_released_soon(db: Database) -> None:
         await domains.set_paused(db, domain, paused=True)
         shift = await crawling
 
-    assert shift.tally.looks < 20_000
+    assert shift.stats.looks < 20_000
     assert await rows(db, "SELECT lease_token FROM domain_state") == [(None,)]

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from crawler.cli.reasons import why_due
 from crawler.core.domain import Domain
 from crawler.core.http import Url
-from crawler.crawl import Shift
+from crawler.crawl import ShiftResult
 from crawler.store.database import Database
 from crawler.store.report import explain
 from tests.crawl.crawls import DAY, QUICK, START, coins_missing, crawl, page, recrawl, register, rows, versions
@@ -109,8 +109,8 @@ async def begun(db: Database, made: Site) -> tuple[Domain, datetime]:
     return domain, START + DAY
 
 
-def found(shift: Shift) -> dict[str, int]:
-    return {change.value: count for change, count in shift.tally.changes.items() if count}
+def found(shift: ShiftResult) -> dict[str, int]:
+    return {change.value: count for change, count in shift.stats.changes.items() if count}
 
 
 async def test_a_login_wall_for_three_days_loses_nothing(db: Database) -> None:
@@ -122,7 +122,7 @@ async def test_a_login_wall_for_three_days_loses_nothing(db: Database) -> None:
         for n in range(1, 4):
             shift = await recrawl(db, domain, at=at + n * DAY)
             assert set(found(shift)) == {"unknown"}
-            assert shift.tally.reasons["login"] == 9
+            assert shift.stats.reasons["login"] == 9
         assert await knowledge(db) == before
 
         made.show = lambda path: well(path, more="One thing more." if path == "/page3" else "")
@@ -139,8 +139,8 @@ async def test_a_block_page_on_all_pages_for_an_hour_is_nobodys_version(db: Data
         before = await knowledge(db)
 
         made.show = everywhere("<h1>One moment</h1><p>We want to know whether a person is asking.</p>")
-        walled = await recrawl(db, domain, at=at + DAY)
-        assert found(walled) == {"unknown": 9}
+        in_a_row = await recrawl(db, domain, at=at + DAY)
+        assert found(in_a_row) == {"unknown": 9}
         assert await knowledge(db) == before
 
         made.show = well
@@ -154,12 +154,12 @@ async def test_a_long_notice_on_all_pages_is_nobodys_version_either(db: Database
     async with site() as made:
         domain, at = await begun(db, made)
         made.show = everywhere(f"<p>{prose(1, 200)}</p>")
-        walled = await recrawl(db, domain, at=at + DAY)
+        in_a_row = await recrawl(db, domain, at=at + DAY)
         still = await recrawl(db, domain, at=at + 2 * DAY)
         made.show = well
         back = await recrawl(db, domain, at=at + 3 * DAY)
 
-    assert found(walled) == found(still) == {"unknown": 9}
+    assert found(in_a_row) == found(still) == {"unknown": 9}
     assert found(back) == {"same": 9}
 
 
@@ -195,7 +195,7 @@ async def test_links_to_what_never_was_make_no_pages_where_a_domain_hides_its_40
         )
         domain = await register(db, made.url, parallelism=1)
         first = await crawl(db, at=START)
-        assert first.tally.requests == len(made.asked)
+        assert first.stats.requests == len(made.asked)
         await recrawl(db, domain, at=START + DAY)
 
         kept = await versions(db, domain)
@@ -248,7 +248,7 @@ async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None
         await recrawl(db, domain, at=at + DAY)
 
         url = Url(f"{domain.root}page4")
-        known = await explain(db, domain, url, at=at + DAY, usual=QUICK.defaults)
+        known = await explain(db, domain, url, at=at + DAY, defaults=QUICK.defaults)
 
     assert known.page is not None
     assert "1 look in a row failed (empty_body: its body is empty)" in why_due(domain, known, known.page)

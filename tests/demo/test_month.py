@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 from crawler.clock import Clock
-from crawler.core.domain import Domain, Wishes
+from crawler.core.domain import Domain, DomainSettings
 from crawler.core.http import Authority, path_and_query
-from crawler.crawl import open_webs, run_shift
+from crawler.crawl import open_tools, run_shift
 from crawler.demo.month import live_through
 from crawler.demo.outcome import outcome_of
 from crawler.demo.rival import copied, match
@@ -25,10 +25,10 @@ SETTINGS = Settings()
 
 async def crawled(db: Database, server: LivingServer) -> Domain:
     """The living site, looked at once as a whole."""
-    wishes = Wishes(allow_private=True, delay=timedelta(0), max_depth=12)
+    domain_settings = DomainSettings(allow_private=True, delay=timedelta(0), max_depth=12)
     authority = Authority(server.url.removeprefix("http://"))
-    domain = await domains.register(db, authority, scheme="http", wishes=wishes, at=START)
-    async with open_webs(SETTINGS) as webs:
+    domain = await domains.register(db, authority, scheme="http", domain_settings=domain_settings, at=START)
+    async with open_tools(SETTINGS) as webs:
         await run_shift(db, webs, settings=SETTINGS, clock=Clock.at(START), holder="test")
     return domain
 

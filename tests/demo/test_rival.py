@@ -7,7 +7,7 @@ import pytest
 
 from crawler.demo.rival import copied, in_turn, match
 from crawler.demo.site import Behaviour, Serving, Site
-from crawler.lab.looks import Look
+from crawler.lab.looks import ReplayedLook
 from tests.demo.conftest import START
 
 DAY = timedelta(days=1)
@@ -68,7 +68,11 @@ def test_a_look_that_is_told_a_lie_copies_nothing(site: Site) -> None:
         next(path for path, s in site.sheets_by_path.items() if s.serving is serving and s.changes)
         for serving in (Serving.LIAR_FROZEN, Serving.BOTH)
     )
-    looks = [Look(START, changed=False), Look(START + DAY, changed=False), Look(START + 2 * DAY, changed=True)]
+    looks = [
+        ReplayedLook(START, changed=False),
+        ReplayedLook(START + DAY, changed=False),
+        ReplayedLook(START + 2 * DAY, changed=True),
+    ]
 
     times = copied(site, {frozen: looks, honest: looks})
 

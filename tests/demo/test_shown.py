@@ -1,13 +1,13 @@
 """What the demo prints at its end says in plain words how it compares with every page in turn."""
 
 from crawler.cli.touring import facts_of
-from crawler.demo.outcome import Outcome
+from crawler.demo.outcome import DemoOutcome
 from crawler.demo.rival import Freshness, Match
-from crawler.demo.site import Tally
+from crawler.demo.site import VerdictTally
 
 OURS, UNIFORM = Freshness(plain=0.82, weighted=0.9), Freshness(plain=0.83, weighted=0.81)
 MATCH = Match(requests=1234, ours=OURS, uniform=UNIFORM)
-OUTCOME = Outcome(
+OUTCOME = DemoOutcome(
     domain="127.0.0.1:8001",
     days=31,
     pages=230,
@@ -17,7 +17,7 @@ OUTCOME = Outcome(
     reported=Freshness(plain=0.84, weighted=0.915),
     match=MATCH,
     margin=MATCH.margin,
-    changes=Tally(happened=10, found=5, merged=3, pending=2, before=0),
+    changes=VerdictTally(happened=10, found=5, merged=3, pending=2, before=0),
     recognised=5,
     lied_away=0,
     false_alarms=0,

@@ -23,10 +23,10 @@ from crawler.demo.site import (
     LIARS,
     Ask,
     Behaviour,
-    Kind,
     Reply,
     Serving,
     Sheet,
+    SheetKind,
     Site,
     make_site,
     reply,
@@ -189,7 +189,7 @@ def test_prices_change_by_one_digit(site: Site) -> None:
     prices = [
         [price.group(1) for v in range(len(sheet.changes) + 1) if (price := price_of(site, sheet, v))]
         for sheet in edited(site)
-        if sheet.kind is Kind.PRODUCT
+        if sheet.kind is SheetKind.PRODUCT
     ]
     steps = [(old, new) for series in prices for old, new in pairwise(series) if old != new]
 
@@ -250,7 +250,7 @@ def test_pages_appear_vanish_and_move_at_their_instants(site: Site) -> None:
     for path, sheet in site.sheets_by_path.items():
         if sheet.since is not None:
             assert [look(site, path, at).status for at in (sheet.since - SECOND, sheet.since)] == [404, 200]
-            parent = next(s for s in site.sheets_by_path.values() if path in s.lists and s.kind is Kind.LISTING)
+            parent = next(s for s in site.sheets_by_path.values() if path in s.lists and s.kind is SheetKind.LISTING)
             shown = [
                 path in links(look(site, parent.path, at), parent.path) for at in (sheet.since - SECOND, sheet.since)
             ]
@@ -303,11 +303,11 @@ def test_a_chain_of_redirects_leads_to_an_article(site: Site) -> None:
         path = header(answer, "Location") or ""
 
     assert statuses == [301, 302, 308]
-    assert site.sheet(path).kind is Kind.ARTICLE
+    assert site.sheet(path).kind is SheetKind.ARTICLE
 
 
 def test_few_pages_get_many_links_and_most_get_few(site: Site) -> None:
-    leaves = [sheet for sheet in site.sheets_by_path.values() if not sheet.lists and sheet.kind is not Kind.PLAIN]
+    leaves = [sheet for sheet in site.sheets_by_path.values() if not sheet.lists and sheet.kind is not SheetKind.PLAIN]
     times = Counter(path for sheet in leaves for path in sheet.links)
     ordered = sorted((times[sheet.path] for sheet in leaves if sheet.since is None), reverse=True)
 
@@ -329,7 +329,7 @@ def test_rates_are_known_and_true() -> None:
 
 def test_pages_read_like_pages(site: Site) -> None:
     sizes = [len(look(site, path, site.end).body) for path in site.paths(site.end)]
-    article = next(sheet for sheet in edited(site) if sheet.kind is Kind.ARTICLE)
+    article = next(sheet for sheet in edited(site) if sheet.kind is SheetKind.ARTICLE)
     body = look(site, article.path, site.end).body.decode()
 
     assert 2_000 < median(sizes) < 20_000

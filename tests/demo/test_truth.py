@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from crawler.demo.site import Behaviour, Site, Tally, freshness, make_site, mean_freshness, tally
+from crawler.demo.site import Behaviour, Site, VerdictTally, freshness, make_site, mean_freshness, tally
 from tests.demo.conftest import START
 
 DAY = timedelta(days=1)
@@ -47,7 +47,7 @@ def test_mean_freshness_is_what_sampling_finds() -> None:
     there = fresh = 0
     for _ in range(2000):
         at = since + odds.random() * (until - since)
-        known = {path: earlier[-1] for path, seen in looks.items() if (earlier := [t for t in seen if t <= at])}
+        known = {path: baseline[-1] for path, seen in looks.items() if (baseline := [t for t in seen if t <= at])}
         paths = site.paths(at)
         there += len(paths)
         fresh += round(freshness(site, known, at) * len(paths))
@@ -83,7 +83,9 @@ def test_every_change_has_one_fate(site: Site) -> None:
     fates = tally(site, looks, START, site.end)
     others = sum(len(s.changes) for s in site.sheets_by_path.values()) - len(sheet.changes)
 
-    assert fates == Tally(happened=others + len(sheet.changes), found=1, merged=1, pending=len(rest) + others, before=1)
+    assert fates == VerdictTally(
+        happened=others + len(sheet.changes), found=1, merged=1, pending=len(rest) + others, before=1
+    )
 
 
 def test_looking_daily_finds_each_days_first_change_of_every_page(site: Site) -> None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from crawler.core.domain import Domain, Wishes
+from crawler.core.domain import Domain, DomainSettings
 from crawler.core.http import Authority, key_of
 from crawler.demo.server import Remote, living_process
 from crawler.local.children import tagged
@@ -52,9 +52,11 @@ def site() -> Iterator[Remote]:
 
 @pytest.fixture
 def domain(stack: Stack, site: Remote) -> Domain:
-    wishes = Wishes(allow_private=True, delay=timedelta(0), parallelism=4, exclude=("/-/",))
+    domain_settings = DomainSettings(allow_private=True, delay=timedelta(0), parallelism=4, exclude=("/-/",))
     authority = Authority(site.url.removeprefix("http://"))
-    return in_database(stack, lambda db: domains.register(db, authority, scheme="http", wishes=wishes, at=START))
+    return in_database(
+        stack, lambda db: domains.register(db, authority, scheme="http", domain_settings=domain_settings, at=START)
+    )
 
 
 def in_database(stack: Stack, work: Callable[[Database], Awaitable[T]]) -> T:
@@ -66,7 +68,7 @@ def in_database(stack: Stack, work: Callable[[Database], Awaitable[T]]) -> T:
 
 
 def holder(stack: Stack, domain: Domain) -> str | None:
-    return in_database(stack, lambda db: domains.standing(db, domain, at=datetime.now(UTC))).holder
+    return in_database(stack, lambda db: domains.status_of(db, domain, at=datetime.now(UTC))).holder
 
 
 def completed(stack: Stack, run: str) -> dict[str, Any]:

@@ -6,13 +6,13 @@ import pytest
 from crawler.core.freshness import PRIOR, chance_fresh
 from crawler.core.freshness.value import values
 from crawler.lab import dai, estimator, optimum
-from crawler.lab.comparison import Job, Made, Row, analytic, compare
+from crawler.lab.comparison import ComparisonRow, Job, Made, analytic, compare
 from crawler.lab.dai import Timing
 from crawler.lab.measures import Copies
-from crawler.lab.policies.adaptive import Order, nutch, stormcrawler
+from crawler.lab.policies.adaptive import Queue, nutch, stormcrawler
 from crawler.lab.policies.informed import Informed
 from crawler.lab.policies.named import INFORMED, OPTIMUM, OURS, POLICIES, UNIFORM
-from crawler.lab.policies.policy import Looks, Scene, best, places
+from crawler.lab.policies.policy import LookBatch, Scene, best, places
 from crawler.lab.populations import make_world
 from crawler.lab.simulation import simulate
 from tests.lab.test_time_worlds import world_of
@@ -21,14 +21,14 @@ SMALL = Made("log-normal", 400, 240.0)
 
 
 @cache
-def rows(source: Made = SMALL, share: float = 0.06) -> dict[str, Row]:
+def rows(source: Made = SMALL, share: float = 0.06) -> dict[str, ComparisonRow]:
     """Every policy in one small world."""
     found = compare([Job(source, share, policy, 1) for policy in POLICIES], workers=1)
     return {row.policy: row for row in found}
 
 
-def looks_at(page: int, *, at: float, gap: float, changed: bool) -> Looks:
-    return Looks(
+def looks_at(page: int, *, at: float, gap: float, changed: bool) -> LookBatch:
+    return LookBatch(
         page=np.array([page]),
         at=np.array([at]),
         gap=np.array([gap]),
@@ -126,7 +126,7 @@ def test_the_same_jobs_give_the_same_rows_in_processes_of_their_own() -> None:
 
 
 def test_nutch_shortens_by_a_fifth_lengthens_by_two_and_never_waits_longer_than_its_ceiling() -> None:
-    rule = nutch(scene_of(1), Order.DUE)
+    rule = nutch(scene_of(1), Queue.DUE)
     rule.meet(np.array([0]), 0.0)
     rule.learn(looks_at(0, at=30.0, gap=30.0, changed=True))
     assert len(rule.choose(30.0 + 23.9, 1, None)) == 0

@@ -1,8 +1,8 @@
 import pytest
 
 from crawler.lab.graph import power_law
-from crawler.lab.opic import Selection
-from crawler.lab.trials import Reaction, Trial, converge, live, offline_curve, react
+from crawler.lab.opic import SelectionOrder
+from crawler.lab.trials import LabRun, Reaction, converge, live, offline_curve, react
 from crawler.lab.windows import policy_of
 
 GRAPH = power_law(600, seed=1)
@@ -10,13 +10,13 @@ GRAPH = power_law(600, seed=1)
 
 @pytest.fixture(scope="module")
 def reaction() -> Reaction:
-    return react(Trial(GRAPH, passes=10, seed=1), Selection.GREEDY, after=32)
+    return react(LabRun(GRAPH, passes=10, seed=1), SelectionOrder.GREEDY, after=32)
 
 
 def test_a_curve_has_a_point_for_each_pass_and_tells_of_its_progress() -> None:
     told: list[int] = []
 
-    curve = converge(Trial(GRAPH, passes=3, seed=1, progress=told.append), Selection.CYCLE)
+    curve = converge(LabRun(GRAPH, passes=3, seed=1, progress=told.append), SelectionOrder.CYCLE)
 
     assert [point.visits for point in curve.points] == [1, 2, 3]
     assert told == [600] * 3
@@ -45,7 +45,7 @@ def test_the_error_comes_back(reaction: Reaction) -> None:
 
 
 def test_two_blocks_forget_a_change_within_a_window_and_a_half() -> None:
-    found = react(Trial(GRAPH, passes=10, seed=1, policy=policy_of("blocks:24")), Selection.GREEDY, after=14)
+    found = react(LabRun(GRAPH, passes=10, seed=1, policy=policy_of("blocks:24")), SelectionOrder.GREEDY, after=14)
 
     assert found.left_after(0.5) > 0.2
     assert found.left_after(1.4) < 0.1
@@ -54,7 +54,7 @@ def test_two_blocks_forget_a_change_within_a_window_and_a_half() -> None:
 def test_a_graph_that_changes_is_told_less_exactly_than_one_at_rest() -> None:
     policies = [policy_of("interpolation"), policy_of("variable:4")]
 
-    still, moving = (live(Trial(GRAPH, passes=6, seed=1), policies, rate=rate) for rate in (0.0, 0.1))
+    still, moving = (live(LabRun(GRAPH, passes=6, seed=1), policies, rate=rate) for rate in (0.0, 0.1))
 
     assert [standing.policy for standing in moving] == ["interpolation", "variable:4"]
     assert all(a.errors.every < b.errors.every for a, b in zip(still, moving, strict=True))

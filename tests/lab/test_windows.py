@@ -4,8 +4,8 @@ import pytest
 from crawler.core.cash import ENDOWMENT
 from crawler.lab.fixpoint import errors, fixpoint
 from crawler.lab.graph import from_rows, power_law
-from crawler.lab.opic import Crawl, Selection
-from crawler.lab.windows import Policy, Window, _interpolated, estimate, policy_of
+from crawler.lab.opic import Crawl, SelectionOrder
+from crawler.lab.windows import Window, WindowPolicy, _interpolated, estimate, policy_of
 
 GRAPH = power_law(600, seed=1)
 TRUTH = fixpoint(GRAPH)
@@ -13,14 +13,14 @@ TRUTH = fixpoint(GRAPH)
 
 @pytest.fixture(scope="module")
 def crawl() -> Crawl:
-    crawl = Crawl(GRAPH, selection=Selection.GREEDY, seed=1)
+    crawl = Crawl(GRAPH, selection=SelectionOrder.GREEDY, seed=1)
     crawl.visit(20 * GRAPH.pages)
     return crawl
 
 
 def test_policies_are_read_as_they_are_typed() -> None:
-    assert policy_of("interpolation") == Policy(Window.INTERPOLATION, 24.0)
-    assert policy_of("variable") == Policy(Window.VARIABLE, 8.0)
+    assert policy_of("interpolation") == WindowPolicy(Window.INTERPOLATION, 24.0)
+    assert policy_of("variable") == WindowPolicy(Window.VARIABLE, 8.0)
     assert str(policy_of("fixed:2.5")) == "fixed:2.5"
     assert str(policy_of("interpolation:24")) == "interpolation"
 
@@ -62,7 +62,7 @@ def test_what_a_window_stores_is_counted(crawl: Crawl) -> None:
 
 def test_a_variable_window_counts_exactly_its_last_measures() -> None:
     """Two pages that pay each other, visited in turn; the measures are read off the log by hand."""
-    crawl = Crawl(from_rows([[1], [0]]), selection=Selection.CYCLE, seed=1)
+    crawl = Crawl(from_rows([[1], [0]]), selection=SelectionOrder.CYCLE, seed=1)
     crawl.visit(10)
     log, now = crawl.log(), crawl.economy.clock
 
@@ -75,7 +75,7 @@ def test_a_variable_window_counts_exactly_its_last_measures() -> None:
 
 
 def test_an_endowment_is_no_measure() -> None:
-    crawl = Crawl(from_rows([[1], [0]]), selection=Selection.CYCLE, seed=1, root_cash=1)
+    crawl = Crawl(from_rows([[1], [0]]), selection=SelectionOrder.CYCLE, seed=1, root_cash=1)
     assert crawl.waiting().tolist() == [0.0, 0.0]
 
     crawl.visit(1)

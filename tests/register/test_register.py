@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawler.core.budget import SharedBudget
-from crawler.core.domain import Wishes
+from crawler.core.domain import DomainSettings
 from crawler.core.http import Authority, Url
 from crawler.errors import BadInput
-from crawler.register import Found, Roots, look_up, register, unasked
+from crawler.register import FoundDomain, RootProbe, look_up, register, unasked
 from crawler.store import claim, domains
 from crawler.store.database import Database, open_database
 from crawler.web import Http
@@ -59,15 +59,15 @@ def closed_port() -> Iterator[int]:
         yield unused.getsockname()[1]
 
 
-async def ask(text: str, *, allow_private: bool = True, delay: timedelta = timedelta(0)) -> Found:
+async def ask(text: str, *, allow_private: bool = True, delay: timedelta = timedelta(0)) -> FoundDomain:
     async with http(allow_private=allow_private) as web:
-        return await look_up(Roots(web, delay=delay), text, deadline=SOON)
+        return await look_up(RootProbe(web, delay=delay), text, deadline=SOON)
 
 
 async def test_a_root_that_answers_is_registered_as_it_was_typed(server: Server) -> None:
     found = await ask(f"example.test:{server.port}")
 
-    assert found == Found(Authority(f"example.test:{server.port}"), "http", addresses=("127.0.0.1",))
+    assert found == FoundDomain(Authority(f"example.test:{server.port}"), "http", addresses=("127.0.0.1",))
 
 
 async def test_an_apex_that_leads_to_www_is_registered_as_www(server: Server) -> None:
@@ -133,7 +133,7 @@ async def test_hops_to_the_same_server_keep_its_delay(server: Server) -> None:
     server.does("/", reply)
     await ask(f"http://{one}", delay=timedelta(seconds=0.2))
 
-    same_name = [later - earlier for earlier, later in zip(heard, heard[2:], strict=False)]
+    same_name = [later - baseline for baseline, later in zip(heard, heard[2:], strict=False)]
     assert len(same_name) >= 3
     assert min(same_name) >= 0.19  # the server's clock starts a little later than ours
 
@@ -147,7 +147,7 @@ async def test_two_lines_of_one_server_are_not_asked_at_once(server: Server) -> 
 
     server.does("/", reply)
     async with http() as web, asyncio.TaskGroup() as tasks:
-        roots = Roots(web, delay=timedelta(seconds=0.2))
+        roots = RootProbe(web, delay=timedelta(seconds=0.2))
         for path in ("a", "b"):
             tasks.create_task(look_up(roots, f"http://example.test:{server.port}/{path}", deadline=SOON))
 
@@ -207,8 +207,8 @@ async def test_without_a_scheme_https_is_tried_where_nobody_listens_on_http() ->
             return await super().fetch(url, **options)  # type: ignore[arg-type]
 
     async with Deaf(user_agent="recrawl/test", allow_private=True, lookup=lambda _: ("127.83.17.4",)) as web:
-        guessed = await look_up(Roots(web, delay=timedelta(0)), "example.test", deadline=SOON)
-        said = await look_up(Roots(web, delay=timedelta(0)), "http://example.test", deadline=SOON)
+        guessed = await look_up(RootProbe(web, delay=timedelta(0)), "example.test", deadline=SOON)
+        said = await look_up(RootProbe(web, delay=timedelta(0)), "http://example.test", deadline=SOON)
 
     assert asked == ["http://example.test/", "https://example.test/", "http://example.test/"]
     assert guessed.scheme == said.scheme == "http"
@@ -228,7 +228,7 @@ async def test_what_is_no_url_is_refused_before_anybody_is_asked(text: str) -> N
 def test_offline_the_name_is_taken_as_it_is() -> None:
     found = unasked("https://nowhere.test/deep/inside")
 
-    assert found == Found(Authority("nowhere.test"), "https", seeds=(Url("https://nowhere.test/deep/inside"),))
+    assert found == FoundDomain(Authority("nowhere.test"), "https", seeds=(Url("https://nowhere.test/deep/inside"),))
 
 
 @pytest.fixture
@@ -238,19 +238,19 @@ async def db(database_url: str) -> AsyncIterator[Database]:
 
 
 async def test_what_was_found_is_kept(db: Database) -> None:
-    found = Found(
+    found = FoundDomain(
         Authority("www.example.test"),
         "https",
         aliases=(Authority("example.test"),),
         addresses=("192.0.2.1",),
         seeds=(Url("https://www.example.test/a"),),
     )
-    wishes = Wishes(seeds=(Url("http://example.test/b"),))
+    domain_settings = DomainSettings(seeds=(Url("http://example.test/b"),))
 
-    domain = await register(db, found, wishes, delay=DELAY, at=START)
+    domain = await register(db, found, domain_settings, delay=DELAY, at=START)
 
     assert await domains.find(db, Authority("example.test")) == domain
-    assert domain.wishes.seeds == ("https://www.example.test/a", "https://www.example.test/b")
+    assert domain.settings.seeds == ("https://www.example.test/a", "https://www.example.test/b")
     async with db.transaction() as connection:
         row = await (await connection.execute("SELECT addresses FROM domain_state")).fetchone()
     assert row == (["192.0.2.1"],)
@@ -259,32 +259,38 @@ async def test_what_was_found_is_kept(db: Database) -> None:
 @pytest.mark.parametrize(
     ("wishes", "complaint"),
     [
-        (Wishes(seeds=(Url("http://other.test/"),)), "is not a page of example.test"),
-        (Wishes(seeds=(Url("http://example.test/a.pdf"),), exclude=("*.pdf$",)), "out of scope"),
-        (Wishes(include=("docs",)), "must begin with"),
-        (Wishes(exclude=("re:(",)), "no regular expression"),
+        (DomainSettings(seeds=(Url("http://other.test/"),)), "is not a page of example.test"),
+        (DomainSettings(seeds=(Url("http://example.test/a.pdf"),), exclude=("*.pdf$",)), "out of scope"),
+        (DomainSettings(include=("docs",)), "must begin with"),
+        (DomainSettings(exclude=("re:(",)), "no regular expression"),
     ],
 )
-async def test_impossible_wishes_register_nothing(db: Database, wishes: Wishes, complaint: str) -> None:
+async def test_impossible_wishes_register_nothing(
+    db: Database, domain_settings: DomainSettings, complaint: str
+) -> None:
     with pytest.raises(BadInput, match=complaint):
-        await register(db, Found(Authority("example.test"), "http"), wishes, delay=DELAY, at=START)
+        await register(db, FoundDomain(Authority("example.test"), "http"), domain_settings, delay=DELAY, at=START)
 
     assert await domains.every(db) == []
 
 
 async def test_a_name_is_registered_once(db: Database) -> None:
     await register(
-        db, Found(Authority("www.a.test"), "http", aliases=(Authority("a.test"),)), Wishes(), delay=DELAY, at=START
+        db,
+        FoundDomain(Authority("www.a.test"), "http", aliases=(Authority("a.test"),)),
+        DomainSettings(),
+        delay=DELAY,
+        at=START,
     )
 
     for name in ("www.a.test", "a.test"):
         with pytest.raises(BadInput, match="registered already"):
-            await register(db, Found(Authority(name), "http"), Wishes(), delay=DELAY, at=START)
+            await register(db, FoundDomain(Authority(name), "http"), DomainSettings(), delay=DELAY, at=START)
 
 
 @pytest.mark.parametrize(("delay", "least"), [(timedelta(seconds=40), 35), (timedelta(0), 0)])
 async def test_the_first_lease_knows_that_the_root_was_asked(db: Database, delay: timedelta, least: int) -> None:
-    await register(db, Found(Authority("a.test"), "http"), Wishes(), delay=delay, at=START)
+    await register(db, FoundDomain(Authority("a.test"), "http"), DomainSettings(), delay=delay, at=START)
 
     lease = await claim.claim(
         db,
@@ -299,13 +305,15 @@ async def test_the_first_lease_knows_that_the_root_was_asked(db: Database, delay
 
 
 async def test_a_question_outside_any_lease_puts_the_next_request_off(db: Database) -> None:
-    domain = await register(db, Found(Authority("a.test"), "http"), Wishes(), delay=timedelta(0), at=START)
-    before = await domains.standing(db, domain, at=START)
+    domain = await register(
+        db, FoundDomain(Authority("a.test"), "http"), DomainSettings(), delay=timedelta(0), at=START
+    )
+    before = await domains.status_of(db, domain, at=START)
 
-    await domains.asked(db, domain, delay=DELAY)
-    await domains.asked(db, domain, delay=timedelta(0))
+    await domains.probed(db, domain, delay=DELAY)
+    await domains.probed(db, domain, delay=timedelta(0))
 
-    after = await domains.standing(db, domain, at=START)
+    after = await domains.status_of(db, domain, at=START)
     assert before.next_request_at is None
     assert after.next_request_at is not None
     assert after.next_request_at > datetime.now(UTC) + DELAY / 2
@@ -317,10 +325,10 @@ async def test_no_more_is_asked_than_a_budget_allows(server: Server) -> None:
     typed = f"http://example.test:{port}/deep"
 
     async with http() as web:
-        none = await look_up(Roots(web, delay=timedelta(0)), typed, deadline=SOON, most=0)
-        one = await look_up(Roots(web, delay=timedelta(0)), typed, deadline=SOON, most=1)
-        enough = await look_up(Roots(web, delay=timedelta(0)), typed, deadline=SOON, most=2)
-        together = Roots(web, delay=timedelta(0), left=3)
+        none = await look_up(RootProbe(web, delay=timedelta(0)), typed, deadline=SOON, most=0)
+        one = await look_up(RootProbe(web, delay=timedelta(0)), typed, deadline=SOON, most=1)
+        enough = await look_up(RootProbe(web, delay=timedelta(0)), typed, deadline=SOON, most=2)
+        together = RootProbe(web, delay=timedelta(0), left=3)
         shared = [await look_up(together, typed, deadline=SOON) for _ in range(3)]
 
     assert (none.requests, none.authority, none.seeds) == (0, f"example.test:{port}", (Url(typed),))
@@ -333,8 +341,8 @@ async def test_no_more_is_asked_than_a_budget_allows(server: Server) -> None:
 
 
 async def test_what_asking_the_root_took_is_on_the_domains_account(db: Database) -> None:
-    found = Found(Authority("a.test"), "http", requests=2, received_bytes=500)
-    domain = await register(db, found, Wishes(budget_per_day=3), delay=timedelta(0), at=START)
+    found = FoundDomain(Authority("a.test"), "http", requests=2, received_bytes=500)
+    domain = await register(db, found, DomainSettings(budget_per_day=3), delay=timedelta(0), at=START)
     lease = await claim.claim(db, at=START, term=timedelta(minutes=10), holder="tests")
     assert lease is not None
 
@@ -348,9 +356,9 @@ async def test_what_asking_the_root_took_is_on_the_domains_account(db: Database)
 async def test_what_asking_roots_took_is_on_the_account_of_all_domains_together(db: Database) -> None:
     together = SharedBudget(requests=5)
 
-    await claim.charge_together(db, requests=3, received_bytes=500, at=START)
+    await claim.charge_shared_budget(db, requests=3, received_bytes=500, at=START)
 
-    assert await claim.left_together(db, together, at=START) == 2
-    assert await claim.left_together(db, SharedBudget(requests=5, received_bytes=500), at=START) == 0
-    assert await claim.left_together(db, together, at=START + timedelta(days=1)) == 5
-    assert await claim.left_together(db, SharedBudget(), at=START) is None
+    assert await claim.left_of_shared_budget(db, together, at=START) == 2
+    assert await claim.left_of_shared_budget(db, SharedBudget(requests=5, received_bytes=500), at=START) == 0
+    assert await claim.left_of_shared_budget(db, together, at=START + timedelta(days=1)) == 5
+    assert await claim.left_of_shared_budget(db, SharedBudget(), at=START) is None

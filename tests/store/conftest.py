@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crawler.core.domain import Domain, Wishes
+from crawler.core.domain import Domain, DomainSettings
 from crawler.core.http import Authority
 from crawler.store import domains
 from crawler.store.database import Database, open_database
@@ -19,4 +19,4 @@ async def db(database_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def domain(db: Database) -> Domain:
-    return await domains.register(db, Authority("site.test"), scheme="http", wishes=Wishes(), at=START)
+    return await domains.register(db, Authority("site.test"), scheme="http", domain_settings=DomainSettings(), at=START)

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from crawler.core.cash import Order, Ordering
-from crawler.core.domain import Domain, Lease, Wishes
-from crawler.core.http import Answer, Authority, Fetched, PageKey, Reason, Unreached, Url, parse
+from crawler.core.domain import Domain, DomainSettings, Lease
+from crawler.core.http import Answer, Authority, Fetched, PageKey, Reason, Unreached, Url, parse_robots
 from crawler.core.visit import Known, State, Target, Visit, decide
 from crawler.store import claim, domains, hand_out, record
 from crawler.store.database import Database
@@ -29,7 +29,7 @@ FEW = settings(
 )
 NAMES = count()
 PAGES = 14  # /13 at most; what begins with /9 is refused by robots.txt, and /8 is out of scope
-RULES = parse(b"User-agent: *\nDisallow: /9\n")
+RULES = parse_robots(b"User-agent: *\nDisallow: /9\n")
 DEEPEST = 3
 DAY = timedelta(days=1)
 
@@ -131,8 +131,8 @@ turns = st.one_of(st.just(Turn.GO_ON), st.sampled_from(Turn))
 looks = st.lists(outcomes, min_size=1, max_size=6).map(tuple)
 steps = st.builds(Step, turn=turns, ordering=orderings, outcomes=looks)
 histories = st.lists(steps, min_size=3, max_size=6)
-wishes = st.builds(
-    Wishes,
+domain_settings = st.builds(
+    DomainSettings,
     ordering=orderings,
     external_links=st.sampled_from([0.0, 0.5, 1.0]),
     max_pages=st.sampled_from([4, 8, 100]),
@@ -154,15 +154,15 @@ class Life:
     @property
     def is_in_order(self) -> bool:
         """Whether the lease's holder has heard of the user's last wishes."""
-        return self.lease.domain.wishes.ordering == self.domain.wishes.ordering
+        return self.lease.domain.settings.ordering == self.domain.settings.ordering
 
 
 def named() -> str:
     return f"site{next(NAMES)}.test"
 
 
-async def born(db: Database, name: str, wished: Wishes, at: datetime) -> Life:
-    domain = await domains.register(db, Authority(name), scheme="http", wishes=wished, at=at)
+async def born(db: Database, name: str, wished: DomainSettings, at: datetime) -> Life:
+    domain = await domains.register(db, Authority(name), scheme="http", domain_settings=wished, at=at)
     lease = await taken(db, domain, at)
     await drained(db, lease, at)
     return Life(db, domain, lease, at)
@@ -186,7 +186,7 @@ async def begin(life: Life, step: Step) -> None:
         case Turn.GO_ON:
             pass
         case Turn.REWISH:
-            wished = replace(life.domain.wishes, ordering=step.ordering)
+            wished = replace(life.domain.settings, ordering=step.ordering)
             life.domain = await domains.change(life.db, life.domain, wished, at=life.at)
         case Turn.RELEASE:
             life.lost.append(life.lease)
@@ -256,7 +256,7 @@ def page(domain: Domain, outcome: Outcome, *, canonical: Url | None = None) -> F
 async def recorded(life: Life, done: Sequence[Visit], *, again: bool = False) -> None:
     """Record, and see that everything holds."""
     if done:
-        most = life.domain.wishes.max_pages
+        most = life.domain.settings.max_pages
         assert most is not None
         await record.record(life.db, life.lease, done, max_pages=most, again=again)
     await in_order(life)
@@ -270,7 +270,7 @@ async def in_order(life: Life) -> None:
     assert least is None or least >= 0
     if life.is_in_order:
         for row in await ranked(life):
-            assert stands(row) == should_stand(row, life.domain.wishes.ordering), row["url"]
+            assert stands(row) == should_stand(row, life.domain.settings.ordering), row["url"]
 
 
 async def ranked(life: Life) -> list[Mapping[str, Any]]:
@@ -297,5 +297,7 @@ def should_stand(row: Mapping[str, Any], ordering: Ordering) -> tuple[object, ..
 
 async def discovery(life: Life, most: int) -> list[Target]:
     """The first new pages, in the order in which they would be fetched."""
-    usual = replace(USUAL, discovery_share=1.0, refresh_share=0.0)
-    return await hand_out.preview(life.db, life.lease.domain, most=most, at=life.domain.registered_at, usual=usual)
+    defaults = replace(USUAL, discovery_share=1.0, refresh_share=0.0)
+    return await hand_out.preview(
+        life.db, life.lease.domain, most=most, at=life.domain.registered_at, defaults=defaults
+    )

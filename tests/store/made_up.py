@@ -73,7 +73,7 @@ async def take(db: Database, at: datetime, *, term: timedelta = TERM) -> Lease:
 async def targets(
     db: Database, lease: Lease, at: datetime, *, most: int = 100, without: Sequence[PageKey] = ()
 ) -> list[Target]:
-    return await hand_out.hand_out(db, lease, most=most, at=at, without=without, usual=USUAL)
+    return await hand_out.hand_out(db, lease, most=most, at=at, without=without, defaults=USUAL)
 
 
 def look(target: Target, answer: Answer, at: datetime, domain: Domain) -> Visit:

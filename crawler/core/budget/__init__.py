@@ -4,9 +4,9 @@
 budget, and stands nowhere else. Uses freshness and what is below it.
 """
 
-from crawler.core.budget.cost import BY_TIME, Cost, Costs, Kind, Price, is_head_cheaper, learnt
-from crawler.core.budget.domain_prices import Tariff, has_moved, requests_at, tariffs
-from crawler.core.budget.expected import FACTORS, Outlook
+from crawler.core.budget.cost import BY_TIME, Cost, Costs, Price, RequestKind, is_head_cheaper, learnt
+from crawler.core.budget.domain_prices import DomainPlan, has_moved, requests_at, solve_plans
+from crawler.core.budget.expected import FACTORS, Expectation
 from crawler.core.budget.ledger import (
     NO_SHARED_LIMIT,
     Ledger,
@@ -17,8 +17,8 @@ from crawler.core.budget.ledger import (
     receivable,
     today,
 )
-from crawler.core.budget.page_arrays import NOBODY, SAMPLE, SAMPLE_PER_DOMAIN, Pages, pages_of, sampled
-from crawler.core.budget.sample import ASKED, SAYS_NOTHING, Census, census_of, refitted, work_in
+from crawler.core.budget.page_arrays import NOBODY, SAMPLE, SAMPLE_PER_DOMAIN, PageArrays, page_arrays, sampled
+from crawler.core.budget.sample import ASKED, SAYS_NOTHING, PageSample, refitted, sample_of, work_in
 from crawler.core.budget.shadow_price import (
     FLOOR_SHARE,
     MOST_FLOOR_SHARE,
@@ -26,11 +26,11 @@ from crawler.core.budget.shadow_price import (
     Shares,
     Work,
     longest_gap,
-    price_of,
-    prices_of,
-    trim_after,
+    price_correction,
+    shadow_price,
+    shadow_prices,
 )
-from crawler.core.budget.target import AUDIT_SHARE, UNLIMITED, Terms, budget_for, part_for
+from crawler.core.budget.target import AUDIT_SHARE, UNLIMITED, DomainLimits, budget_for, part_for
 
 __all__ = [
     "ASKED",
@@ -46,21 +46,20 @@ __all__ = [
     "SAYS_NOTHING",
     "UNLIMITED",
     "Budget",
-    "Census",
     "Cost",
     "Costs",
-    "Kind",
+    "DomainLimits",
+    "DomainPlan",
+    "Expectation",
     "Ledger",
-    "Outlook",
-    "Pages",
+    "PageArrays",
+    "PageSample",
     "Price",
+    "RequestKind",
     "SharedBudget",
     "Shares",
-    "Tariff",
-    "Terms",
     "Work",
     "budget_for",
-    "census_of",
     "debited",
     "floor_left",
     "grantable",
@@ -68,16 +67,17 @@ __all__ = [
     "is_head_cheaper",
     "learnt",
     "longest_gap",
-    "pages_of",
+    "page_arrays",
     "part_for",
-    "price_of",
-    "prices_of",
+    "price_correction",
     "receivable",
     "refitted",
     "requests_at",
+    "sample_of",
     "sampled",
-    "tariffs",
+    "shadow_price",
+    "shadow_prices",
+    "solve_plans",
     "today",
-    "trim_after",
     "work_in",
 ]

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crawler.core.budget.find_root import TINY
-from crawler.core.budget.page_arrays import Pages
+from crawler.core.budget.page_arrays import PageArrays
 from crawler.core.budget.shadow_price import FLOOR_SHARE, Budget, Shares, Work, longest_gap
 from crawler.core.budget.target import (
     Asked,
+    DomainLimits,
     Limit,
-    Terms,
     asked_of,
     left_by,
     overhead,
@@ -25,10 +25,10 @@ LEAST_IMPORTANCE = 1e-6  # of a domain beside others; less would make its price 
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Constraints:
     """A domain on its way to a price. work: within its longest interval.  limit: requests a day, asked: see Tariff."""
 
-    terms: Terms
+    terms: DomainLimits
     work: Work
     asked: float | None
     limit: float
@@ -45,7 +45,9 @@ class Case:
         return max(self.terms.importance, LEAST_IMPORTANCE)
 
 
-def case_of(work: Work, terms: Terms, shares: Shares, *, everything: Work, overall: Budget) -> Case:
+def constraints_of(
+    work: Work, terms: DomainLimits, shares: Shares, *, everything: Work, overall: Budget
+) -> Constraints:
     """What the target, the budgets and politeness leave the domain: its limit and its longest interval.
 
     everything: in all domains that share the `overall` budget: it, too, has to bear the longest interval and the rules.
@@ -68,7 +70,9 @@ def case_of(work: Work, terms: Terms, shares: Shares, *, everything: Work, overa
         findings.append(f"A page may wait {longest:,.0f} days, not {most:,.0f}: at {rate} it has to")
     # What no number of requests can reach is no reason to make as many as one can.
     takes = asked.requests if math.isfinite(asked.requests) else None
-    return Case(terms, _lasting(work, longest, late=late), takes, limit, longest, ". ".join(filter(None, findings)))
+    return Constraints(
+        terms, _lasting(work, longest, late=late), takes, limit, longest, ". ".join(filter(None, findings))
+    )
 
 
 def _longest(work: Work, limit: Limit, most: float) -> tuple[float, str]:
@@ -85,7 +89,7 @@ def _late(work: Work, limit: Limit, shares: Shares) -> tuple[float, str]:
     return max(asked / max(left, TINY), 1.0), limit.rate
 
 
-def asked_in(work: Work, terms: Terms, shares: Shares) -> Asked:
+def asked_in(work: Work, terms: DomainLimits, shares: Shares) -> Asked:
     """What the domain's target takes, all that there is where it has none."""
     if not terms.has_target or not len(work.known.a):
         return Asked(math.inf)
@@ -98,7 +102,7 @@ def _lasting(work: Work, most_days: float, *, late: float = 1.0) -> Work:
     late: how many times as long as a rule says its pages have to wait.
     """
 
-    def within(pages: Pages) -> Pages:
+    def within(pages: PageArrays) -> PageArrays:
         ruled = np.minimum(late * pages.most, LONGEST_DAYS)
         return replace(pages, most=np.where(pages.is_ruled, ruled, np.maximum(pages.least, most_days)))
 

@@ -8,7 +8,7 @@ ROUND_BYTES = 14_600  # RFC 6928: so much of a body comes with the headers; what
 MEMORY_LOOKS = 200  # the mean reaches back over about so many looks, so that a redesign is learnt
 
 
-class Kind(StrEnum):
+class RequestKind(StrEnum):
     """How a page is asked for."""
 
     CONDITIONAL = "conditional"  # with validators, whatever came of it
@@ -47,15 +47,15 @@ class Costs:
     head: Cost = field(default=Cost(requests=1.25, received_bytes=7_500.0))
     render: Cost = field(default=Cost(requests=20.0, received_bytes=1_000_000.0))
 
-    def of(self, kind: Kind) -> Cost:
+    def of(self, kind: RequestKind) -> Cost:
         match kind:
-            case Kind.CONDITIONAL:
+            case RequestKind.CONDITIONAL:
                 return self.conditional
-            case Kind.FULL:
+            case RequestKind.FULL:
                 return self.full
-            case Kind.HEAD:
+            case RequestKind.HEAD:
                 return self.head
-            case Kind.RENDER:
+            case RequestKind.RENDER:
                 return self.render
             case _:
                 assert_never(kind)
@@ -71,7 +71,7 @@ def is_head_cheaper(price: Price, costs: Costs, *, body_bytes: int) -> bool:
     return price.of(Cost(1 + followed, followed * body_bytes)) < price.of(Cost(1, body_bytes))
 
 
-def learnt(costs: Costs, kind: Kind, *, requests: int, received_bytes: int) -> Costs:
+def learnt(costs: Costs, kind: RequestKind, *, requests: int, received_bytes: int) -> Costs:
     """The costs after one more look: a running mean, and later a fading one. The first look replaces the guess."""
     before = costs.of(kind)
     part = 1 / min(before.looks + 1, MEMORY_LOOKS)
@@ -81,13 +81,13 @@ def learnt(costs: Costs, kind: Kind, *, requests: int, received_bytes: int) -> C
         looks=before.looks + 1,
     )
     match kind:
-        case Kind.CONDITIONAL:
+        case RequestKind.CONDITIONAL:
             return replace(costs, conditional=after)
-        case Kind.FULL:
+        case RequestKind.FULL:
             return replace(costs, full=after)
-        case Kind.HEAD:
+        case RequestKind.HEAD:
             return replace(costs, head=after)
-        case Kind.RENDER:
+        case RequestKind.RENDER:
             return replace(costs, render=after)
         case _:
             assert_never(kind)

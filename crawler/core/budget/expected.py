@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawler.core.budget.cost import Price
-from crawler.core.budget.find_root import CLOSE, LEAST_PRICE, balance
-from crawler.core.budget.page_arrays import Pages, gaps
-from crawler.core.budget.shadow_price import EVEN, MOST_RATE, Shares, Work, prices_of, spent
+from crawler.core.budget.find_root import CLOSE, LEAST_PRICE, find_root
+from crawler.core.budget.page_arrays import PageArrays, gaps
+from crawler.core.budget.shadow_price import EVEN, MOST_RATE, Shares, Work, shadow_prices, spent
 from crawler.core.freshness import NOT_ZERO, Floats, Numbers, fresh_days
 
 FACTORS = (0.1, 0.2, 0.5, 0.8, 1.0, 1.1, 1.5, 2.0, 5.0, 10.0)  # of today's budget, for `recrawl plan`
@@ -16,7 +16,7 @@ _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class Expectation:
     """What to expect of known pages that are looked at whenever they are worth a price; by weight where it says so.
 
     requests, received_bytes: a day.  freshness: the share of the weight whose copy is as it is on the web, 0 to 1.
@@ -32,7 +32,7 @@ class Outlook:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class TargetCost:
     """What a target would take. reachable: the best that the limits allow: freshness, or the oldest age in days.
 
     requests: a day; where the target is not possible, what would be needed if nothing stood in the way, or inf.
@@ -63,12 +63,12 @@ def age_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
     return np.asarray(np.maximum(b * (y / 2 - fresh_so_far / np.maximum(y, NOT_ZERO)), 0.0))
 
 
-def outlook_at(pages: Pages, prices: Floats, *, per_byte: float = 0.0) -> Outlook:
+def expected_at(pages: PageArrays, prices: Floats, *, per_byte: float = 0.0) -> Expectation:
     """What to expect at these prices of a request in each domain, and of a byte."""
     gap = gaps(pages, prices[pages.domain] * pages.requests + per_byte * pages.received_bytes)
     weight = pages.weight * pages.stands_for
     total = max(float(weight.sum()), NOT_ZERO)
-    return Outlook(
+    return Expectation(
         price=Price(float(prices.max(initial=0.0)), per_byte),
         requests=float((pages.stands_for * pages.requests / gap).sum()),
         received_bytes=float((pages.stands_for * pages.received_bytes / gap).sum()),
@@ -78,33 +78,33 @@ def outlook_at(pages: Pages, prices: Floats, *, per_byte: float = 0.0) -> Outloo
     )
 
 
-def need_for_freshness(work: Work, target: float, limits: Floats, *, shares: Shares = EVEN) -> Need:
+def cost_of_freshness(work: Work, target: float, limits: Floats, *, shares: Shares = EVEN) -> TargetCost:
     """The budget of all domains together at which a share `target` of the weight is expected to be fresh.
 
     target: above 0, below 1.  limits: requests a day that politeness leaves each domain; inf where it does not matter.
     """
-    best = prices_of(work, limits, MOST_RATE, shares=shares)
-    reachable = outlook_at(work.known, best).freshness
+    best = shadow_prices(work, limits, MOST_RATE, shares=shares)
+    reachable = expected_at(work.known, best).freshness
     price = _price_for(work.known, target, least=best)
     possible = reachable >= target * (1 - CLOSE)
     if not possible:
         unlimited = np.full(work.domains, LEAST_PRICE)
         price = _price_for(work.known, target, least=unlimited)
-        if outlook_at(work.known, price).freshness < target * (1 - CLOSE):
-            return Need(float("inf"), possible=False, reachable=reachable)
-    return Need(float(spent(work, price, limits, shares=shares).sum()), possible=possible, reachable=reachable)
+        if expected_at(work.known, price).freshness < target * (1 - CLOSE):
+            return TargetCost(float("inf"), possible=False, reachable=reachable)
+    return TargetCost(float(spent(work, price, limits, shares=shares).sum()), possible=possible, reachable=reachable)
 
 
-def _price_for(pages: Pages, target: float, *, least: Floats) -> Floats:
+def _price_for(pages: PageArrays, target: float, *, least: Floats) -> Floats:
     """The one price, or where that is higher the domain's least, at which the target is met."""
 
     def fresh(price: Floats) -> Floats:
-        return np.atleast_1d(outlook_at(pages, np.maximum(price, least)).freshness)
+        return np.atleast_1d(expected_at(pages, np.maximum(price, least)).freshness)
 
-    return np.maximum(balance(fresh, np.array([target]), near=np.array([0.25])), least)
+    return np.maximum(find_root(fresh, np.array([target]), near=np.array([0.25])), least)
 
 
-def need_for_age(work: Work, oldest_days: float, limits: Floats) -> Need:
+def cost_of_age(work: Work, oldest_days: float, limits: Floats) -> TargetCost:
     """The budget of all domains together at which no known page goes unseen for longer than `oldest_days`.
 
     But those of which a rule says how long go unseen for so long, and none is looked at before its least interval;
@@ -119,4 +119,4 @@ def need_for_age(work: Work, oldest_days: float, limits: Floats) -> Need:
     reachable = float((per_round / np.maximum(left, NOT_ZERO)).max(initial=0.0))
     needed = float((by_rule + others / np.maximum(known.least, oldest_days)).sum())
     possible = reachable <= oldest_days and bool((left >= 0).all())
-    return Need(needed, possible=possible, reachable=reachable)
+    return TargetCost(needed, possible=possible, reachable=reachable)

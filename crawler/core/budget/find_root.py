@@ -14,7 +14,7 @@ MOST_TRIALS = 80
 TINY, HUGE = 1e-300, 1e300
 
 
-def balance(falling: Callable[[Floats], Floats], height: Floats, *, near: Floats) -> Floats:
+def find_root(falling: Callable[[Floats], Floats], height: Floats, *, near: Floats) -> Floats:
     """The prices, within [LEAST_PRICE, MOST_PRICE], at which `falling` comes to `height`; each element for itself.
 
     falling: of the prices, 0 or more, never rising, the nth number by the nth price alone.  near: a guess.

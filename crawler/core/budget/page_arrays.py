@@ -15,7 +15,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class PageArrays:
     """Pages of one or many domains; arrays of equal length. Times in days.
 
     a, b: of today's beliefs, b divided by the domain's activity factor.  weight: see price.weights_of; across domains
@@ -41,7 +41,7 @@ class Pages:
         return float(self.stands_for.sum())
 
 
-def pages_of(
+def page_arrays(
     a: Numbers,
     b: Numbers,
     weight: Numbers,
@@ -53,7 +53,7 @@ def pages_of(
     domain: Groups | int = 0,
     stands_for: Numbers = 1.0,
     is_ruled: Flags | bool = False,
-) -> Pages:
+) -> PageArrays:
     """Pages, with what is the same for all given once."""
     shape = np.broadcast(a, b, weight, requests, received_bytes, least, most, domain, stands_for).shape
     shape = shape or (1,)
@@ -61,7 +61,7 @@ def pages_of(
     def full(numbers: Numbers) -> Floats:
         return np.broadcast_to(np.asarray(numbers, dtype=np.float64), shape)
 
-    return Pages(
+    return PageArrays(
         a=full(a),
         b=full(b),
         weight=full(weight),
@@ -75,15 +75,15 @@ def pages_of(
     )
 
 
-NOBODY = pages_of(*(np.empty(0) for _ in range(3)))
+NOBODY = page_arrays(*(np.empty(0) for _ in range(3)))
 
 
-def subset(pages: Pages, which: NDArray[np.intp] | NDArray[np.bool_]) -> Pages:
+def subset(pages: PageArrays, which: NDArray[np.intp] | NDArray[np.bool_]) -> PageArrays:
     """Some of the pages, each standing for what it stood for."""
-    return Pages(**{field.name: getattr(pages, field.name)[which] for field in fields(Pages)})
+    return PageArrays(**{field.name: getattr(pages, field.name)[which] for field in fields(PageArrays)})
 
 
-def sampled(pages: Pages, *, most: int = SAMPLE, per_domain: int = SAMPLE_PER_DOMAIN, seed: int = 0) -> Pages:
+def sampled(pages: PageArrays, *, most: int = SAMPLE, per_domain: int = SAMPLE_PER_DOMAIN, seed: int = 0) -> PageArrays:
     """About `most` pages by chance that stand for all, `per_domain` of each domain or all it has among them."""
     count = len(pages.a)
     if count <= most:
@@ -95,23 +95,23 @@ def sampled(pages: Pages, *, most: int = SAMPLE, per_domain: int = SAMPLE_PER_DO
     total = np.bincount(pages.domain, weights=pages.stands_for)
     of_sample = np.bincount(some.domain, weights=some.stands_for, minlength=len(total))
     scale = (total / np.maximum(of_sample, 1e-300))[some.domain]
-    return Pages(
-        **{field.name: getattr(some, field.name) for field in fields(Pages) if field.name != "stands_for"},
+    return PageArrays(
+        **{field.name: getattr(some, field.name) for field in fields(PageArrays) if field.name != "stands_for"},
         stands_for=some.stands_for * scale,
     )
 
 
-def gaps(pages: Pages, price: Numbers) -> Floats:
+def gaps(pages: PageArrays, price: Numbers) -> Floats:
     """The gap of each page, in days, at a price of one look (importance x days)."""
     return due_gap(pages.a, pages.b, pages.weight, price, least=pages.least, most=pages.most)
 
 
-def looks_per_day(pages: Pages, price: Numbers) -> Floats:
+def looks_per_day(pages: PageArrays, price: Numbers) -> Floats:
     """How many looks a day these known pages ask for at a price of one look: each is renewed after its gap."""
     return np.asarray(pages.stands_for / gaps(pages, price))
 
 
-def first_looks(pages: Pages, price: Numbers) -> Floats:
+def first_looks(pages: PageArrays, price: Numbers) -> Floats:
     """How many of these never-fetched pages are worth their first fetch at a price of one look."""
     value = first_values(pages.a, pages.b, pages.weight, pages.most)
     return np.where(value >= price, pages.stands_for, 0.0)

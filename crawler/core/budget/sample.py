@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from crawler.core.budget.cost import Costs, Kind
-from crawler.core.budget.page_arrays import Flags, Groups, Pages, pages_of, subset
+from crawler.core.budget.cost import Costs, RequestKind
+from crawler.core.budget.page_arrays import Flags, Groups, PageArrays, page_arrays, subset
 from crawler.core.budget.shadow_price import Work
 from crawler.core.freshness import PRIOR, Belief, Floats, Moments, moments, pooled, refit, weights_of, with_prior
 
 COLUMNS = 9  # of a row: is_new, evidence_a, evidence_b, group, importance, asked, least, most, rides
-ASKED = (Kind.FULL, Kind.CONDITIONAL, Kind.HEAD)  # how, by number
+ASKED = (RequestKind.FULL, RequestKind.CONDITIONAL, RequestKind.HEAD)  # how, by number
 SAYS_NOTHING = float("nan")  # as least or most
 
 
@@ -20,7 +20,7 @@ def _no_priors() -> tuple[Belief, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
+class PageSample:
     """Some pages of one domain by chance; columns of equal length, one entry a page.
 
     is_new: never asked for; the others are known and have a version to lose.  evidence_a, evidence_b: see core/prior.
@@ -39,7 +39,7 @@ class Census:
     asked: Groups
     least: Floats
     most: Floats
-    rides: Flags
+    follows: Flags
     share: float = 1.0
     priors: tuple[Belief, ...] = field(default_factory=_no_priors)
     costs: Costs = field(default_factory=Costs)
@@ -61,12 +61,12 @@ class Census:
         return [round(count / self.share) for count in np.bincount(self.group, minlength=len(self.priors))]
 
 
-def census_of(
+def sample_of(
     rows: Sequence[Sequence[float]], *, share: float, priors: Sequence[Belief], costs: Costs, activity: float
-) -> Census:
+) -> PageSample:
     """The census with these rows, each COLUMNS numbers in the order of its fields."""
     table = np.array(rows, dtype=np.float64).reshape(len(rows), COLUMNS)
-    return Census(
+    return PageSample(
         is_new=table[:, 0] > 0,
         evidence_a=table[:, 1],
         evidence_b=table[:, 2],
@@ -75,7 +75,7 @@ def census_of(
         asked=table[:, 5].astype(np.intp),
         least=table[:, 6],
         most=table[:, 7],
-        rides=table[:, 8] > 0,
+        follows=table[:, 8] > 0,
         share=share,
         priors=tuple(priors),
         costs=costs,
@@ -83,28 +83,28 @@ def census_of(
     )
 
 
-def beliefs_in(census: Census, priors: Sequence[Belief]) -> tuple[Floats, Floats]:
+def beliefs_in(sample: PageSample, priors: Sequence[Belief]) -> tuple[Floats, Floats]:
     """Today's belief (a, b) of each page, on these priors."""
-    a0 = np.array([prior.a for prior in priors])[census.group]
-    b0 = np.array([prior.b for prior in priors])[census.group]
-    return with_prior(census.evidence_a, census.evidence_b, a0, b0)
+    a0 = np.array([prior.a for prior in priors])[sample.group]
+    b0 = np.array([prior.b for prior in priors])[sample.group]
+    return with_prior(sample.evidence_a, sample.evidence_b, a0, b0)
 
 
-def moments_in(census: Census) -> Moments:
+def moments_in(sample: PageSample) -> Moments:
     """What the known pages say of each group, pages counted as the whole domain has them.
 
     Those without evidence say what the prior says, as in expectation maximisation: left out, the first pages that were
     looked at twice, which are those that change most, would speak for all.
     """
-    told = ~census.is_new
-    a, b = beliefs_in(census, census.priors)
-    found = moments(a[told], b[told], census.group[told], groups=len(census.priors))
-    return Moments(found.pages / census.share, found.rate, found.log_rate)
+    told = ~sample.is_new
+    a, b = beliefs_in(sample, sample.priors)
+    found = moments(a[told], b[told], sample.group[told], groups=len(sample.priors))
+    return Moments(found.pages / sample.share, found.rate, found.log_rate)
 
 
-def refitted(censuses: Sequence[Census]) -> list[tuple[Belief, ...]]:
+def refitted(censuses: Sequence[PageSample]) -> list[tuple[Belief, ...]]:
     """The priors of each domain after another look at all: templates lean on their domain, domains on all of them."""
-    by_domain = [moments_in(census) for census in censuses]
+    by_domain = [moments_in(sample) for sample in censuses]
     domains = [pooled(templates) for templates in by_domain]
     everywhere = pooled(
         Moments(
@@ -121,26 +121,26 @@ def _refitted(templates: Moments, everywhere: Moments) -> tuple[Belief, ...]:
     return domain, *(Belief(float(a), float(b)) for a, b in zip(a0[1:], b0[1:], strict=True))
 
 
-def work_in(census: Census, priors: Sequence[Belief], *, least_days: float, most_days: float) -> Work:
+def work_in(sample: PageSample, priors: Sequence[Belief], *, least_days: float, most_days: float) -> Work:
     """What could be fetched of the domain. least_days, most_days: bounds of an interval where no rule says any.
 
     Pages that share a schedule count once, by who leads them. The tests of the others are rare, and left to the trim.
     """
-    a, b = beliefs_in(census, priors)
-    most = np.where(np.isnan(census.most), np.fmax(most_days, census.least), census.most)
-    costs = [census.costs.of(kind) for kind in ASKED]
-    pages = pages_of(
+    a, b = beliefs_in(sample, priors)
+    most = np.where(np.isnan(sample.most), np.fmax(most_days, sample.least), sample.most)
+    costs = [sample.costs.of(kind) for kind in ASKED]
+    pages = page_arrays(
         a,
-        b / census.activity,
-        weights_of(census.importance),
-        requests=np.array([cost.requests for cost in costs])[census.asked],
-        received_bytes=np.array([cost.received_bytes for cost in costs])[census.asked],
-        least=np.minimum(np.where(np.isnan(census.least), least_days, census.least), most),
+        b / sample.activity,
+        weights_of(sample.importance),
+        requests=np.array([cost.requests for cost in costs])[sample.asked],
+        received_bytes=np.array([cost.received_bytes for cost in costs])[sample.asked],
+        least=np.minimum(np.where(np.isnan(sample.least), least_days, sample.least), most),
         most=most,
-        stands_for=1 / census.share,
-        is_ruled=~np.isnan(census.most),
+        stands_for=1 / sample.share,
+        is_ruled=~np.isnan(sample.most),
     )
-    return Work(known=subset(pages, ~census.is_new & ~census.rides), new=subset(pages, census.is_new))
+    return Work(known=subset(pages, ~sample.is_new & ~sample.follows), new=subset(pages, sample.is_new))
 
 
 def joined(works: Sequence[Work], importances: Sequence[float]) -> Work:
@@ -152,14 +152,14 @@ def joined(works: Sequence[Work], importances: Sequence[float]) -> Work:
     )
 
 
-def _joined(parts: Sequence[Pages], importances: Sequence[float]) -> Pages:
+def _joined(parts: Sequence[PageArrays], importances: Sequence[float]) -> PageArrays:
     weights = [pages.weight * importance for pages, importance in zip(parts, importances, strict=True)]
     domains = [np.full(pages.a.shape, n, dtype=np.intp) for n, pages in enumerate(parts)]
 
     def one(columns: list[Floats]) -> Floats:
         return np.concatenate(columns) if columns else np.empty(0)
 
-    return Pages(
+    return PageArrays(
         a=one([pages.a for pages in parts]),
         b=one([pages.b for pages in parts]),
         weight=one(weights),

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crawler.core.budget.cost import Price
-from crawler.core.budget.find_root import CLOSE, TINY, balance
-from crawler.core.budget.page_arrays import NOBODY, Pages, first_looks, looks_per_day
+from crawler.core.budget.find_root import CLOSE, TINY, find_root
+from crawler.core.budget.page_arrays import NOBODY, PageArrays, first_looks, looks_per_day
 from crawler.core.freshness import Floats, Numbers
 
 DISCOVERY_DAYS = 1.0  # a backlog of new pages asks to be fetched within a day
@@ -25,7 +25,7 @@ TRIM_UP, TRIM_DOWN = 1.005, 1.02
 USED_UP = 0.98
 MOST_TRIM = 4.0
 
-Measure = Callable[[Pages], Floats]  # of one look at each page: its requests, its bytes, or a blend of both
+Measure = Callable[[PageArrays], Floats]  # of one look at each page: its requests, its bytes, or a blend of both
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,14 @@ EVEN = Shares()
 class Work:
     """What could be fetched. known: pages to look at again.  new: pages never asked for.  domains: of both."""
 
-    known: Pages
-    new: Pages = NOBODY
+    known: PageArrays
+    new: PageArrays = NOBODY
     domains: int = 1
 
 
-def price_of(work: Work, budget: Budget, *, shares: Shares = EVEN, overhead: float = 0.0, near: float = 0.25) -> Price:
+def shadow_price(
+    work: Work, budget: Budget, *, shares: Shares = EVEN, overhead: float = 0.0, near: float = 0.25
+) -> Price:
     """The price in one domain: at it a day's expected requests and bytes are the budget's, or one of them is less.
 
     overhead: requests a day that are no looks (robots.txt, sitemaps, audits, probes).  near: a guess, the last price.
@@ -77,7 +79,7 @@ def price_of(work: Work, budget: Budget, *, shares: Shares = EVEN, overhead: flo
     return price
 
 
-def prices_of(
+def shadow_prices(
     work: Work, limits: Floats, budget: float, *, shares: Shares = EVEN, near: Floats | float = 0.25
 ) -> Floats:
     """The price of a request in each domain, where all share a budget.
@@ -88,7 +90,7 @@ def prices_of(
     """
     limits, budget = np.minimum(limits, MOST_RATE), min(budget, MOST_RATE)
     near = np.broadcast_to(np.asarray(near, dtype=np.float64), (work.domains,))
-    own = balance(lambda price: spent(work, price, limits, shares=shares), limits, near=near)
+    own = find_root(lambda price: spent(work, price, limits, shares=shares), limits, near=near)
     if float(spent(work, own, limits, shares=shares).sum()) <= budget * (1 + CLOSE):
         return own
 
@@ -98,7 +100,7 @@ def prices_of(
         first = np.minimum(discovery, (1 - shares.refresh) * limits).sum()
         return np.atleast_1d(refresh.sum() + _held(first, backlog.sum(), np.asarray(budget), shares))
 
-    overall = balance(together, np.array([budget]), near=np.array([float(np.median(near))]))
+    overall = find_root(together, np.array([budget]), near=np.array([float(np.median(near))]))
     return np.maximum(own, overall)
 
 
@@ -117,7 +119,7 @@ def longest_gap(pages: Numbers, requests_per_day: Numbers, *, most: Numbers = 18
     return np.asarray(np.maximum(most, pages / np.maximum(FLOOR_SHARE * requests_per_day, 1e-12)))
 
 
-def trim_after(trim: float, *, used: float, allowed: float, waiting: float) -> float:
+def price_correction(trim: float, *, used: float, allowed: float, waiting: float) -> float:
     """The factor on the solved price after another hour: what looks really cost, against what was expected.
 
     used, allowed: requests since the last time.  waiting: looks that are due and could not be granted.
@@ -129,11 +131,11 @@ def trim_after(trim: float, *, used: float, allowed: float, waiting: float) -> f
     return min(trim * TRIM_UP, MOST_TRIM) if waiting > allowed else trim
 
 
-def _requests(pages: Pages) -> Floats:
+def _requests(pages: PageArrays) -> Floats:
     return pages.requests
 
 
-def _bytes(pages: Pages) -> Floats:
+def _bytes(pages: PageArrays) -> Floats:
     return pages.received_bytes
 
 
@@ -156,7 +158,7 @@ def _costing(work: Work, looks: Floats, first: Floats, amount: Measure) -> tuple
     )
 
 
-def _by_domain(work: Work, pages: Pages, numbers: Floats) -> Floats:
+def _by_domain(work: Work, pages: PageArrays, numbers: Floats) -> Floats:
     return np.bincount(pages.domain, weights=numbers, minlength=work.domains).astype(np.float64)
 
 
@@ -175,7 +177,7 @@ def _blended(work: Work, limits: Floats, shares: Shares, *, part: float, near: f
     mean_bytes = float((known.received_bytes * known.stands_for).sum()) / max(known.count, 1.0)
     per_byte = part / max(mean_bytes, 1.0)
 
-    def unit(pages: Pages) -> Floats:
+    def unit(pages: PageArrays) -> Floats:
         return np.asarray((1 - part) * pages.requests + per_byte * pages.received_bytes)
 
     def used(price: Floats) -> Floats:
@@ -185,5 +187,5 @@ def _blended(work: Work, limits: Floats, shares: Shares, *, part: float, near: f
         return np.asarray((refresh + _held(discovery, backlog, limits, shares)) / np.maximum(limits, TINY))
 
     scarce = slice(0, 1) if part == 0 else slice(1, 2) if part == 1 else slice(0, 2)
-    mu = balance(lambda price: used(price)[scarce].max(keepdims=True), np.ones(1), near=np.array([near]))
+    mu = find_root(lambda price: used(price)[scarce].max(keepdims=True), np.ones(1), near=np.array([near]))
     return Price(float(mu[0]) * (1 - part), float(mu[0]) * per_byte), used(mu)

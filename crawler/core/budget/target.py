@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from crawler.core.budget.expected import Need, need_for_age, need_for_freshness
-from crawler.core.budget.page_arrays import Pages
+from crawler.core.budget.expected import TargetCost, cost_of_age, cost_of_freshness
+from crawler.core.budget.page_arrays import PageArrays
 from crawler.core.budget.shadow_price import Budget, Shares, Work
 
 UNLIMITED = Budget(float("inf"))
@@ -18,11 +18,11 @@ UNITS = ((1.0, "days"), (1 / 24, "hours"), (1 / 1440, "minutes"), (1 / 86_400, "
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class DomainLimits:
     """What holds for one domain. importance: beside other domains, of which the mean one has 1.
 
     budget: its user's, of a day.  delay_s: in force.  cap: requests a day that it leaves.  freshness: a target share,
-    above 0 and below 1.  oldest_days: a target for the longest interval.  usual: the price where nothing is scarce.
+    above 0 and below 1.  oldest_days: a target for the longest interval.  usual_price: where nothing is scarce.
     most_days: the longest interval, unless the target is shorter.  part: requests a day that a budget of all domains
     together leaves this one.  spends_all: the whole budget is spent, even if a target asks for less.
     """
@@ -33,7 +33,7 @@ class Terms:
     cap: float = float("inf")
     freshness: float | None = None
     oldest_days: float | None = None
-    usual: float = 0.25
+    usual_price: float = 0.25
     most_days: float = 180.0
     part: float = float("inf")
     spends_all: bool = False
@@ -89,7 +89,7 @@ def part_for(looks: float) -> float:
     return min((looks + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE), looks / (1 - MOST_OVERHEAD))
 
 
-def own_limit(pages: Pages, terms: Terms) -> Limit:
+def own_limit(pages: PageArrays, terms: DomainLimits) -> Limit:
     """The least of what its user's budget and politeness leave a domain with these known pages."""
     budget = f"{terms.budget.requests:,.0f}"
     cap = f"the delay of {terms.delay_s:,.5g} s allows {terms.cap:,.0f}, which"
@@ -102,7 +102,7 @@ def own_limit(pages: Pages, terms: Terms) -> Limit:
     return min(limits, key=lambda limit: limit.requests)
 
 
-def shared_limit(pages: Pages, overall: Budget) -> Limit:
+def shared_limit(pages: PageArrays, overall: Budget) -> Limit:
     """What the budget of all domains leaves them together. pages: known ones of all."""
     requests = f"all domains' {overall.requests:,.0f} requests a day"
     return min(
@@ -112,7 +112,7 @@ def shared_limit(pages: Pages, overall: Budget) -> Limit:
     )
 
 
-def _of_bytes(pages: Pages, received_bytes: float, whose: str) -> Limit:
+def _of_bytes(pages: PageArrays, received_bytes: float, whose: str) -> Limit:
     """So many bytes as requests at these pages, by chance."""
     requests = float((pages.stands_for * pages.requests).sum())
     received = float((pages.stands_for * pages.received_bytes).sum())
@@ -121,22 +121,22 @@ def _of_bytes(pages: Pages, received_bytes: float, whose: str) -> Limit:
     return Limit(asked, f"{whose} {rate}", rate if whose == "the budget of" else f"{whose} {rate}")
 
 
-def asked_of(work: Work, terms: Terms, shares: Shares) -> Asked:
+def asked_of(work: Work, terms: DomainLimits, shares: Shares) -> Asked:
     """The requests a day that the domain's target takes. work: of this domain alone, with known pages."""
     limit = own_limit(work.known, terms)
     if terms.part < limit.requests:
         limit = Limit(terms.part, f"its part of all domains' budget, {terms.part:,.0f} a day,", "")
     limits = np.array([limit.looks])
     if terms.freshness is not None:
-        need = need_for_freshness(work, terms.freshness, limits, shares=shares)
+        need = cost_of_freshness(work, terms.freshness, limits, shares=shares)
         target = f"{100 * terms.freshness:.3g} % fresh"
         return Asked(
             budget_for(need.requests), None, _finding(target, need, limit, f"gives {100 * need.reachable:.1f} %")
         )
     assert terms.oldest_days is not None
     part = left_by(work, shares)
-    need = need_for_age(work, terms.oldest_days, limits * part)
-    need = Need(need.requests / part, possible=need.possible, reachable=need.reachable)
+    need = cost_of_age(work, terms.oldest_days, limits * part)
+    need = TargetCost(need.requests / part, possible=need.possible, reachable=need.reachable)
     target = f"No page older than {span_of(terms.oldest_days)}"
     reached = (
         f"reaches every page once in {span_of(need.reachable)}" if need.reachable < NEVER_DAYS else "has none left"
@@ -151,7 +151,7 @@ def asked_of(work: Work, terms: Terms, shares: Shares) -> Asked:
     return Asked(budget_for(need.requests), oldest, finding)
 
 
-def _finding(target: str, need: Need, limit: Limit, reached: str) -> str:
+def _finding(target: str, need: TargetCost, limit: Limit, reached: str) -> str:
     if need.possible:
         return ""
     requests = budget_for(need.requests)

@@ -136,7 +136,7 @@ def weights_of(*, discovery: float, refresh: float, focus: float) -> dict[Pool, 
 
 
 @dataclass(slots=True)
-class Purse:
+class PageAccount:
     """One page's part in the economy while a batch is settled: its cash is net + its pool's dividend."""
 
     pool: Pool
@@ -161,7 +161,7 @@ class Economy:
     coins: int = COINS
     newcomers_cash: float = 0.0
     newcomers_clock: float = 0.0
-    purses: dict[PageKey, Purse] = field(default_factory=dict)
+    accounts: dict[PageKey, PageAccount] = field(default_factory=dict)
     deltas: dict[PageKey, int] = field(default_factory=dict)
 
     @property
@@ -181,10 +181,10 @@ class Economy:
         return window_of(self.coins - self.dormant)
 
     def cash_of(self, key: PageKey) -> int:
-        purse = self.purses[key]
+        purse = self.accounts[key]
         return purse.net + self.dividend[purse.pool]
 
-    def admit(self, key: PageKey, pool: Pool) -> Purse:
+    def admit(self, key: PageKey, pool: Pool) -> PageAccount:
         """Let a page take part: with its endowment, and the importance that new pages have had of late."""
         endowment = min(ENDOWMENT, self.dormant)
         self.dormant -= endowment
@@ -192,13 +192,13 @@ class Economy:
         history = default_history(
             self.new_importance, pages=self.members, clock=self.clock, window=self.window, endowment=endowment
         )
-        purse = Purse(pool=pool, net=endowment - self.dividend[pool], history=history, clock=self.clock)
-        self.purses[key] = purse
+        purse = PageAccount(pool=pool, net=endowment - self.dividend[pool], history=history, clock=self.clock)
+        self.accounts[key] = purse
         return purse
 
     def leave(self, key: PageKey) -> int:
         """Take a page out: an endowment sleeps again, the rest goes to the reserve. Gives how much that was."""
-        purse = self.purses.pop(key)
+        purse = self.accounts.pop(key)
         coins = purse.net + self.dividend[purse.pool]
         asleep = min(ENDOWMENT, coins)
         self._shrink(purse.pool)
@@ -208,7 +208,7 @@ class Economy:
 
     def change_pool(self, key: PageKey, pool: Pool) -> None:
         """Move a page to another pool: it carries its cash, never its net."""
-        purse = self.purses[key]
+        purse = self.accounts[key]
         if purse.pool == pool:
             return
         purse.net += self.dividend[purse.pool] - self.dividend[pool]
@@ -227,7 +227,7 @@ class Economy:
 
         Adds it to the page's history and to the domain's clock.
         """
-        purse = self.purses[key]
+        purse = self.accounts[key]
         purse.net -= cash
         before = purse.clock
         self.clock += cash
@@ -241,7 +241,7 @@ class Economy:
 
     def pay(self, key: PageKey, coins: int) -> None:
         """Pay a page that takes part; one that is not loaded is remembered as a delta to its net."""
-        purse = self.purses.get(key)
+        purse = self.accounts.get(key)
         if purse is not None:
             purse.net += coins
         else:

@@ -4,13 +4,20 @@
 boilerplate; `learn` is what a comparison teaches the mask. Uses volatile and what is below it.
 """
 
-from crawler.core.change.boilerplate import Frame, Stand, form_of
+from crawler.core.change.boilerplate import BlockCount, Boilerplate, form_of
 from crawler.core.change.change import Change, Rung, Verdict, judge
-from crawler.core.change.difference import Difference, difference, news
-from crawler.core.change.explain import Piece, Why, pieces_of, why_no_news
-from crawler.core.change.lesson import Lesson, has_pairs, learn, learnt, told, wants_pair
-from crawler.core.change.mask import NO_MASK, Mask
-from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS, Group, groups
+from crawler.core.change.difference import Difference, difference, significant
+from crawler.core.change.explain import ExplainedBlock, Why, explain_blocks, why_no_news
+from crawler.core.change.lesson import (
+    Observation,
+    has_pairs,
+    take_site_edits,
+    update_mask,
+    update_with_difference,
+    wants_pair,
+)
+from crawler.core.change.mask import NO_MASK, NoiseMask
+from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS, DuplicateGroup, duplicate_groups
 from crawler.core.change.site_edits import Edits, SiteEdit
 from crawler.core.change.variants import ENOUGH_RETURNS, Variant, learn_variants, numbers_of, returns_of, variant_of
 
@@ -19,33 +26,33 @@ __all__ = [
     "LEAST_TEXT_BYTES",
     "NEAR_BITS",
     "NO_MASK",
+    "BlockCount",
+    "Boilerplate",
     "Change",
     "Difference",
+    "DuplicateGroup",
     "Edits",
-    "Frame",
-    "Group",
-    "Lesson",
-    "Mask",
-    "Piece",
+    "ExplainedBlock",
+    "NoiseMask",
+    "Observation",
     "Rung",
     "SiteEdit",
-    "Stand",
     "Variant",
     "Verdict",
     "Why",
     "difference",
+    "duplicate_groups",
+    "explain_blocks",
     "form_of",
-    "groups",
     "has_pairs",
     "judge",
-    "learn",
     "learn_variants",
-    "learnt",
-    "news",
     "numbers_of",
-    "pieces_of",
     "returns_of",
-    "told",
+    "significant",
+    "take_site_edits",
+    "update_mask",
+    "update_with_difference",
     "variant_of",
     "wants_pair",
     "why_no_news",

@@ -49,7 +49,7 @@ class Verdict:
     change: Change
     rung: Rung
     distance_bits: int | None = None
-    left: Difference = field(default=SAME, repr=False)
+    significant: Difference = field(default=SAME, repr=False)
 
 
 def judge(

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crawler.core.change.boilerplate import form_of
-from crawler.core.change.mask import Mask
-from crawler.core.page import Outline, Part, Place
+from crawler.core.change.mask import NoiseMask
+from crawler.core.page import Block, BlockKind, BlockList
 from crawler.core.volatile import Volatile, clock_in, counterparts, counts_time, gaps, tells_the_day, words_of
 
 MOST_GUESSED = 8  # places of one kind between two that stayed, of which some came or went: order tells which is which
@@ -21,33 +21,33 @@ class Difference:
     guessed: places of many of one kind of which some came or went, so that which stands for which is a guess.
     """
 
-    replaced: tuple[tuple[Place, Place], ...] = ()
-    removed: tuple[Place, ...] = ()
-    added: tuple[Place, ...] = ()
-    guessed: frozenset[Place] = field(default=frozenset(), compare=False)
+    replaced: tuple[tuple[Block, Block], ...] = ()
+    removed: tuple[Block, ...] = ()
+    added: tuple[Block, ...] = ()
+    guessed: frozenset[Block] = field(default=frozenset(), compare=False)
 
     def __bool__(self) -> bool:
         return bool(self.replaced or self.removed or self.added)
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[Block, ...]:
         return (*(place for pair in self.replaced for place in pair), *self.removed, *self.added)
 
     @property
-    def parts(self) -> frozenset[Part]:
-        return frozenset(place.part for place in self.places)
+    def parts(self) -> frozenset[BlockKind]:
+        return frozenset(place.kind for place in self.places)
 
 
 SAME = Difference()
 
 
-def difference(before: Outline, after: Outline, volatile: Volatile) -> Difference:
+def difference(before: BlockList, after: BlockList, volatile: Volatile) -> Difference:
     """All that differs, but for volatile words. Their order counts; where they stand in the tree does not."""
     before, after = volatile.named(before), volatile.named(after)
-    replaced: list[tuple[Place, Place]] = []
-    removed: list[Place] = []
-    added: list[Place] = []
-    guessed: set[Place] = set()
+    replaced: list[tuple[Block, Block]] = []
+    removed: list[Block] = []
+    added: list[Block] = []
+    guessed: set[Block] = set()
     for went, came in gaps(_forms(before, volatile), _forms(after, volatile)):
         old, new = before[went], after[came]
         guessed.update(_guessed(old, new))
@@ -61,26 +61,26 @@ def difference(before: Outline, after: Outline, volatile: Volatile) -> Differenc
     return Difference(tuple(replaced), tuple(removed), tuple(added), frozenset(guessed))
 
 
-def _guessed(went: Outline, came: Outline) -> Iterator[Place]:
+def _guessed(went: BlockList, came: BlockList) -> Iterator[Block]:
     """What stands among many of its kind that are more, or fewer, on the other side."""
     if min(len(went), len(came)) <= MOST_GUESSED:
         return
     were, are = Counter(_kinds(went)), Counter(_kinds(came))
     unsure = {kind for kind, many in were.items() if many != are[kind] and min(many, are[kind]) > MOST_GUESSED}
-    yield from (place for place in (*went, *came) if (place.path, place.part) in unsure)
+    yield from (place for place in (*went, *came) if (place.css_path, place.kind) in unsure)
 
 
-def _kinds(outline: Outline) -> list[tuple[int, Part]]:
-    return [(place.path, place.part) for place in outline]
+def _kinds(outline: BlockList) -> list[tuple[int, BlockKind]]:
+    return [(place.css_path, place.kind) for place in outline]
 
 
-def _forms(outline: Outline, volatile: Volatile) -> list[tuple[Part, tuple[str, ...]]]:
-    return [(place.part, volatile.masked(place)) for place in outline]
+def _forms(outline: BlockList, volatile: Volatile) -> list[tuple[BlockKind, tuple[str, ...]]]:
+    return [(place.kind, volatile.masked(place)) for place in outline]
 
 
-def news(found: Difference, mask: Mask, *, then: datetime, now: datetime) -> Difference:
+def significant(found: Difference, mask: NoiseMask, *, then: datetime, now: datetime) -> Difference:
     """What of a difference is the page's own: neither volatile, nor the frame's, nor the days of the two looks."""
-    replaced: list[tuple[Place, Place]] = []
+    replaced: list[tuple[Block, Block]] = []
     removed = [place for place in found.removed if not _went_with_frame(place, mask)]
     added = [place for place in found.added if not _came_with_frame(place, mask)]
     for before, after in found.replaced:
@@ -96,33 +96,33 @@ def news(found: Difference, mask: Mask, *, then: datetime, now: datetime) -> Dif
     return Difference(tuple(replaced), tuple(removed), tuple(added))
 
 
-def _form(place: Place, mask: Mask) -> int:
+def _form(place: Block, mask: NoiseMask) -> int:
     return form_of(place, mask.volatile.masked(place))
 
 
-def _went_with_frame(place: Place, mask: Mask) -> bool:
-    return mask.volatile.is_noise(place) or mask.frame.has_lost(_form(place, mask))
+def _went_with_frame(place: Block, mask: NoiseMask) -> bool:
+    return mask.volatile.is_noise(place) or mask.boilerplate.has_dropped(_form(place, mask))
 
 
-def _came_with_frame(place: Place, mask: Mask) -> bool:
-    return mask.volatile.is_noise(place) or mask.frame.holds(_form(place, mask))
+def _came_with_frame(place: Block, mask: NoiseMask) -> bool:
+    return mask.volatile.is_noise(place) or mask.boilerplate.contains(_form(place, mask))
 
 
-def _is_turned(before: Place, after: Place, mask: Mask) -> bool:
+def _is_turned(before: Block, after: Block, mask: NoiseMask) -> bool:
     """Whether one piece of the frame took another's place, or a volatile place says it in other words."""
-    frame, was, now = mask.frame, _form(before, mask), _form(after, mask)
-    if frame.held(was) and (frame.held(now) or frame.turns_to(now)):
+    boilerplate, was, now = mask.boilerplate, _form(before, mask), _form(after, mask)
+    if boilerplate.contained(was) and (boilerplate.contained(now) or boilerplate.turns_to(now)):
         return True
-    if mask.volatile.has_gaps(after) and frame.has_switched(was, now):
+    if mask.volatile.has_gaps(after) and boilerplate.has_switched(was, now):
         return True
     return mask.volatile.takes_the_place(before, after) or mask.volatile.is_by_turns(before, after)
 
 
-def _tells_the_day(before: Place, after: Place, mask: Mask, *, then: datetime, now: datetime) -> bool:
-    if before.part is not after.part or after.part is Part.LINK:
+def _tells_the_day(before: Block, after: Block, mask: NoiseMask, *, then: datetime, now: datetime) -> bool:
+    if before.kind is not after.kind or after.kind is BlockKind.LINK:
         return False
     one, other = mask.volatile.both(before, after)
-    if before.part is Part.TEXT and len(one) == len(other):
+    if before.kind is BlockKind.TEXT and len(one) == len(other):
         clock = clock_in(words_of(before), words_of(after), then=then, now=now)
         one, other = (tuple(word for n, word in enumerate(words) if n not in clock) for words in (one, other))
     if one == other or tells_the_day(one, other, then=then, now=now):

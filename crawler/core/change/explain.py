@@ -7,9 +7,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from crawler.core.change.boilerplate import form_of
-from crawler.core.change.difference import Difference, news
-from crawler.core.change.mask import Mask
-from crawler.core.page import Outline, Part, Place, View
+from crawler.core.change.difference import Difference, significant
+from crawler.core.change.mask import NoiseMask
+from crawler.core.page import Block, BlockKind, BlockList, View
 from crawler.core.volatile import tells_the_day, words_of
 
 
@@ -26,13 +26,13 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ExplainedBlock:
     """A place with what of it is masked. masked: where in the text such words begin and end, in their order.
 
     rule: what of the rules leaves it out, or some of it: a selector, an XPath, an expression.
     """
 
-    part: Part
+    kind: BlockKind
     text: str
     why: Why = Why.NOT
     masked: tuple[tuple[int, int], ...] = ()
@@ -44,17 +44,17 @@ class Piece:
         return self.why in {Why.NOISE, Why.SWINGS, Why.FRAME, Why.RULE}
 
 
-def piece_of(place: Place, mask: Mask) -> Piece:
+def explain_block(place: Block, mask: NoiseMask) -> ExplainedBlock:
     """What a domain's mask hides of a place."""
     (place,) = mask.volatile.named((place,))
     why = _why_masked(place, mask)
     masked = _masked_in(place, mask)
-    return Piece(place.part, place.text, why or (Why.WORDS if masked else Why.NOT), masked)
+    return ExplainedBlock(place.kind, place.text, why or (Why.WORDS if masked else Why.NOT), masked)
 
 
-def pieces_of(
-    whole: Outline, seen: Outline, mask: Mask, *, view: View, apart: Mapping[str, Outline] | None = None
-) -> list[Piece]:
+def explain_blocks(
+    whole: BlockList, seen: BlockList, mask: NoiseMask, *, view: View, apart: Mapping[str, BlockList] | None = None
+) -> list[ExplainedBlock]:
     """All of a page, with what of it is masked. seen: through that view.
 
     apart: what each of the view's places alone leaves of the page, by which is told what leaves a piece out.
@@ -62,37 +62,37 @@ def pieces_of(
     left = Counter(seen)
     every = Counter(whole)
     lacking = {rule: every - Counter(rest) for rule, rest in (apart or {}).items()}
-    found: list[Piece] = []
+    found: list[ExplainedBlock] = []
     for place in whole:
         compared = replace(place, text=view.without_ignored(place.text))
         if left[compared]:
             left[compared] -= 1
-            found.append(replace(piece_of(compared, mask), rule=_cutting(place, view)))
+            found.append(replace(explain_block(compared, mask), rule=_cutting(place, view)))
         else:
             rule = next((rule for rule, lost in lacking.items() if lost[place]), _cutting(place, view))
-            found.append(Piece(place.part, place.text, Why.RULE, rule=rule))
+            found.append(ExplainedBlock(place.kind, place.text, Why.RULE, rule=rule))
     return found
 
 
-def _cutting(place: Place, view: View) -> str:
+def _cutting(place: Block, view: View) -> str:
     """Which of a view's expressions finds something in a place."""
     return next((text for text in view.ignore_text if View(ignore_text=(text,)).cuts(place.text)), "")
 
 
-def _why_masked(place: Place, mask: Mask) -> Why:
+def _why_masked(place: Block, mask: NoiseMask) -> Why:
     if mask.volatile.swings(place):
         return Why.SWINGS
     if mask.volatile.is_noise(place):
         return Why.NOISE
-    if mask.frame.holds(form_of(place, mask.volatile.masked(place))):
+    if mask.boilerplate.contains(form_of(place, mask.volatile.masked(place))):
         return Why.FRAME
     return Why.NOT
 
 
-def _masked_in(place: Place, mask: Mask) -> tuple[tuple[int, int], ...]:
+def _masked_in(place: Block, mask: NoiseMask) -> tuple[tuple[int, int], ...]:
     """Between two words stands only what is of no word, so each is the next such text."""
     said = mask.volatile.said(place)
-    gaps = mask.volatile.gaps(place.path, said)
+    gaps = mask.volatile.gaps(place.css_path, said)
     found: list[tuple[int, int]] = []
     end = n = 0
     for word in words_of(place):
@@ -105,17 +105,17 @@ def _masked_in(place: Place, mask: Mask) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def why_no_news(found: Difference, mask: Mask, *, then: datetime, now: datetime) -> Why:
+def why_no_news(found: Difference, mask: NoiseMask, *, then: datetime, now: datetime) -> Why:
     """Why one single difference is none, or NOT where it is."""
-    if news(found, mask, then=then, now=now):
+    if significant(found, mask, then=then, now=now):
         return Why.NOT
     for before, after in found.replaced:
         said = mask.volatile.both(before, after)
-        if before.part is not Part.LINK and tells_the_day(*said, then=then, now=now):
+        if before.kind is not BlockKind.LINK and tells_the_day(*said, then=then, now=now):
             return Why.DAY
     masked = [_why_masked(place, mask) for place in found.places]
     return next((why for why in masked if why), Why.WORDS if _has_gaps(found, mask) else Why.FRAME)
 
 
-def _has_gaps(found: Difference, mask: Mask) -> bool:
+def _has_gaps(found: Difference, mask: NoiseMask) -> bool:
     return any(mask.volatile.has_gaps(place) for place in found.places)

@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from crawler.core.change.boilerplate import form_of, learn_page
-from crawler.core.change.difference import SAME, Difference, _form, _forms, _tells_the_day, difference, news
-from crawler.core.change.mask import Mask
-from crawler.core.change.site_edits import Piece, SiteEdit, learn_edits, piece_of, taken
+from crawler.core.change.difference import SAME, Difference, _form, _forms, _tells_the_day, difference, significant
+from crawler.core.change.mask import NoiseMask
+from crawler.core.change.site_edits import BoilerplateChange, SiteEdit, boilerplate_change, learn_edits, take_due
 from crawler.core.http import PageKey
-from crawler.core.page import Outline, Place
-from crawler.core.volatile import Volatile, fitted, learn_changes, learn_elapsed, learn_names, learn_pair
+from crawler.core.page import Block, BlockList
+from crawler.core.volatile import Volatile, learn_aliases, learn_changes, learn_elapsed, learn_from_repeat, trimmed
 
 MOST_AGAIN = 2  # looks beside the first; of a few banners in turn, two can be the same
 
@@ -25,25 +25,25 @@ LIKELY = 2  # times as many where a pair has found such places differing: there 
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class Observation:
     """What a look teaches of the domain's mask; see `learn`.
 
     after: the page as it is `at` this look.  before: as it was `then`.  again: as it was seconds later, each time.
     """
 
     page: PageKey
-    after: Outline
+    after: BlockList
     at: datetime
-    before: Outline = ()
+    before: BlockList = ()
     then: datetime | None = None
-    again: tuple[Outline, ...] = ()
+    second_fetches: tuple[BlockList, ...] = ()
 
     @property
     def elapsed(self) -> timedelta:
         return self.at - self.then if self.then is not None else timedelta(0)
 
 
-def wants_pair(left: Difference, mask: Mask, *, taken: int, returned: bool) -> bool:
+def wants_pair(left: Difference, mask: NoiseMask, *, taken: int, returned: bool) -> bool:
     """Whether one more look, seconds later, would tell more about what differs.
 
     taken: looks that were taken for this already.  returned: the page is as it was in an earlier version: it goes back
@@ -59,61 +59,61 @@ def wants_pair(left: Difference, mask: Mask, *, taken: int, returned: bool) -> b
     return returned or any(not mask.volatile.is_tested(place) for place in left.places)
 
 
-def has_pairs(mask: Mask, *, times: int = 1) -> bool:
+def has_pairs(mask: NoiseMask, *, times: int = 1) -> bool:
     """Whether one more pair can be had, as far as they are rationed. times: as many as for any other look."""
     return mask.pairs < times * (ENOUGH_PAIRS + PAIRED_SHARE * mask.compared)
 
 
-def _renamed(mask: Mask, lesson: Lesson) -> Volatile:
+def _renamed(mask: NoiseMask, lesson: Observation) -> Volatile:
     """What is known, with the names that a look tells."""
     if not lesson.before:
         return mask.volatile
-    names = learn_names(mask.volatile.names, lesson.before, lesson.after, met=mask.frame.looks)
-    return mask.volatile if names is mask.volatile.names else replace(mask.volatile, names=names)
+    names = learn_aliases(mask.volatile.aliases, lesson.before, lesson.after, met=mask.boilerplate.looks)
+    return mask.volatile if names is mask.volatile.aliases else replace(mask.volatile, aliases=names)
 
 
-def learn(mask: Mask, lesson: Lesson) -> Mask:
+def update_mask(mask: NoiseMask, lesson: Observation) -> NoiseMask:
     """The mask after one more look."""
-    return learnt(mask, lesson)[0]
+    return update_with_difference(mask, lesson)[0]
 
 
-def learnt(mask: Mask, lesson: Lesson) -> tuple[Mask, Difference]:
+def update_with_difference(mask: NoiseMask, lesson: Observation) -> tuple[NoiseMask, Difference]:
     """The same, and what differs under it from the last Snapshot."""
     volatile = _renamed(mask, lesson)
     lesson = replace(
         lesson,
         after=volatile.named(lesson.after),
         before=volatile.named(lesson.before),
-        again=tuple(map(volatile.named, lesson.again)),
+        second_fetches=tuple(map(volatile.named, lesson.second_fetches)),
     )
-    for one, again in pairwise((lesson.after, *lesson.again)):
-        volatile = fitted(_paired(volatile, lesson.page, one, again))
+    for one, again in pairwise((lesson.after, *lesson.second_fetches)):
+        volatile = trimmed(_paired(volatile, lesson.page, one, again))
     volatile, found = _timed(volatile, lesson)
-    if lesson.before and lesson.then is not None and not lesson.again:
-        left = news(found, Mask(volatile, mask.frame), then=lesson.then, now=lesson.at)
+    if lesson.before and lesson.then is not None and not lesson.second_fetches:
+        left = significant(found, NoiseMask(volatile, mask.boilerplate), then=lesson.then, now=lesson.at)
         volatile = learn_changes(volatile, left.places)
-    pieces = [(place.path, form_of(place, volatile.masked(place))) for place in lesson.after]
-    taught = Mask(
+    pieces = [(place.css_path, form_of(place, volatile.masked(place))) for place in lesson.after]
+    taught = NoiseMask(
         volatile=volatile,
-        frame=learn_page(mask.frame, lesson.page, pieces),
-        pairs=mask.pairs + len(lesson.again),
+        boilerplate=learn_page(mask.boilerplate, lesson.page, pieces),
+        pairs=mask.pairs + len(lesson.second_fetches),
         compared=mask.compared + bool(lesson.before),
         looks=mask.looks + 1,
         variants=mask.variants,
     )
     differing = _pieces(found if lesson.before else SAME, taught, lesson)
-    edits = learn_edits(mask.edits, lesson.page, differing, before=mask.frame, after=taught.frame)
+    edits = learn_edits(mask.edits, lesson.page, differing, before=mask.boilerplate, after=taught.boilerplate)
     return replace(taught, edits=edits), found
 
 
-def _paired(volatile: Volatile, page: PageKey, one: Outline, again: Outline) -> Volatile:
+def _paired(volatile: Volatile, page: PageKey, one: BlockList, again: BlockList) -> Volatile:
     """What a second look teaches. Of a guess nothing is learnt, and what moved on the page has no words that differ."""
     found = difference(one, again, volatile)
     here, there = set(one), set(again)
     moved = [pair for pair in found.replaced if pair[0] in there and pair[1] in here]
     sure = set(found.replaced).difference(moved)
     others = (*found.removed, *found.added, *(place for pair in moved for place in pair))
-    return learn_pair(
+    return learn_from_repeat(
         volatile,
         page=page,
         replaced=[pair for pair in found.replaced if pair in sure and found.guessed.isdisjoint(pair)],
@@ -123,7 +123,7 @@ def _paired(volatile: Volatile, page: PageKey, one: Outline, again: Outline) -> 
     )
 
 
-def _timed(volatile: Volatile, lesson: Lesson) -> tuple[Volatile, Difference]:
+def _timed(volatile: Volatile, lesson: Observation) -> tuple[Volatile, Difference]:
     """What the time since the last Snapshot teaches, and what differs from that."""
     found = difference(lesson.before, lesson.after, volatile)
     taught = volatile
@@ -135,20 +135,20 @@ def _timed(volatile: Volatile, lesson: Lesson) -> tuple[Volatile, Difference]:
     return taught, found
 
 
-def told(mask: Mask, *, at: datetime) -> tuple[SiteEdit | None, Mask]:
+def take_site_edits(mask: NoiseMask, *, at: datetime) -> tuple[SiteEdit | None, NoiseMask]:
     """What is to be told of the site as such, and the mask that knows it for told."""
-    edit, edits = taken(mask.edits, at=at)
+    edit, edits = take_due(mask.edits, at=at)
     return edit, mask if edits is mask.edits else replace(mask, edits=edits)
 
 
-def _pieces(found: Difference, mask: Mask, lesson: Lesson) -> Iterator[Piece]:
+def _pieces(found: Difference, mask: NoiseMask, lesson: Observation) -> Iterator[BoilerplateChange]:
     """What differs, but for what is volatile and what tells the day."""
 
-    def known(place: Place) -> tuple[Place, int] | None:
+    def known(place: Block) -> tuple[Block, int] | None:
         return None if mask.volatile.is_noise(place) else (place, _form(place, mask))
 
     for was, now in found.replaced:
         if lesson.then is None or not _tells_the_day(was, now, mask, then=lesson.then, now=lesson.at):
-            yield piece_of(known(was), known(now))
-    yield from (piece_of(known(place), None) for place in found.removed)
-    yield from (piece_of(None, known(place)) for place in found.added)
+            yield boilerplate_change(known(was), known(now))
+    yield from (boilerplate_change(known(place), None) for place in found.removed)
+    yield from (boilerplate_change(None, known(place)) for place in found.added)

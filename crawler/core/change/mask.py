@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass, field
 
-from crawler.core.change.boilerplate import NO_FRAME, Frame
+from crawler.core.change.boilerplate import NO_BOILERPLATE, Boilerplate
 from crawler.core.change.site_edits import NO_EDITS, Edits
 from crawler.core.change.variants import Variants
 from crawler.core.volatile import NOTHING_VOLATILE, Volatile
 
 
 @dataclass(frozen=True, slots=True)
-class Mask:
+class NoiseMask:
     """What one domain's pages have that is no news; immutable.
 
     pairs: taken so far, of `compared` looks.  looks: that it was learnt from.  edits: of the frame, told and not.
@@ -17,7 +17,7 @@ class Mask:
     """
 
     volatile: Volatile = NOTHING_VOLATILE
-    frame: Frame = NO_FRAME
+    boilerplate: Boilerplate = NO_BOILERPLATE
     pairs: int = 0
     compared: int = 0
     looks: int = 0
@@ -25,4 +25,4 @@ class Mask:
     variants: Variants = field(default_factory=dict)
 
 
-NO_MASK = Mask()
+NO_MASK = NoiseMask()

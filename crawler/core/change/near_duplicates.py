@@ -16,7 +16,7 @@ LEAST_TEXT_BYTES = 100  # of main text, some 16 words: what says less ("Loading"
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DuplicateGroup:
     """A leader, and the fingerprints that are near it, itself among them, the nearest first.
 
     bits: from the leader to each member.  pages: that have one of them.
@@ -68,7 +68,7 @@ def _within(tolerance_bits: int, fingerprint: Fingerprint, others: "array[int]")
         yield Fingerprint(others[at]), int(distances[at])
 
 
-def groups(pages: Mapping[Fingerprint, int], *, tolerance_bits: int) -> list[Group]:
+def duplicate_groups(pages: Mapping[Fingerprint, int], *, tolerance_bits: int) -> list[DuplicateGroup]:
     """Pages that say nearly the same, the largest groups first.
 
     pages: how many have each fingerprint.  tolerance_bits: from the leader of a group, 0 to NEAR_BITS.
@@ -94,7 +94,7 @@ def groups(pages: Mapping[Fingerprint, int], *, tolerance_bits: int) -> list[Gro
     return sorted((each for each in found if each.pages > 1), key=lambda group: (-group.pages, group.leader))
 
 
-def _group(leader: Fingerprint, members: Iterable[Fingerprint], pages: Mapping[Fingerprint, int]) -> Group:
+def _group(leader: Fingerprint, members: Iterable[Fingerprint], pages: Mapping[Fingerprint, int]) -> DuplicateGroup:
     bits = {each: distance_bits(leader, each) for each in members}
     nearest = sorted(bits, key=lambda each: (bits[each], each))
-    return Group(leader, {each: bits[each] for each in nearest}, sum(pages[each] for each in nearest))
+    return DuplicateGroup(leader, {each: bits[each] for each in nearest}, sum(pages[each] for each in nearest))

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from crawler.core.change.boilerplate import ENOUGH_PAGES, TURNS, Frame
+from crawler.core.change.boilerplate import ENOUGH_PAGES, TURNS, Boilerplate
 from crawler.core.http import PageKey
-from crawler.core.page import Place
+from crawler.core.page import Block
 
 MOST_MET = 2048  # pieces that came or went on too few pages as yet; the oldest are forgotten first
 MOST_TOLD = 2048
@@ -20,11 +20,11 @@ Key = int  # of what came: its form; of what went: the form's complement
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class BoilerplateChange:
     """What a page said in a place, or None, and what it says now, or None, with the numbers for them."""
 
-    was: Place | None
-    now: Place | None
+    was: Block | None
+    now: Block | None
     went: Key | None = None
     came: Key | None = None
 
@@ -33,7 +33,7 @@ class Piece:
 class SiteEdit:
     """One edit of a site's frame: what it said and what it says now. pages: that were met with it so far, 3 or more."""
 
-    pieces: tuple[tuple[Place | None, Place | None], ...]
+    pieces: tuple[tuple[Block | None, Block | None], ...]
     pages: int
 
 
@@ -49,18 +49,20 @@ class Edits:
     met: Mapping[Key, tuple[PageKey, ...]] = field(default_factory=dict)
     told: Mapping[Key, None] = field(default_factory=dict)
     turns: Mapping[int, tuple[int, datetime]] = field(default_factory=dict)
-    news: Mapping[Key, tuple[Piece, frozenset[PageKey]]] = field(default_factory=dict)
+    news: Mapping[Key, tuple[BoilerplateChange, frozenset[PageKey]]] = field(default_factory=dict)
 
 
 NO_EDITS = Edits()
 
 
-def piece_of(was: tuple[Place, int] | None, now: tuple[Place, int] | None) -> Piece:
+def boilerplate_change(was: tuple[Block, int] | None, now: tuple[Block, int] | None) -> BoilerplateChange:
     """A piece, from its places and their forms."""
-    return Piece(was and was[0], now and now[0], ~was[1] if was else None, now[1] if now else None)
+    return BoilerplateChange(was and was[0], now and now[0], ~was[1] if was else None, now[1] if now else None)
 
 
-def learn_edits(edits: Edits, page: PageKey, pieces: Iterable[Piece], *, before: Frame, after: Frame) -> Edits:
+def learn_edits(
+    edits: Edits, page: PageKey, pieces: Iterable[BoilerplateChange], *, before: Boilerplate, after: Boilerplate
+) -> Edits:
     """What teaches a page that differs from its last Snapshot. before, after: the frame, without this look and with it.
 
     What the frame held already when it came to a page is that page's news, and so is what went without having been the
@@ -71,12 +73,12 @@ def learn_edits(edits: Edits, page: PageKey, pieces: Iterable[Piece], *, before:
     def is_edit(key: Key | None) -> bool:
         if key is None or key in edits.told:
             return False
-        is_fresh = before.holds(~key) if key < 0 else not before.holds(key)
+        is_fresh = before.contains(~key) if key < 0 else not before.contains(key)
         if key not in met and not is_fresh:
             return False
         pages = met.pop(key, ())
         met[key] = pages if page in pages or len(pages) >= ENOUGH_PAGES else (*pages, page)
-        return len(met[key]) >= ENOUGH_PAGES and (after.has_lost(~key) if key < 0 else after.holds(key))
+        return len(met[key]) >= ENOUGH_PAGES and (after.has_dropped(~key) if key < 0 else after.contains(key))
 
     for piece in pieces:
         went, came = is_edit(piece.went), is_edit(piece.came)
@@ -89,8 +91,8 @@ def learn_edits(edits: Edits, page: PageKey, pieces: Iterable[Piece], *, before:
 
 
 def _note(
-    news: dict[Key, tuple[Piece, frozenset[PageKey]]],
-    piece: Piece,
+    news: dict[Key, tuple[BoilerplateChange, frozenset[PageKey]]],
+    piece: BoilerplateChange,
     page: PageKey,
     met: Mapping[Key, tuple[PageKey, ...]],
 ) -> None:
@@ -103,12 +105,12 @@ def _note(
     news[key] = known, pages | {page}
 
 
-def taken(edits: Edits, *, at: datetime) -> tuple[SiteEdit | None, Edits]:
+def take_due(edits: Edits, *, at: datetime) -> tuple[SiteEdit | None, Edits]:
     """What is to be told of the site, and what is known once it is told."""
     if not edits.news:
         return None, edits
     found = [*edits.news.values()]
-    paths = {place.path for piece, _ in found for place in (piece.was, piece.now) if place is not None}
+    paths = {place.css_path for piece, _ in found for place in (piece.was, piece.now) if place is not None}
     turns = dict(edits.turns)
     for path in paths:
         many, last = turns.pop(path, (0, at))
@@ -127,19 +129,19 @@ def taken(edits: Edits, *, at: datetime) -> tuple[SiteEdit | None, Edits]:
     return SiteEdit(_once(piece for piece, _ in left), len(pages)) if left else None, known
 
 
-def _keys(piece: Piece) -> list[Key]:
+def _keys(piece: BoilerplateChange) -> list[Key]:
     """Of what there is of it."""
     sides = ((piece.was, piece.went), (piece.now, piece.came))
     return [key for place, key in sides if place is not None and key is not None]
 
 
-def _is_daily(piece: Piece, turns: Mapping[int, tuple[int, datetime]]) -> bool:
+def _is_daily(piece: BoilerplateChange, turns: Mapping[int, tuple[int, datetime]]) -> bool:
     """Whether the site says something else here all the time."""
     place = piece.now or piece.was
-    return place is not None and turns[place.path][0] > TURNS
+    return place is not None and turns[place.css_path][0] > TURNS
 
 
-def _once(pieces: Iterable[Piece]) -> tuple[tuple[Place | None, Place | None], ...]:
+def _once(pieces: Iterable[BoilerplateChange]) -> tuple[tuple[Block | None, Block | None], ...]:
     """Each piece once, and what went without anything in its place only where nothing else says that it went."""
     found = list(pieces)
     replaced = {piece.went for piece in found if piece.now is not None and piece.was is not None}

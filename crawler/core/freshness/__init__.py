@@ -25,11 +25,11 @@ from crawler.core.freshness.belief import (
     learn_same,
     same,
 )
-from crawler.core.freshness.calibration import Agreement, together
+from crawler.core.freshness.calibration import Agreement, pooled_agreement
 from crawler.core.freshness.drift import UNKNOWN, Scores, blend, blended, chances, drift_of, scores_after, share_redrawn
 from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.freshness.prior import ELSEWHERE, Moments, group_of, moments, pooled, refit, with_prior, without_prior
-from crawler.core.freshness.selection import Head, Selection, due_again, head_of, joined, select
+from crawler.core.freshness.selection import Candidates, Selection, candidates_of, due_again, joined, select
 from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, rests_until, sharers
 from crawler.core.freshness.terms import USUAL_TERMS, Defaults, Terms, Wanted
 from crawler.core.freshness.value import (
@@ -58,9 +58,9 @@ __all__ = [
     "Activity",
     "Agreement",
     "Belief",
+    "Candidates",
     "Defaults",
     "Floats",
-    "Head",
     "Moments",
     "Numbers",
     "Scores",
@@ -71,6 +71,7 @@ __all__ = [
     "after",
     "blend",
     "blended",
+    "candidates_of",
     "chance_changed",
     "chance_fresh",
     "chances",
@@ -92,7 +93,6 @@ __all__ = [
     "fresh_now",
     "gap_worth",
     "group_of",
-    "head_of",
     "interval",
     "is_believable",
     "joined",
@@ -102,6 +102,7 @@ __all__ = [
     "moments",
     "phase_of",
     "pooled",
+    "pooled_agreement",
     "refit",
     "rests_until",
     "same",
@@ -109,7 +110,6 @@ __all__ = [
     "select",
     "share_redrawn",
     "sharers",
-    "together",
     "value",
     "weight_of",
     "weights_of",

@@ -44,7 +44,7 @@ class Agreement:
         return beyond and abs(self.deviations) > OFF_BY_DEVIATIONS
 
 
-def together(agreements: Sequence[Agreement]) -> Agreement:
+def pooled_agreement(agreements: Sequence[Agreement]) -> Agreement:
     """All of these looks as one."""
     return Agreement(
         looks=sum(each.looks for each in agreements),

@@ -28,7 +28,7 @@ Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class Candidates:
     """Pages at the head of one of the two orders, as a claim reads them: arrays of equal length. Times in days.
 
     a, b: of today's belief, b divided by the domain's activity factor.
@@ -76,7 +76,7 @@ class Selection:
     further: bool
 
 
-def head_of(
+def candidates_of(
     terms: Sequence[Terms],
     *,
     a: Sequence[float],
@@ -89,7 +89,7 @@ def head_of(
     wanted: Sequence[int],
     is_timed: Sequence[bool],
     phase: Sequence[float],
-) -> Head:
+) -> Candidates:
     """Pages as the selection weighs them, the new ones in the order of discovery.
 
     terms: of each page, one object for many of them.  a, b: of today's belief, activity not counted.  is_had: it has a
@@ -102,7 +102,7 @@ def head_of(
     new, had = np.array(is_new, dtype=np.bool_), np.array(is_had, dtype=np.bool_)
     asked = np.array(wanted, dtype=np.intp)
     done = ~new & had & (once > 0) & (asked != Wanted.BY_USER)
-    return Head(
+    return Candidates(
         a=np.array(a),
         b=np.array(b) / activity,
         weight=weights_of(np.array(importance)),
@@ -124,14 +124,14 @@ def _figures(terms: Terms) -> tuple[float, ...]:
     return terms.price, terms.least / DAY, terms.most / DAY, terms.activity, terms.once, terms.is_ruled
 
 
-def joined(one: Head, other: Head) -> Head:
+def joined(one: Candidates, other: Candidates) -> Candidates:
     """Both, one after the other."""
-    columns = ((getattr(one, each.name), getattr(other, each.name)) for each in fields(Head))
-    return Head(*map(np.concatenate, columns))
+    columns = ((getattr(one, each.name), getattr(other, each.name)) for each in fields(Candidates))
+    return Candidates(*map(np.concatenate, columns))
 
 
 def select(
-    head: Head,
+    head: Candidates,
     *,
     slots: int,
     discovery_share: float,
@@ -176,7 +176,7 @@ def select(
     )
 
 
-def _scores(head: Head) -> Floats:
+def _scores(head: Candidates) -> Floats:
     """Value over price. Sooner than the least interval nothing is worth anything."""
     waited = head.unseen / head.phase
     again = np.where(head.unseen < head.least, 0.0, values(head.a, head.b, head.weight, waited))
@@ -184,7 +184,7 @@ def _scores(head: Head) -> Floats:
     return np.where(head.is_wanted, np.inf, np.where(head.is_new, first, again) / head.price)
 
 
-def _floor(head: Head, below: Flags, *, left: int | None) -> Flags:
+def _floor(head: Candidates, below: Flags, *, left: int | None) -> Flags:
     """Which pages below their price are past their longest interval: the longest past first, `left` of them."""
     past = head.unseen / head.most
     asking = np.flatnonzero(below & (past >= 1))
@@ -232,14 +232,14 @@ def _in_turns(first: Indices, again: Indices) -> Indices:
     return np.concatenate([first, again])[np.argsort(place, kind="stable")]
 
 
-def _gaps(head: Head, at: Indices) -> Floats:
+def _gaps(head: Candidates, at: Indices) -> Floats:
     """After how many days these pages are due. A first gap is cut by its phase, but for what is never due."""
     gap = due_gap(head.a[at], head.b[at], head.weight[at], head.price[at], least=head.least[at], most=head.most[at])
     cut = np.maximum(gap * head.phase[at], head.least[at])
     return np.where(gap >= FOREVER_DAYS, gap, cut)
 
 
-def _put_off(head: Head, pages: Flags) -> tuple[Indices, Floats]:
+def _put_off(head: Candidates, pages: Flags) -> tuple[Indices, Floats]:
     """When these pages are worth their price, for those whose stored due time says otherwise."""
     at = np.flatnonzero(pages)
     gap = _gaps(head, at)
@@ -252,7 +252,7 @@ def _put_off(head: Head, pages: Flags) -> tuple[Indices, Floats]:
     return at[moved], again[moved]
 
 
-def due_again(head: Head) -> tuple[Indices, Floats]:
+def due_again(head: Candidates) -> tuple[Indices, Floats]:
     """Which known pages' stored due times are not those of today's price and terms, and in how many days they are due.
 
     At or below 0: its look is worth its price already, or its longest interval is over.  inf: never.  A page that is

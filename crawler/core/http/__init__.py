@@ -15,7 +15,7 @@ from crawler.core.http.response import (
     Unreached,
     Validators,
 )
-from crawler.core.http.robots import ALLOW_ALL, REFUSE_ALL, Rules, parse
+from crawler.core.http.robots import ALLOW_ALL, REFUSE_ALL, RobotsRules, parse_robots
 from crawler.core.http.urls import (
     Authority,
     PageKey,
@@ -46,7 +46,7 @@ __all__ = [
     "PageKey",
     "Reason",
     "Refusal",
-    "Rules",
+    "RobotsRules",
     "Scope",
     "Unreached",
     "Url",
@@ -59,7 +59,7 @@ __all__ = [
     "key_of",
     "normalise",
     "normalise_all",
-    "parse",
+    "parse_robots",
     "path_and_query",
     "pattern_of",
     "registrable",

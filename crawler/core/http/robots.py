@@ -21,7 +21,7 @@ _LOOKS_LIKE_HTML = re.compile(rb"(?i)\s*<|.{0,1024}<(?:!doctype|html|head|body)\
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RobotsRules:
     """The rules of one robots.txt.
 
     sitemaps: absolute, in the file's order, distinct.
@@ -51,7 +51,7 @@ class Rules:
         return agent if agent in self._agents else ANYBODY
 
 
-def parse(body: bytes) -> Rules:
+def parse_robots(body: bytes) -> RobotsRules:
     """The rules of a robots.txt, whatever the bytes: lines that are no rules are skipped, as is all of an HTML page.
 
     Only the first MAX_BYTES count, up to the end of a line: half of a path would forbid more than the whole.
@@ -64,7 +64,7 @@ def parse(body: bytes) -> Rules:
     text = _AGENT_LINE.sub(_with_plain_token, body.decode("utf-8", "replace"))
     parsed = Protego.parse(text)
     sitemaps = (normalise(target) for target in parsed.sitemaps)
-    return Rules(
+    return RobotsRules(
         sitemaps=tuple(dict.fromkeys(url for url in sitemaps if url is not None)),
         _agents=frozenset(_token(match[2]).lower() for match in _AGENT_LINE.finditer(text)),
         _parsed=parsed,
@@ -82,5 +82,5 @@ def _token(value: str) -> str:
     return (words[0].strip("*") or ANYBODY) if words else ""
 
 
-ALLOW_ALL = parse(b"")
-REFUSE_ALL = parse(b"User-agent: *\nDisallow: /")
+ALLOW_ALL = parse_robots(b"")
+REFUSE_ALL = parse_robots(b"User-agent: *\nDisallow: /")

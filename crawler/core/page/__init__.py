@@ -4,37 +4,37 @@
 which two versions are told apart. Uses http alone.
 """
 
-from crawler.core.page.content import Ending, Reading, asks_password_in, ending_of, read
+from crawler.core.page.content import HtmlEnd, PageContent, extract, has_password_field_in, html_end_of
 from crawler.core.page.fingerprint import IDEOGRAPHS, Fingerprint, digest, distance_bits, number_of
-from crawler.core.page.html import parsed
+from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import kind_of
-from crawler.core.page.outline import Outline, Part, Place, left_out, outline
+from crawler.core.page.outline import Block, BlockKind, BlockList, block_list, left_out
 from crawler.core.page.selectors import WHOLE, View, together
-from crawler.core.page.snapshot import Snapshot, Understood, Version, understand
+from crawler.core.page.snapshot import Parsed, Snapshot, Version, parse
 
 __all__ = [
     "IDEOGRAPHS",
     "WHOLE",
-    "Ending",
+    "Block",
+    "BlockKind",
+    "BlockList",
     "Fingerprint",
-    "Outline",
-    "Part",
-    "Place",
-    "Reading",
+    "HtmlEnd",
+    "PageContent",
+    "Parsed",
     "Snapshot",
-    "Understood",
     "Version",
     "View",
-    "asks_password_in",
+    "block_list",
     "digest",
     "distance_bits",
-    "ending_of",
+    "extract",
+    "has_password_field_in",
+    "html_end_of",
     "kind_of",
     "left_out",
     "number_of",
-    "outline",
-    "parsed",
-    "read",
+    "parse",
+    "parse_html",
     "together",
-    "understand",
 ]

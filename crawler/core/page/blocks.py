@@ -41,7 +41,7 @@ TEXT_ID, BREAK_ID = _tag_ids()  # numbers compare three times faster than names,
 
 
 @dataclass(slots=True)
-class _Blocks:
+class _TextBlocks:
     """The block that each element's own text belongs to, by their numbers, and where the blocks stand.
 
     roles: elements that say they frame the content.  framed, content: blocks within a frame, and within the content.
@@ -93,7 +93,7 @@ def blocks_of(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
     if root is None:
         return
     roles = frozenset(node.mem_id for node in tree.css(_FRAME_ROLES))
-    known = _Blocks(dict.fromkeys(not_shown(tree), _UNSEEN), roles, set(), set())
+    known = _TextBlocks(dict.fromkeys(not_shown(tree), _UNSEEN), roles, set(), set())
     blocks = known.blocks
     current = _UNSEEN
     pieces: list[str] = []

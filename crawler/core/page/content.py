@@ -12,7 +12,7 @@ from crawler.core.page.blocks import blocks_of, main_of
 from crawler.core.page.charset import decoded
 from crawler.core.page.document import Document, collapsed
 from crawler.core.page.feeds import read_xml
-from crawler.core.page.html import Markup, parsed
+from crawler.core.page.html import Markup, parse_html
 from crawler.core.page.json_text import read_json
 from crawler.core.page.media_type import Kind, kind_of
 from crawler.core.page.pdf import read_pdf
@@ -22,7 +22,7 @@ TAIL_CHARS = 1024
 MAX_LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1
 
 
-class Ending(StrEnum):
+class HtmlEnd(StrEnum):
     """How the body of a web page ends."""
 
     CLOSED = "closed"
@@ -31,7 +31,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PageContent:
     """A body, understood.
 
     text: all that a reader sees, one block per line, whitespace collapsed.  main: the same without what frames it
@@ -58,13 +58,13 @@ class Reading:
     language: str = ""
     charset: str = ""
     kind: Kind = "binary"
-    ending: Ending = Ending.CLOSED
-    asks_password: bool = False
+    html_end: HtmlEnd = HtmlEnd.CLOSED
+    has_password_field: bool = False
 
 
-def read(
+def extract(
     body: bytes, *, url: Url, content_type: str, robots_tag: str | None = None, markup: Markup | None = None
-) -> Reading:
+) -> PageContent:
     """Read a body of any kind. Never raises, whatever the bytes.
 
     url: where it was found, for its relative links.  content_type, robots_tag: the HTTP headers, as they came.
@@ -75,7 +75,7 @@ def read(
     kind = kind_of(body, content_type)
     if kind != "html":
         charset, document = read_document(body, kind, url=url, content_type=content_type)
-        return Reading(
+        return PageContent(
             title=document.title[:MAX_TITLE_CHARS],
             text=document.text,
             main=document.text if document.main is None else document.main,
@@ -85,13 +85,13 @@ def read(
             charset=charset,
             kind=kind,
         )
-    markup = markup or parsed(body, content_type)
+    markup = markup or parse_html(body, content_type)
     tree = markup.tree
     head = _head(tree, url)
     blocks = list(blocks_of(tree))
     text = collapsed(block for block, _ in blocks)
     said |= head.robots
-    return Reading(
+    return PageContent(
         title=head.title,
         text=text,
         main=main_of(blocks, text),
@@ -105,23 +105,23 @@ def read(
         language=_language(tree),
         charset=markup.charset,
         kind=kind,
-        ending=ending_of(markup.source),
-        asks_password=asks_password_in(tree),
+        html_end=html_end_of(markup.source),
+        has_password_field=has_password_field_in(tree),
     )
 
 
 _CLOSED = re.compile(r"(?i)</(?:html|body)\s*>")
 
 
-def ending_of(source: str) -> Ending:
+def html_end_of(source: str) -> HtmlEnd:
     """Whether a web page ends as it should. Comments of caches and proxies may come after its end."""
     tail = source[-TAIL_CHARS:].rstrip()
     if tail.rfind("<") > tail.rfind(">"):
-        return Ending.TORN
-    return Ending.CLOSED if _CLOSED.search(tail) else Ending.OPEN
+        return HtmlEnd.TORN
+    return HtmlEnd.CLOSED if _CLOSED.search(tail) else HtmlEnd.OPEN
 
 
-def asks_password_in(tree: LexborHTMLParser) -> bool:
+def has_password_field_in(tree: LexborHTMLParser) -> bool:
     """Whether there is a field for a password, which is markup in any language."""
     return tree.css_first("input[type=password i]") is not None
 

@@ -47,7 +47,7 @@ class Markup:
     tree: LexborHTMLParser = field(repr=False)
 
 
-def parsed(body: bytes, content_type: str) -> Markup:
+def parse_html(body: bytes, content_type: str) -> Markup:
     """Never raises, whatever the bytes."""
     charset, source = decoded(body, content_type, "html")
     return Markup(charset, source, LexborHTMLParser(source[: affordable(source)]))

@@ -11,9 +11,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.core.http import Url, normalise
 from crawler.core.page.blocks import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, not_shown
-from crawler.core.page.content import TOLD, Reading, base_of, read
+from crawler.core.page.content import TOLD, PageContent, base_of, extract
 from crawler.core.page.fingerprint import number_of
-from crawler.core.page.html import Markup, parsed
+from crawler.core.page.html import Markup, parse_html
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.selectors import WHOLE, View
 
@@ -22,7 +22,7 @@ MAX_PLACE_CHARS = 100_000  # what comes after them is one word, the digest of it
 DIGEST_BYTES = 16
 
 
-class Part(StrEnum):
+class BlockKind(StrEnum):
     """What a place holds."""
 
     TEXT = "text"
@@ -33,29 +33,29 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Block:
     """One piece of a page. path: a hash of the elements that it stands in, with their classes but without
     numbers, so that it stays when rows come and go.  bare: of the same without their classes; path tells it.
     """
 
-    path: int
+    css_path: int
     text: str
-    part: Part = Part.TEXT
-    bare: int = field(default=0, compare=False)
+    kind: BlockKind = BlockKind.TEXT
+    tag_path: int = field(default=0, compare=False)
 
 
-Outline = tuple[Place, ...]
+BlockList = tuple[Block, ...]
 
 
-def outline(
+def block_list(
     body: bytes,
-    reading: Reading | None = None,
+    reading: PageContent | None = None,
     *,
     url: Url,
     content_type: str,
     view: View = WHOLE,
     markup: Markup | None = None,
-) -> Outline:
+) -> BlockList:
     """A body as places, in their order. Empty for what has no text. Never raises, whatever the bytes.
 
     What is not HTML has a place for each line of its main text.
@@ -65,48 +65,48 @@ def outline(
     reading, markup: where it was read, and parsed, already.
     """
     if kind_of(body, content_type) == "html":
-        tree = (markup or parsed(body, content_type)).tree
+        tree = (markup or parse_html(body, content_type)).tree
         places = whole = list(_seen(tree, url, view))
         if view.ignore or view.watch:
             whole = list(_seen(tree, url, WHOLE))
     else:
-        reading = reading or read(body, url=url, content_type=content_type)
-        places = whole = [Place(_LINE, line) for line in reading.main.split("\n") if line]
+        reading = reading or extract(body, url=url, content_type=content_type)
+        places = whole = [Block(_LINE, line) for line in reading.main.split("\n") if line]
     if view:
-        places = [Place(_LINE, "", bare=_left_out(whole, places, view)), *_without_ignored(places, view)]
+        places = [Block(_LINE, "", tag_path=_left_out(whole, places, view)), *_without_ignored(places, view)]
     if len(places) > MOST_PLACES:
         rest = "\n".join(place.text for place in places[MOST_PLACES:])
-        places[MOST_PLACES:] = [Place(_LINE, rest)]
+        places[MOST_PLACES:] = [Block(_LINE, rest)]
     return tuple(place if len(place.text) <= MAX_PLACE_CHARS else _cut(place) for place in places)
 
 
-def _without_ignored(places: Sequence[Place], view: View) -> Iterator[Place]:
+def _without_ignored(places: Sequence[Block], view: View) -> Iterator[Block]:
     for place in places:
         text = view.without_ignored(place.text)
         if text or not place.text:
             yield replace(place, text=text)
 
 
-def _left_out(whole: Sequence[Place], seen: Sequence[Place], view: View) -> int:
+def _left_out(whole: Sequence[Block], seen: Sequence[Block], view: View) -> int:
     """A number for all that a view leaves out of a page: places, and texts within others."""
     places = (Counter(whole) - Counter(seen)).elements()
     texts = (text for place in seen for text in view.ignored_of(place.text))
     return number_of("\n".join((*(place.text for place in places), *texts)))
 
 
-def left_out(outline: Outline) -> int:
+def left_out(outline: BlockList) -> int:
     """A number for all that a view left out of a page; the same for all of which nothing was."""
-    return outline[0].bare if outline and outline[0] == Place(_LINE, "") else 0
+    return outline[0].tag_path if outline and outline[0] == Block(_LINE, "") else 0
 
 
-def _cut(place: Place) -> Place:
+def _cut(place: Block) -> Block:
     """The beginning of a long place; whatever changes after it changes the digest."""
     kept = MAX_PLACE_CHARS - 1 - 2 * DIGEST_BYTES
     rest = blake2b(place.text[kept:].encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES)
     return replace(place, text=f"{place.text[:kept]} {rest.hexdigest()}")
 
 
-def _seen(tree: LexborHTMLParser, url: Url, view: View) -> Iterator[Place]:
+def _seen(tree: LexborHTMLParser, url: Url, view: View) -> Iterator[Block]:
     ignored, watched = view.ignored_in(tree), view.watched_in(tree)
     yield from _head(tree, ignored, watched)
     yield from _body(tree, base_of(tree, url), ignored, watched)
@@ -115,7 +115,7 @@ def _seen(tree: LexborHTMLParser, url: Url, view: View) -> Iterator[Place]:
 _CODE = re.compile(r"(?<![^\s_-])(?:\d+|(?=[^\s_-]*\d)[^\s_-]{5,})(?![^\s_-])")
 
 
-def _head(tree: LexborHTMLParser, ignored: frozenset[int], watched: frozenset[int] | None) -> Iterator[Place]:
+def _head(tree: LexborHTMLParser, ignored: frozenset[int], watched: frozenset[int] | None) -> Iterator[Block]:
     """Of the head only what is named itself is watched."""
 
     def is_seen(node: LexborNode) -> bool:
@@ -123,14 +123,14 @@ def _head(tree: LexborHTMLParser, ignored: frozenset[int], watched: frozenset[in
 
     title = tree.css_first("title")
     if title is not None and is_seen(title):
-        yield Place(_TITLE, _collapsed(title.text()), Part.TITLE)
+        yield Block(_TITLE, _collapsed(title.text()), BlockKind.TITLE)
     for node in filter(is_seen, tree.css(TOLD)):
         name = (node.attrs.get("name") or node.attrs.get("property") or "").lower()
-        yield Place(number_of(f"meta {name}"), _collapsed(node.attrs.get("content") or ""), Part.META)
+        yield Block(number_of(f"meta {name}"), _collapsed(node.attrs.get("content") or ""), BlockKind.META)
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class _OpenBlock:
     """An element that text stands in. path, bare: as in Place.  shown: to readers.  watched: it is to be compared."""
 
     path: int
@@ -144,17 +144,17 @@ class _Block:
 
 
 @dataclass(slots=True)
-class _Blocks:
+class _Seen:
     """The block of each element's own text, by the elements' numbers."""
 
-    known: dict[int, _Block]
+    known: dict[int, _OpenBlock]
     watched: frozenset[int] | None
 
     @property
-    def outside(self) -> _Block:
+    def outside(self) -> _OpenBlock:
         return _OUTSIDE if self.watched is None else _UNWATCHED
 
-    def of(self, node: LexborNode) -> _Block:
+    def of(self, node: LexborNode) -> _OpenBlock:
         found = self.known.get(node.mem_id)
         if found is not None:
             return found
@@ -166,7 +166,7 @@ class _Blocks:
             block = _HIDDEN
         elif tag in BLOCK_TAGS:
             path, bare = number_of(f"{outer.path} {_label(node, tag)}"), number_of(f"{outer.bare} {tag}")
-            block = _Block(path, bare, watched=is_watched)
+            block = _OpenBlock(path, bare, watched=is_watched)
         else:
             block = outer if is_watched == outer.watched else replace(outer, watched=True)
         self.known[node.mem_id] = block
@@ -181,15 +181,15 @@ def _label(node: LexborNode, tag: str) -> str:
 
 def _body(
     tree: LexborHTMLParser, base: Url, ignored: frozenset[int], watched: frozenset[int] | None
-) -> Iterator[Place]:
+) -> Iterator[Block]:
     """The text of each block up to the next one, and after it the links and images within."""
     root = tree.root
     if root is None:
         return
-    blocks = _Blocks(dict.fromkeys((*not_shown(tree), *ignored), _HIDDEN), watched)
+    blocks = _Seen(dict.fromkeys((*not_shown(tree), *ignored), _HIDDEN), watched)
     current = _HIDDEN
     pieces: list[str] = []
-    beside: list[Place] = []
+    beside: list[Block] = []
     for node in root.traverse(include_text=True):
         kind = node.tag_id
         if kind == TEXT_ID:
@@ -212,26 +212,26 @@ def _body(
     yield from _flushed(current, pieces, beside)
 
 
-def _flushed(block: _Block, pieces: list[str], beside: list[Place]) -> Iterator[Place]:
+def _flushed(block: _OpenBlock, pieces: list[str], beside: list[Block]) -> Iterator[Block]:
     text = _collapsed("".join(pieces))
     if text:
-        yield Place(block.path, text, bare=block.bare)
+        yield Block(block.path, text, tag_path=block.bare)
     yield from beside
     pieces.clear()
     beside.clear()
 
 
-def _pointed(node: LexborNode, block: _Block, base: Url) -> Iterator[Place]:
+def _pointed(node: LexborNode, block: _OpenBlock, base: Url) -> Iterator[Block]:
     """Where a link leads, and what an image shows: its name without the query, and the text in its place."""
     attributes = node.attrs
     if node.tag == "img":
         image = (attributes.get("src") or "").partition("?")[0].rpartition("/")[2]
-        yield Place(block.path, _collapsed(f"{attributes.get('alt') or ''} {image}"), Part.IMAGE, block.bare)
+        yield Block(block.path, _collapsed(f"{attributes.get('alt') or ''} {image}"), BlockKind.IMAGE, block.bare)
         return
     href = (attributes.get("href") or "").strip()
     target = normalise(href, base=base) if href and not href.startswith("#") else None
     if target is not None:
-        yield Place(block.path, target, Part.LINK, block.bare)
+        yield Block(block.path, target, BlockKind.LINK, block.bare)
 
 
 def _collapsed(text: str) -> str:
@@ -245,6 +245,6 @@ def _pointing() -> frozenset[int]:
 
 _POINTING = _pointing()
 _LINE, _TITLE = number_of("line"), number_of("title")
-_HIDDEN = _Block(0, shown=False)
-_OUTSIDE = _Block(number_of("outside"))
+_HIDDEN = _OpenBlock(0, shown=False)
+_OUTSIDE = _OpenBlock(number_of("outside"))
 _UNWATCHED = replace(_OUTSIDE, watched=False)

@@ -70,10 +70,10 @@ def _blocks(words: pypdfium2.PdfTextPage) -> Iterator[str]:
     lines = words.get_text_range().split(_LINE_END)
     feet = list(_feet(words, lines))
     steps = sorted(above - foot for above, foot in pairwise(feet) if above > foot)
-    usual = steps[len(steps) // 4] if steps else 0.0  # the lower quartile: on a page of short blocks most are wide
+    defaults = steps[len(steps) // 4] if steps else 0.0  # the lower quartile: on a page of short blocks most are wide
     block: list[str] = []
     for line, above, foot in zip(lines, feet[:1] + feet, feet, strict=False):
-        if not -usual < above - foot <= APART * usual:  # further down, or up again to another column
+        if not -defaults < above - foot <= APART * defaults:  # further down, or up again to another column
             yield " ".join(block)
             block.clear()
         block.append(line.translate(_HYPHENS))

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field, replace
 
 from crawler.core.http import Url
-from crawler.core.page.content import Reading, read
+from crawler.core.page.content import PageContent, extract
 from crawler.core.page.fingerprint import Fingerprint, digest, fingerprint
-from crawler.core.page.html import parsed
+from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import kind_of
-from crawler.core.page.outline import Outline, outline
+from crawler.core.page.outline import BlockList, block_list
 from crawler.core.page.selectors import WHOLE, View
 
 
@@ -40,26 +40,26 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Understood:
+class Parsed:
     """A body that was read, with what a judgement needs of it. The version has no number yet: 0.
 
     outline: its pieces, if they were wanted.
     """
 
-    reading: Reading
+    content: PageContent
     version: Version
-    outline: Outline = field(default=(), repr=False)
+    blocks: BlockList = field(default=(), repr=False)
 
 
-def understand(
+def parse(
     body: bytes, *, url: Url, content_type: str, robots_tag: str | None, outlined: bool = True, view: View = WHOLE
-) -> Understood:
+) -> Parsed:
     """Read a body and take its digests and its fingerprint: all of a look that costs time.
 
     view: what of it is compared; the digests are of the whole.
     """
-    markup = parsed(body, content_type) if kind_of(body, content_type) == "html" else None
-    reading = read(body, url=url, content_type=content_type, robots_tag=robots_tag, markup=markup)
+    markup = parse_html(body, content_type) if kind_of(body, content_type) == "html" else None
+    reading = extract(body, url=url, content_type=content_type, robots_tag=robots_tag, markup=markup)
     version = Version(
         number=0,
         body_digest=digest(body),
@@ -68,6 +68,6 @@ def understand(
         shape_digest=digest(" ".join(str(len(line.split())) for line in reading.text.split("\n")).encode()),
         fingerprint=fingerprint(reading.main),
     )
-    places = outline(body, reading, url=url, content_type=content_type, view=view, markup=markup) if outlined else ()
+    places = block_list(body, reading, url=url, content_type=content_type, view=view, markup=markup) if outlined else ()
     short = replace(reading, text="", beside="")  # of these only the digests are kept
-    return Understood(short, version, places)
+    return Parsed(short, version, places)

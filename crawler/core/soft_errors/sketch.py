@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from zlib import crc32
 
-from crawler.core.change import Mask, form_of
+from crawler.core.change import NoiseMask, form_of
 from crawler.core.http import PageKey, Url
-from crawler.core.page import Outline, Part, Place
+from crawler.core.page import Block, BlockKind, BlockList
 from crawler.core.volatile import words_of
 
 MOST_WORDS = 256  # of one text, to know it again: the smallest of its hashes (Broder, 1997)
@@ -19,12 +19,12 @@ MOST_KEPT = 0.25  # of a page's own text, when all of it went
 
 _LAST_HASH = (1 << 32) - 1
 
-Sketch = frozenset[int]  # of a text: hashes of its words; empty for what says nothing
-NOTHING: Sketch = frozenset()
+TextSketch = frozenset[int]  # of a text: hashes of its words; empty for what says nothing
+NOTHING: TextSketch = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TextReplacement:
     """What became of a page's own text, without what frames it, since its last Snapshot.
 
     before, after: words.  kept: the share of the text before that is still there.  added: of the text now, that is new.
@@ -36,12 +36,12 @@ class Turn:
     added: float
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether next to nothing of what the page said is left."""
         return self.before > 0 and self.kept < MOST_KEPT
 
 
-def alike(one: Sketch, other: Sketch, *, beside: Sketch = NOTHING) -> bool:
+def alike(one: TextSketch, other: TextSketch, *, beside: TextSketch = NOTHING) -> bool:
     """Whether two texts are one, but for a few words. What says nothing is like nothing.
 
     beside: words that count on neither side.
@@ -55,41 +55,41 @@ def alike(one: Sketch, other: Sketch, *, beside: Sketch = NOTHING) -> bool:
     return common > 0 and different <= min(common, max(FEW_WORDS, (1 - SAME_SHARE) * len(either)))
 
 
-def _end(sketch: Sketch) -> int:
+def _end(sketch: TextSketch) -> int:
     """Up to which hash a sketch holds all the words of its text."""
     return max(sketch) if len(sketch) >= MOST_WORDS else _LAST_HASH
 
 
-def sketch(places: Iterable[Place]) -> Sketch:
+def sketch(places: Iterable[Block]) -> TextSketch:
     """The words of some places. Those with a digit in them are left out: instants and numbers of incidents."""
     return _smallest({_hash(word) for place in places for word in _plain(place)})
 
 
-def sketch_of_url(url: Url) -> Sketch:
+def sketch_of_url(url: Url) -> TextSketch:
     """The words that a page may repeat of the address that it was asked for."""
     return _smallest({_hash(word) for word in re.findall(r"\w+|[^\w\s]", url.casefold())})
 
 
-def sketch_of_target(key: PageKey) -> Sketch:
+def sketch_of_target(key: PageKey) -> TextSketch:
     """Where a redirect leads, in place of a text."""
     return frozenset({crc32(key)})
 
 
-def own(outline: Outline, mask: Mask) -> tuple[Place, ...]:
+def own_text(outline: BlockList, mask: NoiseMask) -> tuple[Block, ...]:
     """The places of a page that are its own text, and not the frame of the site."""
     return tuple(place for place in _texts(outline, mask) if not _is_frame(place, mask))
 
 
-def frame_of(outline: Outline, mask: Mask) -> tuple[Place, ...]:
+def boilerplate_text(outline: BlockList, mask: NoiseMask) -> tuple[Block, ...]:
     """The others."""
     return tuple(place for place in _texts(outline, mask) if _is_frame(place, mask))
 
 
-def turn_of(before: Sequence[Place], after: Sequence[Place]) -> Turn:
+def replacement_of(before: Sequence[Block], after: Sequence[Block]) -> TextReplacement:
     """What became of a page's own places. Pairs of words are compared: single ones are in any text of a language."""
     one, other = _pairs(before), _pairs(after)
     common = (one & other).total()
-    return Turn(
+    return TextReplacement(
         before=sum(len(words_of(place)) for place in before),
         after=sum(len(words_of(place)) for place in after),
         kept=common / one.total() if one else 1.0,
@@ -97,19 +97,19 @@ def turn_of(before: Sequence[Place], after: Sequence[Place]) -> Turn:
     )
 
 
-def _texts(outline: Outline, mask: Mask) -> Iterable[Place]:
-    return (place for place in mask.volatile.named(outline) if place.part is Part.TEXT)
+def _texts(outline: BlockList, mask: NoiseMask) -> Iterable[Block]:
+    return (place for place in mask.volatile.named(outline) if place.kind is BlockKind.TEXT)
 
 
-def _is_frame(place: Place, mask: Mask) -> bool:
-    return mask.frame.holds(form_of(place, mask.volatile.masked(place)))
+def _is_frame(place: Block, mask: NoiseMask) -> bool:
+    return mask.boilerplate.contains(form_of(place, mask.volatile.masked(place)))
 
 
-def _pairs(places: Iterable[Place]) -> Counter[tuple[str, str]]:
+def _pairs(places: Iterable[Block]) -> Counter[tuple[str, str]]:
     return Counter(pair for place in places for pair in pairwise(("", *words_of(place))))
 
 
-def _plain(place: Place) -> Iterable[str]:
+def _plain(place: Block) -> Iterable[str]:
     return (word.casefold() for word in words_of(place) if word.isalpha() or not any(map(str.isdigit, word)))
 
 
@@ -117,5 +117,5 @@ def _hash(word: str) -> int:
     return crc32(word.encode("utf-8", "surrogatepass"))
 
 
-def _smallest(hashes: set[int]) -> Sketch:
+def _smallest(hashes: set[int]) -> TextSketch:
     return frozenset(sorted(hashes)[:MOST_WORDS])

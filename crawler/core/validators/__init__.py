@@ -4,26 +4,26 @@ Validators are put to the test by challenges: full looks in spite of them. `send
 `is_told_same` what a HEAD decides. The topmost room of core: it may use all others.
 """
 
-from crawler.core.validators.challenge import WHOLE, backed, counted, is_turn, suspects
-from crawler.core.validators.head import headed_of, is_told_same, spared, told_by_head
-from crawler.core.validators.trust import NO_TRUST, SENT, Kind, Record, Trust, in_doubt, learn, sendable
+from crawler.core.validators.challenge import WHOLE, counted, is_challenge_due, suspected, with_suspicion
+from crawler.core.validators.head import head_outcome_of, is_told_same, spared_visit, told_by_head
+from crawler.core.validators.trust import NO_TRUST, SENT, Trust, Validator, ValidatorStats, learn, sendable, to_verify
 
 __all__ = [
     "NO_TRUST",
     "SENT",
     "WHOLE",
-    "Kind",
-    "Record",
     "Trust",
-    "backed",
+    "Validator",
+    "ValidatorStats",
     "counted",
-    "headed_of",
-    "in_doubt",
+    "head_outcome_of",
+    "is_challenge_due",
     "is_told_same",
-    "is_turn",
     "learn",
     "sendable",
-    "spared",
-    "suspects",
+    "spared_visit",
+    "suspected",
+    "to_verify",
     "told_by_head",
+    "with_suspicion",
 ]

@@ -7,7 +7,7 @@ is challenged for itself where that may pass it over; and as long as it is young
 from collections.abc import Mapping
 from dataclasses import replace
 
-from crawler.core.validators.trust import NO_LIE, SENT, Kind, Trust, has_lied, sendable
+from crawler.core.validators.trust import NO_LIE, SENT, Trust, Validator, has_lied, sendable
 from crawler.core.visit import Visit
 
 WHOLE = -1  # in place of a group's number: all of a domain's pages, whose revisits count, and no more
@@ -38,7 +38,7 @@ def is_challenge(revisit: int) -> bool:
     return revisit == start + int(length * ((number + 1) * GOLDEN % 1))
 
 
-def is_turn(trust: Trust, of_group: int, of_domain: int) -> bool:
+def is_challenge_due(trust: Trust, of_group: int, of_domain: int) -> bool:
     """Whether a group's revisit of this number is a challenge, which is the domain's of that number.
 
     Of a group that has nearly all of the revisits, the domain's count is enough. One that lied is asked as often as a
@@ -46,7 +46,7 @@ def is_turn(trust: Trust, of_group: int, of_domain: int) -> bool:
     """
     if is_challenge(of_domain):
         return True
-    is_known_liar = any(trust.of(kind).lied > NO_LIE for kind in SENT)
+    is_known_liar = any(trust.of(kind).missed > NO_LIE for kind in SENT)
     return of_group < ALONE * of_domain and is_challenge(of_group if is_known_liar else of_group + AFTER_ALL)
 
 
@@ -56,16 +56,16 @@ def counted(whole: Trust, visit: Visit, believed: Trust) -> Trust:
     return replace(whole, revisits=0) if is_news else whole
 
 
-def suspects(trusts: Mapping[int, Trust]) -> frozenset[Kind]:
+def suspected(trusts: Mapping[int, Trust]) -> frozenset[Validator]:
     """The words that have lied wherever a change has put them to the test. trusts: by group."""
-    tested = {kind: [one for each in trusts.values() if (one := each.of(kind)).told] for kind in SENT}
+    tested = {kind: [one for each in trusts.values() if (one := each.of(kind)).changes_seen] for kind in SENT}
     return frozenset(kind for kind, found in tested.items() if found and not any(one.is_honest for one in found))
 
 
-def backed(trust: Trust, suspected: frozenset[Kind]) -> Trust:
+def with_suspicion(trust: Trust, suspected: frozenset[Validator]) -> Trust:
     """What is believed of a group where these words are suspected: of a young one, what it has not been told itself."""
-    unknown = [kind for kind in suspected if not trust.of(kind).told]
+    unknown = [kind for kind in suspected if not trust.of(kind).changes_seen]
     if not unknown or trust.revisits >= YOUNG:
         return trust
-    lies = {kind: replace(trust.of(kind), told=1.0, lied=1.0) for kind in unknown}
-    return replace(trust, records={**trust.records, **lies})
+    lies = {kind: replace(trust.of(kind), changes_seen=1.0, missed=1.0) for kind in unknown}
+    return replace(trust, stats={**trust.stats, **lies})

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from crawler.core.change import Change, Rung, Verdict
 from crawler.core.http import Answer, Fetched, NotModified, Validators
-from crawler.core.validators.trust import SENT, Kind, Trust, only, word_of
-from crawler.core.visit import Headed, Target, Visit, looked
+from crawler.core.validators.trust import SENT, Trust, Validator, only, value_of
+from crawler.core.visit import HeadOutcome, Target, Visit, learnt_visit
 
 
 def told_by_head(held: Validators, trust: Trust) -> Validators | None:
@@ -18,12 +18,12 @@ def told_by_head(held: Validators, trust: Trust) -> Validators | None:
     Empty where the length alone is believed. None where a HEAD is of no use: a conditional request spares the body, or
     neither words nor length are honest.
     """
-    if not trust.records:
+    if not trust.stats:
         return None
     words = only(held, [kind for kind in SENT if trust.of(kind).is_honest and trust.of(kind).is_steady])
     if words:
-        return words if trust.of(Kind.CONDITION).is_vain else None
-    return words if trust.of(Kind.LENGTH).is_exact else None
+        return words if trust.of(Validator.CONDITION).is_vain else None
+    return words if trust.of(Validator.LENGTH).is_exact else None
 
 
 def is_told_same(target: Target, answer: Answer) -> bool:
@@ -32,30 +32,30 @@ def is_told_same(target: Target, answer: Answer) -> bool:
         return False
     if answer.declared_bytes not in {None, target.received_bytes}:
         return False
-    words = [kind for kind in SENT if word_of(target.by_head, kind)]
-    if any(word_of(target.by_head, kind) != word_of(answer.validators, kind) for kind in words):
+    words = [kind for kind in SENT if value_of(target.by_head, kind)]
+    if any(value_of(target.by_head, kind) != value_of(answer.validators, kind) for kind in words):
         return False
     return bool(words) or answer.declared_bytes is not None
 
 
-def spared(target: Target, answer: Fetched, *, now: datetime) -> Visit:
+def spared_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
     """A look that needed no body."""
     return replace(
-        looked(target, Verdict(Change.SAME, Rung.HEAD), now=now),
+        learnt_visit(target, Verdict(Change.SAME, Rung.HEAD), now=now),
         status=answer.status,
         elapsed=answer.elapsed,
         conditional=False,
         saved_bytes=target.received_bytes,
-        gives=target.outlinks,
-        headed=Headed.SPARED,
+        recipients=target.outlinks,
+        head_outcome=HeadOutcome.SPARED,
     )
 
 
-def headed_of(head: Answer, answer: Answer) -> Headed:
+def head_outcome_of(head: Answer, answer: Answer) -> HeadOutcome:
     """What a HEAD was worth that was followed by a look at the body."""
     if isinstance(answer, NotModified):
-        return Headed.DIFFERED
+        return HeadOutcome.DIFFERED
     if not isinstance(head, Fetched) or not isinstance(answer, Fetched) or head.status != answer.status:
-        return Headed.USELESS
+        return HeadOutcome.USELESS
     is_so = answer.status != 200 or head.declared_bytes in {None, answer.received_bytes}
-    return Headed.DIFFERED if is_so else Headed.USELESS
+    return HeadOutcome.DIFFERED if is_so else HeadOutcome.USELESS

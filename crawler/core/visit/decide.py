@@ -4,15 +4,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
-from crawler.core.change import Change, Lesson, Mask, Rung, Verdict, judge, learn
+from crawler.core.change import Change, NoiseMask, Observation, Rung, Verdict, judge, update_mask
 from crawler.core.http import Answer, Fetched, NotModified, Unreached, Url
-from crawler.core.page import Reading, Snapshot, Understood, Version, digest, understand
+from crawler.core.page import PageContent, Parsed, Snapshot, Version, digest, parse
 from crawler.core.visit.compare import Comparison, compare
-from crawler.core.visit.lifecycle import failed, missing, passed_on, redirected, unreached
+from crawler.core.visit.lifecycle import failed_visit, missing_visit, passed_on_visit, redirected_visit, unreached_visit
 from crawler.core.visit.links import canonical_of, links_of
-from crawler.core.visit.soft_errors import face_of, redirect_face, wall_of, withheld
-from crawler.core.visit.update import CLOCK_SLACK, is_honest, looked, modified_of
-from crawler.core.visit.visit import PERMANENT, TEMPORARY, Earlier, Evidence, Known, State, Target, Visit, fetched
+from crawler.core.visit.soft_errors import redirect_signals, signals_of, soft_error_of, soft_error_visit
+from crawler.core.visit.update import CLOCK_SLACK, is_honest, learnt_visit, modified_of
+from crawler.core.visit.visit import PERMANENT, TEMPORARY, Baseline, Evidence, Known, State, Target, Visit, with_answer
 
 ENOUGH_LOOKS = 100  # of a domain, before only a sample of its pages teaches what its frame is
 SAMPLED_PART = 16  # one page in so many
@@ -24,8 +24,8 @@ def decide(
     *,
     now: datetime,
     known: Known,
-    understood: Understood | None = None,
-    earlier: Earlier | None = None,
+    parsed: Parsed | None = None,
+    baseline: Baseline | None = None,
     comparison: Comparison | None = None,
     settled: bool = False,
 ) -> Visit:
@@ -40,40 +40,40 @@ def decide(
         case NotModified():
             return _not_modified(target, answer, now=now)
         case Unreached():
-            return unreached(target, answer, now=now)
+            return unreached_visit(target, answer, now=now)
         case Fetched(status=status) if 200 <= status < 300:
-            if not needs_reading(target, answer):
+            if not needs_parsing(target, answer):
                 return _same(target, answer, now=now)
-            understood = understood or _understood(target, answer, known)
+            parsed = parsed or _understood(target, answer, known)
             is_stale = comparison is None or comparison.under is not known.mask  # somebody taught it meanwhile
-            if earlier is not None and understood.outline and is_stale:
-                comparison = compare(target, understood, earlier, now=now, known=known, settled=settled)
-            return _read(target, answer, understood, earlier, comparison, now=now, known=known, settled=settled)
+            if baseline is not None and parsed.blocks and is_stale:
+                comparison = compare(target, parsed, baseline, now=now, known=known, settled=settled)
+            return _read(target, answer, parsed, baseline, comparison, now=now, known=known, settled=settled)
         case Fetched(status=status, location=location) if status in PERMANENT | TEMPORARY and location is not None:
             return _elsewhere(target, answer, location, now=now, known=known)
         case Fetched(status=404 | 410):
-            return missing(target, answer, now=now)
+            return missing_visit(target, answer, now=now)
         case Fetched():
-            return failed(target, answer, now=now, reason=f"http_{answer.status}")
+            return failed_visit(target, answer, now=now, reason=f"http_{answer.status}")
         case _:
             assert_never(answer)
 
 
 def _not_modified(target: Target, answer: NotModified, *, now: datetime) -> Visit:
     if target.version is None:
-        return failed(target, answer, now=now, reason="unasked_304")
+        return failed_visit(target, answer, now=now, reason="unasked_304")
     verdict = Verdict(Change.SAME, Rung.NOT_MODIFIED)
     return replace(
-        looked(target, verdict, now=now),
+        learnt_visit(target, verdict, now=now),
         answer="not_modified",
         status=304,
         elapsed=answer.elapsed,
         saved_bytes=target.received_bytes,
-        gives=target.outlinks,
+        recipients=target.outlinks,
     )
 
 
-def needs_reading(target: Target, answer: Answer) -> bool:
+def needs_parsing(target: Target, answer: Answer) -> bool:
     """Whether there is a body that must be read: a good one, other than the one that is known."""
     if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
         return False
@@ -81,16 +81,16 @@ def needs_reading(target: Target, answer: Answer) -> bool:
     return version is None or target.state is not State.KNOWN or version.body_digest != digest(answer.body)
 
 
-def wants_outline(target: Target, known: Known) -> bool:
+def wants_blocks(target: Target, known: Known) -> bool:
     """Whether a body's pieces are wanted: to compare it, or as one of the sample that tells the site's frame."""
     in_sample = known.mask.looks < ENOUGH_LOOKS or target.key[0] % SAMPLED_PART == 0
     return target.version is not None or in_sample
 
 
-def needs_earlier(target: Target, understood: Understood) -> bool:
+def needs_baseline(target: Target, parsed: Parsed) -> bool:
     """Whether only the last Snapshot's pieces can tell what changed."""
     version = target.version
-    return version is not None and bool(understood.outline) and version.text_digest != understood.version.text_digest
+    return version is not None and bool(parsed.blocks) and version.text_digest != parsed.version.text_digest
 
 
 def reconsider(visit: Visit, known: Known) -> Visit:
@@ -99,44 +99,44 @@ def reconsider(visit: Visit, known: Known) -> Visit:
     Or a wall, of which it was the first page.
     """
     evidence = visit.evidence
-    if evidence is None or (visit.mask is known.mask and visit.face is None):
+    if evidence is None or (visit.mask is known.mask and visit.signals is None):
         return visit
     again = decide(
         visit.target,
         evidence.answer,
         now=visit.at,
         known=known,
-        understood=evidence.understood,
-        earlier=evidence.earlier,
+        parsed=evidence.parsed,
+        baseline=evidence.baseline,
         settled=True,
     )
     if again.change not in {Change.COSMETIC, Change.UNKNOWN}:
         return visit
-    return replace(again, again=visit.again, headed=visit.headed)
+    return replace(again, second_fetches=visit.second_fetches, head_outcome=visit.head_outcome)
 
 
 def _elsewhere(target: Target, answer: Fetched, location: Url, *, now: datetime, known: Known) -> Visit:
-    face = redirect_face(target, location) if answer.status in TEMPORARY else None
-    wall = wall_of(target, face, now=now, known=known)
-    if face is not None and wall is not None:
-        return withheld(target, answer, face, wall, now=now, known=known)
-    return replace(redirected(target, answer, now=now, known=known), face=face)
+    signals = redirect_signals(target, location) if answer.status in TEMPORARY else None
+    soft_error = soft_error_of(target, signals, now=now, known=known)
+    if signals is not None and soft_error is not None:
+        return soft_error_visit(target, answer, signals, soft_error, now=now, known=known)
+    return replace(redirected_visit(target, answer, now=now, known=known), signals=signals)
 
 
 def _same(target: Target, answer: Fetched, *, now: datetime) -> Visit:
     """The very bytes that are known."""
     touched = modified_of(answer, now=now)
     lies = touched is not None and target.last_good_at is not None and touched > target.last_good_at + CLOCK_SLACK
-    looked_at = looked(target, Verdict(Change.SAME, Rung.BYTES, 0), now=now)
-    same = fetched(looked_at, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes)
-    return replace(same, gives=target.outlinks, modified_honest=False if lies else None)
+    looked_at = learnt_visit(target, Verdict(Change.SAME, Rung.BYTES, 0), now=now)
+    same = with_answer(looked_at, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes)
+    return replace(same, recipients=target.outlinks, modified_honest=False if lies else None)
 
 
 def _read(
     target: Target,
     answer: Fetched,
-    understood: Understood,
-    earlier: Earlier | None,
+    parsed: Parsed,
+    baseline: Baseline | None,
     comparison: Comparison | None,
     *,
     now: datetime,
@@ -145,63 +145,63 @@ def _read(
 ) -> Visit:
     """A body that was read, held against the last Snapshot."""
     before = target.version
-    reading, after = understood.reading, replace(understood.version, number=before.number + 1 if before else 1)
+    reading, after = parsed.content, replace(parsed.version, number=before.number + 1 if before else 1)
     if reading.is_passed_on:
-        return passed_on(target, answer, reading, now=now, known=known)
+        return passed_on_visit(target, answer, reading, now=now, known=known)
     links, elsewhere = links_of(reading, target=target, known=known)
     alias = canonical_of(reading, links, known=known)
     verdict = judge(before, after)
     if comparison is not None:
-        verdict = judge(before, after, (comparison.found, comparison.left), unseen=comparison.unseen)
+        verdict = judge(before, after, (comparison.found, comparison.significant), unseen=comparison.unseen)
         if comparison.varies and verdict.change is Change.COSMETIC:
             verdict = replace(verdict, rung=Rung.VARIANT)
-    face = None
+    signals = None
     if verdict.change in {Change.FIRST, Change.CHANGED}:
-        face = comparison.face if comparison is not None else face_of(target, understood, earlier, known=known)
-        wall = wall_of(target, face, now=now, known=known)
-        if face is not None and wall is not None:
-            shut = withheld(target, answer, face, wall, now=now, known=known)
-            return replace(shut, again=len(earlier.again) if earlier else 0)
+        signals = comparison.signals if comparison is not None else signals_of(target, parsed, baseline, known=known)
+        soft_error = soft_error_of(target, signals, now=now, known=known)
+        if signals is not None and soft_error is not None:
+            shut = soft_error_visit(target, answer, signals, soft_error, now=now, known=known)
+            return replace(shut, second_fetches=len(baseline.second_fetches) if baseline else 0)
     modified = modified_of(answer, now=now)
     if target.state in {State.GONE, State.MOVED} and before is not None:
         verdict = replace(verdict, change=Change.BACK)
     honest = is_honest(target, modified, verdict.change, now=now)
     age = now - modified if modified is not None and honest and target.trusts_modified else None
-    changed = verdict.change is Change.CHANGED and earlier is not None
-    visit = looked(target, verdict, now=now, age=age)
+    changed = verdict.change is Change.CHANGED and baseline is not None
+    visit = learnt_visit(target, verdict, now=now, age=age)
     return replace(
-        fetched(visit, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes),
+        with_answer(visit, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes),
         links=links,
-        gives=(alias,) if alias else tuple(link.key for link in links),
-        elsewhere=() if alias else elsewhere,
+        recipients=(alias,) if alias else tuple(link.key for link in links),
+        external_links=() if alias else elsewhere,
         modified_honest=honest,
         snapshot=_snapshot(reading, answer, after, verdict) if _is_new_version(verdict, before, after) else None,
-        again=len(earlier.again) if earlier else 0,
-        mask=None if settled else _mask_after(target, understood, comparison, now=now, known=known),
-        evidence=Evidence(answer, understood, earlier) if changed and earlier else None,
-        face=face,
+        second_fetches=len(baseline.second_fetches) if baseline else 0,
+        mask=None if settled else _mask_after(target, parsed, comparison, now=now, known=known),
+        evidence=Evidence(answer, parsed, baseline) if changed and baseline else None,
+        signals=signals,
     )
 
 
-def _understood(target: Target, answer: Fetched, known: Known) -> Understood:
-    return understand(
+def _understood(target: Target, answer: Fetched, known: Known) -> Parsed:
+    return parse(
         answer.body,
         url=target.url,
         content_type=answer.content_type,
         robots_tag=answer.robots_tag,
-        outlined=wants_outline(target, known),
+        outlined=wants_blocks(target, known),
     )
 
 
 def _mask_after(
-    target: Target, understood: Understood, comparison: Comparison | None, *, now: datetime, known: Known
-) -> Mask | None:
+    target: Target, parsed: Parsed, comparison: Comparison | None, *, now: datetime, known: Known
+) -> NoiseMask | None:
     """The domain's mask after a look; None if the look teaches nothing."""
     if comparison is not None:
         return comparison.mask
-    if target.version is not None or not understood.outline or not wants_outline(target, known):
+    if target.version is not None or not parsed.blocks or not wants_blocks(target, known):
         return None
-    return learn(known.mask, Lesson(target.key, understood.outline, now))
+    return update_mask(known.mask, Observation(target.key, parsed.blocks, now))
 
 
 def _is_new_version(verdict: Verdict, before: Version | None, after: Version) -> bool:
@@ -215,7 +215,7 @@ def _is_new_version(verdict: Verdict, before: Version | None, after: Version) ->
     return verdict.change in {Change.FIRST, Change.CHANGED}
 
 
-def _snapshot(reading: Reading, answer: Fetched, version: Version, verdict: Verdict) -> Snapshot:
+def _snapshot(reading: PageContent, answer: Fetched, version: Version, verdict: Verdict) -> Snapshot:
     return Snapshot(
         version=version,
         title=reading.title,

@@ -5,21 +5,21 @@ from datetime import datetime, timedelta
 
 from crawler.core.change import Change, Rung, Verdict
 from crawler.core.http import Answer, Fetched, NotModified, Reason, Unreached, retry_after
-from crawler.core.page import Reading
+from crawler.core.page import PageContent
 from crawler.core.visit.links import led_to, link_of
 from crawler.core.visit.visit import (
-    BUSY,
     FIRST_RETRY,
+    NETWORK_FAILURES,
+    OVERLOADED,
     PERMANENT,
-    SILENCE,
     TEMPORARY,
     Known,
     Link,
     State,
     Target,
     Visit,
-    fetched,
-    kept,
+    unchanged_visit,
+    with_answer,
 )
 
 LOOKS_BEFORE_A_FAILING_PAGE_PAYS = 3  # then it settles as a leaf, so that nothing holds cash for ever
@@ -36,13 +36,13 @@ FIRST_BUSY_RETRY = timedelta(minutes=1)
 LAST_RETRY = timedelta(days=7)
 
 
-def refuse(target: Target, *, reason: str, now: datetime) -> Visit:
+def refused_visit(target: Target, *, reason: str, now: datetime) -> Visit:
     """A page that we may not ask for any more: no request, no part in the economy, looked at again in a week.
 
     What is gone or has moved stays so: otherwise nobody would hear of it when it is back.
     """
     return replace(
-        kept(target, now=now),
+        unchanged_visit(target, now=now),
         answer="unreached",
         state=target.state if target.state in {State.GONE, State.MOVED} else State.REFUSED,
         due_at=now + min(LOOK_AGAIN_REFUSED, target.terms.most),
@@ -52,32 +52,32 @@ def refuse(target: Target, *, reason: str, now: datetime) -> Visit:
     )
 
 
-def unfinished(target: Target, *, now: datetime) -> Visit:
+def unfinished_visit(target: Target, *, now: datetime) -> Visit:
     """A look that was begun, and ended by the lease or the budget before it told anything: as due as it was."""
-    return replace(kept(target, now=now), due_at=now, reason=Reason.LEASE.value)
+    return replace(unchanged_visit(target, now=now), due_at=now, reason=Reason.LEASE.value)
 
 
-def unreadable(target: Target, answer: Fetched, *, now: datetime) -> Visit:
+def unreadable_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
     """A body that whoever should read it has choked on."""
-    return failed(target, answer, now=now, reason="unreadable")
+    return failed_visit(target, answer, now=now, reason="unreadable")
 
 
-def passed_on(target: Target, answer: Fetched, reading: Reading, *, now: datetime, known: Known) -> Visit:
+def passed_on_visit(target: Target, answer: Fetched, reading: PageContent, *, now: datetime, known: Known) -> Visit:
     """A page that sends its reader on at once, by its markup, has moved as if its server had said so."""
     said = replace(answer, status=min(PERMANENT), location=reading.refresh)
-    return replace(redirected(target, said, now=now, known=known), status=answer.status)
+    return replace(redirected_visit(target, said, now=now, known=known), status=answer.status)
 
 
-def redirected(target: Target, answer: Fetched, *, now: datetime, known: Known) -> Visit:
+def redirected_visit(target: Target, answer: Fetched, *, now: datetime, known: Known) -> Visit:
     assert answer.location is not None
     link = link_of(answer.location, target=target, known=known)
     if link is not None and link.key == target.key:
-        return failed(target, answer, now=now, reason="redirects_to_itself")
+        return failed_visit(target, answer, now=now, reason="redirects_to_itself")
     if answer.status in TEMPORARY:
         return _elsewhere_today(target, answer, link, now=now)
     already = target.state is State.MOVED
     return replace(
-        fetched(kept(target, now=now), answer=answer),
+        with_answer(unchanged_visit(target, now=now), answer=answer),
         verdict=Verdict(Change.SAME if already else Change.MOVED, Rung.STATUS),
         state=State.MOVED,
         due_at=now + min(LOOK_AGAIN_GONE, target.terms.most),
@@ -94,22 +94,22 @@ def _elsewhere_today(target: Target, answer: Fetched, link: Link | None, *, now:
     One that has a version keeps the links of that: it may be a wall, and the page unchanged behind it.
     """
     visit = replace(
-        fetched(kept(target, now=now), answer=answer),
+        with_answer(unchanged_visit(target, now=now), answer=answer),
         reason=f"http_{answer.status}",
         links=(link,) if link else (),
     )
     if target.version is None:
         gives = (link.key,) if link else ()
         due_at = now + min(LOOK_AGAIN_REDIRECT, target.terms.most)
-        return replace(visit, failures=0, due_at=due_at, gives=gives, elsewhere=())
+        return replace(visit, failures=0, due_at=due_at, recipients=gives, external_links=())
     failures = target.failures + 1
     wait = LOOK_AGAIN_REDIRECT if visit.state is not State.KNOWN else retry_after_failures(failures)
     due_at = now + min(wait, LOOK_AGAIN_REDIRECT, target.terms.most)
-    return replace(visit, failures=failures, due_at=due_at, gives=target.outlinks)
+    return replace(visit, failures=failures, due_at=due_at, recipients=target.outlinks)
 
 
 @dataclass(frozen=True, slots=True)
-class Landing:
+class MoveTarget:
     """What the domain knows of the place that a page says it moved to.
 
     others: pages with a version, beside this one, that began to redirect there within CROWD_TIME.
@@ -127,7 +127,7 @@ class Landing:
         return self.read_since < target.last_good_at
 
 
-def believed(visit: Visit, landing: Landing) -> Visit:
+def confirm_move(visit: Visit, landing: MoveTarget) -> Visit:
     """A move as it stands, or as long as it may be an outage no move at all: then the page keeps its state and history.
 
     Where many pages move to one target, in the domain or out of it, each is asked again for a week or so, and is gone
@@ -171,15 +171,15 @@ def _put_off(visit: Visit, reason: str, *, wait: timedelta) -> Visit:
     return replace(
         visit,
         verdict=Verdict(Change.UNKNOWN, Rung.STATUS),
-        state=kept(target, now=visit.at).state,
+        state=unchanged_visit(target, now=visit.at).state,
         reason=reason,
         failures=failures,
         due_at=visit.at + min(wait, target.terms.most),
-        gives=() if failures >= LOOKS_BEFORE_A_FAILING_PAGE_PAYS else None,
+        recipients=() if failures >= LOOKS_BEFORE_A_FAILING_PAGE_PAYS else None,
     )
 
 
-def missing(target: Target, answer: Fetched, *, now: datetime) -> Visit:
+def missing_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
     """404 is believed when it is confirmed, 410 at once; a page that never was there needs no second opinion."""
     confirmed = (
         answer.status == 410
@@ -193,9 +193,10 @@ def missing(target: Target, answer: Fetched, *, now: datetime) -> Visit:
     )
     if not confirmed:
         return replace(
-            failed(target, answer, now=now, reason="http_404"), due_at=now + min(LOOK_AGAIN_MISSING, target.terms.most)
+            failed_visit(target, answer, now=now, reason="http_404"),
+            due_at=now + min(LOOK_AGAIN_MISSING, target.terms.most),
         )
-    return _gone(fetched(kept(target, now=now), answer=answer), reason=f"http_{answer.status}")
+    return _gone(with_answer(unchanged_visit(target, now=now), answer=answer), reason=f"http_{answer.status}")
 
 
 def _gone(visit: Visit, *, reason: str) -> Visit:
@@ -211,36 +212,36 @@ def _gone(visit: Visit, *, reason: str) -> Visit:
     )
 
 
-def unreached(target: Target, answer: Unreached, *, now: datetime) -> Visit:
+def unreached_visit(target: Target, answer: Unreached, *, now: datetime) -> Visit:
     if answer.reason is Reason.ROBOTS:
-        return refuse(target, reason=answer.reason.value, now=now)
+        return refused_visit(target, reason=answer.reason.value, now=now)
     return replace(
-        failed(target, answer, now=now, reason=answer.reason.value),
+        failed_visit(target, answer, now=now, reason=answer.reason.value),
         answer="unreached",
-        silent=answer.reason in SILENCE,
+        no_response=answer.reason in NETWORK_FAILURES,
         received_bytes=answer.received_bytes,
     )
 
 
-def failed(target: Target, answer: Answer, *, now: datetime, reason: str) -> Visit:
+def failed_visit(target: Target, answer: Answer, *, now: datetime, reason: str) -> Visit:
     """No good answer: nothing that was learnt is touched, and the page is tried again after a while."""
-    before = kept(target, now=now)
+    before = unchanged_visit(target, now=now)
     visit = replace(
-        fetched(before, answer=answer) if isinstance(answer, Fetched) else replace(before, elapsed=answer.elapsed),
+        with_answer(before, answer=answer) if isinstance(answer, Fetched) else replace(before, elapsed=answer.elapsed),
         reason=reason,
         answer="not_modified" if isinstance(answer, NotModified) else "fetched",
     )
-    if isinstance(answer, Fetched) and answer.status in BUSY:
+    if isinstance(answer, Fetched) and answer.status in OVERLOADED:
         asked = retry_after(answer.retry_after, now=now, server_date=answer.date)
         # The page has its own back-off beside the domain's: if it alone is busy, others must come first next time.
         wait = min(FIRST_BUSY_RETRY * int(2 ** min(target.failures, 20)), LAST_RETRY)
-        visit = replace(visit, busy=True, retry_after=asked, due_at=now + min(wait, target.terms.most))
+        visit = replace(visit, overloaded=True, retry_after=asked, due_at=now + min(wait, target.terms.most))
     failures = target.failures + 1
     return replace(
         visit,
         failures=failures,
-        due_at=visit.due_at if visit.busy else now + min(retry_after_failures(failures), target.terms.most),
-        gives=() if failures >= LOOKS_BEFORE_A_FAILING_PAGE_PAYS else None,
+        due_at=visit.due_at if visit.overloaded else now + min(retry_after_failures(failures), target.terms.most),
+        recipients=() if failures >= LOOKS_BEFORE_A_FAILING_PAGE_PAYS else None,
     )
 
 

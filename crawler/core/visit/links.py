@@ -3,14 +3,14 @@
 from urllib.parse import unquote, urlsplit
 
 from crawler.core.http import Authority, PageKey, Refusal, Url, authority_of, key_of
-from crawler.core.page import Reading
-from crawler.core.visit.visit import Elsewhere, Known, Link, Target, refusal_of
+from crawler.core.page import PageContent
+from crawler.core.visit.visit import ExternalLinks, Known, Link, Target, refusal_of
 
 MOST_LINKS = 5000  # of one page; the rest says nothing about importance any more
 MOST_ELSEWHERE = 100  # other domains that one page links to
 
 
-def links_of(reading: Reading, *, target: Target, known: Known) -> tuple[tuple[Link, ...], Elsewhere]:
+def links_of(reading: PageContent, *, target: Target, known: Known) -> tuple[tuple[Link, ...], ExternalLinks]:
     """The distinct links to pages of this domain, each with why it may not be followed, and those to other domains.
 
     The page itself is left out.
@@ -31,7 +31,7 @@ def links_of(reading: Reading, *, target: Target, known: Known) -> tuple[tuple[L
     return tuple(found.values()), tuple(elsewhere.items())
 
 
-def canonical_of(reading: Reading, links: tuple[Link, ...], *, known: Known) -> PageKey | None:
+def canonical_of(reading: PageContent, links: tuple[Link, ...], *, known: Known) -> PageKey | None:
     """The page whose copy this one says it is, if it may be fetched: all its cash goes there, as from a moved page."""
     if reading.canonical is None or not links or links[0].refusal:
         return None

@@ -24,7 +24,7 @@ from crawler.core.freshness import (
     scores_after,
 )
 from crawler.core.http import Fetched, http_date
-from crawler.core.visit.visit import NEVER, State, Target, Visit, kept
+from crawler.core.visit.visit import NEVER, State, Target, Visit, unchanged_visit
 
 TEACHES = frozenset({Change.SAME, Change.COSMETIC, Change.CHANGED})  # of how often a page changes
 CLOCK_SLACK = timedelta(minutes=1)  # Last-Modified nearer to now than this is the clock's, not the page's
@@ -47,7 +47,7 @@ def is_honest(target: Target, modified: datetime | None, change: Change, *, now:
     return bool(is_believable((now - modified) / DAY, (now - target.last_good_at) / DAY))
 
 
-def looked(target: Target, verdict: Verdict, *, now: datetime, age: timedelta | None = None) -> Visit:
+def learnt_visit(target: Target, verdict: Verdict, *, now: datetime, age: timedelta | None = None) -> Visit:
     """A good look: it teaches, and the next one is due when it will be worth its price.
 
     age: how long ago an honest Last-Modified says that the page changed.
@@ -57,7 +57,7 @@ def looked(target: Target, verdict: Verdict, *, now: datetime, age: timedelta | 
         verdict = replace(verdict, change=Change.BACK)
     belief, expected = _learnt(target, verdict.change, now=now, age=age)
     return replace(
-        kept(target, now=now),
+        unchanged_visit(target, now=now),
         verdict=verdict,
         state=State.KNOWN,
         belief=belief,

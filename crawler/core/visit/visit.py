@@ -4,22 +4,22 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from crawler.core.change import NO_MASK, Change, Mask, Rung, Verdict
+from crawler.core.change import NO_MASK, Change, NoiseMask, Rung, Verdict
 from crawler.core.freshness import USUAL_TERMS, Belief, Terms, Wanted
-from crawler.core.http import NO_VALIDATORS, Authority, Fetched, PageKey, Reason, Rules, Scope, Url, Validators
-from crawler.core.page import Ending, Outline, Snapshot, Understood, Version
-from crawler.core.soft_errors import NO_WALLS, Face, Walls
+from crawler.core.http import NO_VALIDATORS, Authority, Fetched, PageKey, Reason, RobotsRules, Scope, Url, Validators
+from crawler.core.page import BlockList, HtmlEnd, Parsed, Snapshot, Version
+from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
 
 FIRST_RETRY = timedelta(hours=1)  # after a look without a good answer
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)  # due time of a page that its user wants once only
 
-Elsewhere = tuple[tuple[Authority, int], ...]  # other domains, each with how many distinct links lead there
+ExternalLinks = tuple[tuple[Authority, int], ...]  # other domains, each with how many distinct links lead there
 
 PERMANENT = frozenset({301, 308})
 TEMPORARY = frozenset({300, 302, 303, 307})
-BUSY = frozenset({429, 503})
+OVERLOADED = frozenset({429, 503})
 # What may be the whole domain's doing rather than one page's.
-SILENCE = frozenset({Reason.DNS, Reason.REFUSED, Reason.RESET, Reason.TLS, Reason.DEADLINE})
+NETWORK_FAILURES = frozenset({Reason.DNS, Reason.REFUSED, Reason.RESET, Reason.TLS, Reason.DEADLINE})
 
 
 class State(StrEnum):
@@ -41,7 +41,7 @@ class Link:
     refusal: str = ""
 
 
-class Headed(StrEnum):
+class HeadOutcome(StrEnum):
     """What came of a HEAD that was asked before the body."""
 
     SPARED = "spared"  # length and date are as they were: no body was asked for
@@ -72,11 +72,11 @@ class Target:
     received_bytes: int = 0  # of the last good answer's body
     version: Version | None = None
     outlinks: tuple[PageKey, ...] = field(default=(), repr=False)
-    elsewhere: Elsewhere = field(default=(), repr=False)
+    external_links: ExternalLinks = field(default=(), repr=False)
     status: int | None = None  # of the last look
     reason: str = ""  # the same
     failures: int = 0  # looks in a row without a good answer
-    walled: int = 0  # of these, the last ones at the wall that `reason` names
+    soft_errors: int = 0  # of these, the last ones at the wall that `reason` names
     last_look_at: datetime | None = None
     last_good_at: datetime | None = None
 
@@ -86,26 +86,26 @@ class Known:
     """What the domain knows while a lease lasts; an immutable copy."""
 
     scope: Scope
-    rules: Rules
+    rules: RobotsRules
     agent: str
-    mask: Mask = field(default=NO_MASK, repr=False)  # what of its pages is no news
-    walls: Walls = field(default=NO_WALLS, repr=False)  # what it shows in place of them
+    mask: NoiseMask = field(default=NO_MASK, repr=False)  # what of its pages is no news
+    soft_errors: SoftErrorMemory = field(default=NO_SOFT_ERRORS, repr=False)  # what it shows in place of them
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class Baseline:
     """What a look is compared with: the last Snapshot, and more looks that were taken seconds after it.
 
     at: when the Snapshot was taken.  has_returned: the page is as it was in an even earlier version.
     ending, asks_password: of the Snapshot's body, where the page now shows such a sign of a wall (core/withheld).
     """
 
-    outline: Outline
+    blocks: BlockList
     at: datetime
     has_returned: bool = False
-    ending: Ending = Ending.CLOSED
-    asks_password: bool = False
-    again: tuple[Outline, ...] = ()
+    html_end: HtmlEnd = HtmlEnd.CLOSED
+    has_password_field: bool = False
+    second_fetches: tuple[BlockList, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ class Evidence:
     """What a look was judged by, to judge it once more when more is known of its domain."""
 
     answer: Fetched
-    understood: Understood
-    earlier: Earlier
+    parsed: Parsed
+    baseline: Baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,8 @@ class Visit:
     reason: str
     failures: int
     requests: int
-    walled: int = 0  # looks in a row at the wall that `reason` names, with this one
-    again: int = 0  # requests for more looks at the page, seconds later
+    soft_errors: int = 0  # looks in a row at the wall that `reason` names, with this one
+    second_fetches: int = 0  # requests for more looks at the page, seconds later
     received_bytes: int = 0
     saved_bytes: int = 0
     elapsed: timedelta = timedelta(0)
@@ -146,30 +146,30 @@ class Visit:
     expected_change: float | None = None  # what we gave for "changed" before we looked
     modified_honest: bool | None = None  # whether Last-Modified agrees with the body; None: nothing to compare
     refused_304: bool | None = None  # whether old validators, asked after a challenge, got a body; None: not asked
-    headed: Headed | None = None
+    head_outcome: HeadOutcome | None = None
     validators: Validators | None = None
     body_bytes: int | None = None
     snapshot: Snapshot | None = field(default=None, repr=False)
     links: tuple[Link, ...] | None = field(default=None, repr=False)
-    gives: tuple[PageKey, ...] | None = field(default=None, repr=False)
-    elsewhere: Elsewhere | None = field(default=None, repr=False)
+    recipients: tuple[PageKey, ...] | None = field(default=None, repr=False)
+    external_links: ExternalLinks | None = field(default=None, repr=False)
     moved_to: Link | None = None
     led_to: PageKey | None = None  # the place that a redirect for good names, in the domain or not (core/outlinks)
-    busy: bool = False  # 429 or 503: it is the domain that wants to be left alone
+    overloaded: bool = False  # 429 or 503: it is the domain that wants to be left alone
     retry_after: timedelta | None = None
-    mask: Mask | None = field(default=None, repr=False)  # of the domain, after this look; None: it taught nothing
+    mask: NoiseMask | None = field(default=None, repr=False)  # of the domain, after this look; None: it taught nothing
     evidence: Evidence | None = field(default=None, repr=False)  # of a change
-    face: Face | None = field(default=None, repr=False)  # what may be a wall, and was looked at as one
-    silent: bool = False  # no answer at all: this page's fault or, with others, the domain's
+    signals: SoftErrorSignals | None = field(default=None, repr=False)  # what may be a wall, and was looked at as one
+    no_response: bool = False  # no answer at all: this page's fault or, with others, the domain's
 
     @property
     def change(self) -> Change:
         return self.verdict.change
 
     @property
-    def is_broken(self) -> bool:
+    def is_server_error(self) -> bool:
         """An error of the server's own: this page's fault or, with others, the domain's."""
-        return self.status is not None and self.status >= 500 and not self.busy and not self.is_good
+        return self.status is not None and self.status >= 500 and not self.overloaded and not self.is_good
 
     @property
     def is_good(self) -> bool:
@@ -185,7 +185,7 @@ def refusal_of(url: Url, *, depth: int, known: Known) -> str:
     return "" if known.rules.allows(url, known.agent) else Reason.ROBOTS.value
 
 
-def kept(target: Target, *, now: datetime) -> Visit:
+def unchanged_visit(target: Target, *, now: datetime) -> Visit:
     """A look after which we know what we knew before."""
     return Visit(
         target=target,
@@ -203,7 +203,7 @@ def kept(target: Target, *, now: datetime) -> Visit:
     )
 
 
-def fetched(
+def with_answer(
     visit: Visit, *, answer: Fetched, validators: Validators | None = None, body_bytes: int | None = None
 ) -> Visit:
     return replace(

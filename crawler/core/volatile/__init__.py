@@ -7,40 +7,40 @@ between looks of different days prove nothing. Uses page and what is below it.
 from crawler.core.volatile.alignment import counterparts, gaps
 from crawler.core.volatile.bounds import newest
 from crawler.core.volatile.dates import clock_in, tells_the_day
-from crawler.core.volatile.mask_audit import hidden, wants_test
-from crawler.core.volatile.path_aliases import learn_names
+from crawler.core.volatile.mask_audit import hidden_by_mask, wants_test
+from crawler.core.volatile.path_aliases import learn_aliases
 from crawler.core.volatile.relative_time import counts_time, learn_elapsed
-from crawler.core.volatile.repeat_fetch import learn_changes, learn_pair
+from crawler.core.volatile.repeat_fetch import learn_changes, learn_from_repeat
 from crawler.core.volatile.session_params import Parameter
-from crawler.core.volatile.stability import Count, Proof, Steadiness, Trial
-from crawler.core.volatile.volatile import MOST_CHARS, NOTHING_VOLATILE, Volatile, fitted
+from crawler.core.volatile.stability import CounterStats, PathStats, ShapeStats, VolatilityCount
+from crawler.core.volatile.volatile import MOST_CHARS, NOTHING_VOLATILE, Volatile, trimmed
 from crawler.core.volatile.words import NUMBER, Pattern, Words, numberless, words_of
 
 __all__ = [
     "MOST_CHARS",
     "NOTHING_VOLATILE",
     "NUMBER",
-    "Count",
+    "CounterStats",
     "Parameter",
+    "PathStats",
     "Pattern",
-    "Proof",
-    "Steadiness",
-    "Trial",
+    "ShapeStats",
     "Volatile",
+    "VolatilityCount",
     "Words",
     "clock_in",
     "counterparts",
     "counts_time",
-    "fitted",
     "gaps",
-    "hidden",
+    "hidden_by_mask",
+    "learn_aliases",
     "learn_changes",
     "learn_elapsed",
-    "learn_names",
-    "learn_pair",
+    "learn_from_repeat",
     "newest",
     "numberless",
     "tells_the_day",
+    "trimmed",
     "wants_test",
     "words_of",
 ]

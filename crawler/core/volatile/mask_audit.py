@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from crawler.core.http import PageKey
-from crawler.core.page import Outline, Place, number_of
+from crawler.core.page import Block, BlockList, number_of
 from crawler.core.volatile.volatile import Volatile
 from crawler.core.volatile.words import words_of
 
@@ -11,18 +11,18 @@ TESTED_EVERY = 50  # looks at which nothing but what is masked differs; that is 
 DOUBTED_EVERY = 5  # of those that hide what stood still in the last pair
 
 
-def hidden(before: Outline, after: Outline, volatile: Volatile) -> Sequence[Place]:
+def hidden_by_mask(before: BlockList, after: BlockList, volatile: Volatile) -> Sequence[Block]:
     """What a page says that it did not say before, as far as it is volatile."""
     before, after = volatile.named(before), volatile.named(after)
     said = set(before)
     return [place for place in after if place not in said and _is_masked(place, volatile)]
 
 
-def _is_masked(place: Place, volatile: Volatile) -> bool:
+def _is_masked(place: Block, volatile: Volatile) -> bool:
     return volatile.is_noise(place) or volatile.masked(place) != words_of(place)
 
 
-def wants_test(places: Sequence[Place], volatile: Volatile, *, page: PageKey, looks: int) -> bool:
+def wants_test(places: Sequence[Block], volatile: Volatile, *, page: PageKey, looks: int) -> bool:
     """Whether it is time to see if what is hidden still differs within seconds.
 
     looks: at the domain so far. Which of them are tests does not depend on chance, and favours no page.

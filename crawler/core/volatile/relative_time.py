@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from crawler.core.http import PageKey
-from crawler.core.page import Place, number_of
+from crawler.core.page import Block, number_of
 from crawler.core.volatile.bounds import newest
-from crawler.core.volatile.stability import Count
+from crawler.core.volatile.stability import CounterStats
 from crawler.core.volatile.volatile import MOST_PATHS, Volatile
 from crawler.core.volatile.words import pattern_of
 
@@ -25,7 +25,7 @@ MOST_DOUBLED = 3  # times that many pages are doubled for a disagreement
 UNITS_S = (1, 60, 3600, 86400, 7 * 86400, 30.44 * 86400, 365.25 * 86400)  # in which pages say how long ago it was
 
 
-def learn_elapsed(volatile: Volatile, before: Place, after: Place, *, page: PageKey, elapsed: timedelta) -> Volatile:
+def learn_elapsed(volatile: Volatile, before: Block, after: Block, *, page: PageKey, elapsed: timedelta) -> Volatile:
     """What a place of a page teaches that differs from what it was `elapsed` ago: whether it counts the time.
 
     A disagreement ends the belief. What is said anew may count from then on, but each time twice as much is asked.
@@ -33,7 +33,7 @@ def learn_elapsed(volatile: Volatile, before: Place, after: Place, *, page: Page
     grown = _grown(volatile, before, after)
     if grown is None:
         return volatile
-    told = volatile.counting.get(grown.key, Count())
+    told = volatile.counters.get(grown.key, CounterStats())
     units = grown.units(elapsed) & (told.units or _ALL_UNITS)
     if units:
         told = replace(told, times=told.times + 1, units=units)
@@ -44,14 +44,14 @@ def learn_elapsed(volatile: Volatile, before: Place, after: Place, *, page: Page
             growths, pages = growths[-ENOUGH_GROWTHS:], tuple(dict.fromkeys(pages))[:ENOUGH_PAGES]
             told = replace(told, growths=frozenset(growths), pages=pages)
     else:
-        told = Count(missed=min(told.missed + 1, MOST_MISSED))
-    return replace(volatile, counting=newest({**volatile.counting, grown.key: told}, MOST_PATHS))
+        told = CounterStats(missed=min(told.missed + 1, MOST_MISSED))
+    return replace(volatile, counters=newest({**volatile.counters, grown.key: told}, MOST_PATHS))
 
 
-def counts_time(volatile: Volatile, before: Place, after: Place, *, elapsed: timedelta) -> bool:
+def counts_time(volatile: Volatile, before: Block, after: Block, *, elapsed: timedelta) -> bool:
     """Whether all that differs is a number that counts the time, and has grown by as much as passed."""
     grown = _grown(volatile, before, after)
-    told = volatile.counting.get(grown.key) if grown is not None else None
+    told = volatile.counters.get(grown.key) if grown is not None else None
     if grown is None or told is None or not grown.units(elapsed) & told.units:
         return False
     many = MANY_PAGES << min(told.missed, MOST_DOUBLED)
@@ -76,9 +76,9 @@ class _Grown:
         )
 
 
-def _grown(volatile: Volatile, before: Place, after: Place) -> _Grown | None:
+def _grown(volatile: Volatile, before: Block, after: Block) -> _Grown | None:
     one, other = volatile.both(before, after)
-    if before.path != after.path or len(one) != len(other):
+    if before.css_path != after.css_path or len(one) != len(other):
         return None
     differing = [n for n in range(len(one)) if one[n] != other[n]]
     numbers = [(n, *grown) for n in differing if (grown := _numbers(one[n], other[n])) is not None]
@@ -88,7 +88,7 @@ def _grown(volatile: Volatile, before: Place, after: Place) -> _Grown | None:
     pattern = pattern_of(one, other)
     # By what stands beside it, since the words before it, a name perhaps, are others on other pages.
     beside = one[at + 1] if at + 1 < len(one) else one[at - 1] if at else ""
-    return _Grown(number_of(f"{before.path} {pattern[at]} {beside}"), now - was)
+    return _Grown(number_of(f"{before.css_path} {pattern[at]} {beside}"), now - was)
 
 
 _ALL_UNITS = frozenset(range(len(UNITS_S)))

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from crawler.core.page import Part, Place, number_of
+from crawler.core.page import Block, BlockKind, number_of
 from crawler.core.volatile.bounds import newest
-from crawler.core.volatile.stability import UNPROVEN, Proof
+from crawler.core.volatile.stability import UNPROVEN, VolatilityCount
 from crawler.core.volatile.words import Words, words_of
 
 MOST_PARAMETERS = 1024  # names; a site that makes up more of them has links that are noise
@@ -27,7 +27,7 @@ class Parameter:
     not.
     """
 
-    behind: Mapping[int, Proof] = field(default_factory=dict)
+    behind: Mapping[int, VolatilityCount] = field(default_factory=dict)
     still: Mapping[int, None] = field(default_factory=dict)
 
     def is_volatile(self, path: int) -> bool:
@@ -78,16 +78,16 @@ def path_of(words: Words) -> int:
 Behind = tuple[str, int]  # a parameter's name, and the path that it stands behind
 
 
-def moved_in(first: Iterable[Place], second: Iterable[Place]) -> dict[Behind, bool]:
+def moved_in(first: Iterable[Block], second: Iterable[Block]) -> dict[Behind, bool]:
     """Of the parameters that both looks of a pair have: whether all their values differ."""
     one, other = _values(first), _values(second)
     return {behind: one[behind].isdisjoint(other[behind]) for behind in one.keys() & other.keys()}
 
 
-def _values(places: Iterable[Place]) -> Mapping[Behind, set[str]]:
+def _values(places: Iterable[Block]) -> Mapping[Behind, set[str]]:
     found: dict[Behind, set[str]] = defaultdict(set)
     for place in places:
-        if place.part is Part.LINK and "=" in place.text:
+        if place.kind is BlockKind.LINK and "=" in place.text:
             words = words_of(place)
             for word in words:
                 name = parameter_of(word)

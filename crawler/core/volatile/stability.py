@@ -16,7 +16,7 @@ ENOUGH_DIFFERED = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Steadiness:
+class PathStats:
     """How a path came through pairs. steady: all on it stood still.  swung: most of it differed.  mixed: some did.
 
     pages: the first few on which it swung.
@@ -27,7 +27,7 @@ class Steadiness:
     mixed: int = 0
     pages: tuple[PageKey, ...] = ()
 
-    def swung_on(self, page: PageKey) -> "Steadiness":
+    def swung_on(self, page: PageKey) -> "PathStats":
         """After one more pair in which most of it differed."""
         pages = self.pages if page in self.pages else (*self.pages, page)[:ENOUGH_PAGES]
         return replace(self, swung=self.swung + 1, pages=pages)
@@ -50,7 +50,7 @@ class Steadiness:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ShapeStats:
     """How places of one path and one number of words came through pairs. changes: found there since the last pair."""
 
     steady: int = 0
@@ -58,7 +58,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class CounterStats:
     """How numbers that stand alike have agreed with the time since they last did not.
 
     times: how often.  units: of elapsed.UNITS_S, by number, of which all of them grew by as many as had passed.
@@ -83,7 +83,7 @@ STEADY = 4  # pairs in a row in which it stood still, for each in which it had m
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class VolatilityCount:
     """How something came through pairs. moved: in how many it differed, 8 at most.  steady: in how many since it did
     not.
     """
@@ -96,14 +96,14 @@ class Proof:
         """Whether it is volatile, as far as is known."""
         return self.moved >= ENOUGH_MOVED
 
-    def after(self, *, moved: bool) -> "Proof":
+    def after(self, *, moved: bool) -> "VolatilityCount":
         """After one more pair. What has stood still for long enough is as if it had never moved."""
         if moved:
-            return Proof(min(self.moved + 1, MOST_MOVED))
+            return VolatilityCount(min(self.moved + 1, MOST_MOVED))
         steady = self.steady + 1
-        return Proof(self.moved, steady) if steady < STEADY * self.moved else Proof()
+        return VolatilityCount(self.moved, steady) if steady < STEADY * self.moved else VolatilityCount()
 
 
-UNPROVEN = Proof()
+UNPROVEN = VolatilityCount()
 
-PROVEN = Proof(ENOUGH_MOVED)
+PROVEN = VolatilityCount(ENOUGH_MOVED)

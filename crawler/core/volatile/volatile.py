@@ -8,11 +8,11 @@ other proof, by time itself: a number that has grown by exactly the hours, days 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from crawler.core.page import Outline, Part, Place, number_of
+from crawler.core.page import Block, BlockKind, BlockList, number_of
 from crawler.core.volatile.bounds import newest, newest_within
-from crawler.core.volatile.path_aliases import Names, named
+from crawler.core.volatile.path_aliases import PathAliases, with_aliases
 from crawler.core.volatile.session_params import Parameters, are_doubted, said_without
-from crawler.core.volatile.stability import PROVEN, Count, Proof, Steadiness, Trial
+from crawler.core.volatile.stability import PROVEN, CounterStats, PathStats, ShapeStats, VolatilityCount
 from crawler.core.volatile.words import (
     Pattern,
     Words,
@@ -52,48 +52,48 @@ class Volatile:
     anywhere: Mapping[tuple[int, int], Mapping[int, str]] = field(default_factory=dict)
     once: Once = field(default_factory=dict)
     parameters: Parameters = field(default_factory=dict)
-    noise: Mapping[int, Proof] = field(default_factory=dict)
-    proofs: Mapping[int, Proof] = field(default_factory=dict)
+    noise: Mapping[int, VolatilityCount] = field(default_factory=dict)
+    proofs: Mapping[int, VolatilityCount] = field(default_factory=dict)
     own: Mapping[int, None] = field(default_factory=dict)
-    steadiness: Mapping[int, Steadiness] = field(default_factory=dict)
-    counting: Mapping[int, Count] = field(default_factory=dict)
-    trials: Mapping[int, Trial] = field(default_factory=dict)
-    names: Names = field(default_factory=dict)
+    path_stats: Mapping[int, PathStats] = field(default_factory=dict)
+    counters: Mapping[int, CounterStats] = field(default_factory=dict)
+    shape_stats: Mapping[int, ShapeStats] = field(default_factory=dict)
+    aliases: PathAliases = field(default_factory=dict)
 
-    def named(self, outline: Outline) -> Outline:
+    def named(self, outline: BlockList) -> BlockList:
         """A page with its places where they are known; all else here asks for places that are so named."""
-        return named(outline, self.names)
+        return with_aliases(outline, self.aliases)
 
-    def masked(self, place: Place) -> Words:
+    def masked(self, place: Block) -> Words:
         """The words of a place, with nothing in place of those that are volatile."""
         words = self.said(place)
-        gaps = self.gaps(place.path, words)
+        gaps = self.gaps(place.css_path, words)
         return tuple(gaps.get(n, word) for n, word in enumerate(words)) if gaps else words
 
-    def both(self, before: Place, after: Place) -> tuple[Words, Words]:
+    def both(self, before: Block, after: Block) -> tuple[Words, Words]:
         """The masked words of a place then and now: what is volatile in the one is so in the other."""
         one, other = self.said(before), self.said(after)
-        if before.path != after.path or len(one) != len(other):
+        if before.css_path != after.css_path or len(one) != len(other):
             return self.masked(before), self.masked(after)
-        gaps = self.gaps(before.path, one) | self.gaps(after.path, other)
+        gaps = self.gaps(before.css_path, one) | self.gaps(after.css_path, other)
         if any(not agrees(gap, one[n]) or not agrees(gap, other[n]) for n, gap in gaps.items()):
             return self.masked(before), self.masked(after)
         return tuple(gaps.get(n, w) for n, w in enumerate(one)), tuple(gaps.get(n, w) for n, w in enumerate(other))
 
-    def loosely(self, before: Place, after: Place) -> tuple[Words, Words] | None:
+    def loosely(self, before: Block, after: Block) -> tuple[Words, Words] | None:
         """The same with all gaps of such places, whatever their other words are; None where there are none."""
         one, other = self.said(before), self.said(after)
-        patterns = self.patterns.get((before.path, len(one)), ())
-        if before.path != after.path or len(one) != len(other) or not patterns:
+        patterns = self.patterns.get((before.css_path, len(one)), ())
+        if before.css_path != after.css_path or len(one) != len(other) or not patterns:
             return None
         gaps = {n: gap for pattern in patterns for n, gap in gaps_of(pattern).items()}
         left = {n: gap for n, gap in gaps.items() if agrees(gap, one[n]) and agrees(gap, other[n])}
         return tuple(left.get(n, w) for n, w in enumerate(one)), tuple(left.get(n, w) for n, w in enumerate(other))
 
-    def said(self, place: Place) -> Words:
+    def said(self, place: Block) -> Words:
         """The words of a place without volatile parameters, which other pages' links do not even have."""
         words = words_of(place)
-        return said_without(self.parameters, words) if place.part is Part.LINK and self.parameters else words
+        return said_without(self.parameters, words) if place.kind is BlockKind.LINK and self.parameters else words
 
     def gaps(self, path: int, words: Words) -> dict[int, str]:
         """Which words of a place are volatile, with what stands for them."""
@@ -104,25 +104,25 @@ class Volatile:
                 found |= gaps_of(pattern)
         return {} if found and said_of(path, words) in self.own else found
 
-    def is_noise(self, place: Place) -> bool:
+    def is_noise(self, place: Block) -> bool:
         """Whether this very place came or went within seconds before, or what stands there never stands still."""
-        known = self.steadiness.get(kind_of(place), Steadiness())
+        known = self.path_stats.get(kind_of(place), PathStats())
         return known.swings or (known.is_lively and noise_of(place) in self.noise)
 
-    def swings(self, place: Place) -> bool:
+    def swings(self, place: Block) -> bool:
         """Whether what stands there differs, as a whole, from one look to the next."""
-        known = self.steadiness.get(kind_of(place))
+        known = self.path_stats.get(kind_of(place))
         return known is not None and known.swings
 
-    def is_by_turns(self, before: Place, after: Place) -> bool:
+    def is_by_turns(self, before: Block, after: Block) -> bool:
         """Whether one of the two came or went within seconds, and so does whatever stands there, if anything.
 
         Another number in the same words is no other text that had its turn.
         """
-        known = self.steadiness.get(kind_of(before))
+        known = self.path_stats.get(kind_of(before))
         if (
-            before.path != after.path
-            or before.part is not after.part
+            before.css_path != after.css_path
+            or before.kind is not after.kind
             or known is None
             or not known.turns
             or list(map(numberless, words_of(before))) == list(map(numberless, words_of(after)))
@@ -130,49 +130,49 @@ class Volatile:
             return False
         return noise_of(before) in self.noise or noise_of(after) in self.noise
 
-    def is_tested(self, place: Place) -> bool:
+    def is_tested(self, place: Block) -> bool:
         """Whether pairs have shown often enough that what stands here stands still; ever more seldom it is asked again,
         since places alike in name can hold a counter on other pages.
         """
-        known = self.trials.get(trial_of(place), Trial())
+        known = self.shape_stats.get(trial_of(place), ShapeStats())
         return known.steady >= ENOUGH_STEADY and known.changes < known.steady
 
-    def is_unknown(self, place: Place) -> bool:
+    def is_unknown(self, place: Block) -> bool:
         """Whether one pair at most has told anything of places like this."""
-        return self.trials.get(trial_of(place), Trial()).steady <= 1
+        return self.shape_stats.get(trial_of(place), ShapeStats()).steady <= 1
 
-    def is_suspect(self, place: Place) -> bool:
+    def is_suspect(self, place: Block) -> bool:
         """Whether one pair has found it differing, and none yet that it does so again."""
         words = self.said(place)
         is_noise = noise_of(place) in self.noise and not self.is_noise(place)
-        return is_noise or any(fits(pattern, words) for pattern in self.once.get((place.path, len(words)), ()))
+        return is_noise or any(fits(pattern, words) for pattern in self.once.get((place.css_path, len(words)), ()))
 
-    def is_doubted(self, place: Place) -> bool:
+    def is_doubted(self, place: Block) -> bool:
         """Whether it is volatile, and stood still in the last pair that met it."""
-        if place.part is Part.LINK and are_doubted(self.parameters, words_of(place)):
+        if place.kind is BlockKind.LINK and are_doubted(self.parameters, words_of(place)):
             return True
         proof = self.noise.get(noise_of(place)) or self.proofs.get(self.form_of(place), PROVEN)
         return proof.steady > 0
 
-    def form_of(self, place: Place) -> int:
+    def form_of(self, place: Block) -> int:
         """A number for what is compared of a place."""
-        return number_of(f"{place.path} {' '.join(self.masked(place))}")
+        return number_of(f"{place.css_path} {' '.join(self.masked(place))}")
 
-    def has_moved(self, place: Place) -> bool:
+    def has_moved(self, place: Block) -> bool:
         """Whether a pair has found words differing where this stands, in a place of as many words."""
-        same = (place.path, len(self.said(place)))
+        same = (place.css_path, len(self.said(place)))
         return same in self.patterns or same in self.once
 
-    def has_gaps(self, place: Place) -> bool:
+    def has_gaps(self, place: Block) -> bool:
         """Whether some words of a place are volatile: a machine writes it."""
-        return bool(self.gaps(place.path, self.said(place)))
+        return bool(self.gaps(place.css_path, self.said(place)))
 
-    def takes_the_place(self, before: Place, after: Place) -> bool:
+    def takes_the_place(self, before: Block, after: Block) -> bool:
         """Whether a place stands where a volatile one stood and says much of the same, as "1 hour ago" in place of
         "59 minutes ago".
         """
         for (path, _), patterns in self.patterns.items():
-            if path != before.path:
+            if path != before.css_path:
                 continue
             for pattern in patterns:
                 if (
@@ -187,19 +187,19 @@ class Volatile:
 NOTHING_VOLATILE = Volatile()
 
 
-def kind_of(place: Place) -> int:
+def kind_of(place: Block) -> int:
     """A number for places of the same path that hold the same: a picture can stand still where words do not."""
-    return number_of(f"{place.path} {place.part}")
+    return number_of(f"{place.css_path} {place.kind}")
 
 
-def trial_of(place: Place) -> int:
+def trial_of(place: Block) -> int:
     """A number for places of the same path and length."""
-    return number_of(f"{place.path} {place.part} {len(words_of(place))}")
+    return number_of(f"{place.css_path} {place.kind} {len(words_of(place))}")
 
 
-def noise_of(place: Place) -> int:
+def noise_of(place: Block) -> int:
     """A number for a place with all that it says."""
-    return number_of(f"{place.path} {place.part} {place.text}")
+    return number_of(f"{place.css_path} {place.kind} {place.text}")
 
 
 def said_of(path: int, words: Words) -> int:
@@ -228,10 +228,10 @@ def with_differing(volatile: Volatile, path: int, one: Words, other: Words, *, o
     return with_pattern(volatile, path, tuple(each if n in proven else other[n] for n, each in enumerate(pattern)))
 
 
-def without_gaps(volatile: Volatile, place: Place) -> Volatile:
+def without_gaps(volatile: Volatile, place: Block) -> Volatile:
     """As if no pair had found words of such a place differing."""
     words = volatile.said(place)
-    same = (place.path, len(words))
+    same = (place.css_path, len(words))
     left = {key: each for key, each in volatile.patterns.items() if key != same}
     others = tuple(pattern for pattern in volatile.patterns.get(same, ()) if not fits(pattern, words))
     return replace(
@@ -264,7 +264,7 @@ def with_pattern(volatile: Volatile, path: int, pattern: Pattern) -> Volatile:
 MOST_CHARS = 1 << 19  # of patterns and of gaps; of words as pages have them, 80,000
 
 
-def fitted(volatile: Volatile, *, chars: int = MOST_CHARS) -> Volatile:
+def trimmed(volatile: Volatile, *, chars: int = MOST_CHARS) -> Volatile:
     """What is known, without its oldest patterns and gaps where all would take more room than that.
 
     What would take more than a quarter of the room alone is not kept either. Always: unchanged if it fits.

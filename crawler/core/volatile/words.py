@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from crawler.core.page import IDEOGRAPHS, Part, Place
+from crawler.core.page import IDEOGRAPHS, Block, BlockKind
 
 Words = tuple[str, ...]
 
@@ -20,9 +20,9 @@ NUMBER = "\0"  # in place of a number; no text of a page holds it
 
 
 @lru_cache(_REMEMBERED)
-def words_of(place: Place) -> Words:
+def words_of(place: Block) -> Words:
     """The words of a place in their order; of a link, the steps of its path and its parameters."""
-    pattern = _STEP if place.part is Part.LINK else _WORD
+    pattern = _STEP if place.kind is BlockKind.LINK else _WORD
     return tuple(pattern.findall(place.text))
 
 
@@ -73,12 +73,12 @@ def shares(pattern: Pattern, words: Words) -> bool:
     return bool(fixed) and sum(each in said for each in fixed) >= ALIKE * len(fixed)
 
 
-def is_one_place(pattern: Pattern, part: Part) -> bool:
+def is_one_place(pattern: Pattern, part: BlockKind) -> bool:
     """Whether enough of a place stayed to know it by; that there is a number, or a colon, tells nothing.
 
     A link of two steps of which one differs leads elsewhere.
     """
-    if part is Part.LINK:
+    if part is BlockKind.LINK:
         own = pattern[ORIGIN_WORDS:]
         return own.count(ANY) < ALIKE * len(own) or not own
     own = tuple(each for each in pattern if each == ANY or any(map(str.isalpha, each)))

@@ -5,9 +5,9 @@
 
 from crawler.demo.site.plan import make_site
 from crawler.demo.site.reply import Ask, Reply, http_date, reply
-from crawler.demo.site.sheet import LIARS, Behaviour, Kind, Serving, Sheet
+from crawler.demo.site.sheet import LIARS, Behaviour, Serving, Sheet, SheetKind
 from crawler.demo.site.site import CALENDAR, CHAIN, DISALLOWED, Site
-from crawler.demo.site.truth import Tally, freshness, mean_freshness, tally
+from crawler.demo.site.truth import VerdictTally, freshness, mean_freshness, tally
 
 __all__ = [
     "CALENDAR",
@@ -16,12 +16,12 @@ __all__ = [
     "LIARS",
     "Ask",
     "Behaviour",
-    "Kind",
     "Reply",
     "Serving",
     "Sheet",
+    "SheetKind",
     "Site",
-    "Tally",
+    "VerdictTally",
     "freshness",
     "http_date",
     "make_site",

@@ -6,7 +6,7 @@ from random import Random
 
 from crawler.demo.site import prose
 from crawler.demo.site.chance import chance
-from crawler.demo.site.sheet import Kind, Sheet
+from crawler.demo.site.sheet import Sheet, SheetKind
 
 NOTES_SHOWN = 8  # older ones fall off the end
 
@@ -33,12 +33,17 @@ def draft(seed: int, sheet: Sheet, version: int) -> Draft:
     return table
 
 
-def first_draft(odds: Random, kind: Kind, topic: prose.Topic) -> Draft:
-    fewest, most = {Kind.ARTICLE: (4, 9), Kind.NEWS: (2, 5), Kind.PRODUCT: (2, 4), Kind.TERM: (2, 4)}.get(kind, (1, 2))
+def first_draft(odds: Random, kind: SheetKind, topic: prose.Topic) -> Draft:
+    fewest, most = {
+        SheetKind.ARTICLE: (4, 9),
+        SheetKind.NEWS: (2, 5),
+        SheetKind.PRODUCT: (2, 4),
+        SheetKind.TERM: (2, 4),
+    }.get(kind, (1, 2))
     return Draft(
         paragraphs=[prose.paragraph(odds, topic) for _ in range(odds.randint(fewest, most))],
         notes=[prose.sentence(odds, topic) for _ in range(odds.randint(1, 3))],
-        prices=[odds.randint(499, 29_999)] if kind is Kind.PRODUCT else [],
+        prices=[odds.randint(499, 29_999)] if kind is SheetKind.PRODUCT else [],
     )
 
 

@@ -8,14 +8,21 @@ from random import Random
 
 from crawler.demo.site import prose
 from crawler.demo.site.chance import Story, log_normal_rates, share_out, shuffled
-from crawler.demo.site.sheet import Behaviour, Kind, Serving, Sheet
+from crawler.demo.site.sheet import Behaviour, Serving, Sheet, SheetKind
 
 B, S = Behaviour, Serving
-BEHAVIOURS: Mapping[Kind, Mapping[Behaviour, float]] = {
-    Kind.ARTICLE: {B.POISSON: 0.5, B.STEADY: 0.22, B.CLOCK: 0.1, B.VANISHING: 0.06, B.APPEARING: 0.06, B.MOVED: 0.06},
-    Kind.PRODUCT: {B.POISSON: 0.76, B.STEADY: 0.08, B.VANISHING: 0.06, B.APPEARING: 0.06, B.MOVED: 0.04},
-    Kind.NEWS: {B.APPEARING: 0.6, B.STEADY: 0.4},
-    Kind.TERM: {B.STEADY: 0.5, B.CLOCK: 0.4, B.POISSON: 0.1},
+BEHAVIOURS: Mapping[SheetKind, Mapping[Behaviour, float]] = {
+    SheetKind.ARTICLE: {
+        B.POISSON: 0.5,
+        B.STEADY: 0.22,
+        B.CLOCK: 0.1,
+        B.VANISHING: 0.06,
+        B.APPEARING: 0.06,
+        B.MOVED: 0.06,
+    },
+    SheetKind.PRODUCT: {B.POISSON: 0.76, B.STEADY: 0.08, B.VANISHING: 0.06, B.APPEARING: 0.06, B.MOVED: 0.04},
+    SheetKind.NEWS: {B.APPEARING: 0.6, B.STEADY: 0.4},
+    SheetKind.TERM: {B.STEADY: 0.5, B.CLOCK: 0.4, B.POISSON: 0.1},
 }
 _HONEST = {S.BOTH: 0.3, S.ETAG: 0.2, S.LAST_MODIFIED: 0.25, S.NONE: 0.25}
 _LYING = {S.LIAR_FROZEN: 0.05, S.LIAR_NOW: 0.05}  # only where there is something to lie about
@@ -31,7 +38,7 @@ OLDEST_DAYS = 1500  # before the start
 BROKEN_AT = ((0.0, 0.03), (0.2, 0.25), (0.6, 0.65))  # of the story's length; the first is the first crawl
 
 
-def leaves_of(story: Story, kind: Kind, number: int, topics: Sequence[prose.Topic]) -> list[Sheet]:
+def leaves_of(story: Story, kind: SheetKind, number: int, topics: Sequence[prose.Topic]) -> list[Sheet]:
     """Sheets of one kind, without links, with exactly the shares of behaviours, servings and rates in the tables."""
     odds = story.chance(kind)
     behaviours = shuffled(odds, share_out(number, BEHAVIOURS[kind]))
@@ -49,7 +56,7 @@ def leaves_of(story: Story, kind: Kind, number: int, topics: Sequence[prose.Topi
 def leaf(
     story: Story,
     odds: Random,
-    kind: Kind,
+    kind: SheetKind,
     topic: prose.Topic,
     *,
     behaviour: Behaviour,
@@ -60,9 +67,9 @@ def leaf(
     title = prose.title(odds, topic)
     since = story.instant(odds.uniform(0.01, 0.97)) if behaviour is B.APPEARING else None
     until = story.instant(odds.uniform(0.08, 0.95)) if behaviour in {B.VANISHING, B.MOVED} else None
-    written = since or story.ago(odds.uniform(1, 60 if kind is Kind.NEWS else OLDEST_DAYS))
+    written = since or story.ago(odds.uniform(1, 60 if kind is SheetKind.NEWS else OLDEST_DAYS))
     path = free(folder(kind, topic, written) + prose.slug(title), taken)
-    ending = ".html" if kind is Kind.PRODUCT else ""
+    ending = ".html" if kind is SheetKind.PRODUCT else ""
     return Sheet(
         path=path + ending,
         kind=kind,
@@ -78,13 +85,13 @@ def leaf(
     )
 
 
-def folder(kind: Kind, topic: prose.Topic, written: datetime) -> str:
+def folder(kind: SheetKind, topic: prose.Topic, written: datetime) -> str:
     match kind:
-        case Kind.ARTICLE:
+        case SheetKind.ARTICLE:
             return f"/articles/{topic.name}/"
-        case Kind.PRODUCT:
+        case SheetKind.PRODUCT:
             return f"/shop/{topic.name}/"
-        case Kind.NEWS:
+        case SheetKind.NEWS:
             return f"/news/{written:%Y/%m}/"
         case _:
             return f"/{kind}/"

@@ -7,7 +7,7 @@ from itertools import accumulate
 from random import Random
 
 from crawler.demo.site.chance import Story, shuffled
-from crawler.demo.site.sheet import Behaviour, Kind, Serving, Sheet
+from crawler.demo.site.sheet import Behaviour, Serving, Sheet, SheetKind
 from crawler.demo.site.site import CHAIN, DISALLOWED, month_path
 
 ZIPF = 0.9  # exponent of how often the nth most popular page is linked to, which makes in-degrees a power law
@@ -33,11 +33,11 @@ def drawn(odds: Random, own: str, paths: Sequence[str], cumulated: Sequence[floa
 
 def listings(story: Story, leaves: Sequence[Sheet]) -> Iterator[Sheet]:
     """Every sheet that lists others, the home page first. Together they list every leaf."""
-    news = [sheet for sheet in leaves if sheet.kind is Kind.NEWS]
+    news = [sheet for sheet in leaves if sheet.kind is SheetKind.NEWS]
     yield listing(story, "/", "The Millbrook Almanac", news, links=most_linked(leaves, 10))
     yield listing(story, "/news/", "News", news, links=(month_path(story.start),))
-    yield listing(story, "/glossary/", "Glossary", [sheet for sheet in leaves if sheet.kind is Kind.TERM])
-    for kind, path, title in ((Kind.ARTICLE, "/articles/", "Articles"), (Kind.PRODUCT, "/shop/", "Shop")):
+    yield listing(story, "/glossary/", "Glossary", [sheet for sheet in leaves if sheet.kind is SheetKind.TERM])
+    for kind, path, title in ((SheetKind.ARTICLE, "/articles/", "Articles"), (SheetKind.PRODUCT, "/shop/", "Shop")):
         branches = list(branch(story, path, title, [sheet for sheet in leaves if sheet.kind is kind]))
         yield listing(story, path, title, branches)
         yield from branches
@@ -63,10 +63,10 @@ def listing(story: Story, path: str, title: str, children: Sequence[Sheet], link
     odds = story.chance("listing", path)
     arrivals = sorted({child.since for child in children if child.since is not None})
     since = None if any(child.since is None for child in children) else arrivals.pop(0)
-    dated = [child.written for child in children if child.kind is Kind.NEWS and child.since is None]
+    dated = [child.written for child in children if child.kind is SheetKind.NEWS and child.since is None]
     return Sheet(
         path=path,
-        kind=Kind.LISTING,
+        kind=SheetKind.LISTING,
         title=title,
         topic=children[0].topic,
         behaviour=Behaviour.LISTING if since is None else Behaviour.APPEARING,
@@ -81,7 +81,7 @@ def listing(story: Story, path: str, title: str, children: Sequence[Sheet], link
 
 
 def newest_first(sheet: Sheet) -> tuple[float, str]:
-    return (-sheet.written.timestamp() if sheet.kind is Kind.NEWS else 0.0, sheet.path)
+    return (-sheet.written.timestamp() if sheet.kind is SheetKind.NEWS else 0.0, sheet.path)
 
 
 def most_linked(leaves: Sequence[Sheet], number: int) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def plain(story: Story) -> Iterator[Sheet]:
 def steady(story: Story, path: str, title: str, links: tuple[str, ...]) -> Sheet:
     return Sheet(
         path=path,
-        kind=Kind.PLAIN,
+        kind=SheetKind.PLAIN,
         title=title,
         topic="libraries",
         behaviour=Behaviour.STEADY,

@@ -6,11 +6,11 @@ from crawler.demo.site.chance import Story
 from crawler.demo.site.leaves import leaves_of, with_faults
 from crawler.demo.site.listings import listings, plain, tied
 from crawler.demo.site.prose import TOPICS
-from crawler.demo.site.sheet import Behaviour, Kind, Sheet
+from crawler.demo.site.sheet import Behaviour, Sheet, SheetKind
 from crawler.demo.site.site import Site
 
 FEWEST_PAGES = 80  # below that some behaviour would have no page
-SHARES = {Kind.PRODUCT: 0.22, Kind.NEWS: 0.14, Kind.TERM: 0.13}  # of all pages; articles are the rest
+SHARES = {SheetKind.PRODUCT: 0.22, SheetKind.NEWS: 0.14, SheetKind.TERM: 0.13}  # of all pages; articles are the rest
 TOPS = 8  # home, articles, shop, news, archive, glossary, about, contact
 
 
@@ -32,7 +32,7 @@ def make_site(seed: int, *, pages: int = 250, start: datetime, days: float = 45)
         end=story.end,
         sheets_by_path={sheet.path: sheet for sheet in sheets},
         moved_by_path={sheet.moves_to: sheet for sheet in sheets if sheet.moves_to},
-        chain_end=next(s.path for s in leaves if s.kind is Kind.ARTICLE and s.behaviour is Behaviour.STEADY),
+        chain_end=next(s.path for s in leaves if s.kind is SheetKind.ARTICLE and s.behaviour is Behaviour.STEADY),
     )
 
 
@@ -41,12 +41,12 @@ def leaves_below(story: Story, pages: int) -> list[Sheet]:
     sections = min(len(TOPICS), max(2, round(pages / 40)))
     categories = min(4, max(2, round(pages / 80)))
     sizes = {kind: round(share * pages) for kind, share in SHARES.items()}
-    news = leaves_of(story, Kind.NEWS, sizes[Kind.NEWS], TOPICS)
+    news = leaves_of(story, SheetKind.NEWS, sizes[SheetKind.NEWS], TOPICS)
     months = len({f"{sheet.written:%Y-%m}" for sheet in news})
     articles = pages - sum(sizes.values()) - TOPS - sections - categories - months
     return [
-        *with_faults(story, leaves_of(story, Kind.ARTICLE, articles, TOPICS[:sections])),
-        *leaves_of(story, Kind.PRODUCT, sizes[Kind.PRODUCT], TOPICS[:categories]),
+        *with_faults(story, leaves_of(story, SheetKind.ARTICLE, articles, TOPICS[:sections])),
+        *leaves_of(story, SheetKind.PRODUCT, sizes[SheetKind.PRODUCT], TOPICS[:categories]),
         *news,
-        *leaves_of(story, Kind.TERM, sizes[Kind.TERM], TOPICS),
+        *leaves_of(story, SheetKind.TERM, sizes[SheetKind.TERM], TOPICS),
     ]

@@ -8,7 +8,7 @@ from posixpath import dirname
 from crawler.demo.site.chance import chance
 from crawler.demo.site.draft import Draft, draft
 from crawler.demo.site.prose import TOPICS, sentence
-from crawler.demo.site.sheet import Kind, Sheet
+from crawler.demo.site.sheet import Sheet, SheetKind
 from crawler.demo.site.site import Site
 
 NEWS_ON_HOME = 5
@@ -57,7 +57,7 @@ def render(site: Site, sheet: Sheet, version: int) -> Rendered:
 
 def article(site: Site, sheet: Sheet, words: Draft, version: int) -> Iterator[str]:
     """The main text, line by line: paragraphs with links at their ends, then what belongs to the kind of sheet."""
-    if sheet.kind in {Kind.ARTICLE, Kind.NEWS}:
+    if sheet.kind in {SheetKind.ARTICLE, SheetKind.NEWS}:
         yield f'<p class="byline">First printed on <time>{sheet.written:%Y-%m-%d}</time></p>\n'
     if words.prices:
         yield f'<p class="price">{words.prices[-1] / 100:.2f} {CURRENCY}</p>\n'
@@ -97,7 +97,7 @@ def items(site: Site, sheet: Sheet, version: int) -> Iterator[str]:
     children = [site.sheet(path) for path in sheet.lists]
     shown = [child for child in children if child.since is None or child.since <= at]
     yield "<ul>\n"
-    for child in shown[: NEWS_ON_HOME if sheet.kind is Kind.HOME else None]:
+    for child in shown[: NEWS_ON_HOME if sheet.kind is SheetKind.HOME else None]:
         topic = next(topic for topic in TOPICS if topic.name == child.topic)
         summary = sentence(chance(site.seed, "summary", child.path), topic)
         yield f"<li>{anchor(site, sheet, child.path)}: {escape(summary)}</li>\n"

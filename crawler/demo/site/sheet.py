@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class SheetKind(StrEnum):
     """What a sheet is for; decides what its text looks like."""
 
     HOME = "home"
@@ -60,7 +60,7 @@ class Sheet:
     """
 
     path: str
-    kind: Kind
+    kind: SheetKind
     title: str
     topic: str
     behaviour: Behaviour

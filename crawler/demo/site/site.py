@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from crawler.demo.site.prose import TOPICS
-from crawler.demo.site.sheet import Behaviour, Kind, Serving, Sheet
+from crawler.demo.site.sheet import Behaviour, Serving, Sheet, SheetKind
 
 ROBOTS_PATH = "/robots.txt"
 DISALLOWED = "/private/"
@@ -88,7 +88,7 @@ class Site:
             return None
         return Sheet(
             path=path,
-            kind=Kind.PLAIN,
+            kind=SheetKind.PLAIN,
             title=f"Calendar, {path.removeprefix(CALENDAR).rstrip('/')}",
             topic=TOPICS[0].name,
             behaviour=Behaviour.STEADY,

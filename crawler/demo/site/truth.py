@@ -11,7 +11,7 @@ from crawler.demo.site.site import DISALLOWED, Site
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class VerdictTally:
     """What became of the content changes of a span. happened == found + merged + pending + before.
 
     found: looks that met a version other than the look before them did.  merged: changes that the next look could not
@@ -66,12 +66,14 @@ def epochs(site: Site, path: str, since: datetime, until: datetime) -> Iterator[
     return ((one, min(other, until)) for one, other in pairwise(marks) if one < until and other > since)
 
 
-def tally(site: Site, looks_by_path: Mapping[str, Sequence[datetime]], since: datetime, until: datetime) -> Tally:
+def tally(
+    site: Site, looks_by_path: Mapping[str, Sequence[datetime]], since: datetime, until: datetime
+) -> VerdictTally:
     """What became of the changes in (since, until]. looks_by_path: ascending, none after `until`."""
     fates = Counter[str]()
     for path in site.sheets_by_path:
         fates.update(fates_of(site.changes(path, since, until), looks_by_path.get(path, ())))
-    return Tally(fates.total(), fates["found"], fates["merged"], fates["pending"], fates["before"])
+    return VerdictTally(fates.total(), fates["found"], fates["merged"], fates["pending"], fates["before"])
 
 
 def fates_of(changes: Sequence[datetime], looks: Sequence[datetime]) -> Iterator[str]:

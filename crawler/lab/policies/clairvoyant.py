@@ -3,7 +3,7 @@
 import numpy as np
 
 from crawler.lab.optimum import known_value
-from crawler.lab.policies.policy import Looks, Scene, best
+from crawler.lab.policies.policy import LookBatch, Scene, best
 from crawler.lab.world import Floats, Ints, World
 
 HORIZON_DAYS = 180.0  # a first copy is worth the fresh time that it buys within this
@@ -29,7 +29,7 @@ class Clairvoyant:
             score = np.where(self._fetched, score, first)
         return best(np.where(self._known, score, -np.inf), slots, host=self._scene.host, room=room)
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: LookBatch) -> None:
         self._since[looks.page], self._fetched[looks.page] = looks.at, True
         self._known[looks.page[looks.gone]] = False
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crawler.lab.policies.policy import Looks, Scene, best
+from crawler.lab.policies.policy import LookBatch, Scene, best
 from crawler.lab.world import Floats, Ints
 
 
@@ -22,7 +22,7 @@ class Even:
         score = np.where(self._known, (now - self._since) * self._weight, -np.inf)
         return best(score, slots, host=self._scene.host, room=room)
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: LookBatch) -> None:
         self._since[looks.page] = looks.at
         self._known[looks.page[looks.gone]] = False
 

@@ -7,7 +7,7 @@ learn; with few pages of very unequal importance ours may come out ahead.
 
 import numpy as np
 
-from crawler.lab.policies.policy import Looks, Scene, best
+from crawler.lab.policies.policy import LookBatch, Scene, best
 from crawler.lab.world import Flags, Floats, Ints, World
 
 RATES = 48  # equally likely ones, in place of all the rates of the world
@@ -43,7 +43,7 @@ class Informed:
         grown = 1 - (1 + x) * np.exp(-x)
         return np.asarray(np.einsum("pr,pr,r->p", self._chance[pages], grown, 1 / self._rates))
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: LookBatch) -> None:
         again = ~looks.first & ~looks.gone
         page, gap = looks.page[again], looks.gap[again]
         self._chance[page] = self._learnt(self._chance[page], gap, looks.changed[again])

@@ -1,7 +1,7 @@
 """Every policy by its name, as tables and the command show it."""
 
 from crawler.lab.policies import adaptive, fixed
-from crawler.lab.policies.adaptive import Order
+from crawler.lab.policies.adaptive import Queue
 from crawler.lab.policies.clairvoyant import Clairvoyant
 from crawler.lab.policies.informed import Informed
 from crawler.lab.policies.ours import Ours
@@ -16,8 +16,8 @@ POLICIES: dict[str, Maker] = {
     UNIFORM: lambda scene, _: fixed.uniform(scene),
     "importance": lambda scene, _: fixed.by_importance(scene),
     "rate": lambda scene, world: fixed.by_rate(scene, world.rates_at(0.0)),
-    "nutch-score": lambda scene, _: adaptive.nutch(scene, Order.SCORE),
-    "nutch-due": lambda scene, _: adaptive.nutch(scene, Order.DUE),
+    "nutch-score": lambda scene, _: adaptive.nutch(scene, Queue.SCORE),
+    "nutch-due": lambda scene, _: adaptive.nutch(scene, Queue.DUE),
     "stormcrawler": lambda scene, _: adaptive.stormcrawler(scene),
     "likeness": lambda scene, _: adaptive.likeness(scene),
 }

@@ -9,7 +9,7 @@ import numpy as np
 from crawler.core.freshness import (
     PRIOR,
     UNKNOWN,
-    Head,
+    Candidates,
     blend,
     chance_changed,
     chance_fresh,
@@ -33,8 +33,8 @@ from crawler.core.freshness import (
     with_prior,
     without_prior,
 )
-from crawler.lab.policies.planning import Plan, new_pages, plan
-from crawler.lab.policies.policy import Looks, Scene, places
+from crawler.lab.policies.planning import PlannedRates, new_pages, plan
+from crawler.lab.policies.policy import LookBatch, Scene, places
 from crawler.lab.world import Flags, Floats, Ints
 
 LEAST_DAYS = 1 / 144  # between two looks at a page
@@ -61,7 +61,7 @@ class Ours:
         self._drift, self._drift_at = UNKNOWN, 0.0
         self._rng = np.random.default_rng(0)  # samples and first gaps; the world has a seed of its own
         self._planned_day = -1
-        self._plan = Plan(np.full(self._hosts, 0.25), np.full(self._hosts, 180.0), 0, np.ones(self._hosts))
+        self._plan = PlannedRates(np.full(self._hosts, 0.25), np.full(self._hosts, 180.0), 0, np.ones(self._hosts))
         self._used = np.zeros(self._hosts)  # requests of the day
         self.read = self.handed_out = self.put_off = 0  # rows of the due index, for whoever counts
 
@@ -112,7 +112,7 @@ class Ours:
         self.put_off += len(picked.later)
         return chosen, picked.further and len(chosen) > 0
 
-    def _head(self, now: float, slots: int, room: Ints | None) -> tuple[Ints, Head]:
+    def _head(self, now: float, slots: int, room: Ints | None) -> tuple[Ints, Candidates]:
         """The pages that the claim reads: the heads of the due index, of each host where hosts have caps; new ones."""
         window = WINDOW * slots + WINDOW_LEAST
         if room is None:
@@ -128,7 +128,7 @@ class Ours:
         pages = np.append(known, new)
         is_new = np.arange(len(pages)) >= len(known)
         a, b = self._beliefs(pages)
-        head = Head(
+        head = Candidates(
             a=a,
             b=b / self._factors(now)[self._scene.host[pages]],
             weight=self._weight[pages],
@@ -151,7 +151,7 @@ class Ours:
 
     # learn and appraise
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: LookBatch) -> None:
         page, again = looks.page, ~looks.first & ~looks.gone
         self._observe(looks, again)
         group = self._scene.group[page]
@@ -169,7 +169,7 @@ class Ours:
         self._due[page] = np.where(looks.gone, np.inf, looks.at + self._gaps(page, looks.at[-1]))
         self._since[page[looks.gone]] = np.nan
 
-    def _observe(self, looks: Looks, again: Flags) -> None:
+    def _observe(self, looks: LookBatch, again: Flags) -> None:
         """Tell the hosts' activity what was found and what was expected."""
         page, now = looks.page[again], float(looks.at[-1])
         host = self._scene.host[page]
@@ -181,7 +181,7 @@ class Ours:
         self._expected = decayed(self._expected, passed) + np.bincount(host, weights=chance, minlength=self._hosts)
         self._active_at = now
 
-    def _learn_drift(self, looks: Looks, again: Flags, given: Floats, by_prior: Floats) -> None:
+    def _learn_drift(self, looks: LookBatch, again: Flags, given: Floats, by_prior: Floats) -> None:
         """Tell the domain's drift what was found, and what chances that had been given."""
         now = float(looks.at[-1])
         self._drift = scores_after(
@@ -256,7 +256,7 @@ class Ours:
         return chance_fresh(*self._beliefs(pages), unseen)
 
 
-def _learnt(a: Floats, b: Floats, looks: Looks) -> tuple[Floats, Floats]:
+def _learnt(a: Floats, b: Floats, looks: LookBatch) -> tuple[Floats, Floats]:
     """Beliefs after looks, by what each of them found; a Last-Modified that cannot be true is not heard."""
     same = learn_same(a, b, looks.gap)
     changed = learn_changed(a, b, looks.gap)

@@ -9,14 +9,14 @@ from crawler.core.budget import (
     MOST_FLOOR_SHARE,
     NOBODY,
     Budget,
-    Pages,
+    PageArrays,
     Work,
     longest_gap,
-    pages_of,
-    price_of,
-    prices_of,
+    page_arrays,
+    price_correction,
     sampled,
-    trim_after,
+    shadow_price,
+    shadow_prices,
 )
 from crawler.lab.policies.policy import Scene
 from crawler.lab.world import Flags, Floats, Ints
@@ -28,7 +28,7 @@ LONGEST_DAYS = 180.0  # a page may be promised to be looked at so often, if the 
 
 
 @dataclass(slots=True)
-class Plan:
+class PlannedRates:
     """A day's numbers. solved: the price of a request at each host.  longest_days: between two looks, by host.
 
     floor_left: visits below the price that are left of the day.  trim: what the budget's use makes of the solved price,
@@ -54,35 +54,43 @@ class Plan:
     def watch(self, now: float, *, used: int, allowed: int, waiting: float) -> None:
         """Move the trim after a claim, once an hour at most. waiting: looks that are due and were not granted."""
         if now - self.trimmed_at >= TRIMMED_EVERY_DAYS - 1e-9:
-            self.trim = trim_after(self.trim, used=used, allowed=allowed, waiting=waiting)
+            self.trim = price_correction(self.trim, used=used, allowed=allowed, waiting=waiting)
             self.trimmed_at = now
 
     def watch_hosts(self, *, used: Floats, allowed: float, cap: float, waiting: Floats) -> None:
         """Move the trims after a day where hosts have caps. used, waiting: of each host.  allowed: the whole budget."""
         free = float(waiting[~self.capped].sum())
-        self.trim = trim_after(self.trim, used=float(used.sum()), allowed=allowed, waiting=free)
+        self.trim = price_correction(self.trim, used=float(used.sum()), allowed=allowed, waiting=free)
         own = zip(self.host_trim, used, waiting, strict=True)
-        trims = [trim_after(trim, used=had, allowed=cap, waiting=left) for trim, had, left in own]
+        trims = [price_correction(trim, used=had, allowed=cap, waiting=left) for trim, had, left in own]
         self.host_trim = np.where(self.capped, trims, 1.0)
 
 
 def plan(
-    a: Floats, b: Floats, weight: Floats, scene: Scene, *, known: Ints, new: Pages, rng: Generator, before: Plan
-) -> Plan:
+    a: Floats,
+    b: Floats,
+    weight: Floats,
+    scene: Scene,
+    *,
+    known: Ints,
+    new: PageArrays,
+    rng: Generator,
+    before: PlannedRates,
+) -> PlannedRates:
     """Today's numbers from today's beliefs: (a, b) and weight are of the `known` pages, by number."""
     hosts, host = int(scene.host.max()) + 1, scene.host[known]
     longest = longest_days(scene, host, hosts)
     domain = host if scene.cap_per_day is not None else 0
-    pages = pages_of(a, b, weight, most=longest[host], domain=domain)
+    pages = page_arrays(a, b, weight, most=longest[host], domain=domain)
     some = sampled(pages, most=SAMPLE, per_domain=SAMPLE_PER_HOST, seed=int(rng.integers(2**31)))
     if scene.cap_per_day is None:
-        price = price_of(Work(some, new), Budget(scene.budget_per_day), near=float(before.solved[0]))
+        price = shadow_price(Work(some, new), Budget(scene.budget_per_day), near=float(before.solved[0]))
         prices = np.full(hosts, price.per_request)
     else:
         limits = np.full(hosts, scene.cap_per_day)
-        prices = prices_of(Work(some, new, hosts), limits, scene.budget_per_day, near=before.solved)
+        prices = shadow_prices(Work(some, new, hosts), limits, scene.budget_per_day, near=before.solved)
     left = int(MOST_FLOOR_SHARE * scene.budget_per_day)
-    return Plan(prices, longest, left, before.host_trim, before.trim, before.trimmed_at)
+    return PlannedRates(prices, longest, left, before.host_trim, before.trim, before.trimmed_at)
 
 
 def longest_days(scene: Scene, host: Ints, hosts: int) -> Floats:
@@ -94,9 +102,9 @@ def longest_days(scene: Scene, host: Ints, hosts: int) -> Floats:
     return np.maximum(promised, longest_gap(pages, scene.cap_per_day, most=LONGEST_DAYS))
 
 
-def new_pages(a: Floats, b: Floats, weight: Floats, scene: Scene, *, pages: Ints, longest: Floats) -> Pages:
+def new_pages(a: Floats, b: Floats, weight: Floats, scene: Scene, *, pages: Ints, longest: Floats) -> PageArrays:
     """Pages never fetched, as a plan sees them."""
     if not len(pages):
         return NOBODY
     host = scene.host[pages]
-    return pages_of(a, b, weight, most=longest[host], domain=host if scene.cap_per_day is not None else 0)
+    return page_arrays(a, b, weight, most=longest[host], domain=host if scene.cap_per_day is not None else 0)

@@ -28,7 +28,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class LookBatch:
     """What some looks found, one row each; no page twice.
 
     gap: days since the last look, 0 at a first one.  changed: False at a first look.  gone: the page is no more.
@@ -52,7 +52,7 @@ class Policy(Protocol):
         """At most `slots` pages to look at now, none twice.  room: what each host still bears; None binds nobody."""
         ...
 
-    def learn(self, looks: Looks) -> None:
+    def learn(self, looks: LookBatch) -> None:
         """What the looks found."""
         ...
 

@@ -4,7 +4,15 @@
 the day's budget; `release` gives back both. Uses domains.
 """
 
-from crawler.store.claim.budgets import NO_SPARE, Spare, charge, charge_together, debit, left_together, settle_together
+from crawler.store.claim.budgets import (
+    NO_UNUSED_BYTES,
+    UnusedBytes,
+    charge,
+    charge_shared_budget,
+    debit,
+    left_of_shared_budget,
+    settle_shared_budget,
+)
 from crawler.store.claim.leases import (
     announce_delay,
     claim,
@@ -19,21 +27,21 @@ from crawler.store.claim.leases import (
 )
 
 __all__ = [
-    "NO_SPARE",
-    "Spare",
+    "NO_UNUSED_BYTES",
+    "UnusedBytes",
     "announce_delay",
     "charge",
-    "charge_together",
+    "charge_shared_budget",
     "claim",
     "debit",
     "fence",
     "hold",
     "keep_slots",
-    "left_together",
+    "left_of_shared_budget",
     "next_turn",
     "release",
     "renew",
     "save_robots",
-    "settle_together",
+    "settle_shared_budget",
     "write_hold",
 ]

@@ -8,7 +8,16 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget import NO_SHARED_LIMIT, Kind, Ledger, SharedBudget, debited, grantable, receivable, today
+from crawler.core.budget import (
+    NO_SHARED_LIMIT,
+    Ledger,
+    RequestKind,
+    SharedBudget,
+    debited,
+    grantable,
+    receivable,
+    today,
+)
 from crawler.core.domain import Domain, Lease
 from crawler.core.freshness import DAY
 from crawler.errors import LeaseLost
@@ -64,7 +73,7 @@ CHARGE_ALL = """
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class Grant:
     """Requests that may be made on that UTC day.
 
     received_bytes: what they may bring before more is asked for; None: no limit.  next_at: where there are no requests,
@@ -78,18 +87,18 @@ class Granted:
 
 
 @dataclass(frozen=True, slots=True)
-class Spare:
+class UnusedBytes:
     """Bytes that a lease has been granted on a day and did not receive so far."""
 
     received_bytes: int = 0
     day: date | None = None
 
 
-NO_SPARE = Spare()
+NO_UNUSED_BYTES = UnusedBytes()
 
 
 @dataclass(frozen=True, slots=True)
-class _Book:
+class _DayBudget:
     """One ledger with its limits."""
 
     ledger: Ledger
@@ -120,8 +129,8 @@ async def debit(
     paced: bool,
     together: SharedBudget = NO_SHARED_LIMIT,
     waiting: int = 0,
-    spare: Spare = NO_SPARE,
-) -> Granted:
+    spare: UnusedBytes = NO_UNUSED_BYTES,
+) -> Grant:
     """Take up to `most` requests from the budgets of the day, and where bytes are limited, what they will likely bring.
 
     paced: spread over the day; else the whole day's budget may go at once.  waiting: requests that were granted before
@@ -137,7 +146,7 @@ async def debit(
             everybody = await _one(connection, ALL, ()) or {}
             books.append(_book(everybody, together.requests, together.received_bytes, spare, at=at))
         granted = min(most, *(book.grantable(at=at, paced=paced) for book in books))
-        likely = (granted + waiting) * ceil(costs_from(row["costs"]).of(Kind.FULL).received_bytes)
+        likely = (granted + waiting) * ceil(costs_from(row["costs"]).of(RequestKind.FULL).received_bytes)
         rooms = [room for book in books if (room := book.room(at=at, paced=paced)) is not None]
         received_bytes = min(likely, *rooms) if rooms else None
         own, *others = [debited(book.ledger, granted, received_bytes=received_bytes or 0) for book in books]
@@ -145,16 +154,16 @@ async def debit(
         for ledger in others:
             await connection.execute(WRITE_ALL, _values(ledger))
         budget = min(book.requests for book in books)
-        return Granted(granted, own.day, received_bytes, None if granted else _next_grant(budget, at=at, paced=paced))
+        return Grant(granted, own.day, received_bytes, None if granted else _next_grant(budget, at=at, paced=paced))
 
 
-async def left_together(db: Database, together: SharedBudget, *, at: datetime) -> int | None:
+async def left_of_shared_budget(db: Database, together: SharedBudget, *, at: datetime) -> int | None:
     """Requests that all domains together may still make today; None: no limit."""
     if not together.is_limited:
         return None
     async with db.transaction() as connection:
         row = await _one(connection, READ_ALL, ()) or {}
-    return _book(row, together.requests, together.received_bytes, NO_SPARE, at=at).grantable(at=at, paced=False)
+    return _book(row, together.requests, together.received_bytes, NO_UNUSED_BYTES, at=at).grantable(at=at, paced=False)
 
 
 async def charge(db: Database, domain: Domain, *, requests: int, received_bytes: int, at: datetime) -> None:
@@ -164,7 +173,7 @@ async def charge(db: Database, domain: Domain, *, requests: int, received_bytes:
         await connection.execute(CHARGE_OWN, values)
 
 
-async def charge_together(db: Database, *, requests: int, received_bytes: int, at: datetime) -> None:
+async def charge_shared_budget(db: Database, *, requests: int, received_bytes: int, at: datetime) -> None:
     """The same for all domains together."""
     async with db.transaction() as connection:
         values = {"requests": requests, "bytes": received_bytes, "day": _day(at)}
@@ -176,12 +185,12 @@ def _day(at: datetime) -> date:
 
 
 def _book(
-    row: dict[str, Any], requests: int | None, received_bytes: int | None, spare: Spare, *, at: datetime
-) -> _Book:
+    row: dict[str, Any], requests: int | None, received_bytes: int | None, spare: UnusedBytes, *, at: datetime
+) -> _DayBudget:
     day = row["budget_day"] or date.min
     of_others = row["spent_bytes"] - (spare.received_bytes if day == spare.day else 0)
     ledger = Ledger(day, row["spent_requests"], max(of_others, 0), row["spent_floor"])
-    return _Book(today(ledger, now=at), NO_LIMIT if requests is None else requests, received_bytes)
+    return _DayBudget(today(ledger, now=at), NO_LIMIT if requests is None else requests, received_bytes)
 
 
 def _next_grant(budget: int, *, at: datetime, paced: bool) -> datetime:
@@ -202,7 +211,7 @@ def _values(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-async def settle_together(
+async def settle_shared_budget(
     connection: Connection, *, refund: int, refund_day: date | None, received_bytes: int, debited_bytes: int
 ) -> None:
     """Count what came of a batch for all domains together; the last statement of its transaction.

@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 
 from crawler.core.domain import Domain, Hold, Lease, RobotsCopy
 from crawler.errors import LeaseLost
-from crawler.store.claim.budgets import settle_together
+from crawler.store.claim.budgets import settle_shared_budget
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
 
@@ -345,7 +345,7 @@ async def release(
         if released is not None and lease.slots:
             await connection.execute(GIVE_SLOTS_BACK, values | {"slots": list(lease.slots), "until": released[0]})
         if released is not None and together and (refund or refund_bytes):
-            await settle_together(
+            await settle_shared_budget(
                 connection, refund=refund, refund_day=day, received_bytes=0, debited_bytes=refund_bytes
             )
 

@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.cash import COINS, Order, Ordering, Pool
-from crawler.core.domain import Domain, Standing, Wishes
+from crawler.core.domain import Domain, DomainSettings, DomainStatus
 from crawler.core.freshness import ELSEWHERE, PRIOR
 from crawler.core.http import Authority, Url
 from crawler.errors import BadInput
@@ -87,7 +87,7 @@ async def register(
     scheme: str,
     aliases: Collection[Authority] = (),
     addresses: Collection[str] = (),
-    wishes: Wishes,
+    domain_settings: DomainSettings,
     delay: timedelta = timedelta(0),
     at: datetime,
 ) -> Domain:
@@ -102,7 +102,7 @@ async def register(
         taken = await _one_by_name(connection, [authority, *aliases])
         if taken is not None:
             raise BadInput(f"{taken.authority} is registered already (recrawl domains show {taken.authority})")
-        values = _values(wishes) | {"authority": authority, "scheme": scheme, "at": at}
+        values = _values(domain_settings) | {"authority": authority, "scheme": scheme, "at": at}
         row = await (await connection.execute(INSERT, values)).fetchone()
         assert row is not None
         domain_id = row[0]
@@ -123,15 +123,15 @@ async def register(
                 "INSERT INTO domain_alias (authority, domain_id) VALUES (%s, %s)",
                 [(alias, domain_id) for alias in aliases if alias != authority],
             )
-        await replace_rules(connection, domain_id, wishes.rules)
+        await replace_rules(connection, domain_id, domain_settings.rules)
         root = f"{scheme}://{authority}/"
-        await _post(connection, domain_id, "seed", {"urls": list(dict.fromkeys([root, *wishes.seeds]))}, at=at)
+        await _post(connection, domain_id, "seed", {"urls": list(dict.fromkeys([root, *domain_settings.seeds]))}, at=at)
         domain = await _one_by_id(connection, domain_id)
         assert domain is not None
         return domain
 
 
-async def asked(db: Database, domain: Domain, *, delay: timedelta) -> None:
+async def probed(db: Database, domain: Domain, *, delay: timedelta) -> None:
     """Its server was asked just now, outside any lease: the next one begins no sooner than `delay` from now."""
     async with db.transaction() as connection:
         await connection.execute(
@@ -179,27 +179,33 @@ async def every(db: Database) -> list[Listed]:
         ]
 
 
-async def change(db: Database, domain: Domain, wishes: Wishes, *, at: datetime) -> Domain:
+async def change(db: Database, domain: Domain, domain_settings: DomainSettings, *, at: datetime) -> Domain:
     """Change a domain's settings. New seeds go to the inbox, and other rules wake the domain.
 
     Where the scope became different, every page is read again in full: unchanged pages hide links that were out of
     scope when they were last read.
     """
     async with db.transaction() as connection:
-        if domain.wishes.rules != wishes.rules:  # first: whoever holds several rows of a domain begins with the hot one
-            await replace_rules(connection, domain.id, wishes.rules)
-        await connection.execute(UPDATE, _values(wishes) | {"id": domain.id})
-        new_seeds = [seed for seed in wishes.seeds if seed not in domain.wishes.seeds]
+        if (
+            domain.settings.rules != domain_settings.rules
+        ):  # first: whoever holds several rows of a domain begins with the hot one
+            await replace_rules(connection, domain.id, domain_settings.rules)
+        await connection.execute(UPDATE, _values(domain_settings) | {"id": domain.id})
+        new_seeds = [seed for seed in domain_settings.seeds if seed not in domain.settings.seeds]
         if new_seeds:
             await _post(connection, domain.id, "seed", {"urls": new_seeds}, at=at)
-        before = domain.wishes
-        if (before.include, before.exclude, before.max_depth) != (wishes.include, wishes.exclude, wishes.max_depth):
+        before = domain.settings
+        if (before.include, before.exclude, before.max_depth) != (
+            domain_settings.include,
+            domain_settings.exclude,
+            domain_settings.max_depth,
+        ):
             await _post(connection, domain.id, "refresh", {"prefix": domain.root, "full": True}, at=at)
-        if before.ordering != wishes.ordering:
+        if before.ordering != domain_settings.ordering:
             await _post(connection, domain.id, "reorder", {}, at=at)
-        if before.rules != wishes.rules:
+        if before.rules != domain_settings.rules:
             await _post(connection, domain.id, "reprice", {}, at=at)
-        return replace(domain, wishes=wishes)
+        return replace(domain, settings=domain_settings)
 
 
 async def set_paused(db: Database, domain: Domain, *, paused: bool) -> None:
@@ -243,14 +249,14 @@ async def refresh(db: Database, domain: Domain, *, prefix: Url, at: datetime) ->
         )
 
 
-async def standing(db: Database, domain: Domain, *, at: datetime) -> Standing:
+async def status_of(db: Database, domain: Domain, *, at: datetime) -> DomainStatus:
     """Why the domain can or cannot be claimed now. Raises BadInput if it was removed meanwhile."""
     async with db.transaction() as connection:
         cursor = await connection.execute(STANDING, {"domain_id": domain.id, "at": at})
         row = await cursor.fetchone()
         if row is None:
             raise BadInput(f"{domain.authority} is not registered any more")
-        return Standing(*row)
+        return DomainStatus(*row)
 
 
 async def expire_leases(db: Database, *, holder_prefix: str) -> int:
@@ -289,7 +295,7 @@ def domain_from(row: dict[str, Any]) -> Domain:
         aliases=frozenset(map(Authority, row["aliases"])),
         paused=row["state"] == "paused",
         registered_at=row["registered_at"],
-        wishes=Wishes(
+        settings=DomainSettings(
             seeds=tuple(map(Url, row["seeds"])),
             weight=row["weight"],
             budget_per_day=row["budget_per_day"],
@@ -317,28 +323,28 @@ def domain_from(row: dict[str, Any]) -> Domain:
     )
 
 
-def _values(wishes: Wishes) -> dict[str, Any]:
+def _values(domain_settings: DomainSettings) -> dict[str, Any]:
     return {
-        "seeds": list(wishes.seeds),
-        "weight": wishes.weight,
-        "budget_per_day": wishes.budget_per_day,
-        "bytes_per_day": wishes.bytes_per_day,
-        "target_freshness": wishes.target_freshness,
-        "target_age_s": seconds(wishes.target_age),
-        "delay_s": seconds(wishes.delay),
-        "parallelism": wishes.parallelism,
-        "max_depth": wishes.max_depth,
-        "max_pages": wishes.max_pages,
-        "include": list(wishes.include),
-        "exclude": list(wishes.exclude),
-        "allow_private": wishes.allow_private,
-        "discovery_order": wishes.ordering.order.value,
-        "url_share": wishes.ordering.url_share,
-        "favour": list(wishes.ordering.favour),
-        "favour_by": wishes.ordering.favour_by,
-        "discovery_weight": wishes.ordering.discovery,
-        "refresh_weight": wishes.ordering.refresh,
-        "external_links": wishes.external_links,
+        "seeds": list(domain_settings.seeds),
+        "weight": domain_settings.weight,
+        "budget_per_day": domain_settings.budget_per_day,
+        "bytes_per_day": domain_settings.bytes_per_day,
+        "target_freshness": domain_settings.target_freshness,
+        "target_age_s": seconds(domain_settings.target_age),
+        "delay_s": seconds(domain_settings.delay),
+        "parallelism": domain_settings.parallelism,
+        "max_depth": domain_settings.max_depth,
+        "max_pages": domain_settings.max_pages,
+        "include": list(domain_settings.include),
+        "exclude": list(domain_settings.exclude),
+        "allow_private": domain_settings.allow_private,
+        "discovery_order": domain_settings.ordering.order.value,
+        "url_share": domain_settings.ordering.url_share,
+        "favour": list(domain_settings.ordering.favour),
+        "favour_by": domain_settings.ordering.favour_by,
+        "discovery_weight": domain_settings.ordering.discovery,
+        "refresh_weight": domain_settings.ordering.refresh,
+        "external_links": domain_settings.external_links,
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.core.page import View
-from crawler.core.page_rules import Rule
+from crawler.core.page_rules import PageRule
 from crawler.store.database import Connection, Database
 
 # Of a domain d.
@@ -21,10 +21,10 @@ INSERT = """
 AT_ONCE = 10_000  # URLs read at a time
 
 
-def rules_from(rows: Iterable[dict[str, Any]]) -> tuple[Rule, ...]:
+def rules_from(rows: Iterable[dict[str, Any]]) -> tuple[PageRule, ...]:
     """What COLUMN gives as rules."""
     return tuple(
-        Rule(
+        PageRule(
             pattern=row["pattern"],
             least=span(row["least_s"]),
             most=span(row["most_s"]),
@@ -37,7 +37,7 @@ def rules_from(rows: Iterable[dict[str, Any]]) -> tuple[Rule, ...]:
     )
 
 
-async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[Rule]) -> None:
+async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[PageRule]) -> None:
     """Put these rules in place of those there are.
 
     A rule that limited the pages of its pattern before keeps its count of them; for one that begins to, the pages that
@@ -64,7 +64,7 @@ async def pages_by_pattern(db: Database, domain: Domain) -> dict[str, int]:
         return dict(await cursor.fetchall())
 
 
-async def _counted(connection: Connection, domain_id: int, rules: Sequence[Rule]) -> Counter[str]:
+async def _counted(connection: Connection, domain_id: int, rules: Sequence[PageRule]) -> Counter[str]:
     """How many pages of the domain are known under each pattern. It reads all of them: 5 s for a million."""
     found: Counter[str] = Counter()
     async with connection.cursor(name="pages_of_rules") as cursor:
@@ -74,7 +74,7 @@ async def _counted(connection: Connection, domain_id: int, rules: Sequence[Rule]
     return found
 
 
-def _row(domain_id: int, no: int, rule: Rule, pages: dict[str, int]) -> tuple[object, ...]:
+def _row(domain_id: int, no: int, rule: PageRule, pages: dict[str, int]) -> tuple[object, ...]:
     counted = pages.get(rule.pattern, 0) if rule.max_pages is not None else 0
     return (
         *(domain_id, no, rule.pattern, seconds(rule.least), seconds(rule.most)),

@@ -4,16 +4,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from crawler.core.budget import Kind
+from crawler.core.budget import RequestKind
 from crawler.core.cash import WINDOW_PASSES, Order, Ordering
-from crawler.core.freshness import Belief, Head, Terms, head_of, joined, phase_of
+from crawler.core.freshness import Belief, Candidates, Terms, candidates_of, joined, phase_of
 from crawler.core.http import NO_VALIDATORS, PageKey, Url, Validators
 from crawler.core.visit import State
 from crawler.store.database import Connection
-from crawler.store.hand_out.scoring import Standards
+from crawler.store.hand_out.scoring import ScoringContext
 
 
-class Row(NamedTuple):
+class CandidateRow(NamedTuple):
     """What a page at the head of an order is weighed by. Times in days.
 
     a, b: of today's belief.  importance: the domain's mean is 1; rules say more.  is_timed: of a page that is not new,
@@ -93,7 +93,7 @@ KNOWN = """
 
 def _rows_of(pages: str) -> str:
     """One row of arrays: a thousand rows cost both sides more to pass on than to find."""
-    columns = ", ".join(f"array_agg(x.{name})" for name in Row._fields)
+    columns = ", ".join(f"array_agg(x.{name})" for name in CandidateRow._fields)
     return f"SELECT {columns} FROM ({KNOWN.format(pages)}) x"  # noqa: S608  only our own columns are put in
 
 
@@ -101,20 +101,20 @@ HEADS, SLICES = _rows_of(FRONTIER), _rows_of(SLICE)
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class ScoredRows:
     """Pages at the heads, by what terms they are measured today, and as the selection weighs them.
 
     end: the last place read of the due order, None where there is nothing behind it.
     """
 
-    rows: list[Row]
+    rows: list[CandidateRow]
     terms: list[Terms]
     importance: list[float]
-    head: Head
+    head: Candidates
     end: tuple[datetime, PageKey] | None = None
 
-    def __add__(self, more: "Weighed") -> "Weighed":
-        return Weighed(
+    def __add__(self, more: "ScoredRows") -> "ScoredRows":
+        return ScoredRows(
             self.rows + more.rows,
             self.terms + more.terms,
             self.importance + more.importance,
@@ -123,62 +123,64 @@ class Weighed:
         )
 
 
-async def weigh(connection: Connection, values: dict[str, Any], standards: Standards) -> Weighed:
+async def score_head(connection: Connection, values: dict[str, Any], context: ScoringContext) -> ScoredRows:
     """What stands at the heads now: the new pages in the domain's order of discovery, then the known ones.
 
     values: domain_id, at; without: keys in flight; most_new: of each pool, less the known ones that are due, of those
     share_known at most; most: known ones after (after_at, after_key) of the due order, less the new ones that were
     found, of those share_new at most.
     """
-    ordering = standards.wishes.ordering
-    rows = await _read(connection, HEADS, values, standards)
+    ordering = context.settings.ordering
+    rows = await _read(connection, HEADS, values, context)
     new = [row for row in rows if row.state == State.NEW]
     known = [row for row in rows if row.state != State.NEW]
-    weighed = _weighed(_in_order(new, ordering) + known, standards)
+    weighed = _scored(_in_order(new, ordering) + known, context)
     if len(known) < values["most"] - min(len(new), values["share_new"]):
         return weighed
     return replace(weighed, end=max((row.due_at, row.key) for row in known if row.due_at is not None))
 
 
 async def with_more_new(
-    connection: Connection, values: dict[str, Any], standards: Standards, weighed: Weighed
-) -> Weighed:
+    connection: Connection, values: dict[str, Any], context: ScoringContext, weighed: ScoredRows
+) -> ScoredRows:
     """The same, and of each pool so many (most_new) more new pages, each in its place of the order of discovery."""
     new = [row for row in weighed.rows if row.state == State.NEW]
     known = [row for row in weighed.rows if row.state != State.NEW]
     without = [*values["without"], *(row.key for row in new)]
-    more = await _read(connection, HEADS, values | {"most": 0, "share_known": 0, "without": without}, standards)
-    both = _weighed(_in_order(new + more, standards.wishes.ordering) + known, standards)
+    more = await _read(connection, HEADS, values | {"most": 0, "share_known": 0, "without": without}, context)
+    both = _scored(_in_order(new + more, context.settings.ordering) + known, context)
     return replace(both, end=weighed.end) if more else weighed
 
 
-async def weigh_slice(
-    connection: Connection, *, domain_id: int, after: bytes, most: int, at: datetime, standards: Standards
-) -> Weighed:
+async def score_slice(
+    connection: Connection, *, domain_id: int, after: bytes, most: int, at: datetime, context: ScoringContext
+) -> ScoredRows:
     """Pages whose keys come next after this one, whatever their state, in the order of their keys."""
     values = {"domain_id": domain_id, "after_key": after, "most": most, "at": at}
-    return _weighed(sorted(await _read(connection, SLICES, values, standards)), standards)
+    return _scored(sorted(await _read(connection, SLICES, values, context)), context)
 
 
-async def _read(connection: Connection, pages: str, values: dict[str, Any], standards: Standards) -> list[Row]:
-    ordering = standards.wishes.ordering
+async def _read(
+    connection: Connection, pages: str, values: dict[str, Any], context: ScoringContext
+) -> list[CandidateRow]:
+    ordering = context.settings.ordering
     measures = {
-        "circulating": standards.window / WINDOW_PASSES,
-        "clock": standards.clock,
-        "pages": standards.pages,
+        "circulating": context.window / WINDOW_PASSES,
+        "clock": context.clock,
+        "pages": context.pages,
         "url_share": ordering.url_share if ordering.order is Order.MIXED else 0.0,
     }
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(pages.encode(), values | measures)
         columns = await cursor.fetchone()
     assert columns is not None  # an aggregate always has a row; of NULLs where there is no page
-    return list(map(Row._make, zip(*columns, strict=True))) if columns[0] else []
+    return list(map(CandidateRow._make, zip(*columns, strict=True))) if columns[0] else []
 
 
-def _in_order(new: list[Row], ordering: Ordering) -> list[Row]:
+def _in_order(new: list[CandidateRow], ordering: Ordering) -> list[CandidateRow]:
     """New pages in the domain's order of discovery; of one rank the richest first."""
 
-    def place(row: Row) -> tuple[int, int]:
+    def place(row: CandidateRow) -> tuple[int, int]:
         favour = ordering.favour_by if ordering.favour and ordering.favours(row.url) else 1.0
         score = ordering.score(row.url) if ordering.order is Order.MIXED else 1.0  # no other order looks at it
         return -ordering.rank(row.cash, depth=row.depth, url_score=score, favour=favour), -row.cash
@@ -186,12 +188,12 @@ def _in_order(new: list[Row], ordering: Ordering) -> list[Row]:
     return sorted(new, key=place)
 
 
-def _weighed(rows: list[Row], standards: Standards) -> Weighed:
-    terms = _terms(rows, standards)
+def _scored(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows:
+    terms = _terms(rows, context)
     importance = [row.importance for row in rows]
-    if standards.rules.rules:
-        importance = [row.importance * standards.rules.terms(row.url).weight for row in rows]
-    head = head_of(
+    if context.rules.rules:
+        importance = [row.importance * context.rules.terms(row.url).weight for row in rows]
+    head = candidates_of(
         terms,
         a=[row.a for row in rows],
         b=[row.b for row in rows],
@@ -204,33 +206,33 @@ def _weighed(rows: list[Row], standards: Standards) -> Weighed:
         is_timed=[row.is_timed for row in rows],
         phase=[phase_of(row.key) if row.visits == 1 else 1.0 for row in rows],
     )
-    return Weighed(rows, terms, importance, head)
+    return ScoredRows(rows, terms, importance, head)
 
 
-def held_of(row: Row) -> Validators:
+def held_of(row: CandidateRow) -> Validators:
     """What the last good answer said of its version."""
     return Validators(row.etag, row.last_modified) if row.version else NO_VALIDATORS
 
 
-def _terms(rows: list[Row], standards: Standards) -> list[Terms]:
+def _terms(rows: list[CandidateRow], context: ScoringContext) -> list[Terms]:
     """What holds for each page's next look: one object for all those that are alike."""
     known: dict[tuple[object, ...], Terms] = {}  # by all that they depend on
-    kinds: dict[tuple[int, bool, bool], tuple[Kind, Kind]] = {}
-    has_rules = bool(standards.rules.rules)  # without any they are the same for almost all
+    kinds: dict[tuple[int, bool, bool], tuple[RequestKind, RequestKind]] = {}
+    has_rules = bool(context.rules.rules)  # without any they are the same for almost all
     found = []
     for row in rows:
-        kind = Kind.CONDITIONAL if row.version and (row.etag or row.last_modified) else Kind.FULL
-        if standards.trusts and row.version:
+        kind = RequestKind.CONDITIONAL if row.version and (row.etag or row.last_modified) else RequestKind.FULL
+        if context.trusts and row.version:
             alike = (row.prior_no, bool(row.etag), bool(row.last_modified))
             if alike not in kinds:
-                kinds[alike] = standards.kinds(held_of(row), row.prior_no)
+                kinds[alike] = context.kinds(held_of(row), row.prior_no)
             kind, otherwise = kinds[alike]
-            if kind is Kind.HEAD and not standards.is_head_worth_it(row.prior_no, body_bytes=row.received_bytes):
+            if kind is RequestKind.HEAD and not context.is_head_worth_it(row.prior_no, body_bytes=row.received_bytes):
                 kind = otherwise
         same = (row.prior_no, kind, has_rules and row.url)
         terms = known.get(same)
         if terms is None:
             prior = Belief(row.prior_a, row.prior_b)
-            terms = known[same] = standards.terms(row.url, prior=prior, kind=kind)
+            terms = known[same] = context.terms(row.url, prior=prior, kind=kind)
         found.append(terms)
     return found

@@ -12,8 +12,8 @@ from crawler.core.visit import NEVER, Target
 from crawler.errors import LeaseLost
 from crawler.store import learned
 from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.hand_out.candidates import Weighed, weigh, with_more_new
-from crawler.store.hand_out.scoring import Standards, standards_of
+from crawler.store.hand_out.candidates import ScoredRows, score_head, with_more_new
+from crawler.store.hand_out.scoring import ScoringContext, scoring_context
 from crawler.store.hand_out.targets import is_revisit, targets_of
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
@@ -30,7 +30,7 @@ MOST_WINDOWS = 16  # of the due order, read for one hand-out
 
 
 async def hand_out(
-    db: Database, lease: Lease, *, most: int, at: datetime, without: Collection[PageKey], usual: Defaults
+    db: Database, lease: Lease, *, most: int, at: datetime, without: Collection[PageKey], defaults: Defaults
 ) -> list[Target]:
     """The pages worth a fetch now: known ones by value over price, those never fetched in the domain's order.
 
@@ -38,74 +38,74 @@ async def hand_out(
     """
     async with db.transaction() as connection:
         values = {"domain_id": lease.domain.id, "at": at, "without": list(without)}
-        standards = await standards_of(connection, lease.domain, at=at, usual=usual, token=lease.token)
-        if standards is None:
+        context = await scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
+        if context is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         await connection.execute(BY_KEY)
-        weighed, selection = await _best(connection, values | {"most": most}, standards=standards, usual=usual)
+        weighed, selection = await _best(connection, values | {"most": most}, context=context, defaults=defaults)
         if len(selection.later):
             due = [due_in(float(days), at=at) for days in selection.due_in]
             keys = [weighed.rows[n].key for n in selection.later]
             await connection.execute(PUT_OFF, values | {"keys": keys, "due_at": due})
         if selection.floor:
             await connection.execute(SPEND_FLOOR, values | {"floor": selection.floor})
-        targets = await targets_of(connection, lease.domain.id, weighed, selection.chosen.tolist(), standards)
+        targets = await targets_of(connection, lease.domain.id, weighed, selection.chosen.tolist(), context)
         await learned.count_revisits(connection, lease.domain.id, [each.group for each in targets if is_revisit(each)])
         return targets
 
 
-async def preview(db: Database, domain: Domain, *, most: int, at: datetime, usual: Defaults) -> list[Target]:
+async def preview(db: Database, domain: Domain, *, most: int, at: datetime, defaults: Defaults) -> list[Target]:
     """What `hand_out` would give first, to look at: without a lease, and without touching anything."""
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "at": at, "without": [], "most": most}
-        standards = await standards_of(connection, domain, at=at, usual=usual)
-        if standards is None:
+        context = await scoring_context(connection, domain, at=at, defaults=defaults)
+        if context is None:
             return []
         await connection.execute(BY_KEY)
-        weighed, selection = await _best(connection, values, standards=standards, usual=usual)
-        return await targets_of(connection, domain.id, weighed, selection.chosen.tolist(), standards)
+        weighed, selection = await _best(connection, values, context=context, defaults=defaults)
+        return await targets_of(connection, domain.id, weighed, selection.chosen.tolist(), context)
 
 
 async def _best(
-    connection: Connection, values: dict[str, Any], *, standards: Standards, usual: Defaults
-) -> tuple[Weighed, Selection]:
+    connection: Connection, values: dict[str, Any], *, context: ScoringContext, defaults: Defaults
+) -> tuple[ScoredRows, Selection]:
     """Weigh the heads of both orders, then window by window of the due order while that yields."""
     slots = values["most"]
-    share_known = max(int(slots * usual.refresh_share) - 2, 0)  # a single hand-out may give them two slots less
+    share_known = max(int(slots * defaults.refresh_share) - 2, 0)  # a single hand-out may give them two slots less
     window = {
         "most": min(slots * WINDOW, slots + MOST_BESIDE),
         "most_new": slots,  # they are read in the order in which they are handed out
-        "share_new": round(slots * usual.discovery_share),
+        "share_new": round(slots * defaults.discovery_share),
         "share_known": share_known,
         "after_at": BEGINNING,
         "after_key": b"",
     }
-    weighed = await weigh(connection, values | window, standards)
-    selection = _selected(weighed, slots, standards, usual)
+    weighed = await score_head(connection, values | window, context)
+    selection = _selected(weighed, slots, context, defaults)
     if _are_new_ones_missing(weighed, selection, slots, share_known=share_known):
-        weighed = await with_more_new(connection, values | window | {"most_new": share_known}, standards, weighed)
-        selection = _selected(weighed, slots, standards, usual)
+        weighed = await with_more_new(connection, values | window | {"most_new": share_known}, context, weighed)
+        selection = _selected(weighed, slots, context, defaults)
     for _ in range(MOST_WINDOWS - 1):
         if weighed.end is None or not selection.further:
             break
         window |= {"most_new": 0, "share_known": 0, "after_at": weighed.end[0], "after_key": weighed.end[1]}
-        weighed += await weigh(connection, values | window, standards)
-        selection = _selected(weighed, slots, standards, usual)
+        weighed += await score_head(connection, values | window, context)
+        selection = _selected(weighed, slots, context, defaults)
     return weighed, selection
 
 
-def _selected(weighed: Weighed, slots: int, standards: Standards, usual: Defaults) -> Selection:
+def _selected(weighed: ScoredRows, slots: int, context: ScoringContext, defaults: Defaults) -> Selection:
     return select(
         weighed.head,
         slots=slots,
-        discovery_share=usual.discovery_share,
-        refresh_share=usual.refresh_share,
-        turn=max(standards.turn - slots, 0),  # these slots have been granted before
-        floor_left=standards.floor_left,
+        discovery_share=defaults.discovery_share,
+        refresh_share=defaults.refresh_share,
+        turn=max(context.turn - slots, 0),  # these slots have been granted before
+        floor_left=context.floor_left,
     )
 
 
-def _are_new_ones_missing(weighed: Weighed, selection: Selection, slots: int, *, share_known: int) -> bool:
+def _are_new_ones_missing(weighed: ScoredRows, selection: Selection, slots: int, *, share_known: int) -> bool:
     """Whether due pages that are not worth a look leave room for new ones that were not read."""
     new = int(weighed.head.is_new.sum())
     known = len(selection.chosen) - int(weighed.head.is_new[selection.chosen].sum())

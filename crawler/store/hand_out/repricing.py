@@ -15,9 +15,9 @@ from crawler.core.freshness import Defaults, due_again
 from crawler.store.claim import fence
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
-from crawler.store.hand_out.candidates import Weighed, weigh_slice
+from crawler.store.hand_out.candidates import ScoredRows, score_slice
 from crawler.store.hand_out.hand_out import PUT_OFF, due_in
-from crawler.store.hand_out.scoring import standards_of
+from crawler.store.hand_out.scoring import scoring_context
 
 SLICE = 10_000  # pages scored under one lease: about half a second, in which others wait for the domain's row
 
@@ -31,7 +31,7 @@ BEGIN = "DELETE FROM inbox WHERE domain_id = %s AND kind = 'reprice' AND id <> %
 DONE = "DELETE FROM inbox WHERE id = %s"
 
 
-async def reprice(db: Database, lease: Lease, *, at: datetime, usual: Defaults, most: int = SLICE) -> bool:
+async def reprice(db: Database, lease: Lease, *, at: datetime, defaults: Defaults, most: int = SLICE) -> bool:
     """Give a slice of the domain's pages the due times of today's price, if that has moved; whether there was any.
 
     How far it came stands in the inbox, which keeps the domain awake until all pages are at the new price. New rules
@@ -46,13 +46,11 @@ async def reprice(db: Database, lease: Lease, *, at: datetime, usual: Defaults, 
         if not after:
             await connection.execute(BEGIN, (lease.domain.id, row["id"]))
         wished = await _one(connection, f"SELECT {COLUMNS} FROM domain d WHERE d.id = %s", (lease.domain.id,))  # noqa: S608
-        standards = await standards_of(connection, lease.domain, at=at, usual=usual, token=lease.token)
-        if wished is None or standards is None or domain_from(wished).wishes.rules != lease.domain.wishes.rules:
+        context = await scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
+        if wished is None or context is None or domain_from(wished).settings.rules != lease.domain.settings.rules:
             return False
         await connection.execute(BY_KEY)
-        pages = await weigh_slice(
-            connection, domain_id=lease.domain.id, after=after, most=most, at=at, standards=standards
-        )
+        pages = await score_slice(connection, domain_id=lease.domain.id, after=after, most=most, at=at, context=context)
         await _write(connection, lease, pages, at=at)
         if len(pages.rows) < most:
             await connection.execute(DONE, (row["id"],))
@@ -61,7 +59,7 @@ async def reprice(db: Database, lease: Lease, *, at: datetime, usual: Defaults, 
         return True
 
 
-async def _write(connection: Connection, lease: Lease, pages: Weighed, *, at: datetime) -> None:
+async def _write(connection: Connection, lease: Lease, pages: ScoredRows, *, at: datetime) -> None:
     moved, days = due_again(pages.head)
     if not len(moved):
         return

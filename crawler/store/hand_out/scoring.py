@@ -6,16 +6,25 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget import BY_TIME, Costs, Kind, Price, floor_left, is_head_cheaper
+from crawler.core.budget import BY_TIME, Costs, Price, RequestKind, floor_left, is_head_cheaper
 from crawler.core.budget import FLOOR_SHARE as LONGEST_SHARE
 from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
 from crawler.core.cash import window_of
-from crawler.core.domain import Domain, Wishes
+from crawler.core.domain import Domain, DomainSettings
 from crawler.core.freshness import DAY, Belief, Defaults, Terms, decayed, drift_of, factors
 from crawler.core.http import Url, Validators
-from crawler.core.page_rules import Rules
-from crawler.core.validators import NO_TRUST, WHOLE, Trust, backed, is_turn, sendable, suspects, told_by_head
-from crawler.core.validators import Kind as Trusted
+from crawler.core.page_rules import PageRules
+from crawler.core.validators import (
+    NO_TRUST,
+    WHOLE,
+    Trust,
+    is_challenge_due,
+    sendable,
+    suspected,
+    told_by_head,
+    with_suspicion,
+)
+from crawler.core.validators import Validator as Trusted
 from crawler.store.columns import costs_from
 from crawler.store.database import Connection
 from crawler.store.learned import Trusts, trusts_of
@@ -36,7 +45,7 @@ STANDARDS = """
 
 
 @dataclass(frozen=True, slots=True)
-class Standards:
+class ScoringContext:
     """By what a domain's pages are measured today.
 
     clock, window: of importance, in coins.  pages: how many take part.  floor_left: looks below the price that the day
@@ -49,7 +58,7 @@ class Standards:
     clock: float
     window: float
     pages: int
-    wishes: Wishes
+    settings: DomainSettings
     price: Price
     costs: Costs
     activity: float
@@ -57,7 +66,7 @@ class Standards:
     least: timedelta
     most: timedelta
     floor_left: int | None
-    rules: Rules
+    rules: PageRules
     trusts: Trusts
     turn: int
     is_scarce: bool = True
@@ -65,7 +74,7 @@ class Standards:
 
     def trust(self, group: int) -> Trust:
         """How far the validators of a group of pages can be believed."""
-        return backed(self.trusts.get(group, NO_TRUST), self.suspected)
+        return with_suspicion(self.trusts.get(group, NO_TRUST), self.suspected)
 
     @property
     def revisits(self) -> int:
@@ -75,19 +84,19 @@ class Standards:
     def is_challenge(self, group: int) -> bool:
         """Whether a group's next revisit is one, if it is the domain's next."""
         trust = self.trust(group)
-        return is_turn(trust, trust.revisits, self.revisits)
+        return is_challenge_due(trust, trust.revisits, self.revisits)
 
-    def kind(self, held: Validators, group: int, *, body_bytes: int) -> Kind:
+    def kind(self, held: Validators, group: int, *, body_bytes: int) -> RequestKind:
         """How a page with such validators is asked for, but for challenges."""
         worth_it, otherwise = self.kinds(held, group)
         is_same = worth_it is otherwise
         return worth_it if is_same or self.is_head_worth_it(group, body_bytes=body_bytes) else otherwise
 
-    def kinds(self, held: Validators, group: int) -> tuple[Kind, Kind]:
+    def kinds(self, held: Validators, group: int) -> tuple[RequestKind, RequestKind]:
         """The same where a HEAD is worth it, and where it is not; what the validators say makes no difference."""
         trust = self.trust(group)
-        otherwise = Kind.CONDITIONAL if sendable(held, trust) else Kind.FULL
-        return otherwise if told_by_head(held, trust) is None else Kind.HEAD, otherwise
+        otherwise = RequestKind.CONDITIONAL if sendable(held, trust) else RequestKind.FULL
+        return otherwise if told_by_head(held, trust) is None else RequestKind.HEAD, otherwise
 
     def is_head_worth_it(self, group: int, *, body_bytes: int) -> bool:
         """Whether a HEAD was of use in that group, and is cheaper than this body."""
@@ -95,7 +104,7 @@ class Standards:
         was_useful = self.trust(group).of(Trusted.HEAD).is_steady
         return was_useful and is_head_cheaper(price, self.costs, body_bytes=body_bytes)
 
-    def terms(self, url: Url, *, prior: Belief, kind: Kind) -> Terms:
+    def terms(self, url: Url, *, prior: Belief, kind: RequestKind) -> Terms:
         """What holds for a page's next look."""
         said = self.rules.terms(url)
         most = said.most or max(self.most, said.least or self.least)
@@ -111,39 +120,41 @@ class Standards:
         )
 
 
-async def standards_of(
-    connection: Connection, domain: Domain, *, at: datetime, usual: Defaults, token: object = None
-) -> Standards | None:
+async def scoring_context(
+    connection: Connection, domain: Domain, *, at: datetime, defaults: Defaults, token: object = None
+) -> ScoringContext | None:
     """Read them. token: of the lease under which; None where it is not the domain's any more, or there is no domain."""
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(STANDARDS, {"domain_id": domain.id, "at": at, "token": token})
         row = await cursor.fetchone()
     if row is None:
         return None
-    return _standards(row, domain, usual, at=at, trusts=await trusts_of(connection, domain.id))
+    return _context(row, domain, defaults, at=at, trusts=await trusts_of(connection, domain.id))
 
 
-def _standards(row: dict[str, Any], domain: Domain, usual: Defaults, *, at: datetime, trusts: Trusts) -> Standards:
-    price = row["price_request"] or usual.price
-    longest = usual.most if row["longest_s"] is None else timedelta(seconds=row["longest_s"])
+def _context(
+    row: dict[str, Any], domain: Domain, defaults: Defaults, *, at: datetime, trusts: Trusts
+) -> ScoringContext:
+    price = row["price_request"] or defaults.price
+    longest = defaults.most if row["longest_s"] is None else timedelta(seconds=row["longest_s"])
     since = (at - row["activity_at"]) / DAY if row["activity_at"] else 0.0
-    return Standards(
+    return ScoringContext(
         clock=row["clock"],
         window=window_of(row["circulating"]),
         pages=int(row["pages"] or 0),
-        wishes=domain.wishes,
+        settings=domain.settings,
         price=Price(price * row["trim"], row["price_byte"] * row["trim"]),
         costs=costs_from(row["costs"]),
         activity=float(factors(decayed(row["activity_seen"], since), decayed(row["activity_expected"], since))),
         drift=drift_of(row["drift"]),
-        least=usual.least,
+        least=defaults.least,
         most=longest,
-        floor_left=_floor_left(row, domain, usual, at=at),
-        rules=Rules(domain.wishes.rules),
+        floor_left=_floor_left(row, domain, defaults, at=at),
+        rules=PageRules(domain.settings.rules),
         trusts=trusts,
         turn=_days(at) + domain.id + row["spent_today"],
         is_scarce=row["price_request"] is not None,
-        suspected=suspects(trusts),
+        suspected=suspected(trusts),
     )
 
 
@@ -151,15 +162,17 @@ def _days(at: datetime) -> int:
     return at.astimezone(UTC).toordinal()
 
 
-def _floor_left(row: dict[str, Any], domain: Domain, usual: Defaults, *, at: datetime) -> int | None:
+def _floor_left(row: dict[str, Any], domain: Domain, defaults: Defaults, *, at: datetime) -> int | None:
     """Looks below the price that the day still holds; None where nothing says how many requests there are.
 
     Of bytes, and of what all domains share, a domain has the part that its longest interval was made for.
     """
-    if domain.wishes.target_age is not None:  # its budget was made for it; it is no floor that nobody asked about
+    if domain.settings.target_age is not None:  # its budget was made for it; it is no floor that nobody asked about
         return None
-    budgets = [row["budget"], usual.budget_per_day]
-    if (usual.budget_per_day, usual.bytes_per_day, row["bytes_per_day"]) != (None, None, None) and row["longest_s"]:
+    budgets = [row["budget"], defaults.budget_per_day]
+    if (defaults.budget_per_day, defaults.bytes_per_day, row["bytes_per_day"]) != (None, None, None) and row[
+        "longest_s"
+    ]:
         budgets.append(row["tracked"] * DAY.total_seconds() / (LONGEST_SHARE * row["longest_s"]))
     least = min((budget for budget in budgets if budget is not None), default=None)
     turn = _days(at) + domain.id

@@ -9,12 +9,12 @@ from typing import NamedTuple, cast
 from crawler.core.freshness import Belief, Wanted
 from crawler.core.http import NO_VALIDATORS, Authority, PageKey
 from crawler.core.page import Version
-from crawler.core.validators import WHOLE, Kind, Trust, is_turn, sendable, told_by_head
+from crawler.core.validators import WHOLE, Trust, Validator, is_challenge_due, sendable, told_by_head
 from crawler.core.visit import State, Target
 from crawler.store.columns import from_signed
 from crawler.store.database import Connection
-from crawler.store.hand_out.candidates import Row, Weighed, held_of
-from crawler.store.hand_out.scoring import Standards
+from crawler.store.hand_out.candidates import CandidateRow, ScoredRows, held_of
+from crawler.store.hand_out.scoring import ScoringContext
 
 STATES = {state.value: state for state in State}  # which are looked up for every page
 WANTED = {wanted.value: wanted for wanted in Wanted}
@@ -43,7 +43,7 @@ class Details(NamedTuple):
     status: int | None = None
     reason: str = ""
     failures: int = 0
-    walled: int = 0
+    soft_errors: int = 0
     last_look_at: datetime | None = None
     last_good_at: datetime | None = None
 
@@ -52,7 +52,7 @@ UNSEEN = Details()
 
 
 @dataclass(slots=True)
-class Group:
+class GroupTrust:
     """Pages that are trusted alike, or all of them. revisits: handed out so far, of which some are challenges."""
 
     trust: Trust
@@ -61,7 +61,7 @@ class Group:
 
 
 async def targets_of(
-    connection: Connection, domain_id: int, pages: Weighed, chosen: Sequence[int], standards: Standards
+    connection: Connection, domain_id: int, pages: ScoredRows, chosen: Sequence[int], context: ScoringContext
 ) -> list[Target]:
     """The pages of these places, in this order."""
     rows = [pages.rows[n] for n in chosen]
@@ -69,12 +69,12 @@ async def targets_of(
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(DETAILS, {"domain_id": domain_id, "keys": keys})
         details = {row[0]: Details(*row[1:]) for row in await cursor.fetchall()}
-    groups = {no: _group(standards.trust(no)) for no in {WHOLE, *(row.prior_no for row in rows)}}
-    return [_target(pages, n, details.get(pages.rows[n].key, UNSEEN), groups, standards) for n in chosen]
+    groups = {no: _group(context.trust(no)) for no in {WHOLE, *(row.prior_no for row in rows)}}
+    return [_target(pages, n, details.get(pages.rows[n].key, UNSEEN), groups, context) for n in chosen]
 
 
-def _group(trust: Trust) -> Group:
-    return Group(trust, trusts_modified=trust.of(Kind.DATE).is_proven, revisits=trust.revisits)
+def _group(trust: Trust) -> GroupTrust:
+    return GroupTrust(trust, trusts_modified=trust.of(Validator.DATE).is_proven, revisits=trust.revisits)
 
 
 def is_revisit(target: Target) -> bool:
@@ -82,7 +82,9 @@ def is_revisit(target: Target) -> bool:
     return bool(target.held) or target.by_head is not None
 
 
-def _target(pages: Weighed, n: int, details: Details, groups: dict[int, Group], standards: Standards) -> Target:
+def _target(
+    pages: ScoredRows, n: int, details: Details, groups: dict[int, GroupTrust], context: ScoringContext
+) -> Target:
     """A challenge believes neither validators nor a HEAD. Where a HEAD was of no use, it is tried instead of one."""
     row = pages.rows[n]
     group, whole = groups[row.prior_no], groups[WHOLE]
@@ -90,11 +92,11 @@ def _target(pages: Weighed, n: int, details: Details, groups: dict[int, Group], 
     by_head = told_by_head(held, group.trust) if _can_be_told(row, details) else None
     is_slot = asks_head = False  # whether it is this look's turn to be a challenge
     if held or by_head is not None:
-        is_slot = is_turn(group.trust, group.revisits, whole.revisits)
+        is_slot = is_challenge_due(group.trust, group.revisits, whole.revisits)
         group.revisits += 1
         whole.revisits += 1
     if by_head is not None:
-        asks_head = standards.is_head_worth_it(row.prior_no, body_bytes=row.received_bytes) != is_slot
+        asks_head = context.is_head_worth_it(row.prior_no, body_bytes=row.received_bytes) != is_slot
     return Target(
         key=row.key,
         url=row.url,
@@ -115,17 +117,17 @@ def _target(pages: Weighed, n: int, details: Details, groups: dict[int, Group], 
         received_bytes=row.received_bytes,
         version=_version(row.version, details),
         outlinks=keys_in(details.links),
-        elsewhere=tuple(zip(details.elsewhere, details.elsewhere_links, strict=True)),
+        external_links=tuple(zip(details.elsewhere, details.elsewhere_links, strict=True)),
         status=details.status,
         reason=details.reason,
         failures=details.failures,
-        walled=details.walled,
+        soft_errors=details.soft_errors,
         last_look_at=details.last_look_at,
         last_good_at=details.last_good_at,
     )
 
 
-def _can_be_told(row: Row, details: Details) -> bool:
+def _can_be_told(row: CandidateRow, details: Details) -> bool:
     """Not where a full look is wanted: of a page that is gone, to be read anew, or one of a random sample."""
     return (
         bool(row.state == State.KNOWN and details.body_digest and row.received_bytes) and row.wanted != Wanted.BY_AUDIT

@@ -7,10 +7,10 @@ Uses claim and domains.
 from crawler.store.learned.mask import mask_of, put_mask
 from crawler.store.learned.prior import groups_of
 from crawler.store.learned.soft_errors import learnt_of, put_soft_errors
-from crawler.store.learned.trust import Standing, Trusts, count_revisits, learn_of, standings, trusts_of
+from crawler.store.learned.trust import TrustRow, Trusts, count_revisits, learn_of, trust_rows, trusts_of
 
 __all__ = [
-    "Standing",
+    "TrustRow",
     "Trusts",
     "count_revisits",
     "groups_of",
@@ -19,6 +19,6 @@ __all__ = [
     "mask_of",
     "put_mask",
     "put_soft_errors",
-    "standings",
+    "trust_rows",
     "trusts_of",
 ]

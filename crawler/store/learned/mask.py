@@ -11,9 +11,19 @@ from typing import Any
 
 import zstandard
 
-from crawler.core.change import NO_MASK, Edits, Frame, Mask, Stand, Variant
+from crawler.core.change import NO_MASK, BlockCount, Boilerplate, Edits, NoiseMask, Variant
 from crawler.core.http import PageKey
-from crawler.core.volatile import MOST_CHARS, Count, Parameter, Pattern, Proof, Steadiness, Trial, Volatile, fitted
+from crawler.core.volatile import (
+    MOST_CHARS,
+    CounterStats,
+    Parameter,
+    PathStats,
+    Pattern,
+    ShapeStats,
+    Volatile,
+    VolatilityCount,
+    trimmed,
+)
 from crawler.store.database import Connection, Database
 
 FORM = 8  # of what is stored; another one is learnt anew
@@ -27,29 +37,29 @@ PUT = """
 """
 
 
-async def mask_of(db: Database, domain_id: int) -> Mask:
+async def mask_of(db: Database, domain_id: int) -> NoiseMask:
     """What is known of a domain; nothing at first."""
     async with db.transaction() as connection:
         row = await (await connection.execute(GET, (domain_id,))).fetchone()
     return NO_MASK if row is None else unpack_mask(row[0])
 
 
-async def put_mask(connection: Connection, domain_id: int, mask: Mask) -> None:
+async def put_mask(connection: Connection, domain_id: int, mask: NoiseMask) -> None:
     """Keep it, within a transaction of the caller's."""
     await connection.execute(PUT, (domain_id, pack_mask(mask)))
 
 
-def pack_mask(mask: Mask, *, most_bytes: int = MOST_BYTES) -> bytes:
+def pack_mask(mask: NoiseMask, *, most_bytes: int = MOST_BYTES) -> bytes:
     """A mask as it is stored; edits of the frame are told before. Of one that is too long the oldest texts go."""
     written, chars = _written(mask), MOST_CHARS
     while len(written) > most_bytes and chars:
         chars //= 2
-        written = _written(replace(mask, volatile=fitted(mask.volatile, chars=chars)))
+        written = _written(replace(mask, volatile=trimmed(mask.volatile, chars=chars)))
     return zstandard.ZstdCompressor(level=LEVEL).compress(written)
 
 
-def _written(mask: Mask) -> bytes:
-    volatile, frame = mask.volatile, mask.frame
+def _written(mask: NoiseMask) -> bytes:
+    volatile, boilerplate = mask.volatile, mask.boilerplate
     plain = {
         "form": FORM,
         "patterns": [[path, list(pattern)] for (path, _), same in volatile.patterns.items() for pattern in same],
@@ -61,20 +71,20 @@ def _written(mask: Mask) -> bytes:
         "own": list(volatile.own),
         "steadiness": [
             [path, s.steady, s.swung, s.mixed, [page.hex() for page in s.pages]]
-            for path, s in volatile.steadiness.items()
+            for path, s in volatile.path_stats.items()
         ],
         "counting": [
             [key, c.times, sorted(c.units), sorted(c.growths), *_hexes(c.pages, c.ones), c.missed]
-            for key, c in volatile.counting.items()
+            for key, c in volatile.counters.items()
         ],
-        "trials": [[key, trial.steady, trial.changes] for key, trial in volatile.trials.items()],
-        "names": list(volatile.names.items()),
+        "trials": [[key, trial.steady, trial.changes] for key, trial in volatile.shape_stats.items()],
+        "names": list(volatile.aliases.items()),
         "stands": [
-            [form, s.path, [page.hex() for page in s.pages], s.first, s.last, s.looks, s.was_frame]
-            for form, s in frame.stands.items()
+            [form, s.path, [page.hex() for page in s.pages], s.first, s.last, s.looks, s.was_boilerplate]
+            for form, s in boilerplate.counts.items()
         ],
-        "looks": list(frame.looks.items()),
-        "turned": list(frame.turned.items()),
+        "looks": list(boilerplate.looks.items()),
+        "turned": list(boilerplate.turned.items()),
         "pairs": mask.pairs,
         "compared": mask.compared,
         "all_looks": mask.looks,
@@ -86,7 +96,7 @@ def _written(mask: Mask) -> bytes:
     return json.dumps(plain, separators=(",", ":")).encode()
 
 
-def unpack_mask(data: bytes) -> Mask:
+def unpack_mask(data: bytes) -> NoiseMask:
     """The same the other way round; nothing is known where it was stored in another form, or is too long."""
     if zstandard.frame_content_size(data) > MOST_BYTES:
         return NO_MASK
@@ -103,20 +113,20 @@ def unpack_mask(data: bytes) -> Mask:
         noise=_proven(plain["noise"]),
         proofs=_proven(plain["proofs"]),
         own=dict.fromkeys(plain["own"]),
-        steadiness={
-            path: Steadiness(steady, swung, mixed, _pages(pages))
+        path_stats={
+            path: PathStats(steady, swung, mixed, _pages(pages))
             for path, steady, swung, mixed, pages in plain["steadiness"]
         },
-        counting={
-            key: Count(times, frozenset(units), frozenset(growths), _pages(pages), _pages(ones), missed)
+        counters={
+            key: CounterStats(times, frozenset(units), frozenset(growths), _pages(pages), _pages(ones), missed)
             for key, times, units, growths, pages, ones, missed in plain["counting"]
         },
-        trials={key: Trial(*trial) for key, *trial in plain["trials"]},
-        names=dict(plain["names"]),
+        shape_stats={key: ShapeStats(*trial) for key, *trial in plain["trials"]},
+        aliases=dict(plain["names"]),
     )
-    frame = Frame(
-        stands={
-            form: Stand(path, _pages(pages), first, last, looks, was)
+    boilerplate = Boilerplate(
+        counts={
+            form: BlockCount(path, _pages(pages), first, last, looks, was)
             for form, path, pages, first, last, looks, was in plain["stands"]
         },
         looks=dict(plain["looks"]),
@@ -131,19 +141,19 @@ def unpack_mask(data: bytes) -> Mask:
         key: Variant(returns, datetime.fromisoformat(last), is_gone)
         for key, returns, last, is_gone in plain["variants"]
     }
-    return Mask(volatile, frame, plain["pairs"], plain["compared"], plain["all_looks"], edits, variants)
+    return NoiseMask(volatile, boilerplate, plain["pairs"], plain["compared"], plain["all_looks"], edits, variants)
 
 
 def _hexes(*pages: tuple[PageKey, ...]) -> list[list[str]]:
     return [[page.hex() for page in each] for each in pages]
 
 
-def _proofs(known: Mapping[int, Proof]) -> list[list[int]]:
+def _proofs(known: Mapping[int, VolatilityCount]) -> list[list[int]]:
     return [[key, proof.moved, proof.steady] for key, proof in known.items()]
 
 
-def _proven(written: list[list[int]]) -> dict[int, Proof]:
-    return {key: Proof(*proof) for key, *proof in written}
+def _proven(written: list[list[int]]) -> dict[int, VolatilityCount]:
+    return {key: VolatilityCount(*proof) for key, *proof in written}
 
 
 def _pages(written: list[str]) -> tuple[PageKey, ...]:

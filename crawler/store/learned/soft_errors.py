@@ -9,8 +9,8 @@ from typing import Any
 
 import zstandard
 
-from crawler.core.change import NO_MASK, Mask
-from crawler.core.soft_errors import NO_WALLS, Sighting, Walls
+from crawler.core.change import NO_MASK, NoiseMask
+from crawler.core.soft_errors import NO_SOFT_ERRORS, SharedText, SoftErrorMemory
 from crawler.store.database import Connection, Database
 from crawler.store.learned.mask import unpack_mask
 
@@ -28,56 +28,58 @@ PUT = """
 """
 
 
-async def learnt_of(db: Database, domain_id: int) -> tuple[Mask, Walls]:
+async def learnt_of(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorMemory]:
     """All that looks have taught of a domain's pages: what of them is no news, and what it shows in their place."""
     async with db.transaction() as connection:
         row = await (await connection.execute(GET, {"domain_id": domain_id})).fetchone()
     assert row is not None
-    mask, walls = row
-    return NO_MASK if mask is None else unpack_mask(mask), NO_WALLS if walls is None else unpack_soft_errors(walls)
+    mask, soft_errors = row
+    return NO_MASK if mask is None else unpack_mask(
+        mask
+    ), NO_SOFT_ERRORS if soft_errors is None else unpack_soft_errors(soft_errors)
 
 
-async def put_soft_errors(connection: Connection, domain_id: int, walls: Walls) -> None:
+async def put_soft_errors(connection: Connection, domain_id: int, soft_errors: SoftErrorMemory) -> None:
     """Keep it, within a transaction of the caller's."""
-    await connection.execute(PUT, (domain_id, pack_soft_errors(walls)))
+    await connection.execute(PUT, (domain_id, pack_soft_errors(soft_errors)))
 
 
-def pack_soft_errors(walls: Walls) -> bytes:
+def pack_soft_errors(soft_errors: SoftErrorMemory) -> bytes:
     """What is known as it is stored."""
     plain = {
         "form": FORM,
         "sightings": [
             [sorted(seen.sketch), [before.hex() for before in seen.befores], seen.last_at.isoformat()]
-            for seen in walls.sightings
+            for seen in soft_errors.shared_texts
         ],
-        "absent": sorted(walls.absent),
-        "is_told": walls.is_told,
-        "front": sorted(walls.front),
-        "is_front": walls.is_front,
-        "asked_at": walls.asked_at and walls.asked_at.isoformat(),
-        "wait_s": walls.wait.total_seconds(),
-        "good": walls.good,
+        "absent": sorted(soft_errors.absent),
+        "is_told": soft_errors.is_told,
+        "front": sorted(soft_errors.front),
+        "is_front": soft_errors.is_front,
+        "asked_at": soft_errors.probed_at and soft_errors.probed_at.isoformat(),
+        "wait_s": soft_errors.wait.total_seconds(),
+        "good": soft_errors.good,
     }
     return zstandard.ZstdCompressor(level=LEVEL).compress(json.dumps(plain, separators=(",", ":")).encode())
 
 
-def unpack_soft_errors(data: bytes) -> Walls:
+def unpack_soft_errors(data: bytes) -> SoftErrorMemory:
     """The same the other way round; nothing is known where it was stored in another form, or is too long."""
     if zstandard.frame_content_size(data) > MOST_BYTES:
-        return NO_WALLS
+        return NO_SOFT_ERRORS
     plain: dict[str, Any] = json.loads(zstandard.ZstdDecompressor().decompress(data, max_output_size=MOST_BYTES))
     if plain.get("form") != FORM:
-        return NO_WALLS
-    return Walls(
-        sightings=tuple(
-            Sighting(frozenset(words), tuple(bytes.fromhex(before) for before in befores), datetime.fromisoformat(at))
+        return NO_SOFT_ERRORS
+    return SoftErrorMemory(
+        shared_texts=tuple(
+            SharedText(frozenset(words), tuple(bytes.fromhex(before) for before in befores), datetime.fromisoformat(at))
             for words, befores, at in plain["sightings"]
         ),
         absent=frozenset(plain["absent"]),
         is_told=plain["is_told"],
         front=frozenset(plain["front"]),
         is_front=plain["is_front"],
-        asked_at=datetime.fromisoformat(plain["asked_at"]) if plain["asked_at"] else None,
+        probed_at=datetime.fromisoformat(plain["asked_at"]) if plain["asked_at"] else None,
         wait=timedelta(seconds=plain["wait_s"]),
         good=plain["good"],
     )

@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
-from crawler.core.validators import NO_TRUST, WHOLE, Kind, Record, Trust, counted, learn
+from crawler.core.validators import NO_TRUST, WHOLE, Trust, Validator, ValidatorStats, counted, learn
 from crawler.core.visit import Visit
 from crawler.store.database import Connection, Database
 
@@ -35,11 +35,11 @@ Trusts = Mapping[int, Trust]  # by the number of the group; WHOLE has the domain
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TrustRow:
     """A row of report_trust, which says what its columns mean."""
 
     template: str
-    kind: Kind
+    kind: Validator
     standing: str
     told: float
     lied: float
@@ -86,16 +86,16 @@ async def learn_of(connection: Connection, domain_id: int, visits: Sequence[Visi
         )
 
 
-async def standings(db: Database, domain: Domain) -> list[Standing]:
+async def trust_rows(db: Database, domain: Domain) -> list[TrustRow]:
     """How each group's words stand, for a report."""
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(STANDINGS, (domain.id,))
-        return [Standing(**row | {"kind": Kind(row["kind"])}) for row in await cursor.fetchall()]
+        return [TrustRow(**row | {"kind": Validator(row["kind"])}) for row in await cursor.fetchall()]
 
 
-def _records(stored: dict[str, Any]) -> dict[Kind, Record]:
-    return {Kind(kind): Record(**figures) for kind, figures in stored.items()}
+def _records(stored: dict[str, Any]) -> dict[Validator, ValidatorStats]:
+    return {Validator(kind): ValidatorStats(**figures) for kind, figures in stored.items()}
 
 
 def _plain(trust: Trust) -> dict[str, Any]:
-    return {kind.value: asdict(record) for kind, record in trust.records.items()}
+    return {kind.value: asdict(record) for kind, record in trust.stats.items()}

@@ -5,21 +5,21 @@ room of the store: it may use all others.
 """
 
 from crawler.store.plan.audits import Audited, Calibration, calibrate, calibration, domains_to_audit, draw, requests_of
-from crawler.store.plan.plans import Plan, Standing, flows_between, standings, write
-from crawler.store.plan.samples import counted
+from crawler.store.plan.plans import PlanInput, PlanRow, flows_between, plan_inputs, write_plan
+from crawler.store.plan.samples import sample_domain
 
 __all__ = [
     "Audited",
     "Calibration",
-    "Plan",
-    "Standing",
+    "PlanInput",
+    "PlanRow",
     "calibrate",
     "calibration",
-    "counted",
     "domains_to_audit",
     "draw",
     "flows_between",
+    "plan_inputs",
     "requests_of",
-    "standings",
-    "write",
+    "sample_domain",
+    "write_plan",
 ]

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from crawler.core.domain import Domain
 from crawler.core.freshness import Agreement
 from crawler.core.http import PageKey, Url
-from crawler.core.page_rules import Rules
+from crawler.core.page_rules import PageRules
 from crawler.core.visit import NEVER
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
@@ -141,7 +141,7 @@ async def draw(db: Database, domain: Domain, *, most: int, at: datetime) -> list
     not among them. The least interval of a rule holds no audit back: without the pages that were looked at just now it
     would be no sample of what is reported.
     """
-    rules = Rules(domain.wishes.rules)
+    rules = PageRules(domain.settings.rules)
     points = [_point(domain, at.astimezone(UTC).date(), n) for n in range(most)]
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "points": points, "window": WINDOW, "never": NEVER}

@@ -78,7 +78,7 @@ MOST_WAITING = 10_000  # counted; an hour's requests of one domain are seldom mo
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PlanInput:
     """A domain as plan finds it. tracked: pages that are known at all.  announced_s: the delay of its last lease.
 
     importance, price, trim: as planned last, price None for the usual one.  planned_at: when that was, if ever.
@@ -105,7 +105,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlanRow:
     """What is written for one domain. pages: that each prior stands for.  asked: requests a day that a target takes."""
 
     importance: float
@@ -118,16 +118,16 @@ class Plan:
     pages: Sequence[int]
 
 
-async def standings(db: Database, *, at: datetime, only: Domain | None = None) -> list[Standing]:
+async def plan_inputs(db: Database, *, at: datetime, only: Domain | None = None) -> list[PlanInput]:
     """All domains by name, or one of them."""
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(STANDING, {"at": at, "only": only.id if only else None, "most_waiting": MOST_WAITING})
         return [_standing(row, at=at) for row in await cursor.fetchall()]
 
 
-def _standing(row: dict[str, Any], *, at: datetime) -> Standing:
+def _standing(row: dict[str, Any], *, at: datetime) -> PlanInput:
     days = max((at - row["activity_at"]) / DAY, 0.0) if row["activity_at"] else 0.0
-    return Standing(
+    return PlanInput(
         domain=domain_from(row),
         tracked=row["tracked"],
         announced_s=row["announced_s"],
@@ -153,7 +153,7 @@ async def flows_between(db: Database, domain_ids: Sequence[int]) -> dict[tuple[i
     return flows
 
 
-async def write(db: Database, domain: Domain, plan: Plan, *, wake: bool, at: datetime) -> None:
+async def write_plan(db: Database, domain: Domain, plan: PlanRow, *, wake: bool, at: datetime) -> None:
     """Write what was planned for a domain. wake: its pages are to be scored again at the new price.
 
     Nothing of a page is touched: a page's due time is only its place in an order, and what decides is today's price.
@@ -168,7 +168,7 @@ async def write(db: Database, domain: Domain, plan: Plan, *, wake: bool, at: dat
             await connection.execute(REPRICE, {"domain_id": domain.id, "payload": payload, "at": at})
 
 
-def _plan(domain: Domain, plan: Plan) -> dict[str, Any]:
+def _plan(domain: Domain, plan: PlanRow) -> dict[str, Any]:
     return {
         "domain_id": domain.id,
         "importance": plan.importance,
@@ -181,7 +181,7 @@ def _plan(domain: Domain, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _prior_columns(domain: Domain, plan: Plan) -> Mapping[str, Any]:
+def _prior_columns(domain: Domain, plan: PlanRow) -> Mapping[str, Any]:
     return {
         "domain_id": domain.id,
         "no": list(range(len(plan.priors))),

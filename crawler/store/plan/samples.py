@@ -9,12 +9,12 @@ from hashlib import blake2b
 from math import ceil
 from typing import Any
 
-from crawler.core.budget import ASKED, SAYS_NOTHING, Census, Kind, census_of
+from crawler.core.budget import ASKED, SAYS_NOTHING, PageSample, RequestKind, sample_of
 from crawler.core.freshness import DAY, PRIOR, Belief, Defaults
 from crawler.core.http import Url, Validators
 from crawler.store.database import Connection, Database
-from crawler.store.hand_out import Standards, standards_of
-from crawler.store.plan.plans import Standing
+from crawler.store.hand_out import ScoringContext, scoring_context
+from crawler.store.plan.plans import PlanInput
 from crawler.store.report import IMPORTANCE
 
 # Pages that are looked at by their worth: those never asked for, and known ones with a version that may be out of date.
@@ -35,7 +35,9 @@ KEYS = 1 << 128
 AFTER_ALL = b"\xff" * 17  # beyond the last key
 
 
-async def counted(db: Database, standing: Standing, *, most: int, at: datetime, usual: Defaults) -> Census:
+async def sample_domain(
+    db: Database, standing: PlanInput, *, most: int, at: datetime, defaults: Defaults
+) -> PageSample:
     """About `most` pages of the domain by chance, others at another instant; all of them if there are no more."""
     slices = max(ceil(standing.tracked / max(most, 1)), 1)
     domain_id = standing.domain.id
@@ -44,9 +46,9 @@ async def counted(db: Database, standing: Standing, *, most: int, at: datetime, 
     async with db.transaction() as connection:
         rows = await (await connection.execute(SAMPLE, values, binary=True)).fetchall()
         priors = await _priors(connection, domain_id)
-        standards = await standards_of(connection, standing.domain, at=at, usual=usual)
-    ruled = list(_ruled(rows, standards)) if standards is not None else []  # it may have been removed meanwhile
-    return census_of(ruled, share=1 / slices, priors=priors, costs=standing.costs, activity=standing.activity)
+        context = await scoring_context(connection, standing.domain, at=at, defaults=defaults)
+    ruled = list(_ruled(rows, context)) if context is not None else []  # it may have been removed meanwhile
+    return sample_of(ruled, share=1 / slices, priors=priors, costs=standing.costs, activity=standing.activity)
 
 
 def slice_of(n: int, slices: int) -> dict[str, bytes]:
@@ -55,19 +57,19 @@ def slice_of(n: int, slices: int) -> dict[str, bytes]:
     return {"low": low, "high": (KEYS * (n + 1) // slices).to_bytes(17, "big")[1:] if n + 1 < slices else AFTER_ALL}
 
 
-def _ruled(rows: Sequence[Sequence[Any]], standards: Standards) -> Iterator[tuple[float, ...]]:
+def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[tuple[float, ...]]:
     """Rows of SAMPLE as rows of a census, by what the rules say; a page that is wanted once only asks for no more."""
-    kinds: dict[tuple[object, ...], tuple[Kind, Kind]] = {}
+    kinds: dict[tuple[object, ...], tuple[RequestKind, RequestKind]] = {}
     for is_new, a, b, group, importance, has_etag, has_date, body_bytes, rides, url in rows:
-        said = standards.rules.terms(Url(url))
+        said = context.rules.terms(Url(url))
         if said.once and not is_new:
             continue
         alike = (is_new, group, has_etag, has_date)
         if alike not in kinds:
             held = Validators("etag" if has_etag else None, "date" if has_date else None)  # what they are is the same
-            kinds[alike] = standards.kinds(held, group) if not is_new else (Kind.FULL, Kind.FULL)
+            kinds[alike] = context.kinds(held, group) if not is_new else (RequestKind.FULL, RequestKind.FULL)
         kind, otherwise = kinds[alike]
-        if kind is not otherwise and not standards.is_head_worth_it(group, body_bytes=body_bytes):
+        if kind is not otherwise and not context.is_head_worth_it(group, body_bytes=body_bytes):
             kind = otherwise
         least, most = (SAYS_NOTHING if days is None else days / DAY for days in (said.least, said.most))
         yield is_new, a, b, group, importance * said.weight, ASKED.index(kind), least, most, rides

@@ -6,7 +6,7 @@ from crawler.core.visit import Link, Visit
 from crawler.store.columns import copy
 from crawler.store.database import Connection
 from crawler.store.learned import groups_of
-from crawler.store.record.opic import Books, Stand
+from crawler.store.record.opic import OpicBatch, PagePosition
 
 NEW_PAGES = "COPY page (domain_id, key, url, first_seen_at, prior_no, reason) FROM STDIN (FORMAT BINARY)"
 NEW_FRONTIER = """
@@ -15,9 +15,9 @@ NEW_FRONTIER = """
 REFUSED_LATER = {"robots"}  # what robots.txt refuses is remembered, since it may allow it one day
 
 
-def settle(books: Books, visits: Sequence[Visit], *, max_pages: int) -> list[tuple[Link, Stand]]:
+def settle(books: OpicBatch, visits: Sequence[Visit], *, max_pages: int) -> list[tuple[Link, PagePosition]]:
     """Apply the visits to the economy one after the other; gives the pages that they make known."""
-    admitted: list[tuple[Link, Stand]] = []
+    admitted: list[tuple[Link, PagePosition]] = []
     for visit in visits:
         links = visit.links or ()
         for link in (*links, visit.moved_to) if visit.moved_to else links:
@@ -30,9 +30,9 @@ def settle(books: Books, visits: Sequence[Visit], *, max_pages: int) -> list[tup
     return admitted
 
 
-def _meet(books: Books, link: Link, *, depth: int, max_pages: int) -> Stand | None:
+def _meet(books: OpicBatch, link: Link, *, depth: int, max_pages: int) -> PagePosition | None:
     """What a link makes known: a new page, a page that robots.txt refuses, or nothing new."""
-    stand = books.stands.get(link.key)
+    stand = books.positions.get(link.key)
     if stand is not None:
         stand.reach(depth)
         return None
@@ -43,14 +43,16 @@ def _meet(books: Books, link: Link, *, depth: int, max_pages: int) -> Stand | No
     return books.admit(link.key, link.url, depth=depth)
 
 
-async def write(connection: Connection, domain_id: int, books: Books, admitted: Iterable[tuple[Link, Stand]]) -> None:
+async def write(
+    connection: Connection, domain_id: int, books: OpicBatch, admitted: Iterable[tuple[Link, PagePosition]]
+) -> None:
     """Write the rows of those pages, with their places in the order of discovery."""
     known = list(admitted)
     if not known:
         return
     for link, stand in known:
         if not stand.is_out:
-            stand.rank = books.rank_of(link.key, books.economy.purses[link.key].net)
+            stand.rank = books.rank_of(link.key, books.economy.accounts[link.key].net)
     groups = await groups_of(connection, domain_id, [link.url for link, _ in known])
     pages = (
         (domain_id, link.key, link.url, stand.found_at, group, link.refusal if stand.is_out else "")

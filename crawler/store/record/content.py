@@ -51,7 +51,7 @@ async def put(connection: Connection, domain_id: int, bodies: Mapping[bytes, byt
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredBody:
     """A Snapshot's body. has_returned: a version before this one said what was asked about."""
 
     body: bytes
@@ -60,7 +60,9 @@ class Kept:
     has_returned: bool
 
 
-async def kept(db: Database, domain_id: int, key: bytes, number: int, *, text_digest: bytes) -> Kept | None:
+async def stored_body(
+    db: Database, domain_id: int, key: bytes, number: int, *, text_digest: bytes
+) -> StoredBody | None:
     """The body of a page's version, or None if it is not kept (any more), and whether an earlier one had this text."""
     async with db.transaction() as connection:
         values = {"domain_id": domain_id, "key": key, "number": number, "text_digest": text_digest}
@@ -68,7 +70,7 @@ async def kept(db: Database, domain_id: int, key: bytes, number: int, *, text_di
         if row is None:
             return None
         body = await get(connection, domain_id, row[0])
-        return None if body is None else Kept(body, row[1], row[2], row[3])
+        return None if body is None else StoredBody(body, row[1], row[2], row[3])
 
 
 async def get(connection: Connection, domain_id: int, digest: bytes) -> bytes | None:

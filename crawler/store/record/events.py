@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from crawler.core.change import Change, SiteEdit
 from crawler.core.domain import Domain
 from crawler.core.http import Url, key_of
-from crawler.core.page import Place
+from crawler.core.page import Block
 from crawler.core.visit import Visit
 from crawler.store.columns import clean, copy
 from crawler.store.database import Connection
@@ -22,7 +22,7 @@ EVENTS = """
 MOST_PIECES = 50  # of one change, kept with its event
 MOST_PIECE_CHARS = 500
 FRAME = "frame"  # of an event that is the site's and no page's
-Sides = tuple[Place | None, Place | None]  # what was said, and what is said now
+Sides = tuple[Block | None, Block | None]  # what was said, and what is said now
 
 
 async def write(
@@ -54,17 +54,17 @@ def _row(visit: Visit) -> tuple[Any, ...]:
 def _site_row(domain: Domain, edit: SiteEdit, *, at: datetime) -> tuple[Any, ...]:
     """An edit of the site stands at its root."""
     root = Url(domain.root)
-    parts = " ".join(sorted({place.part for sides in edit.pieces for place in sides if place is not None}))
+    parts = " ".join(sorted({place.kind for sides in edit.pieces for place in sides if place is not None}))
     return at, key_of(root), root, FRAME, 0, None, parts, _written(edit.pieces), edit.pages
 
 
 def parts_of(visit: Visit) -> str:
     """What changed, by name: text, link, image, title, meta."""
-    return " ".join(sorted(visit.verdict.left.parts))
+    return " ".join(sorted(visit.verdict.significant.parts))
 
 
 def _pieces(visit: Visit) -> Jsonb | None:
-    left = visit.verdict.left
+    left = visit.verdict.significant
     if not left:
         return None
     came, went = ((None, place) for place in left.added), ((place, None) for place in left.removed)
@@ -74,10 +74,10 @@ def _pieces(visit: Visit) -> Jsonb | None:
 def _written(pieces: Iterable[Sides]) -> Jsonb:
     """The first pieces that changed, so that nobody has to work out the difference again."""
     told = [(was or now, was, now) for was, now in islice(pieces, MOST_PIECES)]
-    return Jsonb([[of.part.value, _cut(was), _cut(now)] for of, was, now in told if of is not None])
+    return Jsonb([[of.kind.value, _cut(was), _cut(now)] for of, was, now in told if of is not None])
 
 
-def _cut(place: Place | None) -> Any:
+def _cut(place: Block | None) -> Any:
     return None if place is None else clean(place.text[:MOST_PIECE_CHARS])
 
 

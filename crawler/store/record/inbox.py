@@ -139,7 +139,7 @@ async def _rows(connection: Connection, lease: Lease) -> list[dict[str, Any]]:
             # Read after the inbox: whoever wrote there had written this, too.
             await cursor.execute(f"SELECT {COLUMNS} FROM domain d WHERE d.id = %s", (lease.domain.id,))  # noqa: S608  our list
             wished = await cursor.fetchone()
-            if wished is None or domain_from(wished).wishes.ordering != lease.domain.wishes.ordering:
+            if wished is None or domain_from(wished).settings.ordering != lease.domain.settings.ordering:
                 return [row for row in rows if row["kind"] != "reorder"]
         return rows
 
@@ -150,7 +150,7 @@ async def _admit_seeds(connection: Connection, lease: Lease, urls: Sequence[Url]
     One that is known already becomes due: somebody wants it looked at.
     """
     home = dict.fromkeys(lease.domain.scope(max_depth=0).home(url) for url in urls)
-    ordering = lease.domain.wishes.ordering
+    ordering = lease.domain.settings.ordering
     tracked = await (await connection.execute(TRACKED, (lease.domain.id,))).fetchone()
     endowment = seed_endowment(len(home), is_first=tracked == (0,))
     for favoured in (False, True):
@@ -209,7 +209,7 @@ async def _reorder(connection: Connection, lease: Lease, row: dict[str, Any]) ->
     if not pages:
         return True
     pools = await (await connection.execute(DIVIDENDS, (domain_id,))).fetchall()
-    reordered = Reordered(lease.domain.wishes.ordering, dividends=dict(pools))
+    reordered = Reordered(lease.domain.settings.ordering, dividends=dict(pools))
     for page in pages:
         reordered.add(page)
     columns = reordered.columns | {"domain_id": domain_id}

@@ -13,9 +13,9 @@ from crawler.core.visit import (
     CROWD_TIME,
     ONTO_A_PAGE,
     WITH_OTHERS,
-    Landing,
+    MoveTarget,
     Visit,
-    believed,
+    confirm_move,
 )
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
@@ -65,21 +65,21 @@ async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> li
         if await (await connection.execute(HOLDS, values)).fetchone() is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         landings = await _landings(connection, lease.domain.id, moves)
-    return [believed(visit, landings.get(visit.target.key, Landing())) for visit in visits]
+    return [confirm_move(visit, landings.get(visit.target.key, MoveTarget())) for visit in visits]
 
 
-async def _landings(connection: Connection, domain_id: int, moves: Sequence[Visit]) -> dict[PageKey, Landing]:
+async def _landings(connection: Connection, domain_id: int, moves: Sequence[Visit]) -> dict[PageKey, MoveTarget]:
     """For each page that moves, what is known of where it goes."""
     heirs = {visit.target.key: visit.moved_to.key for visit in moves if visit.moved_to}
     onward = heirs | await _onward(connection, domain_id, heirs)
     told = {visit.target.key: visit.led_to for visit in moves if visit.target.version is not None and visit.led_to}
     if not told:
-        return {key: Landing(is_circle=_leads_to(key, heir, onward)) for key, heir in heirs.items()}
+        return {key: MoveTarget(is_circle=_leads_to(key, heir, onward)) for key, heir in heirs.items()}
     cursor = await connection.execute(READ_SINCE, (domain_id, list(set(heirs.values()))))
     read_since = {PageKey(key): since for key, since in await cursor.fetchall()}
     others = await _others(connection, domain_id, told, at=max(visit.at for visit in moves))
     return {
-        key: Landing(
+        key: MoveTarget(
             others=others[told[key]] - 1 if key in told else 0,
             read_since=read_since.get(heirs[key]) if key in heirs else None,
             is_circle=key in heirs and _leads_to(key, heirs[key], onward),

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crawler.core.cash import Economy, Ordering, Pool, Purse, history_after, settle
-from crawler.core.domain import Wishes
+from crawler.core.cash import Economy, Ordering, PageAccount, Pool, history_after, settle
+from crawler.core.domain import DomainSettings
 from crawler.core.http import PageKey, Url
-from crawler.core.page_rules import Rules
+from crawler.core.page_rules import PageRules
 from crawler.core.visit import LOOK_AGAIN_REFUSED, State, Visit
 from crawler.store.database import Connection
 
@@ -70,7 +70,7 @@ LEAVE = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
 
 @dataclass(slots=True)
-class Stand:
+class PagePosition:
     """Where a page stands in the frontier while a batch is settled."""
 
     state: State
@@ -99,7 +99,7 @@ class Stand:
 
 
 @dataclass(slots=True)
-class Books:
+class OpicBatch:
     """All of a domain's economy that one batch touches.
 
     external_links: as how many links within the domain one to another counts.
@@ -108,11 +108,11 @@ class Books:
     economy: Economy
     ordering: Ordering
     external_links: float
-    stands: dict[PageKey, Stand]
+    positions: dict[PageKey, PagePosition]
     moved_to: dict[PageKey, PageKey]
     tracked: int = 0  # pages that are known at all, whatever became of them
     left: set[PageKey] = field(default_factory=set)
-    rules: Rules = field(default_factory=Rules)
+    rules: PageRules = field(default_factory=PageRules)
     limited: Mapping[str, int] = field(default_factory=dict)  # pages that rules with a limit had admitted, by pattern
     admitted_by: dict[str, int] = field(default_factory=dict)  # the same, with those of this batch
 
@@ -125,30 +125,30 @@ class Books:
             self.admitted_by[rule.pattern] = self.admitted_by.get(rule.pattern, 0) + 1
         return True
 
-    def admit(self, key: PageKey, url: Url, *, depth: int) -> Stand:
+    def admit(self, key: PageKey, url: Url, *, depth: int) -> PagePosition:
         """A page that was never heard of begins with its endowment; the share of the link that told of it follows."""
         stand = self._meet(key, url, State.NEW, depth=depth)
         self.economy.admit(key, self._pool(stand))
         return stand
 
-    def keep_out(self, key: PageKey, url: Url, *, depth: int) -> Stand:
+    def keep_out(self, key: PageKey, url: Url, *, depth: int) -> PagePosition:
         """A page that we may not fetch is known, and outside the economy."""
         return self._meet(key, url, State.REFUSED, depth=depth)
 
-    def _meet(self, key: PageKey, url: Url, state: State, *, depth: int) -> Stand:
+    def _meet(self, key: PageKey, url: Url, state: State, *, depth: int) -> PagePosition:
         self.tracked += 1
         ordering = self.ordering
-        stand = Stand(state, depth, favoured=ordering.favours(url), url_score=ordering.score(url))
-        self.stands[key] = stand
+        stand = PagePosition(state, depth, favoured=ordering.favours(url), url_score=ordering.score(url))
+        self.positions[key] = stand
         return stand
 
-    def _pool(self, stand: Stand) -> Pool:
+    def _pool(self, stand: PagePosition) -> Pool:
         return self.ordering.pool(known=stand.state is State.KNOWN, favoured=stand.favoured)
 
     def settle(self, visit: Visit) -> None:
         """Take the visited page's cash and pass it on, and let the page change its standing."""
         key = visit.target.key
-        stand = self.stands[key]
+        stand = self.positions[key]
         before, stand.state = stand.state, visit.state
         if visit.is_good:
             self.moved_to.pop(key, None)
@@ -162,17 +162,17 @@ class Books:
         elif stand.state not in IN:
             self._leave(key, heir=visit.moved_to.key if visit.moved_to else None)
             return
-        if visit.gives is not None:
+        if visit.recipients is not None:
             # A seed was found by nobody: what it brought says nothing about pages that links find.
-            self._give(visit, first=before is State.NEW and stand.depth > 0)
+            self._pay_recipients(visit, first=before is State.NEW and stand.depth > 0)
         self.economy.change_pool(key, self._pool(stand))
 
-    def _give(self, visit: Visit, *, first: bool) -> None:
+    def _pay_recipients(self, visit: Visit, *, first: bool) -> None:
         """Subtract what was read at the claim: links may have paid in since."""
         cash = min(visit.target.cash, self.economy.cash_of(visit.target.key))
         self.economy.take(visit.target.key, cash, first=first)
-        links = visit.target.elsewhere if visit.elsewhere is None else visit.elsewhere
-        done = settle(cash, visit.gives or (), elsewhere=self.external_links * sum(many for _, many in links))
+        links = visit.target.external_links if visit.external_links is None else visit.external_links
+        done = settle(cash, visit.recipients or (), elsewhere=self.external_links * sum(many for _, many in links))
         self.economy.reserve += done.to_reserve
         for link, coins in done.shares.items():
             self.pay(link, coins)
@@ -188,7 +188,7 @@ class Books:
     def payee(self, key: PageKey) -> PageKey | None:
         """The page itself or, where it moved on and on, the one at the end; None if that takes no part."""
         for _ in range(MOST_MOVES):
-            stand = self.stands.get(key)
+            stand = self.positions.get(key)
             if stand is None:
                 return None
             if stand.state in IN:
@@ -202,7 +202,7 @@ class Books:
     def _leave(self, key: PageKey, *, heir: PageKey | None) -> None:
         """A page that moved carries its cash and its history, both brought to the same clock; else its coins return."""
         economy = self.economy
-        purse = economy.purses[key]
+        purse = economy.accounts[key]
         coins = economy.leave(key)
         self.left.add(key)
         payee = self.payee(heir) if heir is not None else None
@@ -210,7 +210,7 @@ class Books:
             return
         economy.reserve -= coins
         economy.pay(payee, coins)
-        inherits = economy.purses.get(payee)
+        inherits = economy.accounts.get(payee)
         if inherits is not None:
             now = economy.clock
             inherits.history = sum(
@@ -223,20 +223,22 @@ class Books:
     @property
     def nearer(self) -> list[PageKey]:
         """Pages known before, to which a link was found that is nearer to the root."""
-        return [key for key, stand in self.stands.items() if stand.is_nearer]
+        return [key for key, stand in self.positions.items() if stand.is_nearer]
 
     def rank_of(self, key: PageKey, net: int) -> int:
         """A new page's place in the order of discovery. It comes from its net, which dividends leave as it is."""
-        stand = self.stands[key]
+        stand = self.positions[key]
         return self.ordering.rank(net, depth=stand.depth, url_score=stand.url_score)
 
     def new_ranks(self, nets: Mapping[PageKey, int]) -> dict[PageKey, int]:
         """The ranks that differ from those that stand."""
         ranks = {key: self.rank_of(key, net) for key, net in nets.items()}
-        return {key: rank for key, rank in ranks.items() if rank != self.stands[key].rank}
+        return {key: rank for key, rank in ranks.items() if rank != self.positions[key].rank}
 
 
-async def load_books(connection: Connection, domain_id: int, visits: Sequence[Visit], *, wishes: Wishes) -> Books:
+async def load_batch(
+    connection: Connection, domain_id: int, visits: Sequence[Visit], *, domain_settings: DomainSettings
+) -> OpicBatch:
     """Read what the visits will touch: the domain's own numbers, who stands where, and the purses to be opened."""
     row = await (await connection.execute(DOMAIN, (domain_id,))).fetchone()
     assert row is not None  # the lease was just found in it
@@ -257,30 +259,37 @@ async def load_books(connection: Connection, domain_id: int, visits: Sequence[Vi
     met = opened | heirs
     for visit in visits:
         met.update(link.key for link in visit.links or ())
-        met.update(visit.gives or ())
-    stands, moved_to = await _stands(connection, domain_id, met)
-    books = Books(economy, wishes.ordering, wishes.external_links, stands=stands, moved_to=moved_to, tracked=tracked)
-    if any(rule.max_pages is not None for rule in wishes.rules):
-        books.rules = Rules(wishes.rules)
+        met.update(visit.recipients or ())
+    stands, moved_to = await _positions(connection, domain_id, met)
+    books = OpicBatch(
+        economy,
+        domain_settings.ordering,
+        domain_settings.external_links,
+        positions=stands,
+        moved_to=moved_to,
+        tracked=tracked,
+    )
+    if any(rule.max_pages is not None for rule in domain_settings.rules):
+        books.rules = PageRules(domain_settings.rules)
         books.limited = dict(await (await connection.execute(LIMITED, (domain_id,))).fetchall())
         books.admitted_by = dict(books.limited)
     ends = {end for heir in heirs if (end := books.payee(heir)) is not None}  # who is heir where an heir moved on
     cursor = await connection.execute(PURSES, (domain_id, list(opened | heirs | ends)), binary=True)
     for key, pool, net, history, then in await cursor.fetchall():
-        economy.purses[PageKey(key)] = Purse(pool=Pool(pool), net=net, history=history, clock=then)
+        economy.accounts[PageKey(key)] = PageAccount(pool=Pool(pool), net=net, history=history, clock=then)
     return books
 
 
-async def _stands(
+async def _positions(
     connection: Connection, domain_id: int, keys: set[PageKey]
-) -> tuple[dict[PageKey, Stand], dict[PageKey, PageKey]]:
+) -> tuple[dict[PageKey, PagePosition], dict[PageKey, PageKey]]:
     """Where the pages stand, and where those that moved went, link by link."""
-    stands: dict[PageKey, Stand] = {}
+    stands: dict[PageKey, PagePosition] = {}
     moved_to: dict[PageKey, PageKey] = {}
     wanted = list(keys)
     for _ in range(MOST_MOVES):
         cursor = await connection.execute(STANDS, (domain_id, wanted), binary=True)
-        found = {PageKey(row[0]): Stand(State(row[1]), *row[2:]) for row in await cursor.fetchall()}
+        found = {PageKey(row[0]): PagePosition(State(row[1]), *row[2:]) for row in await cursor.fetchall()}
         stands |= found
         moved = [key for key, stand in found.items() if stand.state is State.MOVED]
         if not moved:
@@ -294,7 +303,7 @@ async def _stands(
     return stands, moved_to
 
 
-async def write_books(connection: Connection, domain_id: int, books: Books) -> None:
+async def write_batch(connection: Connection, domain_id: int, books: OpicBatch) -> None:
     """Write back what changed. Links that paid into unopened purses come as one update each."""
     economy = books.economy
     if books.left:
@@ -303,7 +312,7 @@ async def write_books(connection: Connection, domain_id: int, books: Books) -> N
     if any(more.values()):
         values = {"domain_id": domain_id, "patterns": list(more), "more": list(more.values())}
         await connection.execute(COUNT_LIMITED, values)
-    purses = economy.purses
+    purses = economy.accounts
     if purses:
         await connection.execute(
             WRITE_PURSES,
@@ -338,10 +347,10 @@ async def write_books(connection: Connection, domain_id: int, books: Books) -> N
             "dividend": economy.dividend,
         },
     )
-    nets = {key: purse.net for key, purse in purses.items() if books.stands[key].state is State.NEW}
+    nets = {key: purse.net for key, purse in purses.items() if books.positions[key].state is State.NEW}
     if economy.deltas:
         nets |= await _pay(connection, domain_id, economy.deltas)
-    nearer = [key for key in books.nearer if books.stands[key].state is State.NEW and key not in nets]
+    nearer = [key for key in books.nearer if books.positions[key].state is State.NEW and key not in nets]
     if nearer:  # a link has brought them up, and no coin
         nets |= await _nets(connection, domain_id, nearer)
     await _rank(connection, domain_id, books, nets)
@@ -360,7 +369,7 @@ async def _nets(connection: Connection, domain_id: int, keys: Sequence[PageKey])
     return {PageKey(key): net for key, net in await cursor.fetchall()}
 
 
-async def _rank(connection: Connection, domain_id: int, books: Books, nets: Mapping[PageKey, int]) -> None:
+async def _rank(connection: Connection, domain_id: int, books: OpicBatch, nets: Mapping[PageKey, int]) -> None:
     ranks = books.new_ranks(nets)
     if ranks:
         await connection.execute(RANK, {"domain_id": domain_id, "key": list(ranks), "rank": list(ranks.values())})

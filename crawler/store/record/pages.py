@@ -9,7 +9,7 @@ from crawler.core.visit import WITH_OTHERS, State, Visit
 from crawler.store.columns import clean, copy, to_signed
 from crawler.store.database import Connection
 from crawler.store.record import content
-from crawler.store.record.opic import Books
+from crawler.store.record.opic import OpicBatch
 
 # What a look may leave as it was comes as null.
 PAGES = """
@@ -72,7 +72,7 @@ SNAPSHOTS = """
 FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (store/hand_out/hand_out.py, MAKE_DUE)
 
 
-async def write_pages(connection: Connection, domain_id: int, books: Books, visits: Sequence[Visit]) -> None:
+async def write_pages(connection: Connection, domain_id: int, books: OpicBatch, visits: Sequence[Visit]) -> None:
     rows = [_page_row(visit, books) for visit in visits]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     await connection.execute(PAGES, columns | {"domain_id": domain_id, "with_others": WITH_OTHERS}, binary=True)
@@ -87,7 +87,7 @@ async def write_pages(connection: Connection, domain_id: int, books: Books, visi
     )
 
 
-def _page_row(visit: Visit, books: Books) -> dict[str, Any]:
+def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:
     heir = visit.moved_to.key if visit.moved_to else None
     version = visit.snapshot.version if visit.snapshot else None
     prior = visit.target.terms.prior
@@ -98,10 +98,10 @@ def _page_row(visit: Visit, books: Books) -> dict[str, Any]:
         "status": visit.status,
         "reason": clean(visit.reason),
         "failures": min(visit.failures, 32_000),
-        "walled": visit.walled,
+        "walled": visit.soft_errors,
         "evidence_a": evidence[0],
         "evidence_b": evidence[1],
-        "moved_to": heir if heir in books.stands else None,  # out of scope or beyond the limits: it moved away
+        "moved_to": heir if heir in books.positions else None,  # out of scope or beyond the limits: it moved away
         "led_to": visit.led_to,
         "good": visit.is_good,
         "changed": visit.change is Change.CHANGED,
@@ -123,12 +123,12 @@ def _is_forgotten(visit: Visit) -> bool:
     return visit.target.version is not None and visit.target.version.body_digest == FORGOTTEN
 
 
-async def write_links(connection: Connection, domain_id: int, books: Books, visits: Sequence[Visit]) -> None:
+async def write_links(connection: Connection, domain_id: int, books: OpicBatch, visits: Sequence[Visit]) -> None:
     changed = {
-        visit.target.key: (visit.gives or (), visit.elsewhere or ())
+        visit.target.key: (visit.recipients or (), visit.external_links or ())
         for visit in visits
         if visit.links is not None
-        and (visit.gives or (), visit.elsewhere or ()) != (visit.target.outlinks, visit.target.elsewhere)
+        and (visit.recipients or (), visit.external_links or ()) != (visit.target.outlinks, visit.target.external_links)
     }
     if changed:
         await connection.execute(
@@ -145,7 +145,7 @@ async def write_links(connection: Connection, domain_id: int, books: Books, visi
         )
     nearer = books.nearer
     if nearer:
-        depths = [books.stands[key].depth for key in nearer]
+        depths = [books.positions[key].depth for key in nearer]
         await connection.execute(SHALLOWER, {"domain_id": domain_id, "key": nearer, "depth": depths})
 
 

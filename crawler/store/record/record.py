@@ -6,21 +6,21 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from crawler.core.budget import Costs, Kind, learnt
-from crawler.core.change import Change, Mask, SiteEdit
+from crawler.core.budget import Costs, RequestKind, learnt
+from crawler.core.change import Change, NoiseMask, SiteEdit
 from crawler.core.domain import Hold, Lease
 from crawler.core.freshness import DAY, Activity, Scores, Wanted, after
-from crawler.core.soft_errors import Walls
-from crawler.core.visit import Headed, State, Visit, drift_after
+from crawler.core.soft_errors import SoftErrorMemory
+from crawler.core.visit import HeadOutcome, State, Visit, drift_after
 from crawler.errors import LeaseLost
 from crawler.store import learned
-from crawler.store.claim import keep_slots, settle_together, write_hold
+from crawler.store.claim import keep_slots, settle_shared_budget, write_hold
 from crawler.store.columns import clean, copy, costs_from, costs_to
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.learned import put_mask, put_soft_errors
 from crawler.store.record import admissions, events, pages, shared_schedules
 from crawler.store.record.events import parts_of
-from crawler.store.record.opic import load_books, write_books
+from crawler.store.record.opic import load_batch, write_batch
 
 RENEW_AND_READ = """
     UPDATE domain_state
@@ -60,8 +60,8 @@ async def record(
     hold: Hold | None = None,
     again: bool = False,
     together: bool = False,
-    mask: Mask | None = None,
-    walls: Walls | None = None,
+    mask: NoiseMask | None = None,
+    soft_errors: SoftErrorMemory | None = None,
     edit: SiteEdit | None = None,
 ) -> int:
     """Write everything that the visits (at least one) changed, or nothing. Gives how many new pages were admitted.
@@ -85,13 +85,13 @@ async def record(
         await connection.execute(BY_KEY)
         if again and await _is_recorded(connection, domain_id, visits[0]):
             return 0
-        books = await load_books(connection, domain_id, visits, wishes=lease.domain.wishes)
+        books = await load_batch(connection, domain_id, visits, domain_settings=lease.domain.settings)
         admitted = admissions.settle(books, visits, max_pages=max_pages)
         await admissions.write(connection, domain_id, books, admitted)
         await pages.write_pages(connection, domain_id, books, visits)
         await shared_schedules.settle(connection, domain_id, visits)
         await pages.write_links(connection, domain_id, books, visits)
-        await write_books(connection, domain_id, books)
+        await write_batch(connection, domain_id, books)
         await pages.write_versions(connection, domain_id, visits)
         next_event, costs, scores, seen, expected, learnt_at = row
         told = await events.write(connection, lease.domain, visits, edit, first=next_event)
@@ -99,8 +99,8 @@ async def record(
         await learned.learn_of(connection, domain_id, visits)
         if mask is not None:
             await put_mask(connection, domain_id, mask)
-        if walls is not None:
-            await put_soft_errors(connection, domain_id, walls)
+        if soft_errors is not None:
+            await put_soft_errors(connection, domain_id, soft_errors)
         received = sum(visit.received_bytes for visit in visits)
         unused = refund + sum(1 - visit.requests for visit in visits)
         await connection.execute(
@@ -120,7 +120,7 @@ async def record(
         if hold is not None:
             await write_hold(connection, domain_id, hold)
         if together:
-            await settle_together(
+            await settle_shared_budget(
                 connection,
                 refund=unused,
                 refund_day=refund_day,
@@ -157,10 +157,10 @@ def _learnt(
 def _costs_after(costs: Costs, visits: Sequence[Visit]) -> Costs:
     for visit in visits:
         if visit.requests and visit.is_good:
-            kind = Kind.CONDITIONAL if visit.conditional else Kind.FULL
+            kind = RequestKind.CONDITIONAL if visit.conditional else RequestKind.FULL
             requests = visit.requests
-            if visit.headed is not None:
-                kind, requests = Kind.HEAD, requests + (visit.headed is not Headed.SPARED)
+            if visit.head_outcome is not None:
+                kind, requests = RequestKind.HEAD, requests + (visit.head_outcome is not HeadOutcome.SPARED)
             costs = learnt(costs, kind, requests=requests, received_bytes=visit.received_bytes)
     return costs
 
@@ -190,11 +190,11 @@ def _visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
         visit.verdict.rung.value,
         visit.verdict.distance_bits,
         visit.conditional,
-        visit.requests + visit.again,
+        visit.requests + visit.second_fetches,
         visit.received_bytes,
         visit.saved_bytes,
         round(visit.elapsed.total_seconds() * 1000),
-        visit.target.cash if visit.gives is not None else 0,
+        visit.target.cash if visit.recipients is not None else 0,
         # Who is called because another page changed is no sample of what was expected.
         None if visit.target.wanted is Wanted.BY_LEADER else visit.expected_change,
         visit.due_at,

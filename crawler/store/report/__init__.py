@@ -7,7 +7,7 @@
 from crawler.store.report.checks import Finding, check, count_domains
 from crawler.store.report.duplicates import Alike, Near, alike, fill, near
 from crawler.store.report.explain import Explanation, PageFacts, explain
-from crawler.store.report.feed import Edit, FeedItem, last_of, read, stamp
+from crawler.store.report.feed import Edit, FeedItem, last_of, read_feed, stamp_feed
 from crawler.store.report.pages import target_of
 from crawler.store.report.reports import (
     IMPORTANCE,
@@ -44,8 +44,8 @@ __all__ = [
     "near",
     "pages",
     "pages_beneath",
-    "read",
-    "stamp",
+    "read_feed",
+    "stamp_feed",
     "target_of",
     "workload",
 ]

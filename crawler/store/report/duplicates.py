@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from crawler.core.change import LEAST_TEXT_BYTES, NEAR_BITS, Group, groups
+from crawler.core.change import LEAST_TEXT_BYTES, NEAR_BITS, DuplicateGroup, duplicate_groups
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url
 from crawler.core.page import Fingerprint
@@ -189,13 +189,13 @@ async def alike(db: Database, domain: Domain, *, bits: int, most: int, members: 
     async with db.transaction() as connection:
         cursor = await connection.execute(COUNTS, {"domain_id": domain.id}, binary=True)
         pages = {Fingerprint(number & UNSIGNED): many for number, many in await cursor.fetchall()}
-    found = groups(pages, tolerance_bits=bits)[:most]  # which takes its time, while nobody waits for us
+    found = duplicate_groups(pages, tolerance_bits=bits)[:most]  # which takes its time, while nobody waits for us
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
         return [Alike(domain.authority, e.pages, await _members(connection, domain.id, e, members)) for e in found]
 
 
-async def _members(connection: Connection, domain_id: int, group: Group, most: int) -> list[Near]:
+async def _members(connection: Connection, domain_id: int, group: DuplicateGroup, most: int) -> list[Near]:
     """The first pages of a group, by their distance from its leader, and of one fingerprint the shortest URL first."""
     bits = {to_signed(each): bits for each, bits in group.bits.items()}
     values = {"domain_id": domain_id, "fingerprints": list(bits)[:most], "most": most}

@@ -6,17 +6,17 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget import Kind
+from crawler.core.budget import RequestKind
 from crawler.core.cash import ENDOWMENT, RESERVE_SHARE, STEPS
 from crawler.core.change import Change, Rung
 from crawler.core.domain import Domain
 from crawler.core.freshness import Belief, Defaults, Terms, Wanted
 from crawler.core.http import NO_VALIDATORS, Url, Validators, key_of
 from crawler.core.validators import NO_TRUST, Trust
-from crawler.core.validators import Kind as Trusted
+from crawler.core.validators import Validator as Trusted
 from crawler.core.visit import State
 from crawler.store.database import Connection, Database
-from crawler.store.hand_out import Standards, standards_of
+from crawler.store.hand_out import ScoringContext, scoring_context
 from crawler.store.report.reports import FRESHNESS, IMPORTANCE, POPULARITY, URL_SHARE
 
 VISITS_SHOWN = 10
@@ -161,7 +161,7 @@ class PageFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PastVisit:
     """One of the last visits. cash: coins that it settled.  expected: the chance that was given for a change.
 
     price: importance x days that it had to be worth.  audit: it was one of a random sample.
@@ -216,7 +216,7 @@ class Explanation:
     suspected: frozenset[Trusted]
     by_head: bool
     challenge: bool
-    visits: tuple[Look, ...]
+    visits: tuple[PastVisit, ...]
     links: int
     still: int
     redirects: int
@@ -238,7 +238,7 @@ class Explanation:
         return is_found and self.still == 0 and self.redirects == 0
 
 
-async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual: Defaults) -> Explanation:
+async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defaults: Defaults) -> Explanation:
     """Everything about a URL of the domain, under the name that the domain gives it."""
     values = {"domain_id": domain.id, "key": key_of(url), "at": at, "most": LINKS_SHOWN}
     async with db.transaction() as connection:
@@ -247,16 +247,16 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual
         visits = await _rows(connection, VISITS, values | {"most": VISITS_SHOWN})
         linkers = await _rows(connection, LINKERS, values)
         leads = (await _rows(connection, LEADS_HERE, values))[0]
-        standards = await standards_of(connection, domain, at=at, usual=usual)
+        context = await scoring_context(connection, domain, at=at, defaults=defaults)
     page = _page(pages[0]) if pages else None
     return Explanation(
         at=standing["at"],
         page=page,
-        terms=_terms(page, standards) if page and standards else None,
-        trust=standards.trusts.get(page.prior_no, NO_TRUST) if page and standards else NO_TRUST,
-        suspected=standards.suspected if standards else frozenset(),
-        by_head=_kind(page, standards) is Kind.HEAD if page and standards else False,
-        challenge=standards.is_challenge(page.prior_no) if page and standards else False,
+        terms=_terms(page, context) if page and context else None,
+        trust=context.trusts.get(page.prior_no, NO_TRUST) if page and context else NO_TRUST,
+        suspected=context.suspected if context else frozenset(),
+        by_head=_kind(page, context) is RequestKind.HEAD if page and context else False,
+        challenge=context.is_challenge(page.prior_no) if page and context else False,
         visits=tuple(_look(row) for row in visits),
         links=linkers[0]["many"] if linkers else 0,
         still=linkers[0]["still"] if linkers else 0,
@@ -272,13 +272,13 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, usual
     )
 
 
-def _terms(page: PageFacts, standards: Standards) -> Terms:
-    return standards.terms(page.url, prior=page.prior, kind=_kind(page, standards))
+def _terms(page: PageFacts, context: ScoringContext) -> Terms:
+    return context.terms(page.url, prior=page.prior, kind=_kind(page, context))
 
 
-def _kind(page: PageFacts, standards: Standards) -> Kind:
+def _kind(page: PageFacts, context: ScoringContext) -> RequestKind:
     """How it is asked for."""
-    return standards.kind(page.held, page.prior_no, body_bytes=page.received_bytes) if page.version else Kind.FULL
+    return context.kind(page.held, page.prior_no, body_bytes=page.received_bytes) if page.version else RequestKind.FULL
 
 
 def _page(row: dict[str, Any]) -> PageFacts:
@@ -288,8 +288,8 @@ def _page(row: dict[str, Any]) -> PageFacts:
     return PageFacts(**row | kinds | {"belief": belief, "prior": prior})
 
 
-def _look(row: dict[str, Any]) -> Look:
-    return Look(**row | {"change": Change(row["change"]), "rung": Rung(row["rung"])})
+def _look(row: dict[str, Any]) -> PastVisit:
+    return PastVisit(**row | {"change": Change(row["change"]), "rung": Rung(row["rung"])})
 
 
 async def _rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:

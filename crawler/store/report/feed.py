@@ -8,7 +8,7 @@ from typing import Any
 
 from crawler.core.domain import Domain
 from crawler.core.http import Url, key_of
-from crawler.core.page import Part
+from crawler.core.page import BlockKind
 from crawler.store.database import Database
 
 FEED_LOCK = 0x66656564  # "feed": one stamper at a time
@@ -52,7 +52,7 @@ LAST = """
 """
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What an event tells."""
 
     FIRST = "first"
@@ -67,7 +67,7 @@ class Kind(StrEnum):
 class Edit:
     """One piece that changed; None where there was none, or is none any more. Long ones are cut."""
 
-    part: Part
+    part: BlockKind
     was: str | None
     now: str | None
 
@@ -84,15 +84,15 @@ class FeedItem:
     domain: str
     at: datetime
     url: Url
-    change: Kind
+    change: EventKind
     version: int
     distance_bits: int | None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[BlockKind, ...] = ()
     pieces: tuple[Edit, ...] = ()
     pages: int | None = None
 
 
-async def stamp(db: Database, *, at: datetime) -> int:
+async def stamp_feed(db: Database, *, at: datetime) -> int:
     """Append all recorded events to the feed, in one order; gives how many. One stamper works at a time."""
     total = 0
     while True:
@@ -107,7 +107,7 @@ async def stamp(db: Database, *, at: datetime) -> int:
             return total
 
 
-async def read(
+async def read_feed(
     db: Database,
     *,
     after: int = 0,
@@ -140,10 +140,10 @@ def _item(row: Sequence[Any]) -> FeedItem:
         domain=domain,
         at=at,
         url=Url(url),
-        change=Kind(change),
+        change=EventKind(change),
         version=version,
         distance_bits=distance_bits,
-        parts=tuple(map(Part, parts.split())),
-        pieces=tuple(Edit(Part(part), was, now) for part, was, now in pieces or ()),
+        parts=tuple(map(BlockKind, parts.split())),
+        pieces=tuple(Edit(BlockKind(part), was, now) for part, was, now in pieces or ()),
         pages=pages,
     )

@@ -26,7 +26,7 @@ async def target_of(db: Database, domain: Domain, url: Url) -> Target:
         row = await (await connection.execute(ONE, (domain.id, key))).fetchone()
     if row is None:
         return Target(key=key, url=url, depth=0, state=State.NEW, belief=PRIOR)
-    state, depth, a, b, received_bytes, status, reason, failures, walled, last_look_at, last_good_at, *said = row
+    state, depth, a, b, received_bytes, status, reason, failures, in_a_row, last_look_at, last_good_at, *said = row
     number, body, text, main, shape, bits = said
     return Target(
         key=key,
@@ -39,7 +39,7 @@ async def target_of(db: Database, domain: Domain, url: Url) -> Target:
         status=status,
         reason=reason,
         failures=failures,
-        walled=walled,
+        soft_errors=in_a_row,
         last_look_at=last_look_at,
         last_good_at=last_good_at,
     )

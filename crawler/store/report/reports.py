@@ -91,7 +91,7 @@ DUE = """
            coalesce(sum(p.received_bytes::bigint) FILTER (WHERE f.state <> 'new'), 0)::bigint AS known_bytes,
            (SELECT coalesce(avg(received_bytes), 0) FROM page
              WHERE domain_id = %(domain_id)s AND version > 0)::float8 AS mean_bytes,
-           (SELECT count(*) FROM inbox WHERE domain_id = %(domain_id)s) AS wishes
+           (SELECT count(*) FROM inbox WHERE domain_id = %(domain_id)s) AS inbox_rows
       FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
      WHERE f.domain_id = %(domain_id)s AND (f.state = 'new' OR f.due_at <= %(at)s)
 """
@@ -173,7 +173,7 @@ class Workload:
     """What could be done for a domain at an instant.
 
     conditional: of `due`, those that a 304 may spare the body.  known_bytes: the due pages' bodies at their last good
-    looks.  mean_bytes: of the domain's pages.  wishes: rows in the inbox; what they add is not counted here.
+    looks.  mean_bytes: of the domain's pages.  inbox_rows: what they add is not counted here.
     """
 
     new: int
@@ -181,7 +181,7 @@ class Workload:
     conditional: int
     known_bytes: int
     mean_bytes: float
-    wishes: int
+    inbox_rows: int
 
 
 async def pages(db: Database, domain: Domain, *, top: int, at: datetime) -> list[PageLine]:

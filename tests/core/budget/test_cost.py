@@ -1,29 +1,29 @@
 import pytest
 
-from crawler.core.budget import Cost, Costs, Kind, Price, learnt
+from crawler.core.budget import Cost, Costs, Price, RequestKind, learnt
 from crawler.core.budget.cost import MEMORY_LOOKS
 
 
 def test_the_first_look_replaces_the_guess_and_the_mean_follows() -> None:
-    costs = learnt(Costs(), Kind.FULL, requests=1, received_bytes=1000)
+    costs = learnt(Costs(), RequestKind.FULL, requests=1, received_bytes=1000)
     assert costs.full == Cost(requests=1, received_bytes=1000, looks=1)
 
-    costs = learnt(costs, Kind.FULL, requests=3, received_bytes=3000)
+    costs = learnt(costs, RequestKind.FULL, requests=3, received_bytes=3000)
     assert costs.full == Cost(requests=2, received_bytes=2000, looks=2)
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_each_kind_learns_for_itself(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", RequestKind)
+def test_each_kind_learns_for_itself(kind: RequestKind) -> None:
     costs = learnt(Costs(), kind, requests=7, received_bytes=70)
 
-    assert [other for other in Kind if costs.of(other) != Costs().of(other)] == [kind]
+    assert [other for other in RequestKind if costs.of(other) != Costs().of(other)] == [kind]
     assert costs.of(kind).requests == 7
 
 
 def test_a_redesign_is_learnt_however_long_the_domain_is_known() -> None:
     costs = Costs(full=Cost(requests=1, received_bytes=1000, looks=10**6))
     for _ in range(3 * MEMORY_LOOKS):
-        costs = learnt(costs, Kind.FULL, requests=1, received_bytes=9000)
+        costs = learnt(costs, RequestKind.FULL, requests=1, received_bytes=9000)
 
     assert costs.full.received_bytes == pytest.approx(9000, rel=0.05)
 

@@ -8,16 +8,16 @@ import pytest
 from crawler.core.budget import SAYS_NOTHING as NAN
 from crawler.core.budget import (
     Budget,
-    Census,
     Costs,
+    DomainLimits,
+    PageSample,
     Price,
-    Terms,
     Work,
     budget_for,
-    census_of,
     has_moved,
     refitted,
-    tariffs,
+    sample_of,
+    solve_plans,
     work_in,
 )
 from crawler.core.budget.constraints import LONGEST_DAYS
@@ -25,13 +25,13 @@ from crawler.core.budget.target import overhead
 from crawler.core.freshness import PRIOR
 
 
-def census(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Census:
+def sample(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> PageSample:
     chance = np.random.default_rng(seed)
     rows = [
         (0, chance.exponential(2), chance.exponential(20), 0, chance.pareto(1.5), 1, NAN, NAN, 0) for _ in range(known)
     ]
     rows += [(1, 0, 0, 0, 1, 0, NAN, NAN, 0)] * new
-    return census_of(rows, share=share, priors=[PRIOR], costs=Costs(), activity=1.0)
+    return sample_of(rows, share=share, priors=[PRIOR], costs=Costs(), activity=1.0)
 
 
 def ruled(known: int, *, least: float = NAN, most: float = NAN) -> Work:
@@ -42,17 +42,17 @@ def ruled(known: int, *, least: float = NAN, most: float = NAN) -> Work:
         for bounds in ((least, most), (NAN, NAN))
         for _ in range(known)
     ]
-    found = census_of(rows, share=1.0, priors=[PRIOR], costs=Costs(), activity=1.0)
+    found = sample_of(rows, share=1.0, priors=[PRIOR], costs=Costs(), activity=1.0)
     return work_in(found, [PRIOR], least_days=1 / 144, most_days=180.0)
 
 
 def work(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> Work:
-    return work_in(census(known, new=new, share=share, seed=seed), [PRIOR], least_days=1 / 144, most_days=180.0)
+    return work_in(sample(known, new=new, share=share, seed=seed), [PRIOR], least_days=1 / 144, most_days=180.0)
 
 
 def test_what_rules_say_of_an_interval_holds_and_the_rest_is_as_everywhere() -> None:
     rows = [(0, 1.0, 5.0, 0, 1, 1, *bounds, 0) for bounds in ((NAN, NAN), (0.5, NAN), (NAN, 2.0), (300.0, NAN))]
-    found = census_of(rows, share=1, priors=[PRIOR], costs=Costs(), activity=1.0)
+    found = sample_of(rows, share=1, priors=[PRIOR], costs=Costs(), activity=1.0)
 
     pages = work_in(found, [PRIOR], least_days=0.1, most_days=180.0).known
 
@@ -65,24 +65,24 @@ def test_a_sample_stands_for_its_domain() -> None:
 
     assert half.known.count == 400
     assert half.new.count == 20
-    (sampled,) = tariffs([half], [Terms(budget=Budget(100))])
+    (sampled,) = solve_plans([half], [DomainLimits(budget=Budget(100))])
     assert sampled.requests == pytest.approx(100 - overhead(100), rel=0.01)
 
 
 def test_domains_without_pages_cost_nothing_and_disturb_nobody() -> None:
-    alone = tariffs([work(300)], [Terms(budget=Budget(40))])
-    with_empty = tariffs([work(300), work(0)], [Terms(budget=Budget(40)), Terms(budget=Budget(40))])
+    alone = solve_plans([work(300)], [DomainLimits(budget=Budget(40))])
+    with_empty = solve_plans([work(300), work(0)], [DomainLimits(budget=Budget(40)), DomainLimits(budget=Budget(40))])
 
     assert with_empty[0].price == alone[0].price
     assert with_empty[1].price is None
     assert with_empty[1].requests == 0
-    assert tariffs([], []) == []
+    assert solve_plans([], []) == []
 
 
 def test_an_overall_budget_never_lowers_a_price_below_what_the_domains_own_budget_asks() -> None:
     works = [work(300), work(300, seed=2)]
-    own = tariffs(works, [Terms(budget=Budget(20)), Terms(budget=Budget(60))])
-    both = tariffs(works, [Terms(budget=Budget(20)), Terms(budget=Budget(60))], overall=Budget(50))
+    own = solve_plans(works, [DomainLimits(budget=Budget(20)), DomainLimits(budget=Budget(60))])
+    both = solve_plans(works, [DomainLimits(budget=Budget(20)), DomainLimits(budget=Budget(60))], overall=Budget(50))
 
     assert sum(each.requests for each in both) == pytest.approx(50 - overhead(50), rel=0.01)
     for before, after in zip(own, both, strict=True):
@@ -94,7 +94,7 @@ def test_an_overall_budget_never_lowers_a_price_below_what_the_domains_own_budge
 def test_an_overall_budget_that_cannot_bear_the_longest_interval_stretches_it_in_every_domain() -> None:
     works = [work(4000, seed=n) for n in range(5)]
 
-    found = tariffs(works, [Terms()] * 5, overall=Budget(50))  # 20,000 pages in 180 days are 111 a day
+    found = solve_plans(works, [DomainLimits()] * 5, overall=Budget(50))  # 20,000 pages in 180 days are 111 a day
 
     assert [each.longest_days for each in found] == [20_000 / (0.05 * 50)] * 5
     assert all("all domains' 50 requests" in each.finding for each in found)
@@ -103,21 +103,21 @@ def test_an_overall_budget_that_cannot_bear_the_longest_interval_stretches_it_in
 
 
 def test_what_a_rule_says_of_an_interval_costs_requests_and_is_no_floor() -> None:
-    (plain,) = tariffs([work(1000)], [Terms(budget=Budget(1000))])
-    (often,) = tariffs([ruled(500, most=1.0)], [Terms(budget=Budget(1000))])
-    (seldom,) = tariffs([ruled(500, least=300.0)], [Terms(budget=Budget(1000))])
+    (plain,) = solve_plans([work(1000)], [DomainLimits(budget=Budget(1000))])
+    (often,) = solve_plans([ruled(500, most=1.0)], [DomainLimits(budget=Budget(1000))])
+    (seldom,) = solve_plans([ruled(500, least=300.0)], [DomainLimits(budget=Budget(1000))])
 
     assert plain.price is not None
     assert often.price is not None
     assert often.price.per_request > 1.2 * plain.price.per_request  # 500 of 1,000 looks are for what the rule asks
     assert often.requests == pytest.approx(plain.requests, rel=0.01)
     assert (often.finding, seldom.finding) == ("", "")
-    assert (seldom.longest_days, seldom.outlook.oldest_days) == (180.0, 300.0)
+    assert (seldom.longest_days, seldom.expected.oldest_days) == (180.0, 300.0)
 
 
 def test_a_rule_that_the_budget_cannot_hold_is_told_with_how_late_its_pages_are() -> None:
-    (found,) = tariffs([ruled(500, most=0.25)], [Terms(budget=Budget(200))])
-    shared = tariffs([ruled(500, most=0.25), work(500)], [Terms()] * 2, overall=Budget(200))
+    (found,) = solve_plans([ruled(500, most=0.25)], [DomainLimits(budget=Budget(200))])
+    shared = solve_plans([ruled(500, most=0.25), work(500)], [DomainLimits()] * 2, overall=Budget(200))
 
     assert found.finding == "Pages wait 10.7 times as long as rules say: 200 requests a day are too few for them"
     assert shared[0].finding == found.finding.replace("200", "all domains' 200")
@@ -129,11 +129,11 @@ def test_a_rule_that_the_budget_cannot_hold_is_told_with_how_late_its_pages_are(
 
 
 def test_a_target_is_held_to_what_bytes_and_the_overall_budget_leave() -> None:
-    (fresh,) = tariffs([work(1000)], [Terms(freshness=0.95)], overall=Budget(50))
-    (young,) = tariffs([work(1000)], [Terms(oldest_days=3)], overall=Budget(50))
-    few = Terms(oldest_days=3, budget=Budget(float("inf"), 10_000))
-    (thin,) = tariffs([work(1000)], [few])
-    (both,) = tariffs([work(1000)], [Terms(oldest_days=3)], overall=Budget(float("inf"), 10_000))
+    (fresh,) = solve_plans([work(1000)], [DomainLimits(freshness=0.95)], overall=Budget(50))
+    (young,) = solve_plans([work(1000)], [DomainLimits(oldest_days=3)], overall=Budget(50))
+    few = DomainLimits(oldest_days=3, budget=Budget(float("inf"), 10_000))
+    (thin,) = solve_plans([work(1000)], [few])
+    (both,) = solve_plans([work(1000)], [DomainLimits(oldest_days=3)], overall=Budget(float("inf"), 10_000))
 
     part = "its part of all domains' budget, 50 a day,"
     assert fresh.finding.startswith(f"95 % fresh needs {fresh.asked:,.0f} requests a day; {part} gives 7")
@@ -141,15 +141,15 @@ def test_a_target_is_held_to_what_bytes_and_the_overall_budget_leave() -> None:
     assert "the budget of 10,000 bytes a day reaches every page once in" in thin.finding
     assert "its part of all domains' budget" in both.finding
     for each, most in ((young, 50), (thin, 20), (both, 21)):
-        assert each.outlook.requests <= most
-        assert each.longest_days == pytest.approx(1000 / each.outlook.requests, rel=0.2)
+        assert each.expected.requests <= most
+        assert each.longest_days == pytest.approx(1000 / each.expected.requests, rel=0.2)
         assert each.price is not None
         assert each.price.per_request < 1e6
-    assert thin.outlook.received_bytes == pytest.approx(10_000, rel=0.01)
+    assert thin.expected.received_bytes == pytest.approx(10_000, rel=0.01)
 
 
 def test_of_an_overall_budget_of_nothing_a_target_has_nothing() -> None:
-    (found,) = tariffs([work(100)], [Terms(oldest_days=3)], overall=Budget(0))
+    (found,) = solve_plans([work(100)], [DomainLimits(oldest_days=3)], overall=Budget(0))
 
     assert found.requests < 0.001
     assert "its part of all domains' budget, 0 a day, " in found.finding
@@ -158,8 +158,8 @@ def test_of_an_overall_budget_of_nothing_a_target_has_nothing() -> None:
 def test_domains_beside_a_target_age_keep_their_part_of_an_overall_budget() -> None:
     works = [work(500), work(500, seed=2)]
 
-    young, other = tariffs(works, [Terms(oldest_days=1), Terms()], overall=Budget(100))
-    _, alike = tariffs(works, [Terms(), Terms()], overall=Budget(100))
+    young, other = solve_plans(works, [DomainLimits(oldest_days=1), DomainLimits()], overall=Budget(100))
+    _, alike = solve_plans(works, [DomainLimits(), DomainLimits()], overall=Budget(100))
 
     assert young.requests + other.requests == pytest.approx(100 - overhead(100), rel=0.01)
     assert other.requests == pytest.approx(alike.requests, rel=0.05)
@@ -167,15 +167,15 @@ def test_domains_beside_a_target_age_keep_their_part_of_an_overall_budget() -> N
 
 
 def test_a_budget_in_bytes_that_cannot_bear_the_longest_interval_stretches_it() -> None:
-    (found,) = tariffs([work(1000)], [Terms(budget=Budget(float("inf"), 10_000))])
+    (found,) = solve_plans([work(1000)], [DomainLimits(budget=Budget(float("inf"), 10_000))])
 
     assert found.longest_days == pytest.approx(1000)
     assert found.finding == "A page may wait 1,000 days, not 180: at 10,000 bytes a day it has to"
-    assert found.outlook.received_bytes == pytest.approx(10_000, rel=0.01)
+    assert found.expected.received_bytes == pytest.approx(10_000, rel=0.01)
 
 
 def test_a_target_age_of_seconds_is_held_to_the_least_interval_and_told() -> None:
-    (found,) = tariffs([work(100)], [Terms(oldest_days=1 / 86_400)])
+    (found,) = solve_plans([work(100)], [DomainLimits(oldest_days=1 / 86_400)])
 
     assert found.asked == budget_for(100 * 144)  # each page every ten minutes
     assert found.longest_days == pytest.approx(1 / 144)
@@ -184,41 +184,41 @@ def test_a_target_age_of_seconds_is_held_to_the_least_interval_and_told() -> Non
 
 
 def test_a_target_age_beyond_the_longest_interval_is_nothing_to_complain_of() -> None:
-    (found,) = tariffs([work(1000)], [Terms(oldest_days=365)])
+    (found,) = solve_plans([work(1000)], [DomainLimits(oldest_days=365)])
 
     assert (found.longest_days, found.finding) == (365, "")
 
 
 def test_a_target_age_leaves_alone_what_rules_keep_for_longer() -> None:
-    (found,) = tariffs([ruled(500, most=30.0, least=30.0)], [Terms(oldest_days=5)])
+    (found,) = solve_plans([ruled(500, most=30.0, least=30.0)], [DomainLimits(oldest_days=5)])
 
     assert found.asked == budget_for(500 / 5 + 500 / 30)
-    assert (found.longest_days, found.outlook.oldest_days) == (5, 30)
+    assert (found.longest_days, found.expected.oldest_days) == (5, 30)
     assert found.finding.endswith("a least interval or a rule leaves a page for 30 days")
 
 
 def test_first_looks_of_all_domains_together_keep_within_the_overall_budget() -> None:
     works = [work(100, new=500, seed=n) for n in range(5)]
 
-    found = tariffs(works, [Terms(budget=Budget(200))] * 5, overall=Budget(300))
+    found = solve_plans(works, [DomainLimits(budget=Budget(200))] * 5, overall=Budget(300))
 
     assert sum(each.requests for each in found) == pytest.approx(300 - overhead(300), rel=0.01)
-    assert sum(each.outlook.requests for each in found) >= 0.29 * 300  # what looking again is guaranteed
+    assert sum(each.expected.requests for each in found) >= 0.29 * 300  # what looking again is guaranteed
 
 
 @pytest.mark.parametrize("requests", [0.0, 1.0, 3.0, 50.0, 1e6])
 def test_no_budget_is_exceeded_and_every_interval_fits_a_calendar(requests: float) -> None:
-    (found,) = tariffs([work(500, new=100)], [Terms(budget=Budget(requests))])
+    (found,) = solve_plans([work(500, new=100)], [DomainLimits(budget=Budget(requests))])
 
     assert found.requests <= requests
     assert found.longest_days <= LONGEST_DAYS
 
 
 def test_a_target_that_no_number_of_requests_reaches_keeps_the_usual_price() -> None:
-    hasty = census_of([(0, 1e6, 1.0, 0, 1, 1, NAN, NAN, 0)] * 50, share=1, priors=[PRIOR], costs=Costs(), activity=1.0)
+    hasty = sample_of([(0, 1e6, 1.0, 0, 1, 1, NAN, NAN, 0)] * 50, share=1, priors=[PRIOR], costs=Costs(), activity=1.0)
     pages = work_in(hasty, [PRIOR], least_days=1 / 144, most_days=180.0)
 
-    (found,) = tariffs([pages], [Terms(freshness=0.99)])
+    (found,) = solve_plans([pages], [DomainLimits(freshness=0.99)])
 
     assert found.asked is None
     assert found.price is None
@@ -226,12 +226,12 @@ def test_a_target_that_no_number_of_requests_reaches_keeps_the_usual_price() -> 
 
 
 def test_a_target_below_what_the_budget_allows_leaves_the_rest_unspent() -> None:
-    (free,) = tariffs([work(500)], [Terms(freshness=0.9)])
-    (capped,) = tariffs([work(500)], [Terms(freshness=0.9, budget=Budget(10_000))])
+    (free,) = solve_plans([work(500)], [DomainLimits(freshness=0.9)])
+    (capped,) = solve_plans([work(500)], [DomainLimits(freshness=0.9, budget=Budget(10_000))])
 
     assert free.asked == capped.asked
     assert capped.requests == pytest.approx(free.requests)
-    assert 0.9 <= capped.outlook.freshness < 0.91
+    assert 0.9 <= capped.expected.freshness < 0.91
 
 
 @pytest.mark.parametrize(("after", "moved"), [(1.0, False), (1.24, False), (1.26, True), (0.81, False), (0.79, True)])
@@ -249,7 +249,7 @@ def test_a_budget_for_looks_leaves_so_many_after_all_that_are_no_looks(looks: fl
 
 
 def test_refitting_again_and_again_settles() -> None:
-    found = census(2000)
+    found = sample(2000)
     priors = found.priors
     rates = []
     for _ in range(30):

@@ -1,16 +1,16 @@
 import numpy as np
 import pytest
 
-from crawler.core.budget import FACTORS, Budget, Pages, Work, pages_of, price_of
-from crawler.core.budget.expected import age_of, freshness_of, need_for_age, need_for_freshness, outlook_at
+from crawler.core.budget import FACTORS, Budget, PageArrays, Work, page_arrays, shadow_price
+from crawler.core.budget.expected import age_of, cost_of_age, cost_of_freshness, expected_at, freshness_of
 from crawler.core.budget.page_arrays import gaps
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def known_pages(count: int, *, domains: int = 1) -> Pages:
+def known_pages(count: int, *, domains: int = 1) -> PageArrays:
     rng = np.random.default_rng(1)
-    return pages_of(
+    return page_arrays(
         rng.uniform(0.3, 8, count),
         10 ** rng.uniform(0, 2.5, count),
         np.clip(0.1 * (rng.pareto(1.1, count) + 1), 0.05, 1000),
@@ -35,8 +35,8 @@ def test_freshness_and_age_are_the_means_over_belief_and_time(a: float, gap: flo
 
 def test_a_simulation_sees_what_the_outlook_says() -> None:
     pages = known_pages(4000)
-    price = price_of(Work(pages), Budget(400))
-    expected = outlook_at(pages, np.array([price.per_request]))
+    price = shadow_price(Work(pages), Budget(400))
+    expected = expected_at(pages, np.array([price.per_request]))
 
     rng = np.random.default_rng(2)
     rates = rng.gamma(pages.a, 1 / pages.b, (40, 4000))
@@ -53,9 +53,9 @@ def test_a_simulation_sees_what_the_outlook_says() -> None:
 def test_more_budget_is_fresher_and_younger_at_a_falling_return() -> None:
     work = Work(known_pages(2000))
 
-    prices = [price_of(work, Budget(100 * factor)).per_request for factor in FACTORS]
+    prices = [shadow_price(work, Budget(100 * factor)).per_request for factor in FACTORS]
 
-    table = [outlook_at(work.known, np.array([price])) for price in prices]
+    table = [expected_at(work.known, np.array([price])) for price in prices]
 
     fresh, requests = np.array([row.freshness for row in table]), np.array([row.requests for row in table])
     assert np.all(np.diff(fresh) > 0)
@@ -67,28 +67,28 @@ def test_more_budget_is_fresher_and_younger_at_a_falling_return() -> None:
 def test_the_budget_for_a_freshness_gives_that_freshness() -> None:
     work = Work(known_pages(2000))
 
-    need = need_for_freshness(work, 0.9, np.array([np.inf]))
+    need = cost_of_freshness(work, 0.9, np.array([np.inf]))
 
-    price = price_of(work, Budget(need.requests))
+    price = shadow_price(work, Budget(need.requests))
     assert need.possible
-    assert outlook_at(work.known, np.array([price.per_request])).freshness == pytest.approx(0.9, abs=1e-3)
+    assert expected_at(work.known, np.array([price.per_request])).freshness == pytest.approx(0.9, abs=1e-3)
 
 
 def test_politeness_can_make_a_freshness_impossible_and_the_best_is_told() -> None:
     work = Work(known_pages(2000, domains=2), domains=2)
 
-    need = need_for_freshness(work, 0.95, np.array([10.0, np.inf]))
+    need = cost_of_freshness(work, 0.95, np.array([10.0, np.inf]))
 
     assert not need.possible
     assert need.reachable < 0.95
-    free = need_for_freshness(work, 0.95, np.full(2, np.inf))
+    free = cost_of_freshness(work, 0.95, np.full(2, np.inf))
     assert free.possible
     assert need.requests == pytest.approx(free.requests, rel=1e-2)
-    assert need_for_freshness(work, need.reachable - 0.01, np.array([10.0, np.inf])).possible
+    assert cost_of_freshness(work, need.reachable - 0.01, np.array([10.0, np.inf])).possible
 
 
 def test_what_changes_by_the_second_cannot_be_fresh_at_any_budget() -> None:
-    need = need_for_freshness(Work(pages_of(np.full(5, 1e5), 1.0, 1.0)), 0.9, np.array([np.inf]))
+    need = cost_of_freshness(Work(page_arrays(np.full(5, 1e5), 1.0, 1.0)), 0.9, np.array([np.inf]))
 
     assert not need.possible
     assert need.requests == np.inf
@@ -97,8 +97,8 @@ def test_what_changes_by_the_second_cannot_be_fresh_at_any_budget() -> None:
 def test_no_page_older_than_three_days_takes_a_third_of_the_pages_each_day() -> None:
     work = Work(known_pages(3000, domains=3), domains=3)
 
-    assert need_for_age(work, 3.0, np.full(3, np.inf)).requests == pytest.approx(1000)
-    assert need_for_age(work, 3.0, np.full(3, 400.0)).possible
-    capped = need_for_age(work, 3.0, np.array([400.0, 400.0, 100.0]))
+    assert cost_of_age(work, 3.0, np.full(3, np.inf)).requests == pytest.approx(1000)
+    assert cost_of_age(work, 3.0, np.full(3, 400.0)).possible
+    capped = cost_of_age(work, 3.0, np.array([400.0, 400.0, 100.0]))
     assert not capped.possible
     assert capped.reachable == pytest.approx(10)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crawler.core.budget import NOBODY, pages_of, sampled
+from crawler.core.budget import NOBODY, page_arrays, sampled
 from crawler.core.budget.page_arrays import first_looks, gaps, looks_per_day, subset
 from crawler.core.freshness import first_values
 
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 
 def test_what_is_the_same_for_all_is_given_once() -> None:
-    pages = pages_of(np.array([1.0, 2.0]), 10.0, 1.0, domain=np.array([0, 1]))
+    pages = page_arrays(np.array([1.0, 2.0]), 10.0, 1.0, domain=np.array([0, 1]))
 
     assert pages.count == 2
     assert pages.b.tolist() == [10.0, 10.0]
@@ -19,7 +19,7 @@ def test_what_is_the_same_for_all_is_given_once() -> None:
 
 def test_a_sample_stands_for_all_pages_and_for_each_domain() -> None:
     domain = np.repeat([0, 1, 2], [90_000, 150, 3])
-    pages = pages_of(np.full(len(domain), 0.5), 10.0, 1.0, domain=domain)
+    pages = page_arrays(np.full(len(domain), 0.5), 10.0, 1.0, domain=domain)
 
     sample = sampled(pages, most=2000, per_domain=100)
 
@@ -30,7 +30,7 @@ def test_a_sample_stands_for_all_pages_and_for_each_domain() -> None:
 
 
 def test_pages_ask_for_a_look_once_in_each_gap() -> None:
-    pages = pages_of(np.array([0.5, 5000.0]), np.array([10.0, 0.1]), 1.0, least=0.01, most=180.0, stands_for=7.0)
+    pages = page_arrays(np.array([0.5, 5000.0]), np.array([10.0, 0.1]), 1.0, least=0.01, most=180.0, stands_for=7.0)
 
     assert looks_per_day(pages, 0.5) == pytest.approx(7 / gaps(pages, 0.5))
     assert gaps(pages, 0.5)[1] == 180  # never worth it, and not abandoned
@@ -38,7 +38,7 @@ def test_pages_ask_for_a_look_once_in_each_gap() -> None:
 
 
 def test_new_pages_ask_for_a_first_look_when_it_is_worth_its_price() -> None:
-    pages = pages_of(0.5, 10.0, np.array([1.0, 2.0, 4.0]), stands_for=3.0)
+    pages = page_arrays(0.5, 10.0, np.array([1.0, 2.0, 4.0]), stands_for=3.0)
     value = float(first_values(0.5, 10.0, 2.0, 180.0))
 
     assert first_looks(pages, value).tolist() == [0, 3, 3]

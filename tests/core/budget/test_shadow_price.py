@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 
 from crawler.core.budget import (
     Budget,
-    Pages,
+    PageArrays,
     Price,
     Shares,
     Work,
     longest_gap,
-    pages_of,
-    price_of,
-    prices_of,
+    page_arrays,
+    price_correction,
     sampled,
-    trim_after,
+    shadow_price,
+    shadow_prices,
 )
 from crawler.core.budget.page_arrays import gaps, looks_per_day
 from crawler.core.budget.shadow_price import MOST_TRIM, spent
@@ -25,9 +25,9 @@ from crawler.core.budget.shadow_price import MOST_TRIM, spent
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def known_pages(count: int, *, domains: int = 1, seed: int = 1) -> Pages:
+def known_pages(count: int, *, domains: int = 1, seed: int = 1) -> PageArrays:
     rng = np.random.default_rng(seed)
-    return pages_of(
+    return page_arrays(
         rng.uniform(0.3, 8, count),
         10 ** rng.uniform(0, 2.5, count),
         np.clip(0.1 * (rng.pareto(1.1, count) + 1), 0.05, 1000),
@@ -36,18 +36,18 @@ def known_pages(count: int, *, domains: int = 1, seed: int = 1) -> Pages:
     )
 
 
-def promised(pages: Pages, limits: NDArray[np.float64]) -> Pages:
+def promised(pages: PageArrays, limits: NDArray[np.float64]) -> PageArrays:
     """The pages with the longest interval that each domain's limit bears."""
     of_domain = np.bincount(pages.domain, minlength=len(limits)).astype(np.float64)
     return replace(pages, most=longest_gap(of_domain, limits)[pages.domain])
 
 
-def requests_at(pages: Pages, price: Price) -> float:
+def requests_at(pages: PageArrays, price: Price) -> float:
     cost = price.per_request * pages.requests + price.per_byte * pages.received_bytes
     return float((looks_per_day(pages, cost) * pages.requests).sum())
 
 
-def bytes_at(pages: Pages, price: Price) -> float:
+def bytes_at(pages: PageArrays, price: Price) -> float:
     cost = price.per_request * pages.requests + price.per_byte * pages.received_bytes
     return float((looks_per_day(pages, cost) * pages.received_bytes).sum())
 
@@ -56,12 +56,12 @@ def bytes_at(pages: Pages, price: Price) -> float:
 def test_the_price_spends_the_budget(part: float) -> None:
     pages = known_pages(5000)
 
-    assert requests_at(pages, price_of(Work(pages), Budget(5000 * part))) == pytest.approx(5000 * part, rel=1e-3)
+    assert requests_at(pages, shadow_price(Work(pages), Budget(5000 * part))) == pytest.approx(5000 * part, rel=1e-3)
 
 
 def test_one_price_buys_more_freshness_than_any_nearby_way_to_spend_the_same() -> None:
     pages = known_pages(400)
-    price = price_of(Work(pages), Budget(40.0)).per_request
+    price = shadow_price(Work(pages), Budget(40.0)).per_request
     rng = np.random.default_rng(3)
 
     def fresh(gap: object) -> float:
@@ -75,33 +75,33 @@ def test_one_price_buys_more_freshness_than_any_nearby_way_to_spend_the_same() -
 
 
 def test_a_budget_of_nothing_has_a_price_that_nothing_is_worth() -> None:
-    assert price_of(Work(known_pages(100)), Budget(0)).per_request == pytest.approx(1e12)
+    assert shadow_price(Work(known_pages(100)), Budget(0)).per_request == pytest.approx(1e12)
 
 
 def test_other_requests_are_paid_from_the_same_budget() -> None:
     pages = known_pages(2000)
 
-    price = price_of(Work(pages), Budget(200), overhead=50)
+    price = shadow_price(Work(pages), Budget(200), overhead=50)
 
     assert requests_at(pages, price) == pytest.approx(150, rel=1e-3)
 
 
 def test_bytes_have_a_price_when_they_are_scarce_and_requests_then_cost_nothing() -> None:
     pages = known_pages(2000)
-    all_bytes = bytes_at(pages, price_of(Work(pages), Budget(200)))
+    all_bytes = bytes_at(pages, shadow_price(Work(pages), Budget(200)))
 
-    scarce = price_of(Work(pages), Budget(10_000, received_bytes=all_bytes))
+    scarce = shadow_price(Work(pages), Budget(10_000, received_bytes=all_bytes))
 
     assert scarce.per_request == 0
     assert bytes_at(pages, scarce) == pytest.approx(all_bytes, rel=1e-3)
-    assert price_of(Work(pages), Budget(200, received_bytes=2 * all_bytes)).per_byte == 0
+    assert shadow_price(Work(pages), Budget(200, received_bytes=2 * all_bytes)).per_byte == 0
 
 
 def test_requests_and_bytes_can_both_be_scarce() -> None:
     pages = known_pages(2000)
-    both = Budget(200, received_bytes=0.7 * bytes_at(pages, price_of(Work(pages), Budget(200))))
+    both = Budget(200, received_bytes=0.7 * bytes_at(pages, shadow_price(Work(pages), Budget(200))))
 
-    price = price_of(Work(pages), both)
+    price = shadow_price(Work(pages), both)
 
     assert price.per_request > 0
     assert price.per_byte > 0
@@ -110,21 +110,21 @@ def test_requests_and_bytes_can_both_be_scarce() -> None:
 
 
 def test_a_look_that_costs_many_requests_waits_until_it_is_worth_them() -> None:
-    cheap, dear = (pages_of(np.full(10, 0.5), 10.0, 1.0, requests=cost) for cost in (1.0, 20.0))
+    cheap, dear = (page_arrays(np.full(10, 0.5), 10.0, 1.0, requests=cost) for cost in (1.0, 20.0))
 
     assert np.all(gaps(dear, 0.5 * dear.requests) > gaps(cheap, 0.5 * cheap.requests))
 
 
 def test_discovery_cannot_starve_refresh_nor_be_starved() -> None:
     pages = known_pages(2000)
-    flood = pages_of(np.full(100_000, 0.5), 10.0, 1.0)
-    trickle = pages_of(np.full(1000, 0.5), 10.0, 1e-9)  # worth nothing
+    flood = page_arrays(np.full(100_000, 0.5), 10.0, 1.0)
+    trickle = page_arrays(np.full(1000, 0.5), 10.0, 1e-9)  # worth nothing
 
-    refresh = requests_at(pages, price_of(Work(pages, flood), Budget(200)))
+    refresh = requests_at(pages, shadow_price(Work(pages, flood), Budget(200)))
     assert refresh == pytest.approx(0.3 * 200, rel=1e-3)
-    refresh = requests_at(pages, price_of(Work(pages, trickle), Budget(200)))
+    refresh = requests_at(pages, shadow_price(Work(pages, trickle), Budget(200)))
     assert refresh == pytest.approx(0.7 * 200, rel=1e-3)
-    refresh = requests_at(pages, price_of(Work(pages, trickle), Budget(200), shares=Shares(0, 1)))
+    refresh = requests_at(pages, shadow_price(Work(pages, trickle), Budget(200), shares=Shares(0, 1)))
     assert refresh == pytest.approx(200, rel=1e-3)
 
 
@@ -132,7 +132,7 @@ def test_domains_at_their_cap_have_a_price_of_their_own_and_the_others_share_one
     limits = np.full(20, 8.0)
     work = Work(promised(known_pages(4000, domains=20), limits), domains=20)
 
-    prices = prices_of(work, limits, 60.0)
+    prices = shadow_prices(work, limits, 60.0)
 
     used = spent(work, prices, limits)
     assert used.sum() == pytest.approx(60, rel=1e-3)
@@ -147,22 +147,22 @@ def test_caps_that_leave_less_than_the_budget_are_used_to_the_full() -> None:
     limits = np.full(20, 1.0)
     work = Work(promised(known_pages(4000, domains=20), limits), domains=20)
 
-    assert spent(work, prices_of(work, limits, 1000.0), limits) == pytest.approx(limits, rel=1e-3)
+    assert spent(work, shadow_prices(work, limits, 1000.0), limits) == pytest.approx(limits, rel=1e-3)
 
 
 def test_without_caps_all_domains_have_the_one_price() -> None:
     work = Work(known_pages(3000, domains=5), domains=5)
 
-    prices = prices_of(work, np.full(5, np.inf), 100.0)
+    prices = shadow_prices(work, np.full(5, np.inf), 100.0)
 
-    assert prices == pytest.approx(price_of(Work(known_pages(3000)), Budget(100)).per_request, rel=1e-3)
+    assert prices == pytest.approx(shadow_price(Work(known_pages(3000)), Budget(100)).per_request, rel=1e-3)
 
 
 def test_a_sample_gives_the_price_of_all() -> None:
     pages = known_pages(60_000)
-    exact = price_of(Work(pages), Budget(1800)).per_request
+    exact = shadow_price(Work(pages), Budget(1800)).per_request
 
-    from_sample = price_of(Work(sampled(pages, most=15_000)), Budget(1800)).per_request
+    from_sample = shadow_price(Work(sampled(pages, most=15_000)), Budget(1800)).per_request
 
     assert from_sample == pytest.approx(exact, rel=0.1)
 
@@ -172,7 +172,9 @@ def test_a_sample_gives_the_price_of_all() -> None:
 def test_more_budget_is_a_lower_price(budget: float, more: float) -> None:
     work = Work(known_pages(300))
 
-    assert price_of(work, Budget(budget * more)).per_request <= price_of(work, Budget(budget)).per_request * 1.001
+    assert (
+        shadow_price(work, Budget(budget * more)).per_request <= shadow_price(work, Budget(budget)).per_request * 1.001
+    )
 
 
 def test_the_longest_interval_asks_for_a_twentieth_of_the_budget_at_most() -> None:
@@ -182,16 +184,16 @@ def test_the_longest_interval_asks_for_a_twentieth_of_the_budget_at_most() -> No
 
 
 def test_the_price_is_trimmed_by_what_looks_really_cost() -> None:
-    assert trim_after(1.0, used=60, allowed=100, waiting=0) < 1
-    assert trim_after(1.0, used=60, allowed=100, waiting=500) < 1  # they wait for a host, not for the budget
-    assert trim_after(1.0, used=100, allowed=100, waiting=50) == 1
-    assert trim_after(1.0, used=100, allowed=100, waiting=150) > 1
+    assert price_correction(1.0, used=60, allowed=100, waiting=0) < 1
+    assert price_correction(1.0, used=60, allowed=100, waiting=500) < 1  # they wait for a host, not for the budget
+    assert price_correction(1.0, used=100, allowed=100, waiting=50) == 1
+    assert price_correction(1.0, used=100, allowed=100, waiting=150) > 1
 
 
 def test_no_trim_runs_away() -> None:
     high = low = 1.0
     for _ in range(1000):
-        high = trim_after(high, used=100, allowed=100, waiting=1000)
-        low = trim_after(low, used=0, allowed=100, waiting=0)
+        high = price_correction(high, used=100, allowed=100, waiting=1000)
+        low = price_correction(low, used=0, allowed=100, waiting=0)
 
     assert (low, high) == (1 / MOST_TRIM, MOST_TRIM)

@@ -21,7 +21,7 @@ def economy(*, pages: int = 0) -> Economy:
 
 
 def total(books: Economy) -> int:
-    return sum(map(books.cash_of, books.purses)) + books.reserve + books.dormant
+    return sum(map(books.cash_of, books.accounts)) + books.reserve + books.dormant
 
 
 @given(cash=st.integers(0, COINS), outlinks=st.lists(keys))
@@ -165,24 +165,24 @@ def test_coins_are_conserved_whatever_happens(steps: list[tuple[str, int, int]])
     books = economy(pages=5)
     for kind, n, m in steps:
         page, other = key(n), key(m)
-        if kind == "admit" and page not in books.purses:
+        if kind == "admit" and page not in books.accounts:
             books.admit(page, Pool.NEW)
-        elif kind == "leave" and page in books.purses:
+        elif kind == "leave" and page in books.accounts:
             books.leave(page)
-        elif kind == "pool" and page in books.purses:
+        elif kind == "pool" and page in books.accounts:
             books.change_pool(page, Pool(m % 4))
         elif kind == "pay":
             books.pay_dividends()
-        elif kind == "visit" and page in books.purses:
+        elif kind == "visit" and page in books.accounts:
             cash = books.cash_of(page)
             books.take(page, cash, first=False)
-            done = settle(cash, [link for link in (other, key(0)) if link in books.purses])
+            done = settle(cash, [link for link in (other, key(0)) if link in books.accounts])
             books.reserve += done.to_reserve
             for link, coins in done.shares.items():
                 books.pay(link, coins)
         assert total(books) == COINS
         assert books.reserve >= 0
-    assert sum(books.pages) == len(books.purses)
+    assert sum(books.pages) == len(books.accounts)
 
 
 def test_history_in_a_full_window_is_the_papers_interpolation() -> None:
@@ -233,12 +233,12 @@ def visit(books: Economy, n: int, links: list[int]) -> None:
 
 
 def importance_of(books: Economy, n: int) -> float:
-    purse = books.purses[key(n)]
+    purse = books.accounts[key(n)]
     return importance(
         purse.history,
         books.cash_of(key(n)),
         clock_last=purse.clock,
         clock_now=books.clock,
-        pages=len(books.purses),
+        pages=len(books.accounts),
         window=books.window,
     )

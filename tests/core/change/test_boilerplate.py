@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-from crawler.core.change import Frame
-from crawler.core.change.boilerplate import MOST_STANDS, NO_FRAME, learn_page
+from crawler.core.change import Boilerplate
+from crawler.core.change.boilerplate import MOST_STANDS, NO_BOILERPLATE, learn_page
 from crawler.core.change.difference import SAME
 from crawler.core.http import PageKey
 from tests.core.pages import Domain
@@ -63,43 +63,43 @@ def test_what_one_page_of_many_says_otherwise_is_news() -> None:
 
 
 def test_two_pages_that_say_the_same_are_no_frame() -> None:
-    frame = learn_page(learn_page(NO_FRAME, met(1), [(1, 10)]), met(2), [(1, 10)])
+    boilerplate = learn_page(learn_page(NO_BOILERPLATE, met(1), [(1, 10)]), met(2), [(1, 10)])
 
-    assert not frame.holds(10)
-    assert learn_page(frame, met(3), [(1, 10)]).holds(10)
+    assert not boilerplate.contains(10)
+    assert learn_page(boilerplate, met(3), [(1, 10)]).contains(10)
 
 
 def test_one_page_that_is_looked_at_often_is_no_frame() -> None:
-    frame = NO_FRAME
+    boilerplate = NO_BOILERPLATE
     for _ in range(10):
-        frame = learn_page(frame, met(1), [(1, 10)])
+        boilerplate = learn_page(boilerplate, met(1), [(1, 10)])
 
-    assert not frame.holds(10)
+    assert not boilerplate.contains(10)
 
 
 def test_a_piece_that_the_last_pages_have_not_had_is_lost_and_was_the_frames() -> None:
-    frame = NO_FRAME
+    boilerplate = NO_BOILERPLATE
     for n in range(4):
-        frame = learn_page(frame, met(n), [(1, 10)])
+        boilerplate = learn_page(boilerplate, met(n), [(1, 10)])
     for n in range(3):
-        assert not frame.has_lost(10)
-        frame = learn_page(frame, met(n), [(1, 11)])
+        assert not boilerplate.has_dropped(10)
+        boilerplate = learn_page(boilerplate, met(n), [(1, 11)])
 
-    assert frame.has_lost(10)
-    assert frame.held(10)
-    assert not frame.holds(10)
-    assert frame.holds(11)
-    assert frame.has_switched(10, 11)
+    assert boilerplate.has_dropped(10)
+    assert boilerplate.contained(10)
+    assert not boilerplate.contains(10)
+    assert boilerplate.contains(11)
+    assert boilerplate.has_switched(10, 11)
 
 
 def test_a_page_that_does_not_have_the_path_says_nothing_of_the_frame() -> None:
-    frame = NO_FRAME
+    boilerplate = NO_BOILERPLATE
     for n in range(3):
-        frame = learn_page(frame, met(n), [(1, 10)])
+        boilerplate = learn_page(boilerplate, met(n), [(1, 10)])
     for n in range(3, 30):
-        frame = learn_page(frame, met(n), [(2, 1000 + n)])
+        boilerplate = learn_page(boilerplate, met(n), [(2, 1000 + n)])
 
-    assert frame.holds(10)
+    assert boilerplate.contains(10)
 
 
 def test_a_place_of_the_frame_that_had_three_texts_is_one_for_news_of_the_day() -> None:
@@ -140,62 +140,62 @@ def test_a_site_that_is_restyled_by_other_classes_has_no_news() -> None:
 
 
 def test_what_comes_and_goes_from_page_to_page_was_the_frames_by_chance() -> None:
-    frame = NO_FRAME
+    boilerplate = NO_BOILERPLATE
     for n, form in enumerate((10, 10, 10, 11, 10, 12, 10)):
-        frame = learn_page(frame, met(n), [(1, form)])
+        boilerplate = learn_page(boilerplate, met(n), [(1, form)])
 
-    assert not frame.held(10)
+    assert not boilerplate.contained(10)
 
 
 def test_pieces_that_stand_side_by_side_are_not_said_by_turns() -> None:
-    frame = NO_FRAME
+    boilerplate = NO_BOILERPLATE
     for n in range(5):
-        frame = learn_page(frame, met(n), [(1, 10), (1, 11), (1, 12), (1, 13)])
+        boilerplate = learn_page(boilerplate, met(n), [(1, 10), (1, 11), (1, 12), (1, 13)])
 
-    assert frame.holds(13)
-    assert not frame.turns(1)
+    assert boilerplate.contains(13)
+    assert not boilerplate.turns(1)
 
 
 def test_entries_that_came_side_by_side_after_one_had_gone_are_one_turn() -> None:
-    frame = NO_FRAME
+    boilerplate = NO_BOILERPLATE
     for menu in ((10, 11, 12), (10, 11), (10, 11, 13, 14, 15)):
         for n in range(5):
-            frame = learn_page(frame, met(n), [(1, form) for form in menu])
+            boilerplate = learn_page(boilerplate, met(n), [(1, form) for form in menu])
 
-    assert frame.has_lost(12)
-    assert frame.holds(15)
-    assert not frame.turns(1)
+    assert boilerplate.has_dropped(12)
+    assert boilerplate.contains(15)
+    assert not boilerplate.turns(1)
 
 
 def test_the_tables_are_bounded_and_what_most_pages_have_stays() -> None:
-    frame = Frame()
+    boilerplate = Boilerplate()
     for n in range(3):
-        frame = learn_page(frame, met(n), [(1, 10)])
+        boilerplate = learn_page(boilerplate, met(n), [(1, 10)])
     for n in range(30):
         pieces = [(1, 10), *((2 + 200 * n + k, 10_000 + 200 * n + k) for k in range(200))]
-        frame = learn_page(frame, met(n), pieces)
+        boilerplate = learn_page(boilerplate, met(n), pieces)
 
-    assert len(frame.stands) == MOST_STANDS
-    assert len(frame.looks) <= MOST_STANDS
-    assert frame.holds(10)
+    assert len(boilerplate.counts) == MOST_STANDS
+    assert len(boilerplate.looks) <= MOST_STANDS
+    assert boilerplate.contains(10)
 
 
 def test_how_often_places_turned_is_forgotten_with_the_places() -> None:
-    frame = Frame()
+    boilerplate = Boilerplate()
     for batch in range(5):
         for n in range(3):
-            frame = learn_page(frame, met(n), [(5000 * batch + k, 5000 * batch + k) for k in range(1500)])
+            boilerplate = learn_page(boilerplate, met(n), [(5000 * batch + k, 5000 * batch + k) for k in range(1500)])
 
-    assert len(frame.turned) <= MOST_STANDS
+    assert len(boilerplate.turned) <= MOST_STANDS
 
 
 def test_pages_of_thousands_of_pieces_neither_push_out_the_frame_nor_make_it_turn() -> None:
     menu, foot = [(1, 10), (2, 11)], [(3, 12)]
-    frame = NO_FRAME
+    boilerplate = NO_BOILERPLATE
     for n in range(40):
         own = [(100 + piece % 50, 1000 + 5000 * n + piece) for piece in range(5000 if n % 4 == 3 else 20)]
-        frame = learn_page(frame, met(n), [*menu, *own, *foot])
+        boilerplate = learn_page(boilerplate, met(n), [*menu, *own, *foot])
 
-    assert all(frame.holds(form) for form in (10, 11, 12))
-    assert not any(frame.turns(path) for path in (1, 2, 3, *range(100, 150)))
-    assert len(frame.stands) <= MOST_STANDS
+    assert all(boilerplate.contains(form) for form in (10, 11, 12))
+    assert not any(boilerplate.turns(path) for path in (1, 2, 3, *range(100, 150)))
+    assert len(boilerplate.counts) <= MOST_STANDS

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.change import NO_MASK, difference, news, wants_pair
+from crawler.core.change import NO_MASK, difference, significant, wants_pair
 from crawler.core.change.difference import SAME
 from crawler.core.change.lesson import ENOUGH_PAIRS
-from crawler.core.page import Part
+from crawler.core.page import BlockKind
 from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import DAY, NOON, Domain, places
 
@@ -57,19 +57,19 @@ def test_a_section_that_was_moved_is_seen() -> None:
 def test_only_a_links_target_may_change() -> None:
     found = Domain().look("<p>Get it <a href=/v1.zip>here</a></p>", "<p>Get it <a href=/v2.zip>here</a></p>")
 
-    assert found.parts == {Part.LINK}
+    assert found.parts == {BlockKind.LINK}
     assert found.places[0].text.endswith("/v1.zip")
 
 
 @pytest.mark.parametrize(
     ("before", "after", "part"),
     [
-        ("<title>a</title><p>x", "<title>b</title><p>x", Part.TITLE),
-        ("<meta name=description content=a><p>x", "<meta name=description content=b><p>x", Part.META),
-        ("<p>x<img src=a.png>", "<p>x<img src=b.png>", Part.IMAGE),
+        ("<title>a</title><p>x", "<title>b</title><p>x", BlockKind.TITLE),
+        ("<meta name=description content=a><p>x", "<meta name=description content=b><p>x", BlockKind.META),
+        ("<p>x<img src=a.png>", "<p>x<img src=b.png>", BlockKind.IMAGE),
     ],
 )
-def test_a_change_says_of_which_part_it_is(before: str, after: str, part: Part) -> None:
+def test_a_change_says_of_which_part_it_is(before: str, after: str, part: BlockKind) -> None:
     assert Domain().look(before, after).parts == {part}
 
 
@@ -145,9 +145,9 @@ def test_every_piece_is_told_once_and_pages_that_differ_have_news(one: str, othe
     assert len(before) - len(went) == len(after) - len(came)
     assert set(went) <= set(before)
     assert set(came) <= set(after)
-    plain = [[(place.part, place.text) for place in side] for side in (before, after)]
+    plain = [[(place.kind, place.text) for place in side] for side in (before, after)]
     assert bool(found) == (plain[0] != plain[1])
-    assert news(found, NO_MASK, then=NOON - DAY, now=NOON) == found
+    assert significant(found, NO_MASK, then=NOON - DAY, now=NOON) == found
 
 
 def test_a_pair_is_wanted_of_what_no_pair_has_told_of_and_never_without_news() -> None:

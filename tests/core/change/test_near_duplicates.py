@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.change import NEAR_BITS, groups
+from crawler.core.change import NEAR_BITS, duplicate_groups
 from crawler.core.change.near_duplicates import MANY, Bands, bands
 from crawler.core.page import Fingerprint, distance_bits
 
@@ -61,7 +61,9 @@ def test_bands_are_the_four_quarters_with_their_numbers() -> None:
 def test_what_most_pages_have_leads_and_the_largest_group_comes_first() -> None:
     lone, few, many = Fingerprint(0), Fingerprint(0xFFFF_0000_FFFF_0000), Fingerprint(0xFFFF_FFFF_0000_0000)
 
-    found = groups({lone: 1, few: 2, flipped(many, 1): 1, many: 5, flipped(many, 1, 2, 3): 1}, tolerance_bits=3)
+    found = duplicate_groups(
+        {lone: 1, few: 2, flipped(many, 1): 1, many: 5, flipped(many, 1, 2, 3): 1}, tolerance_bits=3
+    )
 
     assert [(group.leader, group.pages) for group in found] == [(many, 7), (few, 2)]
     assert list(found[0].bits.items()) == [(many, 0), (flipped(many, 1), 1), (flipped(many, 1, 2, 3), 3)]
@@ -70,14 +72,14 @@ def test_what_most_pages_have_leads_and_the_largest_group_comes_first() -> None:
 def test_a_chain_of_near_pages_is_no_giant_group() -> None:
     chain = [flipped(0, *range(length)) for length in range(0, 64, 2)]
 
-    found = groups(dict.fromkeys(chain, 1), tolerance_bits=3)
+    found = duplicate_groups(dict.fromkeys(chain, 1), tolerance_bits=3)
 
     assert max(group.pages for group in found) <= 3
     assert {each for group in found for each in group.bits} == set(chain)
 
 
 def test_equal_pages_are_one_group_and_nothing_else_is_at_no_bits() -> None:
-    found = groups({Fingerprint(0): 3, Fingerprint(1): 1, Fingerprint(2): 2}, tolerance_bits=0)
+    found = duplicate_groups({Fingerprint(0): 3, Fingerprint(1): 1, Fingerprint(2): 2}, tolerance_bits=0)
 
     assert [(group.leader, dict(group.bits), group.pages) for group in found] == [(0, {0: 0}, 3), (2, {2: 0}, 2)]
 
@@ -92,7 +94,7 @@ def test_exactly_the_pages_that_are_near_another_one_are_in_a_group(seed: int, t
         for _ in range(150)
     }
 
-    found = groups(pages, tolerance_bits=tolerance)
+    found = duplicate_groups(pages, tolerance_bits=tolerance)
 
     near = {
         one for one in pages if pages[one] > 1 or any(0 < distance_bits(one, other) <= tolerance for other in pages)

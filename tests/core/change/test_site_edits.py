@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from crawler.core.change import NO_MASK, SiteEdit
-from crawler.core.change.site_edits import MOST_MET, taken
+from crawler.core.change.site_edits import MOST_MET, take_due
 from tests.core.change.test_boilerplate import known_domain, shown
 from tests.core.pages import DAY, Domain
 
@@ -16,7 +16,7 @@ Texts = list[tuple[str | None, str | None]]
 
 def told(domain: Domain) -> tuple[Texts, int] | None:
     """What a record would tell of the site now: was and now, and on how many pages."""
-    edit, edits = taken(domain.mask.edits, at=domain.now)
+    edit, edits = take_due(domain.mask.edits, at=domain.now)
     domain.mask = replace(domain.mask, edits=edits)
     return None if edit is None else (texts(edit), edit.pages)
 

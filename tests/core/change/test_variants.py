@@ -9,8 +9,8 @@ import pytest
 from crawler.core.change import Change, Rung, learn_variants, returns_of, variant_of
 from crawler.core.change.variants import MOST_PIECES, MOST_VARIANTS, Variants
 from crawler.core.http import PageKey
-from crawler.core.page import Understood, understand
-from crawler.core.visit import Earlier, compare, decide
+from crawler.core.page import Parsed, parse
+from crawler.core.visit import Baseline, compare, decide
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, after, fetched, html, target
 
 A, B = "<p class=offer>Try it out now", "<p class=offer>Nothing but the best for you"
@@ -19,28 +19,22 @@ NEWS = (Change.CHANGED, Rung.PIECES)
 PAGE = PageKey(bytes(16))
 
 
-def read(body: bytes) -> Understood:
-    return understand(body, url=target().url, content_type="text/html", robots_tag=None)
+def read(body: bytes) -> Parsed:
+    return parse(body, url=target().url, content_type="text/html", robots_tag=None)
 
 
 def looks(shown: Sequence[str], *, gap: timedelta = DAY) -> list[tuple[Change, Rung]]:
     """What is found at each look after the first, `gap` after the one before. The page says the same seconds later."""
     page, known, found = target(), KNOWN, []
-    earlier: Earlier | None = None
+    baseline: Baseline | None = None
     for n, inside in enumerate(shown):
         answer, now = fetched(html(inside)), NOW + n * gap
-        understood, comparison = read(answer.body), None
-        if (
-            earlier is not None
-            and page.version is not None
-            and understood.version.text_digest != page.version.text_digest
-        ):
-            comparison = compare(page, understood, replace(earlier, again=(understood.outline,)), now=now, known=known)
-        visit = decide(
-            page, answer, now=now, known=known, understood=understood, earlier=earlier, comparison=comparison
-        )
+        parsed, comparison = read(answer.body), None
+        if baseline is not None and page.version is not None and parsed.version.text_digest != page.version.text_digest:
+            comparison = compare(page, parsed, replace(baseline, second_fetches=(parsed.blocks,)), now=now, known=known)
+        visit = decide(page, answer, now=now, known=known, parsed=parsed, baseline=baseline, comparison=comparison)
         if visit.snapshot is not None:
-            earlier = Earlier(understood.outline, now)
+            baseline = Baseline(parsed.blocks, now)
         known = replace(known, mask=visit.mask or known.mask)
         page = after(visit)
         found.append((visit.change, visit.verdict.rung))

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.freshness import Head, Selection, Terms, Wanted, due_again, gap_worth, head_of, joined, select
+from crawler.core.freshness import (
+    Candidates,
+    Selection,
+    Terms,
+    Wanted,
+    candidates_of,
+    due_again,
+    gap_worth,
+    joined,
+    select,
+)
 from crawler.core.freshness.selection import FLOOR_AGAIN_DAYS, WORTH
 from crawler.core.freshness.value import values
 
@@ -39,12 +49,12 @@ FRANTIC = replace(PAGE, a=300.0, b=0.1)  # changes thousands of times a day: nev
 EARLY = replace(PAGE, unseen=1.0, due_in=-0.1)  # due by its stored time, and not yet worth its price
 
 
-def head_in(candidates: list[Candidate]) -> Head:
+def head_in(candidates: list[Candidate]) -> Candidates:
     columns = (
         np.array([getattr(candidate, each.name) for candidate in candidates], bool if each.name[:3] == "is_" else float)
-        for each in fields(Head)
+        for each in fields(Candidates)
     )
-    return Head(*columns)
+    return Candidates(*columns)
 
 
 def chosen(candidates: list[Candidate], *, slots: int = 10, floor_left: int | None = None) -> Selection:
@@ -138,7 +148,7 @@ def test_shares_hold_over_many_hand_outs_of_a_few(slots: int, discovery: float, 
     dear, cheap = replace(PAGE, weight=1000.0), replace(NEW, weight=0.05)
     flood, known = replace(NEW, weight=1000.0), replace(PAGE, weight=1.7)
 
-    def counted(head: Head) -> list[int]:
+    def counted(head: Candidates) -> list[int]:
         """Of all slots of two hundred hand-outs, those of new and those of known pages."""
         turns = range(5, 5 + 200 * slots, slots)
         chosen = [
@@ -194,11 +204,11 @@ def test_another_window_is_read_only_while_this_one_yields() -> None:
 
 
 def test_a_page_is_weighed_by_its_own_terms_and_by_how_lively_its_domain_is_these_days() -> None:
-    usual = Terms(price=2.0, least=timedelta(hours=12), most=timedelta(days=90), activity=4.0)
-    dear = replace(usual, price=8.0, once=True, is_ruled=True)
+    defaults = Terms(price=2.0, least=timedelta(hours=12), most=timedelta(days=90), activity=4.0)
+    dear = replace(defaults, price=8.0, once=True, is_ruled=True)
 
-    head = head_of(
-        [usual, dear, usual],
+    head = candidates_of(
+        [defaults, dear, defaults],
         a=[0.5, 1.5, 2.5],
         b=[8.0, 8.0, 40.0],
         importance=[1.0, 0.0, 3.0],
@@ -222,7 +232,7 @@ def test_a_page_is_weighed_by_its_own_terms_and_by_how_lively_its_domain_is_thes
 def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and_due_never() -> None:
     wanted = [Wanted.NO, Wanted.BY_AUDIT, Wanted.BY_USER, Wanted.NO, Wanted.NO]
     count = len(wanted)
-    head = head_of(
+    head = candidates_of(
         [Terms(price=1e-6, least=timedelta(minutes=1), most=timedelta(days=1), once=True, is_ruled=True)] * count,
         a=[1.0] * count,
         b=[1.0] * count,
@@ -266,7 +276,7 @@ def test_two_heads_are_weighed_as_one() -> None:
 
 
 def test_a_head_without_pages_gives_none() -> None:
-    head = head_of(
+    head = candidates_of(
         [], a=[], b=[], importance=[], unseen=[], due_in=[], is_new=[], is_had=[], wanted=[], is_timed=[], phase=[]
     )
 

@@ -121,10 +121,10 @@ def test_a_gap_is_worth_exactly_its_price_or_never(a: float, b: float, weight: f
 
 @given(belief=beliefs, price=st.floats(1e-4, 1e3), more=st.floats(1.01, 100))
 def test_dearer_is_later_and_more_important_is_sooner(belief: Belief, price: float, more: float) -> None:
-    usual = float(gap_worth(belief.a, belief.b, 1.0, price))
+    defaults = float(gap_worth(belief.a, belief.b, 1.0, price))
 
-    assert float(gap_worth(belief.a, belief.b, 1.0, price * more)) >= usual * (1 - 1e-9)
-    assert float(gap_worth(belief.a, belief.b, more, price)) <= usual * (1 + 1e-9)
+    assert float(gap_worth(belief.a, belief.b, 1.0, price * more)) >= defaults * (1 - 1e-9)
+    assert float(gap_worth(belief.a, belief.b, more, price)) <= defaults * (1 + 1e-9)
 
 
 def test_whole_arrays_are_due_when_single_pages_are() -> None:

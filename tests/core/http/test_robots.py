@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.http import ALLOW_ALL, REFUSE_ALL, Url, normalise, parse
+from crawler.core.http import ALLOW_ALL, REFUSE_ALL, Url, normalise, parse_robots
 from crawler.core.http.robots import MAX_BYTES
 
 AGENT = "recrawl"
@@ -16,7 +16,7 @@ AGENT = "recrawl"
 def allowed(body: str | bytes, path: str, agent: str = AGENT) -> bool:
     url = normalise(f"https://example.com{path}")
     assert url is not None
-    return parse(body if isinstance(body, bytes) else body.encode()).allows(url, agent)
+    return parse_robots(body if isinstance(body, bytes) else body.encode()).allows(url, agent)
 
 
 @pytest.mark.parametrize(
@@ -170,19 +170,19 @@ def test_half_a_megabyte_of_rules_counts_and_half_a_line_does_not() -> None:
     ],
 )
 def test_a_crawl_delay_is_a_delay_however_long(value: str, delay: timedelta | None) -> None:
-    rules = parse(f"User-agent: *\nCrawl-delay: {value}\nDisallow: /x".encode())
+    rules = parse_robots(f"User-agent: *\nCrawl-delay: {value}\nDisallow: /x".encode())
     assert rules.crawl_delay(AGENT) == delay
     assert rules.allows(Url("https://example.com/a"), AGENT)
 
 
 def test_a_crawl_delay_is_that_of_the_own_group() -> None:
-    rules = parse(b"User-agent: *\nCrawl-delay: 60\n\nUser-agent: recrawl\nCrawl-delay: 2")
+    rules = parse_robots(b"User-agent: *\nCrawl-delay: 60\n\nUser-agent: recrawl\nCrawl-delay: 2")
     assert rules.crawl_delay("recrawl") == timedelta(seconds=2)
     assert rules.crawl_delay("otherbot") == timedelta(seconds=60)
 
 
 def test_sitemaps_are_absolute_and_distinct() -> None:
-    rules = parse(
+    rules = parse_robots(
         b"Sitemap: https://EXAMPLE.com/a.xml\nUser-agent: x\nsitemap:https://example.com/a.xml\n"
         b"Sitemap: /relative.xml\nSitemap: ftp://example.com/b\nSitemap: https://other.org/b.xml.gz # more"
     )
@@ -205,7 +205,7 @@ lines = st.sampled_from([*AGENTS, *LINES, *SCRAPS])
 
 @given(st.one_of(st.lists(lines).map(b"\n".join), st.binary()))
 def test_any_bytes_can_be_parsed(body: bytes) -> None:
-    rules = parse(body)
+    rules = parse_robots(body)
     assert rules.allows(Url("https://example.com/a?b=%zz"), AGENT) in {True, False}
     assert rules.crawl_delay(AGENT) is None or rules.crawl_delay(AGENT) >= timedelta(0)  # type: ignore[operator]
 
@@ -216,7 +216,7 @@ def test_neither_many_rules_nor_many_stars_take_long() -> None:
     links = [Url(f"https://example.com/page/{n}/" + "a" * 100) for n in range(100)]
     began = time.process_time()
     for body in (many, stars):
-        rules = parse(body.encode())
+        rules = parse_robots(body.encode())
         for _ in range(50):  # pages with the same hundred links
             assert all(rules.allows(link, AGENT) for link in links)
     assert time.process_time() - began < 2  # 0.1 s on a quiet machine

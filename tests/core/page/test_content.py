@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.http import Url
-from crawler.core.page import Ending, Reading, kind_of, read
+from crawler.core.page import HtmlEnd, PageContent, extract, kind_of
 
 HERE = Url("https://example.com/docs/a.html")
 
 
-def html(markup: str, content_type: str = "text/html; charset=utf-8", robots_tag: str | None = None) -> Reading:
-    return read(markup.encode(), url=HERE, content_type=content_type, robots_tag=robots_tag)
+def html(markup: str, content_type: str = "text/html; charset=utf-8", robots_tag: str | None = None) -> PageContent:
+    return extract(markup.encode(), url=HERE, content_type=content_type, robots_tag=robots_tag)
 
 
 # Text
@@ -212,7 +212,7 @@ def test_what_a_page_asks_of_crawlers(meta: str, header: str | None, noindex: bo
 
 
 def test_a_pdf_can_ask_by_its_header() -> None:
-    page = read(b"%PDF-1.7", url=HERE, content_type="application/pdf", robots_tag="noindex")
+    page = extract(b"%PDF-1.7", url=HERE, content_type="application/pdf", robots_tag="noindex")
     assert (page.kind, page.noindex, page.nofollow) == ("pdf", True, False)
 
 
@@ -248,7 +248,7 @@ def test_a_pdf_can_ask_by_its_header() -> None:
 def test_the_charset_is_found_as_browsers_find_it(
     body: bytes, content_type: str, charset: str, text: str | None
 ) -> None:
-    page = read(body, url=HERE, content_type=content_type)
+    page = extract(body, url=HERE, content_type=content_type)
     assert page.charset == charset
     assert page.text == text if text is not None else "Привет" in page.text
 
@@ -286,23 +286,25 @@ def test_the_charset_is_found_as_browsers_find_it(
 )
 def test_a_body_is_what_it_says_unless_its_bytes_say_otherwise(body: bytes, content_type: str, kind: str) -> None:
     assert kind_of(body, content_type) == kind
-    assert read(body, url=HERE, content_type=content_type).kind == kind
+    assert extract(body, url=HERE, content_type=content_type).kind == kind
 
 
 def test_plain_text_is_its_own_text() -> None:
-    page = read(b"a  b:\t<p>\r\n\r\n c ", url=HERE, content_type="text/plain")
+    page = extract(b"a  b:\t<p>\r\n\r\n c ", url=HERE, content_type="text/plain")
     assert page.text == page.main == "a b: <p>\nc"
     assert page.links == ()
 
 
 def test_data_is_read_by_its_values() -> None:
-    assert read(b'{"b": 1, "a": "<p>"}', url=HERE, content_type="application/json").text == "a: <p>\nb: 1"
-    page = read(b"<feed><title>t</title><updated>now</updated></feed>", url=HERE, content_type="application/atom+xml")
+    assert extract(b'{"b": 1, "a": "<p>"}', url=HERE, content_type="application/json").text == "a: <p>\nb: 1"
+    page = extract(
+        b"<feed><title>t</title><updated>now</updated></feed>", url=HERE, content_type="application/atom+xml"
+    )
     assert (page.title, page.text, page.main) == ("t", "t\nnow", "t")
 
 
 def test_binary_has_no_text() -> None:
-    assert read(b"\x89PNG\r\n\x1a\n words", url=HERE, content_type="image/png") == Reading(kind="binary")
+    assert extract(b"\x89PNG\r\n\x1a\n words", url=HERE, content_type="image/png") == PageContent(kind="binary")
 
 
 # Anything at all
@@ -328,7 +330,7 @@ scraps = st.sampled_from([scrap.replace(b"~", b" ") for scrap in b" ".join((MARK
 
 @given(st.one_of(st.lists(scraps, max_size=30).map(b"".join), st.binary(max_size=300)), types)
 def test_any_bytes_can_be_read_and_stored(body: bytes, content_type: str) -> None:
-    page = read(body, url=HERE, content_type=content_type, robots_tag=None)
+    page = extract(body, url=HERE, content_type=content_type, robots_tag=None)
     for text in (page.title, page.text, page.main, page.language, page.charset, *page.links):
         assert "\x00" not in text
         text.encode("utf-8")
@@ -383,7 +385,7 @@ def test_a_page_of_14_kilobytes_takes_little_time() -> None:
     assert 12_000 < len(body) < 15_000
     began = time.process_time()
     for _ in range(20):
-        read(body, url=HERE, content_type="text/html")
+        extract(body, url=HERE, content_type="text/html")
     assert (time.process_time() - began) / 20 < 0.01  # 1 ms on a quiet machine
 
 
@@ -393,19 +395,21 @@ def test_a_page_of_14_kilobytes_takes_little_time() -> None:
 @pytest.mark.parametrize(
     ("markup", "ending"),
     [
-        ("<html><body><p>one</p></body></html>", Ending.CLOSED),
-        ("<html><body><p>one</p></BODY ></html>\n<!-- from a cache -->\n", Ending.CLOSED),
-        ("<p>one</p><p>two", Ending.OPEN),
-        ("<html><body><p>one</p><p cla", Ending.TORN),
-        ("<html><body><p>one</", Ending.TORN),
-        ("", Ending.OPEN),
+        ("<html><body><p>one</p></body></html>", HtmlEnd.CLOSED),
+        ("<html><body><p>one</p></BODY ></html>\n<!-- from a cache -->\n", HtmlEnd.CLOSED),
+        ("<p>one</p><p>two", HtmlEnd.OPEN),
+        ("<html><body><p>one</p><p cla", HtmlEnd.TORN),
+        ("<html><body><p>one</", HtmlEnd.TORN),
+        ("", HtmlEnd.OPEN),
     ],
 )
-def test_a_page_that_ends_within_a_tag_is_torn(markup: str, ending: Ending) -> None:
-    assert html(markup).ending is ending
+def test_a_page_that_ends_within_a_tag_is_torn(markup: str, ending: HtmlEnd) -> None:
+    assert html(markup).html_end is ending
 
 
 def test_only_a_field_that_is_there_asks_for_a_password() -> None:
-    assert html("<form><INPUT name=p TYPE='Password'></form>").asks_password
-    assert not html("<p>password: <input type=text name=password><!-- <input type=password> -->").asks_password
-    assert not html("<script>'<input type=password>'</script><template><input type=password></template>").asks_password
+    assert html("<form><INPUT name=p TYPE='Password'></form>").has_password_field
+    assert not html("<p>password: <input type=text name=password><!-- <input type=password> -->").has_password_field
+    assert not html(
+        "<script>'<input type=password>'</script><template><input type=password></template>"
+    ).has_password_field

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.change import difference
-from crawler.core.page import Part
+from crawler.core.page import BlockKind
 from crawler.core.page.outline import MAX_PLACE_CHARS, MOST_PLACES
 from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import places, texts
@@ -17,13 +17,13 @@ def test_a_page_is_told_piece_by_piece_in_its_order() -> None:
         "<h1>Pumps</h1><p>The small one <a href=/small>here</a><p><img src=/i/pump.png?v=2 alt='A pump'>"
     )
 
-    assert [(place.part, place.text) for place in found] == [
-        (Part.TITLE, "Prices"),
-        (Part.META, "What it costs"),
-        (Part.TEXT, "Pumps"),
-        (Part.TEXT, "The small one here"),
-        (Part.LINK, "https://example.com/small"),
-        (Part.IMAGE, "A pump pump.png"),
+    assert [(place.kind, place.text) for place in found] == [
+        (BlockKind.TITLE, "Prices"),
+        (BlockKind.META, "What it costs"),
+        (BlockKind.TEXT, "Pumps"),
+        (BlockKind.TEXT, "The small one here"),
+        (BlockKind.LINK, "https://example.com/small"),
+        (BlockKind.IMAGE, "A pump pump.png"),
     ]
 
 
@@ -71,20 +71,21 @@ def test_numbers_and_codes_in_a_class_make_no_other_place(one: str, other: str) 
 
 def test_other_classes_and_other_elements_are_other_places() -> None:
     paths = {
-        places(each)[0].path for each in ("<p>x", "<p class=a>x", "<li>x", "<div><p>x</div>", "<div class=b><p>x</div>")
+        places(each)[0].css_path
+        for each in ("<p>x", "<p class=a>x", "<li>x", "<div><p>x</div>", "<div class=b><p>x</div>")
     }
 
     assert len(paths) == 5
 
 
 def test_a_link_within_the_page_leads_nowhere_and_one_that_is_no_url_is_left_out() -> None:
-    assert texts(places("<a href='#top'>up</a><a href='http://['>x</a><a>y</a><a href=''>z</a>"), Part.LINK) == []
+    assert texts(places("<a href='#top'>up</a><a href='http://['>x</a><a>y</a><a href=''>z</a>"), BlockKind.LINK) == []
 
 
 def test_links_are_told_as_they_lead_from_the_pages_base() -> None:
     found = places("<base href=/other/><p><a href=b.html>b</a></p>")
 
-    assert texts(found, Part.LINK) == ["https://example.com/other/b.html"]
+    assert texts(found, BlockKind.LINK) == ["https://example.com/other/b.html"]
 
 
 def test_a_page_of_more_pieces_than_are_kept_tells_the_rest_as_one() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from crawler.core.change import Change, judge
 from crawler.core.http import Url
-from crawler.core.page import pdf, read, understand
+from crawler.core.page import extract, parse, pdf
 from crawler.core.page.document import Document
 from crawler.core.page.pdf import read_pdf
 from tests.core.printed import printed
@@ -59,7 +59,7 @@ def test_a_pdf_is_read_as_a_page_is() -> None:
     body = printed(
         PRICES, title="Prices \U0001f4a1 of  2026", links=["/a#b", "http://other.org/", "/a", "javascript:x"]
     )
-    page = read(body, url=HERE, content_type="application/octet-stream")
+    page = extract(body, url=HERE, content_type="application/octet-stream")
     assert (page.kind, page.title, page.charset) == ("pdf", "Prices \U0001f4a1 of 2026", "")
     assert page.links == ("https://example.com/a", "http://other.org/")
     assert page.main == page.text == text_of(body)
@@ -69,7 +69,7 @@ def test_a_pdf_that_is_written_anew_is_the_same_and_a_digit_in_it_is_a_change() 
     before, after = printed(PRICES), printed(PRICES, trailer=b"/ID[<01><02>]")
     cheaper = printed([(x, y, words.replace("19.99", "19.98")) for x, y, words in PRICES])
     first, again, changed = (
-        understand(body, url=HERE, content_type="application/pdf", robots_tag=None).version
+        parse(body, url=HERE, content_type="application/pdf", robots_tag=None).version
         for body in (before, after, cheaper)
     )
     assert judge(first, again).change is Change.SAME
@@ -84,8 +84,7 @@ def test_a_pdf_that_is_written_anew_is_the_same_and_a_digit_in_it_is_a_change() 
 def test_what_cannot_be_read_says_nothing_so_that_its_bytes_decide(body: bytes) -> None:
     assert read_pdf(body, url=HERE) == Document()
     before, after = (
-        understand(each, url=HERE, content_type="application/pdf", robots_tag=None).version
-        for each in (body, body + b" ")
+        parse(each, url=HERE, content_type="application/pdf", robots_tag=None).version for each in (body, body + b" ")
     )
     assert judge(before, after).change is Change.CHANGED
 

@@ -5,9 +5,9 @@ import pytest
 from crawler.core.change import difference
 from crawler.core.change.difference import SAME
 from crawler.core.http import Url
-from crawler.core.page import WHOLE, Outline, Part, View
+from crawler.core.page import WHOLE, BlockKind, BlockList, View
 from crawler.core.page.selectors import MOST_CHARS
-from crawler.core.page_rules import MOST_SAID, Rule, Rules
+from crawler.core.page_rules import MOST_SAID, PageRule, PageRules
 from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import places
 
@@ -21,7 +21,7 @@ def page(price: str = "19.99", ms: str = "12") -> str:
     return PAGE.format(price=price, ms=ms)
 
 
-def said(found: Outline) -> list[str]:
+def said(found: BlockList) -> list[str]:
     """Without the first place, which is always empty."""
     assert found[0].text == ""
     return [place.text for place in found[1:]]
@@ -47,7 +47,7 @@ def test_what_an_expression_finds_is_left_out_of_the_pieces() -> None:
     found = places(page(), view=View(ignore_text=(r"Built in \d+ ms", r"^Buy.*")))
 
     assert said(found) == ["Pump", "A pump", "https://example.com/boots", "b.png", "Costs 19.99 euros", "by web7"]
-    assert all(place.part is not Part.TEXT or "Built" not in place.text for place in found)
+    assert all(place.kind is not BlockKind.TEXT or "Built" not in place.text for place in found)
 
 
 def test_pages_that_differ_in_what_is_ignored_alone_do_not_differ() -> None:
@@ -96,22 +96,22 @@ def test_what_cannot_be_is_refused_in_a_sentence(view: dict[str, tuple[str, ...]
 
 
 def test_a_rule_names_so_many_places_and_no_more() -> None:
-    Rule("/", view=View(ignore=("p",) * MOST_SAID))
+    PageRule("/", view=View(ignore=("p",) * MOST_SAID))
     with pytest.raises(ValueError, match="50 of a kind"):
-        Rule("/", view=View(ignore=("p",) * (MOST_SAID + 1)))
+        PageRule("/", view=View(ignore=("p",) * (MOST_SAID + 1)))
 
 
 def test_what_several_rules_say_of_a_page_holds_together() -> None:
-    rules = Rules(
+    rules = PageRules(
         (
-            Rule("/", view=View(ignore=(".ad",))),
-            Rule("/a", view=View(ignore=(".ad", "nav"), ignore_text=("x+",))),
-            Rule("/b", view=View(watch=("main",))),
-            Rule("/c", weight=2.0),
+            PageRule("/", view=View(ignore=(".ad",))),
+            PageRule("/a", view=View(ignore=(".ad", "nav"), ignore_text=("x+",))),
+            PageRule("/b", view=View(watch=("main",))),
+            PageRule("/c", weight=2.0),
         )
     )
 
     assert rules.view(Url("http://site.test/a")) == View(ignore=(".ad", "nav"), ignore_text=("x+",))
     assert rules.view(Url("http://site.test/b")) == View(ignore=(".ad",), watch=("main",))
     assert rules.view(Url("http://site.test/c")) == View(ignore=(".ad",))
-    assert Rules().view(Url("http://site.test/c")) is WHOLE
+    assert PageRules().view(Url("http://site.test/c")) is WHOLE

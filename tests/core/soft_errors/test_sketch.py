@@ -3,15 +3,15 @@ from hypothesis import strategies as st
 
 from crawler.core.change import NO_MASK
 from crawler.core.http import Url, key_of
-from crawler.core.page import Part, Place
-from crawler.core.soft_errors import NOTHING, own, sketch, sketch_of_target, sketch_of_url, turn_of
+from crawler.core.page import Block, BlockKind
+from crawler.core.soft_errors import NOTHING, own_text, replacement_of, sketch, sketch_of_target, sketch_of_url
 from crawler.core.soft_errors.sketch import alike
 
 WORDS = st.lists(st.text("abcdefgh", min_size=3, max_size=6), min_size=1, max_size=400)
 
 
-def places(*texts: str) -> tuple[Place, ...]:
-    return tuple(Place(n, text) for n, text in enumerate(texts))
+def places(*texts: str) -> tuple[Block, ...]:
+    return tuple(Block(n, text) for n, text in enumerate(texts))
 
 
 @given(WORDS)
@@ -60,15 +60,15 @@ def test_redirects_are_alike_when_they_lead_to_one_place() -> None:
 def test_a_text_of_which_all_went_keeps_next_to_nothing() -> None:
     before = places("The first paragraph tells of one thing", "and the second one of another thing")
 
-    assert turn_of(before, before).kept == 1
-    assert turn_of(before, places("Sign in to go on")).is_whole
-    assert not turn_of(before, before[:1]).is_whole
-    assert not turn_of((), before).is_whole  # nothing was there that could be missed
+    assert replacement_of(before, before).kept == 1
+    assert replacement_of(before, places("Sign in to go on")).is_complete
+    assert not replacement_of(before, before[:1]).is_complete
+    assert not replacement_of((), before).is_complete  # nothing was there that could be missed
 
 
 def test_a_text_without_its_end_says_nothing_new() -> None:
     before = places("one two three four five six", "seven eight nine ten eleven twelve")
-    turn = turn_of(before, places("one two three four five six", "seven eight"))
+    turn = replacement_of(before, places("one two three four five six", "seven eight"))
 
     assert turn.added == 0
     assert 0.6 < turn.kept < 0.7
@@ -76,5 +76,5 @@ def test_a_text_without_its_end_says_nothing_new() -> None:
 
 
 def test_what_no_reader_sees_is_no_text_of_the_page() -> None:
-    outline = (Place(1, "A title", Part.TITLE), Place(2, "text"), Place(2, "https://site.test/", Part.LINK))
-    assert own(outline, NO_MASK) == outline[1:2]
+    outline = (Block(1, "A title", BlockKind.TITLE), Block(2, "text"), Block(2, "https://site.test/", BlockKind.LINK))
+    assert own_text(outline, NO_MASK) == outline[1:2]

@@ -4,10 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.validators import NO_TRUST, Kind, Record, Trust, backed, is_turn, suspects
+from crawler.core.validators import (
+    NO_TRUST,
+    Trust,
+    Validator,
+    ValidatorStats,
+    is_challenge_due,
+    suspected,
+    with_suspicion,
+)
 from crawler.core.validators.challenge import YOUNG, is_challenge
 
-LIES, TRUE = Record(told=1, lied=1), Record(told=1)
+LIES, TRUE = ValidatorStats(changes_seen=1, missed=1), ValidatorStats(changes_seen=1)
 
 
 def test_of_the_first_20_revisits_5_are_challenges_and_later_1_of_100() -> None:
@@ -37,7 +45,7 @@ def test_challenges_do_not_fall_on_the_same_page_of_a_round_for_ever(pages: int)
 
 def kept(groups: int, revisits: int) -> float:
     """The part of the revisits to groups of one size, taken in turn, that are no challenges."""
-    turns = [is_turn(Trust(revisits=n // groups), n // groups, n) for n in range(revisits)]
+    turns = [is_challenge_due(Trust(revisits=n // groups), n // groups, n) for n in range(revisits)]
     return 1 - sum(turns) / revisits
 
 
@@ -49,30 +57,32 @@ def test_an_honest_domain_keeps_95_percent_of_its_first_200_revisits_however_man
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 10, 20])
 def test_no_group_goes_200_revisits_without_a_challenge(groups: int) -> None:
-    turns = [n // groups for n in range(groups * 2_000) if n % groups == 0 and is_turn(Trust(), n // groups, n)]
+    turns = [
+        n // groups for n in range(groups * 2_000) if n % groups == 0 and is_challenge_due(Trust(), n // groups, n)
+    ]
 
     assert max(after - before for before, after in pairwise(turns)) <= 200
 
 
 def test_a_group_that_has_lied_is_challenged_as_often_as_a_new_domain() -> None:
-    lied = Trust(records={Kind.ETAG: LIES})
+    lied = Trust(stats={Validator.ETAG: LIES})
 
-    assert sum(is_turn(lied, n, 9_000) for n in range(20)) == 5
-    assert sum(is_turn(Trust(), n, 9_000) for n in range(20)) == 0
+    assert sum(is_challenge_due(lied, n, 9_000) for n in range(20)) == 5
+    assert sum(is_challenge_due(Trust(), n, 9_000) for n in range(20)) == 0
 
 
 def test_words_are_suspected_where_each_group_that_was_tested_was_lied_to() -> None:
-    lied, honest = Trust(records={Kind.ETAG: LIES}), Trust(records={Kind.ETAG: TRUE})
-    untested = Trust(records={Kind.ETAG: Record(same=3)})
+    lied, honest = Trust(stats={Validator.ETAG: LIES}), Trust(stats={Validator.ETAG: TRUE})
+    untested = Trust(stats={Validator.ETAG: ValidatorStats(unchanged=3)})
 
-    assert suspects({1: lied, 2: untested}) == {Kind.ETAG}
-    assert suspects({1: lied, 2: honest}) == suspects({1: untested}) == suspects({}) == frozenset()
+    assert suspected({1: lied, 2: untested}) == {Validator.ETAG}
+    assert suspected({1: lied, 2: honest}) == suspected({1: untested}) == suspected({}) == frozenset()
 
 
 def test_a_suspicion_counts_for_young_groups_that_know_nothing_of_their_own() -> None:
-    suspected = frozenset({Kind.ETAG})
+    suspected = frozenset({Validator.ETAG})
 
-    assert not backed(NO_TRUST, suspected).of(Kind.ETAG).is_honest
-    assert backed(NO_TRUST, suspected).of(Kind.LAST_MODIFIED).is_honest
-    assert backed(Trust(revisits=YOUNG), suspected).of(Kind.ETAG).is_honest
-    assert backed(Trust(records={Kind.ETAG: TRUE}), suspected).of(Kind.ETAG).is_honest
+    assert not with_suspicion(NO_TRUST, suspected).of(Validator.ETAG).is_honest
+    assert with_suspicion(NO_TRUST, suspected).of(Validator.LAST_MODIFIED).is_honest
+    assert with_suspicion(Trust(revisits=YOUNG), suspected).of(Validator.ETAG).is_honest
+    assert with_suspicion(Trust(stats={Validator.ETAG: TRUE}), suspected).of(Validator.ETAG).is_honest

@@ -7,13 +7,23 @@ from crawler.core.budget import BY_TIME, Cost, Costs, Price, is_head_cheaper
 from crawler.core.budget.cost import ROUND_BYTES
 from crawler.core.change import Change, Rung
 from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, Reason, Unreached, Validators
-from crawler.core.validators import NO_TRUST, Kind, Record, Trust, headed_of, is_told_same, learn, spared, told_by_head
-from crawler.core.visit import Headed, Target
+from crawler.core.validators import (
+    NO_TRUST,
+    Trust,
+    Validator,
+    ValidatorStats,
+    head_outcome_of,
+    is_told_same,
+    learn,
+    spared_visit,
+    told_by_head,
+)
+from crawler.core.visit import HeadOutcome, Target
 from tests.core.visit.test_visit import NOW, fetched, html, looked, seen
 
 DATED = Validators(None, "Sun, 01 Feb 2026 00:00:00 GMT")
-PROVEN = Record(told=4.0)
-IGNORED = Record(same=4.0, flapped=4.0)
+PROVEN = ValidatorStats(changes_seen=4.0)
+IGNORED = ValidatorStats(unchanged=4.0, flapped=4.0)
 SAME, CHANGED = html("<p>price 19.99"), html("<p>price 19.99, and much besides")
 
 
@@ -28,11 +38,14 @@ def head(length: int | None = len(SAME), words: Validators = NO_VALIDATORS, stat
 
 def test_a_new_group_and_one_that_answers_304_are_not_asked_by_head() -> None:
     assert told_by_head(DATED, NO_TRUST) is None
-    assert told_by_head(DATED, Trust(records={Kind.CONDITION: Record(same=4.0), Kind.LENGTH: PROVEN})) is None
+    assert (
+        told_by_head(DATED, Trust(stats={Validator.CONDITION: ValidatorStats(unchanged=4.0), Validator.LENGTH: PROVEN}))
+        is None
+    )
 
 
 def test_where_no_conditional_request_is_honoured_an_honest_date_must_be_the_same() -> None:
-    assert told_by_head(DATED, Trust(records={Kind.CONDITION: IGNORED})) == DATED
+    assert told_by_head(DATED, Trust(stats={Validator.CONDITION: IGNORED})) == DATED
 
 
 def test_a_length_alone_is_believed_once_it_has_told_of_five_changes_and_missed_none() -> None:
@@ -78,50 +91,50 @@ def test_a_page_is_the_same_where_its_length_and_its_words_are(words: Validators
 
 
 def test_a_look_that_a_head_decided_says_so_and_keeps_what_the_page_is() -> None:
-    visit = spared(page(), head(), now=NOW)
+    visit = spared_visit(page(), head(), now=NOW)
 
-    assert (visit.change, visit.verdict.rung, visit.headed) == (Change.SAME, Rung.HEAD, Headed.SPARED)
+    assert (visit.change, visit.verdict.rung, visit.head_outcome) == (Change.SAME, Rung.HEAD, HeadOutcome.SPARED)
     assert (visit.validators, visit.snapshot, visit.received_bytes) == (None, None, 0)
     assert visit.saved_bytes == len(SAME)
-    assert visit.gives == visit.target.outlinks
+    assert visit.recipients == visit.target.outlinks
     assert visit.belief.b > visit.target.belief.b
 
 
 @pytest.mark.parametrize(
     ("said", "answer", "headed"),
     [
-        (head(len(CHANGED)), fetched(CHANGED), Headed.DIFFERED),
-        (head(None), fetched(CHANGED), Headed.DIFFERED),
-        (head(len(SAME) + 9), fetched(CHANGED), Headed.USELESS),
-        (head(status=405), fetched(SAME), Headed.USELESS),
-        (head(status=501), fetched(CHANGED), Headed.USELESS),
-        (head(status=404), fetched(b"", 404), Headed.DIFFERED),
-        (Unreached(Reason.RESET, timedelta(0)), fetched(SAME), Headed.USELESS),
-        (head(words=DATED), NotModified(timedelta(0)), Headed.DIFFERED),
+        (head(len(CHANGED)), fetched(CHANGED), HeadOutcome.DIFFERED),
+        (head(None), fetched(CHANGED), HeadOutcome.DIFFERED),
+        (head(len(SAME) + 9), fetched(CHANGED), HeadOutcome.USELESS),
+        (head(status=405), fetched(SAME), HeadOutcome.USELESS),
+        (head(status=501), fetched(CHANGED), HeadOutcome.USELESS),
+        (head(status=404), fetched(b"", 404), HeadOutcome.DIFFERED),
+        (Unreached(Reason.RESET, timedelta(0)), fetched(SAME), HeadOutcome.USELESS),
+        (head(words=DATED), NotModified(timedelta(0)), HeadOutcome.DIFFERED),
     ],
 )
 def test_a_head_is_useless_where_it_is_refused_or_says_of_the_body_what_is_not_so(
-    said: Answer, answer: Answer, headed: Headed
+    said: Answer, answer: Answer, headed: HeadOutcome
 ) -> None:
-    assert headed_of(said, answer) is headed
+    assert head_outcome_of(said, answer) is headed
 
 
 @pytest.mark.parametrize(
     ("body", "headed", "is_of_use"),
     [
-        (SAME, Headed.DIFFERED, False),  # the same body, and yet another length or date
-        (CHANGED, Headed.DIFFERED, True),
-        (CHANGED, Headed.USELESS, False),
+        (SAME, HeadOutcome.DIFFERED, False),  # the same body, and yet another length or date
+        (CHANGED, HeadOutcome.DIFFERED, True),
+        (CHANGED, HeadOutcome.USELESS, False),
     ],
 )
-def test_a_group_learns_whether_heads_are_of_use(body: bytes, headed: Headed, is_of_use: bool) -> None:
-    visit = replace(looked(page(), fetched(body, validators=NO_VALIDATORS)), headed=headed)
+def test_a_group_learns_whether_heads_are_of_use(body: bytes, headed: HeadOutcome, is_of_use: bool) -> None:
+    visit = replace(looked(page(), fetched(body, validators=NO_VALIDATORS)), head_outcome=headed)
 
-    assert learn(NO_TRUST, visit).of(Kind.HEAD).is_steady is is_of_use
+    assert learn(NO_TRUST, visit).of(Validator.HEAD).is_steady is is_of_use
 
 
 def test_an_outage_says_nothing_of_heads() -> None:
-    visit = replace(looked(page(), Unreached(Reason.RESET, timedelta(0))), headed=Headed.USELESS)
+    visit = replace(looked(page(), Unreached(Reason.RESET, timedelta(0))), head_outcome=HeadOutcome.USELESS)
 
     assert learn(NO_TRUST, visit) == NO_TRUST
 
@@ -129,7 +142,7 @@ def test_an_outage_says_nothing_of_heads() -> None:
 def test_a_change_that_the_length_hid_brings_the_challenges_of_the_beginning_back() -> None:
     hidden = looked(replace(page(), asks_head=False, challenge=True), fetched(html("<p>price 19.98")))
 
-    after = learn(Trust(revisits=500, records={Kind.LENGTH: PROVEN}), hidden)
+    after = learn(Trust(revisits=500, stats={Validator.LENGTH: PROVEN}), hidden)
 
     assert (after.revisits, after.challenges) == (0, 1)
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.http import NO_VALIDATORS, NotModified, PageKey, Validators
-from crawler.core.validators import NO_TRUST, Kind, Record, Trust, in_doubt, learn, sendable
+from crawler.core.validators import NO_TRUST, Trust, Validator, ValidatorStats, learn, sendable, to_verify
 from crawler.core.validators.challenge import is_challenge
 from crawler.core.visit import Target, Visit
 from tests.core.visit.test_visit import fetched, html, looked, seen
@@ -37,7 +37,7 @@ def taught(*visits: Visit, trust: Trust = NO_TRUST) -> Trust:
 def test_a_changed_body_under_the_same_words_is_a_lie_and_they_are_not_sent_any_more() -> None:
     trust = taught(full(challenged(), CHANGED, BOTH))
 
-    assert trust.of(Kind.ETAG).lied == trust.of(Kind.LAST_MODIFIED).lied == 1
+    assert trust.of(Validator.ETAG).missed == trust.of(Validator.LAST_MODIFIED).missed == 1
     assert sendable(BOTH, trust) == NO_VALIDATORS
 
 
@@ -52,7 +52,7 @@ def test_where_only_the_etag_lies_the_date_is_sent_alone() -> None:
 def test_a_weak_etag_is_the_same_word_as_the_strong_one() -> None:
     trust = taught(full(challenged(), CHANGED, replace(OTHER, etag=f"W/{BOTH.etag}")))
 
-    assert trust.of(Kind.ETAG).lied == 1
+    assert trust.of(Validator.ETAG).missed == 1
 
 
 def test_other_words_for_the_same_body_are_no_lie_but_useless() -> None:
@@ -60,8 +60,8 @@ def test_other_words_for_the_same_body_are_no_lie_but_useless() -> None:
 
     trust = taught(full(asked(), SAME, flapping), full(asked(), SAME, flapping))
 
-    assert trust.of(Kind.ETAG).is_honest
-    assert not trust.of(Kind.ETAG).is_steady
+    assert trust.of(Validator.ETAG).is_honest
+    assert not trust.of(Validator.ETAG).is_steady
     assert sendable(BOTH, trust) == Validators(None, BOTH.last_modified)
     assert sendable(Validators('"1"'), trust) == Validators('"1"')  # alone it may still spare a body now and then
 
@@ -69,26 +69,26 @@ def test_other_words_for_the_same_body_are_no_lie_but_useless() -> None:
 def test_other_words_after_a_challenge_prove_nothing_until_the_server_was_asked_with_the_old_ones() -> None:
     visit = full(challenged(), CHANGED, OTHER)
 
-    assert in_doubt(visit) == BOTH
-    assert taught(visit).of(Kind.ETAG) == Record()
-    assert taught(replace(visit, refused_304=True)).of(Kind.ETAG) == Record(told=1)
-    assert taught(replace(visit, refused_304=False)).of(Kind.ETAG) == Record(told=1, lied=1)
+    assert to_verify(visit) == BOTH
+    assert taught(visit).of(Validator.ETAG) == ValidatorStats()
+    assert taught(replace(visit, refused_304=True)).of(Validator.ETAG) == ValidatorStats(changes_seen=1)
+    assert taught(replace(visit, refused_304=False)).of(Validator.ETAG) == ValidatorStats(changes_seen=1, missed=1)
 
 
 def test_nothing_is_in_doubt_where_nothing_changed_or_the_words_are_as_before() -> None:
-    assert in_doubt(full(challenged(), SAME, OTHER)) == NO_VALIDATORS
-    assert in_doubt(full(challenged(), CHANGED, BOTH)) == NO_VALIDATORS
-    assert in_doubt(full(asked(), CHANGED, OTHER)) == NO_VALIDATORS
+    assert to_verify(full(challenged(), SAME, OTHER)) == NO_VALIDATORS
+    assert to_verify(full(challenged(), CHANGED, BOTH)) == NO_VALIDATORS
+    assert to_verify(full(asked(), CHANGED, OTHER)) == NO_VALIDATORS
 
 
 def test_a_conditional_look_that_finds_a_change_is_proof_of_honesty() -> None:
-    assert taught(full(asked(), CHANGED, OTHER)).of(Kind.LAST_MODIFIED) == Record(told=1)
+    assert taught(full(asked(), CHANGED, OTHER)).of(Validator.LAST_MODIFIED) == ValidatorStats(changes_seen=1)
 
 
 def test_a_304_says_that_the_words_are_steady_and_nothing_about_lies() -> None:
     trust = taught(looked(asked(), NotModified(elapsed=timedelta(0))))
 
-    assert trust.of(Kind.ETAG) == Record(same=1)
+    assert trust.of(Validator.ETAG) == ValidatorStats(unchanged=1)
 
 
 def test_a_trusted_group_loses_its_trust_by_two_lies_and_not_by_one() -> None:
@@ -121,12 +121,12 @@ def revisits_until_found(trust: Trust, lie: Visit, told_same: Visit) -> int:
 def test_where_nothing_is_believed_one_change_of_four_is_a_test_too() -> None:
     pages = [replace(challenged(), challenge=False, key=PageKey(bytes([n]) * 16)) for n in range(256)]
 
-    tested = [in_doubt(full(each, CHANGED, OTHER)) for each in pages]
+    tested = [to_verify(full(each, CHANGED, OTHER)) for each in pages]
 
     assert tested.count(BOTH) == 64
     assert tested.count(NO_VALIDATORS) == 192
     date_alone = [replace(each, validators=Validators(None, BOTH.last_modified)) for each in pages]
-    assert all(in_doubt(full(each, CHANGED, OTHER)) == NO_VALIDATORS for each in date_alone)
+    assert all(to_verify(full(each, CHANGED, OTHER)) == NO_VALIDATORS for each in date_alone)
 
 
 def test_a_lie_brings_the_challenges_of_the_beginning_back() -> None:
@@ -147,7 +147,7 @@ def test_an_equal_length_of_another_body_is_noted_and_no_reason_for_challenges()
 
     trust = taught(visit, trust=Trust(revisits=900))
 
-    assert not trust.of(Kind.LENGTH).is_honest
+    assert not trust.of(Validator.LENGTH).is_honest
     assert trust.revisits == 900
 
 
@@ -159,6 +159,6 @@ def test_last_modified_tells_when_a_page_changed_after_five_times_it_was_right()
     right = replace(full(asked(), CHANGED, OTHER), modified_honest=True)
     wrong = replace(right, modified_honest=False)
 
-    assert not taught(*[right] * 4).of(Kind.DATE).is_proven
-    assert taught(*[right] * 5).of(Kind.DATE).is_proven
-    assert not taught(*[right] * 9, wrong, wrong).of(Kind.DATE).is_proven
+    assert not taught(*[right] * 4).of(Validator.DATE).is_proven
+    assert taught(*[right] * 5).of(Validator.DATE).is_proven
+    assert not taught(*[right] * 9, wrong, wrong).of(Validator.DATE).is_proven

@@ -4,8 +4,8 @@ import pytest
 
 from crawler.core.freshness import PRIOR
 from crawler.core.http import ALLOW_ALL, Scope, authority_of, key_of
-from crawler.core.page import Understood, understand
-from crawler.core.visit import Known, State, Target, is_again
+from crawler.core.page import Parsed, parse
+from crawler.core.visit import Known, State, Target, is_same_page
 from tests.core.pages import HERE, NOON
 
 KNOWN = Known(scope=Scope(authority_of(HERE)), rules=ALLOW_ALL, agent="recrawl")
@@ -15,12 +15,12 @@ KETTLE = f"<html><head><title>Kettle</title></head><body><h1>Kettle</h1><p>{TEXT
 SHORT = "<html><head><title>Kettle</title></head><body><h1>Kettle</h1><p>Price {} EUR</p></body></html>"
 
 
-def read(markup: str) -> Understood:
-    return understand(markup.encode(), url=HERE, content_type="text/html; charset=utf-8", robots_tag=None)
+def read(markup: str) -> Parsed:
+    return parse(markup.encode(), url=HERE, content_type="text/html; charset=utf-8", robots_tag=None)
 
 
 def brought(first: str, second: str) -> bool:
-    return is_again(TARGET, read(first), read(second), now=NOON, known=KNOWN)
+    return is_same_page(TARGET, read(first), read(second), now=NOON, known=KNOWN)
 
 
 @pytest.mark.parametrize(

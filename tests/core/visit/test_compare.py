@@ -4,24 +4,24 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.core.change import NO_MASK, Change, Lesson, Rung, learn
-from crawler.core.page import WHOLE, Understood, View, understand
-from crawler.core.visit import Earlier, Visit, compare, decide, wants_again
+from crawler.core.change import NO_MASK, Change, Observation, Rung, update_mask
+from crawler.core.page import WHOLE, Parsed, View, parse
+from crawler.core.visit import Baseline, Visit, compare, decide, wants_second_fetch
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, fetched, html, seen, target
 
 PRICE = "<p>Some text of the page that stays.<p class=price>Price 19.99<p>Seen by <b>12</b> people"
 
 
-def understood(markup: str, *, view: View = WHOLE) -> Understood:
-    return understand(html(markup), url=target().url, content_type="text/html", robots_tag=None, view=view)
+def parsed(markup: str, *, view: View = WHOLE) -> Parsed:
+    return parse(html(markup), url=target().url, content_type="text/html", robots_tag=None, view=view)
 
 
 def look(then: str, now: str, *, view: View = WHOLE, again: tuple[str, ...] = ()) -> Visit:
     """A look at a page that said the one and says the other, and others a moment later."""
     target = seen(html(then))
-    one, two, *others = (understood(each, view=view) for each in (then, now, *again))
-    earlier = Earlier(one.outline, NOW - DAY, again=tuple(each.outline for each in others))
-    return decide(target, fetched(html(now)), now=NOW, known=KNOWN, understood=two, earlier=earlier)
+    one, two, *others = (parsed(each, view=view) for each in (then, now, *again))
+    baseline = Baseline(one.blocks, NOW - DAY, second_fetches=tuple(each.blocks for each in others))
+    return decide(target, fetched(html(now)), now=NOW, known=KNOWN, parsed=two, baseline=baseline)
 
 
 def test_what_a_rule_hides_is_told_to_be_hidden_by_a_rule() -> None:
@@ -66,19 +66,19 @@ def test_seen_words_that_differ_are_told_to_be_volatile_where_a_rule_hides_what_
 
 def test_now_and_then_a_look_at_which_all_that_differs_is_masked_is_paired_to_test_that() -> None:
     mask, target = NO_MASK, seen(html("<p>0 people"))
-    outlines = [understood(f"<p>{n} people").outline for n in range(5)]
-    mask = learn(mask, Lesson(target.key, outlines[1], NOW, outlines[0], NOW - DAY, tuple(outlines[2:])))
-    now = understood("<p>9 people")
-    earlier = Earlier(outlines[0], NOW - DAY)
+    outlines = [parsed(f"<p>{n} people").blocks for n in range(5)]
+    mask = update_mask(mask, Observation(target.key, outlines[1], NOW, outlines[0], NOW - DAY, tuple(outlines[2:])))
+    now = parsed("<p>9 people")
+    baseline = Baseline(outlines[0], NOW - DAY)
 
     wanted = 0
     for looks in range(1000):
         known = replace(KNOWN, mask=replace(mask, looks=looks))
-        comparison = compare(target, now, earlier, now=NOW, known=known)
-        assert not comparison.left
-        wanted += wants_again(target, comparison, earlier, now=NOW, known=known)
-        paired = replace(earlier, again=(now.outline,))
+        comparison = compare(target, now, baseline, now=NOW, known=known)
+        assert not comparison.significant
+        wanted += wants_second_fetch(target, comparison, baseline, now=NOW, known=known)
+        paired = replace(baseline, second_fetches=(now.blocks,))
         comparison = compare(target, now, paired, now=NOW, known=known)
-        assert not wants_again(target, comparison, paired, now=NOW, known=known)
+        assert not wants_second_fetch(target, comparison, paired, now=NOW, known=known)
 
     assert 0 < wanted < 100

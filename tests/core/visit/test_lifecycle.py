@@ -10,23 +10,23 @@ from hypothesis import strategies as st
 from crawler.core.change import Change
 from crawler.core.freshness import Terms
 from crawler.core.http import Fetched, NotModified, Reason, Unreached, Url, key_of
-from crawler.core.page import Reading
-from crawler.core.visit import CROWD, Landing, State, Target, Visit, believed, refuse
+from crawler.core.page import PageContent
+from crawler.core.visit import CROWD, MoveTarget, State, Target, Visit, confirm_move, refused_visit
 from crawler.core.visit.links import canonical_of, led_to, links_of
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen, target
 
-CROWDED = Landing(others=CROWD - 1)
+CROWDED = MoveTarget(others=CROWD - 1)
 HOME = fetched(status=301, location=Url(ROOT))
 
 
-def moved(before: Target, *, at: datetime = NOW, landing: Landing = CROWDED) -> Visit:
-    return believed(looked(before, HOME, at=at), landing)
+def moved(before: Target, *, at: datetime = NOW, landing: MoveTarget = CROWDED) -> Visit:
+    return confirm_move(looked(before, HOME, at=at), landing)
 
 
 def test_the_fifth_page_to_one_target_is_no_move_and_keeps_what_it_was() -> None:
     before = seen()
 
-    alone, crowded = moved(before, landing=Landing(others=CROWD - 2)), moved(before)
+    alone, crowded = moved(before, landing=MoveTarget(others=CROWD - 2)), moved(before)
 
     assert (alone.change, alone.state) == (Change.MOVED, State.MOVED)
     assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.KNOWN, "moves_with_others")
@@ -34,7 +34,7 @@ def test_the_fifth_page_to_one_target_is_no_move_and_keeps_what_it_was() -> None
     assert (kept.version, kept.validators, kept.belief, kept.outlinks) == (
         before.version, before.validators, before.belief, before.outlinks
     )  # fmt: skip
-    assert crowded.gives is None
+    assert crowded.recipients is None
 
 
 def test_one_of_a_crowd_is_gone_after_a_week_of_ever_later_looks_and_has_no_heir() -> None:
@@ -78,14 +78,14 @@ def test_a_page_that_never_had_a_version_is_no_part_of_a_crowd() -> None:
 
 
 def test_a_page_that_has_moved_does_not_come_back_because_others_follow() -> None:
-    there = after(moved(seen(), landing=Landing()))
+    there = after(moved(seen(), landing=MoveTarget()))
 
     assert (moved(there, at=NOW + DAY).change, moved(there, at=NOW + DAY).state) == (Change.SAME, State.MOVED)
 
 
 def test_a_move_onto_a_page_that_stood_beside_it_needs_a_second_look() -> None:
     before = seen()
-    beside = Landing(read_since=NOW - 9 * DAY)
+    beside = MoveTarget(read_since=NOW - 9 * DAY)
 
     once = moved(before, landing=beside)
     too_soon = moved(after(once), landing=beside, at=NOW + timedelta(minutes=5))
@@ -94,12 +94,12 @@ def test_a_move_onto_a_page_that_stood_beside_it_needs_a_second_look() -> None:
     assert (once.state, once.reason) == (State.KNOWN, "moves_onto_a_page")
     assert too_soon.state is State.KNOWN
     assert (twice.change, twice.state) == (Change.MOVED, State.MOVED)
-    assert moved(before, landing=Landing(read_since=NOW)).state is State.MOVED
+    assert moved(before, landing=MoveTarget(read_since=NOW)).state is State.MOVED
 
 
 @pytest.mark.parametrize("before", [seen(), target()], ids=["known", "new"])
 def test_redirects_in_a_circle_are_failures_that_come_ever_later(before: Target) -> None:
-    circle = Landing(is_circle=True)
+    circle = MoveTarget(is_circle=True)
 
     once = moved(before, landing=circle)
     twice = moved(after(once), landing=circle, at=once.due_at)
@@ -119,7 +119,7 @@ def test_whatever_a_landing_is_nothing_that_was_learnt_is_lost(
     others: int, read_since: timedelta | None, is_circle: bool, days: list[float]
 ) -> None:
     before = page = seen()
-    landing = Landing(others, None if read_since is None else NOW - read_since, is_circle)
+    landing = MoveTarget(others, None if read_since is None else NOW - read_since, is_circle)
     at = NOW
     for gap in days:
         at += gap * DAY
@@ -141,15 +141,15 @@ def test_whatever_a_landing_is_nothing_that_was_learnt_is_lost(
     ids=["304", "200", "404", "302"],
 )
 def test_what_is_no_move_is_left_as_it_is(visit: Visit) -> None:
-    assert believed(visit, replace(CROWDED, is_circle=True)) == visit
+    assert confirm_move(visit, replace(CROWDED, is_circle=True)) == visit
 
 
 def test_a_crowd_that_is_led_out_of_the_domain_is_one_as_well() -> None:
     away = looked(seen(), fetched(status=301, location=Url("http://parked.test/")))
 
-    crowded = believed(away, CROWDED)
+    crowded = confirm_move(away, CROWDED)
 
-    assert (away.moved_to, believed(away, Landing()).state) == (None, State.MOVED)
+    assert (away.moved_to, confirm_move(away, MoveTarget()).state) == (None, State.MOVED)
     assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.KNOWN, "moves_with_others")
 
 
@@ -164,14 +164,14 @@ def test_who_is_told_where_to_come_back_to_is_led_to_the_same_place_as_others() 
 @pytest.mark.parametrize("status", [302, 303, 307])
 def test_a_temporary_redirect_keeps_the_links_of_the_version_and_comes_soon_again(status: int) -> None:
     before = seen()
-    wall = looked(before, fetched(status=status, location=Url(ROOT + "login")))
+    soft_error = looked(before, fetched(status=status, location=Url(ROOT + "login")))
 
-    assert wall.links is not None
-    assert [link.url for link in wall.links] == [ROOT + "login"]
-    assert wall.gives == before.outlinks != ()
-    assert (wall.elsewhere, wall.failures) == (None, 1)
-    assert wall.due_at - NOW == timedelta(hours=1)
-    assert looked(target(), fetched(status=status, location=Url(ROOT + "login"))).gives == (
+    assert soft_error.links is not None
+    assert [link.url for link in soft_error.links] == [ROOT + "login"]
+    assert soft_error.recipients == before.outlinks != ()
+    assert (soft_error.external_links, soft_error.failures) == (None, 1)
+    assert soft_error.due_at - NOW == timedelta(hours=1)
+    assert looked(target(), fetched(status=status, location=Url(ROOT + "login"))).recipients == (
         key_of(Url(ROOT + "login")),
     )
 
@@ -189,12 +189,12 @@ def test_what_is_gone_or_moved_and_answers_304_is_back(status: int) -> None:
 def test_what_is_gone_stays_gone_while_robots_txt_refuses_it() -> None:
     gone = after(looked(seen(), fetched(status=410)))
 
-    hidden = refuse(gone, reason="robots", now=NOW + DAY)
+    hidden = refused_visit(gone, reason="robots", now=NOW + DAY)
     again = looked(after(hidden), fetched(html("<p>price 19.99")), at=NOW + 9 * DAY)
 
     assert (hidden.state, hidden.requests) == (State.GONE, 0)
     assert again.change is Change.BACK
-    assert refuse(seen(), reason="robots", now=NOW).state is State.REFUSED
+    assert refused_visit(seen(), reason="robots", now=NOW).state is State.REFUSED
 
 
 KINDS: dict[str, Fetched | Unreached] = {
@@ -240,7 +240,7 @@ def test_a_rule_of_six_hours_holds_for_every_back_off(answer: Fetched | Unreache
 
 def test_of_a_copy_only_a_page_of_the_domain_can_be_the_original() -> None:
     def original(url: str) -> object:
-        reading = Reading(canonical=Url(url), links=(Url(f"{ROOT}a"),))
+        reading = PageContent(canonical=Url(url), links=(Url(f"{ROOT}a"),))
         links, _ = links_of(reading, target=target(), known=KNOWN)
         return canonical_of(reading, links, known=KNOWN)
 
@@ -276,8 +276,8 @@ def test_one_that_lets_its_reader_read_first_has_a_link_more() -> None:
 
 
 def test_a_crowd_that_is_sent_on_by_markup_is_asked_as_often_as_any_other() -> None:
-    visit = believed(looked(seen(), refresh(0)), CROWDED)
+    visit = confirm_move(looked(seen(), refresh(0)), CROWDED)
     while visit.state is State.KNOWN:
-        visit = believed(looked(after(visit), refresh(0), at=visit.due_at), CROWDED)
+        visit = confirm_move(looked(after(visit), refresh(0), at=visit.due_at), CROWDED)
 
     assert (visit.at - NOW, visit.change) == (7 * DAY, Change.GONE)

@@ -6,9 +6,30 @@ import pytest
 from crawler.core.change import Change
 from crawler.core.freshness import Belief
 from crawler.core.http import Url, key_of
-from crawler.core.page import understand
-from crawler.core.soft_errors import NO_WALLS, Sketch, Walls, after_good, asked, own, sketch, sketch_of_target, told
-from crawler.core.visit import Earlier, Headed, Known, State, Target, Visit, decide, reconsider, walls_after, with_signs
+from crawler.core.page import parse
+from crawler.core.soft_errors import (
+    NO_SOFT_ERRORS,
+    SoftErrorMemory,
+    TextSketch,
+    after_good,
+    own_text,
+    probe_answered,
+    probe_sent,
+    sketch,
+    sketch_of_target,
+)
+from crawler.core.visit import (
+    Baseline,
+    HeadOutcome,
+    Known,
+    State,
+    Target,
+    Visit,
+    decide,
+    memory_after,
+    reconsider,
+    with_soft_error_signs,
+)
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen
 
 BODY = html("<p>price 19.99")
@@ -24,15 +45,15 @@ def look(
     body: bytes,
     *,
     before: bytes = BODY,
-    walls: Walls = NO_WALLS,
+    soft_errors: SoftErrorMemory = NO_SOFT_ERRORS,
     known: Known = KNOWN,
     later: timedelta = DAY,
 ) -> Visit:
     """A look that finds this where the page was, compared with what the first one found."""
-    then, now = (understand(each, url=target.url, content_type="text/html", robots_tag=None) for each in (before, body))
-    earlier = with_signs(Earlier(then.outline, NOW), now.reading, before, content_type="text/html")
+    then, now = (parse(each, url=target.url, content_type="text/html", robots_tag=None) for each in (before, body))
+    baseline = with_soft_error_signs(Baseline(then.blocks, NOW), now.content, before, content_type="text/html")
     at = (target.last_look_at or NOW) + later
-    return decide(target, fetched(body), now=at, known=replace(known, walls=walls), earlier=earlier)
+    return decide(target, fetched(body), now=at, known=replace(known, soft_errors=soft_errors), baseline=baseline)
 
 
 def looks_until_real(body: bytes, *, most: int = 20) -> int:
@@ -47,16 +68,16 @@ def looks_until_real(body: bytes, *, most: int = 20) -> int:
     return most
 
 
-def saying(answer: Sketch, *, well: int) -> Walls:
-    walls = told(asked(NO_WALLS, now=NOW), answer)
+def saying(answer: TextSketch, *, well: int) -> SoftErrorMemory:
+    soft_errors = probe_answered(probe_sent(NO_SOFT_ERRORS, now=NOW), answer)
     for _ in range(well):
-        walls = after_good(walls, None)
-    return walls
+        soft_errors = after_good(soft_errors, None)
+    return soft_errors
 
 
-def sorry() -> Sketch:
-    understood = understand(SORRY, url=Url(ROOT + "nowhere"), content_type="text/html", robots_tag=None)
-    return sketch(own(understood.outline, KNOWN.mask))
+def sorry() -> TextSketch:
+    parsed = parse(SORRY, url=Url(ROOT + "nowhere"), content_type="text/html", robots_tag=None)
+    return sketch(own_text(parsed.blocks, KNOWN.mask))
 
 
 def test_a_short_page_is_believed_at_the_second_look_and_a_login_after_five_weeks() -> None:
@@ -135,16 +156,16 @@ def test_an_end_that_was_never_closed_is_no_sign_of_a_body_cut_off() -> None:
 def test_a_wall_that_is_told_late_keeps_that_a_head_was_asked_for() -> None:
     lively = replace(seen(BODY), belief=Belief(50.0, 1.0))
     other = PAGE % (b"", b" ".join(word + bytes([97 + n]) for word in WORDS for n in range(20)))
-    visit = replace(look(lively, other), headed=Headed.DIFFERED)
+    visit = replace(look(lively, other), head_outcome=HeadOutcome.DIFFERED)
     assert visit.change is Change.CHANGED
-    assert visit.face is not None
-    walls = NO_WALLS
+    assert visit.signals is not None
+    soft_errors = NO_SOFT_ERRORS
     for n in range(4):
-        walls = walls_after(walls, replace(visit, face=replace(visit.face, before=bytes([n]))))
+        soft_errors = memory_after(soft_errors, replace(visit, signals=replace(visit.signals, before=bytes([n]))))
 
-    again = reconsider(visit, replace(KNOWN, walls=walls))
+    again = reconsider(visit, replace(KNOWN, soft_errors=soft_errors))
 
-    assert (again.change, again.reason, again.headed) == (Change.UNKNOWN, "many_alike", Headed.DIFFERED)
+    assert (again.change, again.reason, again.head_outcome) == (Change.UNKNOWN, "many_alike", HeadOutcome.DIFFERED)
 
 
 def test_what_is_withheld_leaves_validators_belief_and_version() -> None:
@@ -158,38 +179,38 @@ def test_what_is_withheld_leaves_validators_belief_and_version() -> None:
 
 @pytest.mark.parametrize("well", [0, 2])
 def test_a_soft_404_is_not_believed_while_no_other_page_is_well(well: int) -> None:
-    once = look(seen(BODY), SORRY, walls=saying(sorry(), well=well))
-    twice = look(after(once), SORRY, walls=saying(sorry(), well=well))
+    once = look(seen(BODY), SORRY, soft_errors=saying(sorry(), well=well))
+    twice = look(after(once), SORRY, soft_errors=saying(sorry(), well=well))
 
     assert (once.reason, twice.reason) == ("soft_404", "soft_404")
     assert twice.state is State.KNOWN
 
 
 def test_a_soft_404_is_believed_as_a_404_is() -> None:
-    walls = saying(sorry(), well=3)
-    once = look(seen(BODY), SORRY, walls=walls)
-    twice = look(after(once), SORRY, walls=walls)
-    still = look(after(twice), SORRY, walls=walls)
+    soft_errors = saying(sorry(), well=3)
+    once = look(seen(BODY), SORRY, soft_errors=soft_errors)
+    twice = look(after(once), SORRY, soft_errors=soft_errors)
+    still = look(after(twice), SORRY, soft_errors=soft_errors)
 
     assert (once.change, twice.change, still.change) == (Change.UNKNOWN, Change.GONE, Change.SAME)
-    assert look(after(still), BODY.replace(b"19.99", b"19.98"), walls=walls).change is Change.BACK
+    assert look(after(still), BODY.replace(b"19.99", b"19.98"), soft_errors=soft_errors).change is Change.BACK
 
 
 def test_a_page_that_leads_where_all_that_is_absent_leads_is_a_soft_404() -> None:
-    walls = saying(sketch_of_target(key_of(Url(ROOT + "elsewhere"))), well=3)
-    visit = decide(seen(BODY), AWAY, now=NOW, known=replace(KNOWN, walls=walls))
+    soft_errors = saying(sketch_of_target(key_of(Url(ROOT + "elsewhere"))), well=3)
+    visit = decide(seen(BODY), AWAY, now=NOW, known=replace(KNOWN, soft_errors=soft_errors))
 
     assert (visit.change, visit.reason) == (Change.UNKNOWN, "soft_404")
     assert looked(seen(BODY), AWAY).reason == "http_302"
 
 
 def test_pages_that_all_lead_to_one_place_are_behind_a_wall() -> None:
-    walls = NO_WALLS
+    soft_errors = NO_SOFT_ERRORS
     reasons = []
     for n in range(4):
         page = seen(html(f"<p>this is page {n}"))
-        visit = decide(page, AWAY, now=NOW, known=replace(KNOWN, walls=walls))
-        walls = walls_after(walls, visit)
+        visit = decide(page, AWAY, now=NOW, known=replace(KNOWN, soft_errors=soft_errors))
+        soft_errors = memory_after(soft_errors, visit)
         reasons.append(visit.reason)
 
     assert reasons == ["http_302", "http_302", "many_alike", "many_alike"]

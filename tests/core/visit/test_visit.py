@@ -19,7 +19,7 @@ from crawler.core.http import (
     Url,
     Validators,
     key_of,
-    parse,
+    parse_robots,
 )
 from crawler.core.visit import Known, State, Target, Visit, decide, refusal_of
 
@@ -78,7 +78,7 @@ def after(visit: Visit) -> Target:
         status=visit.status,
         reason=visit.reason,
         failures=visit.failures,
-        walled=visit.walled,
+        soft_errors=visit.soft_errors,
         last_look_at=visit.at,
         last_good_at=visit.at if visit.is_good else visit.target.last_good_at,
     )
@@ -112,7 +112,7 @@ def test_a_304_teaches_same_saves_the_body_and_parses_nothing() -> None:
     assert (visit.change, visit.verdict.rung) == (Change.SAME, Rung.NOT_MODIFIED)
     assert visit.saved_bytes == before.received_bytes > 0
     assert (visit.links, visit.snapshot, visit.validators) == (None, None, None)
-    assert visit.gives == before.outlinks
+    assert visit.recipients == before.outlinks
     assert visit.belief == Belief(PRIOR.a, PRIOR.b + 1)
 
 
@@ -310,7 +310,7 @@ def test_a_failing_page_keeps_its_cash_twice_and_then_pays_as_a_leaf() -> None:
     page, gives = seen(), []
     for n in range(4):
         visit = looked(page, fetched(status=500), at=NOW + n * DAY)
-        gives.append(visit.gives)
+        gives.append(visit.recipients)
         page = after(visit)
 
     assert gives == [None, None, (), ()]
@@ -319,10 +319,10 @@ def test_a_failing_page_keeps_its_cash_twice_and_then_pays_as_a_leaf() -> None:
 def test_busy_is_the_domains_affair() -> None:
     visit = looked(seen(), fetched(status=503, retry_after="120"))
 
-    assert visit.busy
+    assert visit.overloaded
     assert visit.retry_after == timedelta(minutes=2)
     assert visit.state is State.KNOWN
-    assert visit.gives is None
+    assert visit.recipients is None
 
 
 def test_a_page_that_alone_is_always_busy_comes_ever_later() -> None:
@@ -359,7 +359,7 @@ def test_links_are_distinct_in_domain_and_not_to_the_page_itself() -> None:
 
 
 def test_links_that_may_not_be_followed_say_why() -> None:
-    known = replace(KNOWN, rules=parse(b"User-agent: *\nDisallow: /secret"))
+    known = replace(KNOWN, rules=parse_robots(b"User-agent: *\nDisallow: /secret"))
     body = fetched(html("<a href='/secret/1'>1</a><a href='/open'>2</a>"))
 
     visit = decide(target(), body, now=NOW, known=known)
@@ -424,14 +424,14 @@ def test_links_to_other_domains_are_counted_and_not_made_known() -> None:
 
     assert visit.links is not None
     assert {link.url for link in visit.links} == {ROOT, f"{ROOT}a"}
-    assert visit.elsewhere == (("b.test", 2), ("c.test", 1))
+    assert visit.external_links == (("b.test", 2), ("c.test", 1))
 
 
 def test_a_copy_gives_all_it_has_to_the_page_that_it_says_it_copies() -> None:
     copy = looked(target(), fetched(html("<link rel=canonical href=/original><a href=/a>a</a>")))
     itself = looked(target(), fetched(html(f"<link rel=canonical href={ROOT}page><a href=/a>a</a>")))
 
-    assert copy.gives == (key_of(Url(f"{ROOT}original")),)
+    assert copy.recipients == (key_of(Url(f"{ROOT}original")),)
     assert copy.links is not None
     assert {link.url for link in copy.links} == {f"{ROOT}original", ROOT, f"{ROOT}a"}
-    assert itself.gives == (key_of(Url(ROOT)), key_of(Url(f"{ROOT}a")))
+    assert itself.recipients == (key_of(Url(ROOT)), key_of(Url(f"{ROOT}a")))

@@ -1,7 +1,7 @@
 """What is masked is tested now and then, whether it still differs within seconds."""
 
 from crawler.core.http import key_of
-from crawler.core.volatile import NOTHING_VOLATILE, hidden, wants_test
+from crawler.core.volatile import NOTHING_VOLATILE, hidden_by_mask, wants_test
 from crawler.core.volatile.mask_audit import DOUBTED_EVERY, TESTED_EVERY
 from tests.core.pages import HERE, Domain, places
 
@@ -18,19 +18,19 @@ def taught() -> Domain:
 def test_what_is_volatile_and_differs_is_hidden_and_nothing_else() -> None:
     volatile = taught().mask.volatile
 
-    assert [place.text for place in hidden(BEFORE, AFTER, volatile)] == [
+    assert [place.text for place in hidden_by_mask(BEFORE, AFTER, volatile)] == [
         "9 people read this",
         "https://example.com/a?sid=9",
     ]
-    assert not hidden(BEFORE, AFTER, NOTHING_VOLATILE)
-    assert not hidden(BEFORE, BEFORE, volatile)
+    assert not hidden_by_mask(BEFORE, AFTER, NOTHING_VOLATILE)
+    assert not hidden_by_mask(BEFORE, BEFORE, volatile)
 
 
 def test_what_is_hidden_is_tested_seldom_and_more_often_once_it_stood_still() -> None:
     domain, page = taught(), key_of(HERE)
     counts = []
     for _ in range(2):
-        shown = hidden(BEFORE, AFTER, domain.mask.volatile)
+        shown = hidden_by_mask(BEFORE, AFTER, domain.mask.volatile)
         counts.append(sum(wants_test(shown, domain.mask.volatile, page=page, looks=n) for n in range(5000)))
         domain.look(PAGE.format(6, 19, 6), PAGE.format(9, 19, 9), PAGE.format(9, 19, 9))
 

@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 from crawler.core.change.difference import SAME
-from crawler.core.page import Place
-from crawler.core.volatile import learn_names
-from crawler.core.volatile.path_aliases import MOST_NAMES, named
+from crawler.core.page import Block
+from crawler.core.volatile import learn_aliases
+from crawler.core.volatile.path_aliases import MOST_ALIASES, with_aliases
 from tests.core.pages import Domain, places
 
 PAGE = (
@@ -42,36 +42,38 @@ def test_a_page_that_says_something_else_in_other_elements_is_not_restyled() -> 
     before = places("<div class=a><p>one</p><p class=x>two</p></div>")
     after = places("<div class=b><p>other</p><p class=y>words</p></div>")
 
-    assert learn_names({}, before, after, met=()) == {}
+    assert learn_aliases({}, before, after, met=()) == {}
 
 
 def test_one_class_of_many_that_is_new_is_another_place() -> None:
     before, after = places(shown(seen=5)), places(shown(seen=5).replace("class=price", "class=sale"))
 
-    assert learn_names({}, before, after, met=()) == {}
+    assert learn_aliases({}, before, after, met=()) == {}
 
 
 def test_a_path_that_other_pages_have_is_no_new_name() -> None:
     before, after = places(shown(seen=5)), places(shown(seen=5, v="new-"))
-    met = {place.path for place in after if place.text == "19.99"}
+    met = {place.css_path for place in after if place.text == "19.99"}
 
-    names = learn_names({}, before, after, met=met)
+    names = learn_aliases({}, before, after, met=met)
 
     assert met
     assert not met & names.keys()
-    kept = {place.text for place in named(after, names) if place.path in {place.path for place in before}}
+    kept = {
+        place.text for place in with_aliases(after, names) if place.css_path in {place.css_path for place in before}
+    }
     assert kept == {place.text for place in after} - {"19.99"}
 
 
 def test_names_are_bounded_and_the_oldest_are_forgotten() -> None:
-    many = MOST_NAMES // 8 + 2
-    names = learn_names({}, (), (), met=())
+    many = MOST_ALIASES // 8 + 2
+    names = learn_aliases({}, (), (), met=())
     for at in range(9):
-        before = tuple(Place(-n, f"text {n}") for n in range(1, many))
-        after = tuple(Place(at * many + n, f"text {n}") for n in range(1, many))
-        names = learn_names(names, before, after, met=())
+        before = tuple(Block(-n, f"text {n}") for n in range(1, many))
+        after = tuple(Block(at * many + n, f"text {n}") for n in range(1, many))
+        names = learn_aliases(names, before, after, met=())
 
-    assert len(names) == MOST_NAMES
+    assert len(names) == MOST_ALIASES
     assert 1 not in names
 
 

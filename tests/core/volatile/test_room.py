@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.change.difference import SAME
-from crawler.core.volatile import MOST_CHARS, Volatile, fitted
+from crawler.core.volatile import MOST_CHARS, Volatile, trimmed
 from crawler.core.volatile.bounds import newest_within
 from crawler.core.volatile.volatile import MOST_PATTERNS
 from tests.core.pages import Domain
@@ -38,7 +38,7 @@ def test_one_text_alone_does_not_push_out_all_others() -> None:
 def test_all_patterns_are_counted_and_not_only_their_places() -> None:
     many = {(path, 2): tuple((f"word{n}", "") for n in range(30)) for path in range(100)}
 
-    kept = fitted(Volatile(patterns=many)).patterns
+    kept = trimmed(Volatile(patterns=many)).patterns
 
     assert sum(map(len, kept.values())) == MOST_PATTERNS
     assert list(kept)[-1] == (99, 2)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from crawler.core.change.difference import SAME
 from crawler.core.http import Url, key_of
-from crawler.core.page import Part, Place
-from crawler.core.volatile import NOTHING_VOLATILE, NUMBER, Volatile, counts_time, learn_elapsed, learn_pair
+from crawler.core.page import Block, BlockKind
+from crawler.core.volatile import NOTHING_VOLATILE, NUMBER, Volatile, counts_time, learn_elapsed, learn_from_repeat
 from crawler.core.volatile.repeat_fetch import learn_replaced
 from crawler.core.volatile.stability import MOST_MOVED, STEADY
 from crawler.core.volatile.volatile import MOST_NOISE, MOST_PATHS, MOST_PATTERNS, MOST_SAME
@@ -26,7 +26,7 @@ def learnt(*pairs: tuple[str, str]) -> Volatile:
     known = NOTHING_VOLATILE
     for before, after in (*pairs, *pairs):
         one, other = paragraph(before), paragraph(after)
-        known = learn_pair(known, page=PAGE, replaced=[(one, other)], others=[], first=[one], second=[other])
+        known = learn_from_repeat(known, page=PAGE, replaced=[(one, other)], others=[], first=[one], second=[other])
     return known
 
 
@@ -94,7 +94,7 @@ def test_what_is_about_a_volatile_number_is_still_compared() -> None:
 def test_a_place_of_another_path_is_not_masked() -> None:
     known = learnt(("at 10:15", "at 10:16"))
 
-    assert known.masked(Place(1, "at 10:17")) == ("at", "10:17")
+    assert known.masked(Block(1, "at 10:17")) == ("at", "10:17")
 
 
 def test_two_texts_that_share_nothing_are_no_pattern_but_noise() -> None:
@@ -102,7 +102,7 @@ def test_two_texts_that_share_nothing_are_no_pattern_but_noise() -> None:
 
     known = NOTHING_VOLATILE
     for _ in range(2):
-        known = learn_pair(known, page=PAGE, replaced=[(one, other)], others=[], first=[one], second=[other])
+        known = learn_from_repeat(known, page=PAGE, replaced=[(one, other)], others=[], first=[one], second=[other])
 
     assert learn_replaced(NOTHING_VOLATILE, one, other, once={}, moved={}) is None
     assert known.patterns == {}
@@ -134,7 +134,7 @@ def test_a_path_on_which_most_pieces_differ_in_pair_after_pair_is_noise_whatever
     known = NOTHING_VOLATILE
     for page, one, other in ((PAGE, "boots", "isles of joy"), (OTHER, "cars for sale", "hats"), (PAGE, "x", "y z")):
         before, after = paragraph(one), paragraph(other)
-        known = learn_pair(known, page=page, replaced=[], others=[before, after], first=[before], second=[after])
+        known = learn_from_repeat(known, page=page, replaced=[], others=[before, after], first=[before], second=[after])
 
     assert known.is_noise(paragraph("never seen before"))
 
@@ -144,7 +144,7 @@ def test_a_place_that_stood_still_in_enough_pairs_needs_no_more_until_it_changes
     known = NOTHING_VOLATILE
     for _ in range(3):
         assert not known.is_tested(still)
-        known = learn_pair(known, page=PAGE, replaced=[], others=[], first=[still], second=[still])
+        known = learn_from_repeat(known, page=PAGE, replaced=[], others=[], first=[still], second=[still])
 
     assert known.is_tested(still)
     assert not known.is_unknown(still)
@@ -246,13 +246,13 @@ def test_a_price_that_rises_by_one_a_day_is_news_each_day_and_so_is_its_jump() -
 
 @pytest.mark.parametrize("many", [MOST_PATHS + 50])
 def test_the_tables_are_bounded_and_the_oldest_are_forgotten(many: int) -> None:
-    first = [Place(n, f"at 10:1{n % 10}") for n in range(many)]
-    second = [Place(n, f"at 11:2{n % 10}") for n in range(many)]
-    lost = [Place(n, "x") for n in range(MOST_NOISE + 50)]
+    first = [Block(n, f"at 10:1{n % 10}") for n in range(many)]
+    second = [Block(n, f"at 11:2{n % 10}") for n in range(many)]
+    lost = [Block(n, "x") for n in range(MOST_NOISE + 50)]
 
     known = NOTHING_VOLATILE
     for start in (50, 0):
-        known = learn_pair(
+        known = learn_from_repeat(
             known,
             page=PAGE,
             replaced=list(zip(first[start : MOST_PATTERNS + 50], second[start:], strict=False)),
@@ -263,9 +263,9 @@ def test_the_tables_are_bounded_and_the_oldest_are_forgotten(many: int) -> None:
 
     assert len(known.once) == MOST_PATTERNS
     assert len(known.noise) == MOST_NOISE
-    assert len(known.steadiness) == len(known.trials) == MOST_PATHS
+    assert len(known.path_stats) == len(known.shape_stats) == MOST_PATHS
     assert known.masked(first[0]) == ("at", "10:10")  # forgotten
-    assert known.gaps(first[MOST_PATTERNS].path, ("at", "11:20"))
+    assert known.gaps(first[MOST_PATTERNS].css_path, ("at", "11:20"))
 
 
 def test_patterns_of_one_path_and_length_are_bounded() -> None:
@@ -286,7 +286,7 @@ def test_a_mask_takes_no_word_away_and_adds_none(pairs: list[tuple[str, str]], p
     said = known.said(place)
     assert len(masked) == len(said)
     assert all(
-        one == other or n in known.gaps(place.path, said)
+        one == other or n in known.gaps(place.css_path, said)
         for n, (one, other) in enumerate(zip(masked, said, strict=True))
     )
 
@@ -309,7 +309,7 @@ def test_a_picture_that_stands_still_beside_a_banner_is_still_compared() -> None
 
     assert domain.look(page.format("Vote now!", "1.png"), page.format("Hello", "1.png")) == SAME
     left = domain.look(page.format("Vote now!", "1.png"), page.format("Hello", "2.png"))
-    assert left.parts == {Part.IMAGE}
+    assert left.parts == {BlockKind.IMAGE}
 
 
 def test_a_banner_that_was_the_same_in_some_pairs_is_one_all_the_same() -> None:
@@ -317,7 +317,9 @@ def test_a_banner_that_was_the_same_in_some_pairs_is_one_all_the_same() -> None:
     known = NOTHING_VOLATILE
     for n, second in enumerate((one, other, one, other, other)):
         lost = [one, second] if second is not one else []
-        known = learn_pair(known, page=OTHER if n % 2 else PAGE, replaced=[], others=lost, first=[one], second=[second])
+        known = learn_from_repeat(
+            known, page=OTHER if n % 2 else PAGE, replaced=[], others=lost, first=[one], second=[second]
+        )
 
     assert known.is_noise(paragraph("Donate to keep us running"))
 
@@ -335,9 +337,9 @@ def test_what_stands_in_place_of_a_banner_that_came_within_seconds_was_one() -> 
     one, other, third = paragraph("Vote"), paragraph("Join us today"), paragraph("Never seen within seconds")
     known = NOTHING_VOLATILE
     for _ in range(4):
-        known = learn_pair(known, page=PAGE, replaced=[], others=[], first=[one], second=[one])
+        known = learn_from_repeat(known, page=PAGE, replaced=[], others=[], first=[one], second=[one])
     for _ in range(2):
-        known = learn_pair(known, page=PAGE, replaced=[], others=[one, other], first=[one], second=[other])
+        known = learn_from_repeat(known, page=PAGE, replaced=[], others=[one, other], first=[one], second=[other])
 
     assert not known.is_noise(third)
     assert known.is_by_turns(third, one)
@@ -352,7 +354,7 @@ def test_numbers_and_signs_do_not_make_two_texts_one_place(before: str, after: s
 
 
 def test_a_link_to_another_page_of_a_folder_is_another_link() -> None:
-    one, other = (Place(1, f"https://example.com/docs/{name}.html", Part.LINK) for name in ("zebra", "apple"))
+    one, other = (Block(1, f"https://example.com/docs/{name}.html", BlockKind.LINK) for name in ("zebra", "apple"))
 
     assert learn_replaced(NOTHING_VOLATILE, one, other, once={}, moved={}) is None
 

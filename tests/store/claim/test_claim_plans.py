@@ -52,7 +52,7 @@ async def counts(db: Database, table: str) -> tuple[int, int, int]:
 
 
 async def handed_to(db: Database, lease: Lease) -> list[Target]:
-    return await hand_out.hand_out(db, lease, most=MOST, at=START, without=(), usual=USUAL)
+    return await hand_out.hand_out(db, lease, most=MOST, at=START, without=(), defaults=USUAL)
 
 
 async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_nothing_and_touches_a_few_windows(

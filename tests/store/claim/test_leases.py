@@ -5,7 +5,7 @@ import pytest
 from psycopg import sql
 
 from crawler.core.budget import SharedBudget
-from crawler.core.domain import Domain, Hold, Lease, Wishes
+from crawler.core.domain import Domain, DomainSettings, Hold, Lease
 from crawler.core.http import Authority, PageKey
 from crawler.core.visit import State
 from crawler.errors import LeaseLost
@@ -145,8 +145,10 @@ async def test_however_many_domains_a_busy_address_holds_back_a_free_one_is_foun
     assert await claimed(db) is None
 
 
-async def site(db: Database, name: str, *addresses: str, wishes: Wishes | None = None) -> Domain:
-    domain = await domains.register(db, Authority(name), scheme="http", wishes=wishes or Wishes(), at=START)
+async def site(db: Database, name: str, *addresses: str, domain_settings: DomainSettings | None = None) -> Domain:
+    domain = await domains.register(
+        db, Authority(name), scheme="http", domain_settings=domain_settings or DomainSettings(), at=START
+    )
     await set_state(db, domain, "addresses", sorted(addresses))
     return domain
 
@@ -188,12 +190,12 @@ async def test_whoever_takes_over_waits_for_the_delay_and_leaves_it_to_the_next(
 
 async def test_before_robots_is_known_the_delay_is_what_the_user_or_everybody_wants(db: Database) -> None:
     everybody = timedelta(seconds=7)
-    for name, wishes, expected in (
-        ("own.test", Wishes(delay=timedelta(seconds=3)), 3),
-        ("none.test", Wishes(), 7),
-        ("private.test", Wishes(allow_private=True), 0),
+    for name, domain_settings, expected in (
+        ("own.test", DomainSettings(delay=timedelta(seconds=3)), 3),
+        ("none.test", DomainSettings(), 7),
+        ("private.test", DomainSettings(allow_private=True), 0),
     ):
-        domain = await site(db, name, wishes=wishes)
+        domain = await site(db, name, domain_settings=domain_settings)
         await claim.claim(db, at=START, holder="dead/1", term=TERM, only=[domain], delay=everybody)
         await domains.expire_leases(db, holder_prefix="dead/")
 
@@ -299,8 +301,8 @@ async def debit(db: Database, lease: Lease, most: int, *, at: datetime, paced: b
 
 
 async def test_the_budget_is_a_ledger_of_one_day(db: Database) -> None:
-    wishes = Wishes(budget_per_day=10)
-    await domains.register(db, Authority("small.test"), scheme="http", wishes=wishes, at=START)
+    domain_settings = DomainSettings(budget_per_day=10)
+    await domains.register(db, Authority("small.test"), scheme="http", domain_settings=domain_settings, at=START)
     lease = await claimed(db)
     assert lease is not None
 
@@ -312,7 +314,7 @@ async def test_the_budget_is_a_ledger_of_one_day(db: Database) -> None:
 
 
 async def test_a_paced_budget_is_spread_over_the_day_and_says_when_to_ask_again(db: Database) -> None:
-    await site(db, "small.test", wishes=Wishes(budget_per_day=96))
+    await site(db, "small.test", domain_settings=DomainSettings(budget_per_day=96))
     lease = await claimed(db)
     assert lease is not None
 
@@ -329,7 +331,7 @@ async def test_a_paced_budget_is_spread_over_the_day_and_says_when_to_ask_again(
 
 
 async def test_a_budget_in_bytes_ends_when_they_were_received(db: Database) -> None:
-    await site(db, "small.test", wishes=Wishes(bytes_per_day=1000))
+    await site(db, "small.test", domain_settings=DomainSettings(bytes_per_day=1000))
     lease = await claimed(db)
     assert lease is not None
     before = await debit(db, lease, 5, at=START)
@@ -361,8 +363,8 @@ async def test_all_domains_together_have_a_ledger_too(db: Database) -> None:
 
 
 async def test_what_was_not_sent_is_refunded(db: Database) -> None:
-    wishes = Wishes(budget_per_day=10)
-    await domains.register(db, Authority("small.test"), scheme="http", wishes=wishes, at=START)
+    domain_settings = DomainSettings(budget_per_day=10)
+    await domains.register(db, Authority("small.test"), scheme="http", domain_settings=domain_settings, at=START)
     lease = await claimed(db)
     assert lease is not None
     await debit(db, lease, 10, at=START)
@@ -375,7 +377,7 @@ async def test_what_was_not_sent_is_refunded(db: Database) -> None:
 
 
 async def test_a_refund_is_for_its_own_day_alone(db: Database) -> None:
-    await site(db, "small.test", wishes=Wishes(budget_per_day=10))
+    await site(db, "small.test", domain_settings=DomainSettings(budget_per_day=10))
     lease = await claimed(db)
     assert lease is not None
     await debit(db, lease, 10, at=START)
@@ -389,7 +391,9 @@ async def test_a_refund_is_for_its_own_day_alone(db: Database) -> None:
 
 async def test_a_spent_budget_and_a_budget_of_nothing_are_not_claimed(db: Database) -> None:
     for name, budget in (("none.test", 0), ("spent.test", 3)):
-        await domains.register(db, Authority(name), scheme="http", wishes=Wishes(budget_per_day=budget), at=START)
+        await domains.register(
+            db, Authority(name), scheme="http", domain_settings=DomainSettings(budget_per_day=budget), at=START
+        )
     lease = await claimed(db)
     assert lease is not None
     assert lease.domain.authority == "spent.test"
@@ -419,7 +423,9 @@ async def test_an_instant_before_the_last_visit_is_no_time_to_claim(db: Database
 
 
 async def test_grants_of_one_leave_discovery_and_refresh_their_shares(db: Database) -> None:
-    domain = await domains.register(db, Authority("few.test"), scheme="http", wishes=Wishes(), at=START)
+    domain = await domains.register(
+        db, Authority("few.test"), scheme="http", domain_settings=DomainSettings(), at=START
+    )
     await add(db, domain, Bulk(60), at=START)
     await add(db, domain, Bulk(60, state="new", first=100), at=START)
     later = START + timedelta(days=170)  # each look again is worth more than most of 100 days of a new page

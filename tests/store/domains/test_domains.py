@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.domain import Domain, Wishes
+from crawler.core.domain import Domain, DomainSettings
 from crawler.core.freshness import PRIOR
 from crawler.core.http import Authority, Url, key_of
-from crawler.core.page_rules import Rule
+from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
 from crawler.store import domains
 from crawler.store.database import Database
@@ -17,9 +17,9 @@ from tests.store.conftest import START
 
 WEEK = timedelta(days=7)
 RULES = (
-    Rule("/news/", least=timedelta(minutes=1, milliseconds=500), most=WEEK, weight=3),
-    Rule("re:/[0-9]+$", once=True, max_pages=10),
-    Rule("*", weight=0.1),
+    PageRule("/news/", least=timedelta(minutes=1, milliseconds=500), most=WEEK, weight=3),
+    PageRule("re:/[0-9]+$", once=True, max_pages=10),
+    PageRule("*", weight=0.1),
 )
 
 
@@ -59,27 +59,29 @@ async def pages_by_pattern(db: Database, domain: Domain) -> dict[object, object]
 @pytest.mark.parametrize(
     "wishes",
     [
-        Wishes(rules=RULES, bytes_per_day=2**40, target_freshness=0.95),
-        Wishes(bytes_per_day=0, target_age=timedelta(days=3)),
+        DomainSettings(rules=RULES, bytes_per_day=2**40, target_freshness=0.95),
+        DomainSettings(bytes_per_day=0, target_age=timedelta(days=3)),
     ],
 )
-async def test_what_was_wished_is_read_again(db: Database, wishes: Wishes) -> None:
-    registered = await domains.register(db, Authority("a.test"), scheme="http", wishes=wishes, at=START)
-    bare = await domains.register(db, Authority("b.test"), scheme="http", wishes=Wishes(), at=START)
-    changed = await domains.change(db, bare, wishes, at=START)
+async def test_what_was_wished_is_read_again(db: Database, domain_settings: DomainSettings) -> None:
+    registered = await domains.register(
+        db, Authority("a.test"), scheme="http", domain_settings=domain_settings, at=START
+    )
+    bare = await domains.register(db, Authority("b.test"), scheme="http", domain_settings=DomainSettings(), at=START)
+    changed = await domains.change(db, bare, domain_settings, at=START)
 
-    assert registered.wishes == wishes
-    assert changed.wishes == wishes
-    assert [each.domain.wishes for each in await domains.every(db)] == [wishes, wishes]
+    assert registered.settings == domain_settings
+    assert changed.settings == domain_settings
+    assert [each.domain.settings for each in await domains.every(db)] == [domain_settings, domain_settings]
 
 
 async def test_wishes_can_be_taken_back(db: Database) -> None:
-    wishes = Wishes(rules=RULES, bytes_per_day=5, target_age=WEEK)
-    domain = await domains.register(db, Authority("a.test"), scheme="http", wishes=wishes, at=START)
+    domain_settings = DomainSettings(rules=RULES, bytes_per_day=5, target_age=WEEK)
+    domain = await domains.register(db, Authority("a.test"), scheme="http", domain_settings=domain_settings, at=START)
 
-    await domains.change(db, domain, Wishes(), at=START)
+    await domains.change(db, domain, DomainSettings(), at=START)
 
-    assert (await found(db, domain)).wishes == Wishes()
+    assert (await found(db, domain)).settings == DomainSettings()
 
 
 async def test_a_new_domain_begins_with_the_prior_of_all_domains(db: Database, domain: Domain) -> None:
@@ -89,8 +91,8 @@ async def test_a_new_domain_begins_with_the_prior_of_all_domains(db: Database, d
 
 
 async def test_other_rules_wake_the_domain_and_the_same_ones_do_not(db: Database, domain: Domain) -> None:
-    ruled = await domains.change(db, domain, Wishes(rules=RULES), at=START)
-    await domains.change(db, ruled, replace(ruled.wishes, weight=2.0), at=START)
+    ruled = await domains.change(db, domain, DomainSettings(rules=RULES), at=START)
+    await domains.change(db, ruled, replace(ruled.settings, weight=2.0), at=START)
 
     assert await rows(db, "SELECT kind FROM inbox WHERE domain_id = %s ORDER BY id", domain.id) == [
         ("seed",),
@@ -99,31 +101,31 @@ async def test_other_rules_wake_the_domain_and_the_same_ones_do_not(db: Database
 
 
 async def test_a_rule_that_stays_keeps_its_count_wherever_it_stands(db: Database, domain: Domain) -> None:
-    ruled = await domains.change(db, domain, Wishes(rules=RULES), at=START)
+    ruled = await domains.change(db, domain, DomainSettings(rules=RULES), at=START)
     await admitted(db, domain, pattern="re:/[0-9]+$", pages=7)
 
     limit = replace(RULES[1], max_pages=20)
-    await domains.change(db, ruled, Wishes(rules=(RULES[2], Rule("/else", once=True), limit)), at=START)
+    await domains.change(db, ruled, DomainSettings(rules=(RULES[2], PageRule("/else", once=True), limit)), at=START)
 
     assert await pages_by_pattern(db, domain) == {"*": 0, "/else": 0, "re:/[0-9]+$": 7}
 
 
 async def test_a_limit_counts_the_pages_that_were_known_before_it(db: Database, domain: Domain) -> None:
     await know(db, domain, ["", "a/1", "a/2", "b/1?c"])
-    limits = (Rule("/a/", weight=2, max_pages=1), Rule("*", max_pages=9), Rule("/b/", once=True))
+    limits = (PageRule("/a/", weight=2, max_pages=1), PageRule("*", max_pages=9), PageRule("/b/", once=True))
 
-    ruled = await domains.change(db, domain, Wishes(rules=limits), at=START)
+    ruled = await domains.change(db, domain, DomainSettings(rules=limits), at=START)
     assert await pages_by_pattern(db, domain) == {"/a/": 2, "*": 4, "/b/": 0}
 
-    await domains.change(db, ruled, Wishes(rules=(replace(limits[2], max_pages=5), limits[0])), at=START)
+    await domains.change(db, ruled, DomainSettings(rules=(replace(limits[2], max_pages=5), limits[0])), at=START)
     assert await pages_by_pattern(db, domain) == {"/b/": 1, "/a/": 2}
 
 
 async def test_rules_go_with_their_domain(db: Database, domain: Domain) -> None:
-    await domains.change(db, domain, Wishes(rules=RULES), at=START)
+    await domains.change(db, domain, DomainSettings(rules=RULES), at=START)
 
     await domains.remove(db, domain)
 
     assert await rows(db, "SELECT FROM rule") == []
     with pytest.raises(BadInput, match="not registered"):
-        await domains.standing(db, domain, at=START)
+        await domains.status_of(db, domain, at=START)

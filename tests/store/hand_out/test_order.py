@@ -6,7 +6,7 @@ from datetime import timedelta
 from hypothesis import given
 
 from crawler.core.cash import ENDOWMENT, STEPS, Order, Ordering
-from crawler.core.domain import Domain, Wishes
+from crawler.core.domain import Domain, DomainSettings
 from crawler.core.visit import State
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
@@ -35,8 +35,8 @@ from tests.store.made_up import html, key, look, url
 DAY = timedelta(days=1)
 
 
-def ordered(order: Order, **more: object) -> Wishes:
-    return Wishes(max_pages=1000, ordering=Ordering(order, **more))  # type: ignore[arg-type]
+def ordered(order: Order, **more: object) -> DomainSettings:
+    return DomainSettings(max_pages=1000, ordering=Ordering(order, **more))  # type: ignore[arg-type]
 
 
 async def see(life: Life, n: int, links: list[int], *, canonical: int | None = None) -> None:
@@ -63,7 +63,7 @@ async def first(life: Life, most: int = 100) -> list[int]:
 async def test_new_pages_come_in_their_order_across_both_pools_whatever_was_before(
     db: Database, ordering: Ordering, steps: list[Step]
 ) -> None:
-    life = await born(db, named(), Wishes(max_pages=100, ordering=ordering), START)
+    life = await born(db, named(), DomainSettings(max_pages=100, ordering=ordering), START)
     for step in steps:
         await begin(life, step)
         await recorded(life, looked(life, await handed_out(life, len(step.outcomes)), step.outcomes))
@@ -73,7 +73,7 @@ async def test_new_pages_come_in_their_order_across_both_pools_whatever_was_befo
 
 
 async def in_order_of_discovery(life: Life) -> None:
-    ordering = life.domain.wishes.ordering
+    ordering = life.domain.settings.ordering
     waiting = {row["key"]: row for row in await ranked(life) if row["state"] == State.NEW}
 
     def place(page_key: bytes) -> tuple[int, int]:
@@ -128,7 +128,7 @@ async def test_a_new_order_waits_for_a_lease_that_knows_of_it(db: Database) -> N
     life = await born(db, "wish.test", ordered(Order.OPIC), START)
     await see(life, 0, [1, 2, 3])
     await see(life, 1, [4, 5, 2])
-    wished = replace(life.domain.wishes, ordering=Ordering(Order.BREADTH, favour=("/5",)))
+    wished = replace(life.domain.settings, ordering=Ordering(Order.BREADTH, favour=("/5",)))
     life.domain = await domains.change(db, life.domain, wished, at=life.at)
     await domains.seed(db, life.domain, [url(life.domain, 7)], at=life.at)
 
@@ -144,8 +144,8 @@ async def test_a_new_order_waits_for_a_lease_that_knows_of_it(db: Database) -> N
 
 
 async def test_favoured_pages_come_first_as_if_they_had_so_many_times_their_cash(db: Database, domain: Domain) -> None:
-    wishes = replace(domain.wishes, ordering=Ordering(favour=("/2", "/5"), favour_by=50.0))
-    domain = await domains.change(db, domain, wishes, at=START)
+    domain_settings = replace(domain.settings, ordering=Ordering(favour=("/2", "/5"), favour_by=50.0))
+    domain = await domains.change(db, domain, domain_settings, at=START)
     lease = await made_up.take(db, START)
     root = (await made_up.targets(db, lease, START))[0]
     visit = made_up.look(root, made_up.html(domain, range(1, 8)), START, domain)
@@ -154,9 +154,10 @@ async def test_favoured_pages_come_first_as_if_they_had_so_many_times_their_cash
     found = await made_up.targets(db, lease, START, most=2)
 
     assert {target.url for target in found} == {made_up.url(domain, 2), made_up.url(domain, 5)}
-    usual = made_up.USUAL
+    defaults = made_up.USUAL
     explained = [
-        (await report.explain(db, domain, made_up.url(domain, n), at=START, usual=usual)).page for n in range(1, 8)
+        (await report.explain(db, domain, made_up.url(domain, n), at=START, defaults=defaults)).page
+        for n in range(1, 8)
     ]
     assert [page.ahead < 2 for page in explained if page and page.ahead is not None] == [
         n in {2, 5} for n in range(1, 8)

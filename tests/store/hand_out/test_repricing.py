@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from crawler.core.domain import Domain, Lease, Wishes
+from crawler.core.domain import Domain, DomainSettings, Lease
 from crawler.core.http import Authority, PageKey
-from crawler.core.page_rules import Rule
+from crawler.core.page_rules import PageRule
 from crawler.core.visit import NEVER
 from crawler.store import claim, domains
 from crawler.store.database import Database
@@ -35,14 +35,14 @@ async def priced(db: Database, domain: Domain, price: float) -> None:
 
 async def all_slices(db: Database, lease: Lease, *, most: int = 10_000) -> int:
     count = 0
-    while await reprice(db, lease, at=NOW, usual=USUAL, most=most):
+    while await reprice(db, lease, at=NOW, defaults=USUAL, most=most):
         count += 1
     return count
 
 
 async def aged(db: Database) -> tuple[Domain, Lease, set[PageKey]]:
     """Many pages looked at a few hours ago, and a few that were not seen for days; all due by a high price."""
-    domain = await domains.register(db, Authority("a.test"), scheme="http", wishes=Wishes(), at=START)
+    domain = await domains.register(db, Authority("a.test"), scheme="http", domain_settings=DomainSettings(), at=START)
     await add(db, domain, QUICK, at=NOW - 0.3 * DAY)
     slow = await add(db, domain, SLOW, at=START)
     await priced(db, domain, 0.4)
@@ -70,7 +70,7 @@ async def test_pages_are_scored_again_slice_by_slice_and_the_domain_stays_awake_
     await priced(db, domain, 0.1)
     before = await fetched(db, "SELECT key, due_at FROM frontier ORDER BY key")
 
-    assert await reprice(db, lease, at=NOW, usual=USUAL, most=100)
+    assert await reprice(db, lease, at=NOW, defaults=USUAL, most=100)
     await claim.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
     after = await fetched(db, "SELECT key, due_at FROM frontier ORDER BY key")
     lease = await take(db, NOW)  # nothing is due
@@ -87,7 +87,7 @@ async def test_a_price_that_moves_while_pages_are_scored_is_reached_by_all_of_th
     await priced(db, domain, 0.1)
     await priced(db, domain, 0.15)
     asked = await fetched(db, REPRICES)
-    await reprice(db, lease, at=NOW, usual=USUAL, most=400)
+    await reprice(db, lease, at=NOW, defaults=USUAL, most=400)
     await priced(db, domain, 0.2)
     await priced(db, domain, 0.25)
     asked_meanwhile = await fetched(db, REPRICES)
@@ -104,14 +104,14 @@ async def test_a_price_that_moves_while_pages_are_scored_is_reached_by_all_of_th
 async def test_new_rules_wait_for_a_lease_that_knows_them_and_hold_for_all_pages(db: Database) -> None:
     domain, lease, slow = await aged(db)
     by_rule = "SELECT count(*) FROM frontier WHERE due_at = %s"
-    once = await domains.change(db, domain, Wishes(rules=(Rule("/1", once=True),)), at=NOW)
+    once = await domains.change(db, domain, DomainSettings(rules=(PageRule("/1", once=True),)), at=NOW)
 
     waits = await all_slices(db, lease)
     await claim.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
     lease = await take(db, NOW)
     await all_slices(db, lease)
     had = await fetched(db, by_rule, NEVER)
-    await domains.change(db, once, Wishes(), at=NOW)
+    await domains.change(db, once, DomainSettings(), at=NOW)
     await claim.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
     await all_slices(db, await take(db, NOW))
 

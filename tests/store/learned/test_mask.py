@@ -7,7 +7,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.change import NO_MASK, Mask, learn_variants
+from crawler.core.change import NO_MASK, NoiseMask, learn_variants
 from crawler.core.domain import Domain
 from crawler.store.database import Database
 from crawler.store.learned import mask_of, put_mask
@@ -17,7 +17,7 @@ from tests.core import pages
 texts = st.lists(st.sampled_from(["at 10:15", "at 10:16", "5 days", "sale", "boots é 漢", "6 days"]), max_size=4)
 
 
-def taught(looks: list[list[str]]) -> Mask:
+def taught(looks: list[list[str]]) -> NoiseMask:
     """The mask after looks at a page of these paragraphs, one after the other, each seen again at once."""
     domain = pages.Domain()
     shown = ["".join(f"<p>{text}<a href='/x?sid={n}'>x</a>" for text in look) for n, look in enumerate(looks)]
@@ -38,7 +38,7 @@ def test_a_mask_that_was_packed_is_the_same_mask_in_the_same_order(looks: list[l
     assert found == mask
     assert pack_mask(found) == pack_mask(mask)
     assert list(found.volatile.noise) == list(mask.volatile.noise)  # the oldest are forgotten first
-    assert list(found.frame.stands) == list(mask.frame.stands)
+    assert list(found.boilerplate.counts) == list(mask.boilerplate.counts)
 
 
 def test_of_a_mask_that_takes_too_much_room_the_oldest_texts_are_left_out() -> None:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import zstandard
 
-from crawler.core.soft_errors import NO_WALLS, Sighting, Walls
-from crawler.core.soft_errors.recognise import MANY, MOST_SIGHTINGS
+from crawler.core.soft_errors import NO_SOFT_ERRORS, SharedText, SoftErrorMemory
+from crawler.core.soft_errors.recognise import MANY, MOST_SHARED_TEXTS
 from crawler.store.learned.soft_errors import (
     FORM,
     MOST_BYTES,
@@ -20,11 +20,11 @@ NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 def test_as_much_as_is_ever_known_comes_back_as_it_was() -> None:
     sketch = frozenset(range(1 << 31, (1 << 31) + 256))
     befores = tuple(bytes([n]) * 32 for n in range(MANY))
-    known = Walls(
-        sightings=(Sighting(sketch, befores, NOON),) * MOST_SIGHTINGS,
+    known = SoftErrorMemory(
+        shared_texts=(SharedText(sketch, befores, NOON),) * MOST_SHARED_TEXTS,
         absent=sketch,
         front=sketch,
-        asked_at=NOON,
+        probed_at=NOON,
         wait=timedelta(days=1),
     )
 
@@ -34,4 +34,4 @@ def test_as_much_as_is_ever_known_comes_back_as_it_was() -> None:
 def test_more_than_that_is_learnt_anew() -> None:
     long = json.dumps({"form": FORM, "sightings": "x" * MOST_BYTES}).encode()
 
-    assert unpack_soft_errors(zstandard.ZstdCompressor().compress(long)) == NO_WALLS
+    assert unpack_soft_errors(zstandard.ZstdCompressor().compress(long)) == NO_SOFT_ERRORS

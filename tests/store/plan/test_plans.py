@@ -5,23 +5,23 @@ from datetime import timedelta
 import pytest
 from psycopg.types.json import Jsonb
 
-from crawler.core.budget import ASKED, Census, Kind, Price, work_in
+from crawler.core.budget import ASKED, PageSample, Price, RequestKind, work_in
 from crawler.core.budget.sample import beliefs_in
 from crawler.core.domain import Domain
 from crawler.core.freshness import PRIOR, Belief
 from crawler.store import domains, plan
 from crawler.store.database import Database
-from crawler.store.plan import Plan, counted
+from crawler.store.plan import PlanRow, sample_domain
 from crawler.store.plan.samples import SAMPLE, slice_of
 from tests.store.conftest import START
 from tests.store.made_up import USUAL
 from tests.store.populated import Bulk, add, fetched
 
 
-async def read(db: Database, *, most: int, minutes: int = 0) -> Census:
+async def read(db: Database, *, most: int, minutes: int = 0) -> PageSample:
     at = START + timedelta(minutes=minutes)
-    (standing,) = await plan.standings(db, at=at)
-    return await counted(db, standing, most=most, at=at, usual=USUAL)
+    (standing,) = await plan.plan_inputs(db, at=at)
+    return await sample_domain(db, standing, most=most, at=at, defaults=USUAL)
 
 
 async def test_a_small_domain_is_read_whole(db: Database, domain: Domain) -> None:
@@ -29,13 +29,13 @@ async def test_a_small_domain_is_read_whole(db: Database, domain: Domain) -> Non
     await add(db, domain, Bulk(5, state="new", first=100), at=START)
     await add(db, domain, Bulk(5, state="gone", first=200), at=START)
 
-    census = await read(db, most=1000)
+    sample = await read(db, most=1000)
 
-    assert (census.known, census.new, census.share) == (30, 5, 1.0)
-    assert (census.asked == ASKED.index(Kind.CONDITIONAL)).sum() == 30
-    a, b = beliefs_in(census, census.priors)
-    assert set(a[~census.is_new]) == {PRIOR.a + 1.0}
-    assert set(b[census.is_new]) == {PRIOR.b}
+    assert (sample.known, sample.new, sample.share) == (30, 5, 1.0)
+    assert (sample.asked == ASKED.index(RequestKind.CONDITIONAL)).sum() == 30
+    a, b = beliefs_in(sample, sample.priors)
+    assert set(a[~sample.is_new]) == {PRIOR.a + 1.0}
+    assert set(b[sample.is_new]) == {PRIOR.b}
 
 
 async def test_pages_that_share_a_schedule_are_known_and_their_looks_are_counted_once(
@@ -46,15 +46,15 @@ async def test_pages_that_share_a_schedule_are_known_and_their_looks_are_counted
     async with db.transaction() as connection:
         await connection.execute("UPDATE page SET leader = %s WHERE key = ANY(%s)", (leader, others[:20]))
 
-    census = await read(db, most=1000)
+    sample = await read(db, most=1000)
 
-    assert (census.known, census.by_group) == (alone.known, alone.by_group)
-    assert [len(work_in(each, [PRIOR], least_days=0.1, most_days=9).known.a) for each in (alone, census)] == [30, 10]
+    assert (sample.known, sample.by_group) == (alone.known, alone.by_group)
+    assert [len(work_in(each, [PRIOR], least_days=0.1, most_days=9).known.a) for each in (alone, sample)] == [30, 10]
 
 
-@pytest.mark.parametrize(("flapped", "asked"), [(0.0, Kind.HEAD), (4.0, Kind.CONDITIONAL)])
+@pytest.mark.parametrize(("flapped", "asked"), [(0.0, RequestKind.HEAD), (4.0, RequestKind.CONDITIONAL)])
 async def test_a_page_that_is_asked_for_by_head_is_counted_as_that_where_it_was_of_use(
-    db: Database, domain: Domain, flapped: float, asked: Kind
+    db: Database, domain: Domain, flapped: float, asked: RequestKind
 ) -> None:
     await add(db, domain, Bulk(30), at=START)
     records = {"condition": {"same": 4, "flapped": 4}, "head": {"same": 4, "flapped": flapped}}
@@ -64,11 +64,11 @@ async def test_a_page_that_is_asked_for_by_head_is_counted_as_that_where_it_was_
             "INSERT INTO domain_trust (domain_id, prior_no, records) VALUES (%s, 0, %s)", (domain.id, Jsonb(records))
         )
 
-    census = await read(db, most=1000)
+    sample = await read(db, most=1000)
 
-    assert {ASKED[n] for n in census.asked} == {asked}
-    known = work_in(census, [PRIOR], least_days=0.1, most_days=9).known
-    assert set(known.received_bytes) == {census.costs.of(asked).received_bytes}
+    assert {ASKED[n] for n in sample.asked} == {asked}
+    known = work_in(sample, [PRIOR], least_days=0.1, most_days=9).known
+    assert set(known.received_bytes) == {sample.costs.of(asked).received_bytes}
 
 
 async def test_a_page_whose_words_lie_is_counted_as_asked_for_in_full(db: Database, domain: Domain) -> None:
@@ -77,7 +77,7 @@ async def test_a_page_whose_words_lie_is_counted_as_asked_for_in_full(db: Databa
         values = (domain.id, Jsonb({"etag": {"told": 4, "lied": 4}}))
         await connection.execute("INSERT INTO domain_trust (domain_id, prior_no, records) VALUES (%s, 0, %s)", values)
 
-    assert {ASKED[n] for n in (await read(db, most=1000)).asked} == {Kind.FULL}
+    assert {ASKED[n] for n in (await read(db, most=1000)).asked} == {RequestKind.FULL}
 
 
 async def test_of_a_large_domain_a_sample_stands_for_all(db: Database, domain: Domain) -> None:
@@ -114,12 +114,12 @@ async def test_a_sample_is_read_by_the_index_of_its_keys(db: Database, domain: D
 
 
 async def test_a_plan_is_written_with_its_priors_and_wakes_the_domain_once(db: Database, domain: Domain) -> None:
-    planned = Plan(2.0, Price(0.5, 0.001), 86_400.0, 340, 1.02, "a finding", [Belief(0.7, 14.0)], [30])
+    planned = PlanRow(2.0, Price(0.5, 0.001), 86_400.0, 340, 1.02, "a finding", [Belief(0.7, 14.0)], [30])
 
     for minute in range(2):
-        await plan.write(db, domain, planned, wake=True, at=START + timedelta(minutes=minute))
+        await plan.write_plan(db, domain, planned, wake=True, at=START + timedelta(minutes=minute))
 
-    (standing,) = await plan.standings(db, at=START)
+    (standing,) = await plan.plan_inputs(db, at=START)
     assert (standing.price, standing.trim, standing.importance) == (Price(0.5, 0.001), 1.02, 2.0)
     assert standing.planned_at == START + timedelta(minutes=1)
     written = await fetched(db, "SELECT longest_s, budget_per_day, finding FROM domain_plan")
@@ -131,7 +131,7 @@ async def test_a_plan_is_written_with_its_priors_and_wakes_the_domain_once(db: D
 async def test_a_plan_for_a_domain_that_was_removed_meanwhile_is_written_nowhere(db: Database, domain: Domain) -> None:
     await domains.remove(db, domain)
 
-    await plan.write(db, domain, Plan(1.0, None, 1.0, None, 1.0, "", [PRIOR], [0]), wake=True, at=START)
+    await plan.write_plan(db, domain, PlanRow(1.0, None, 1.0, None, 1.0, "", [PRIOR], [0]), wake=True, at=START)
 
     assert await fetched(db, "SELECT domain_id FROM domain_plan") == []
     assert await fetched(db, "SELECT id FROM inbox") == []
@@ -139,11 +139,11 @@ async def test_a_plan_for_a_domain_that_was_removed_meanwhile_is_written_nowhere
 
 async def test_pages_wait_that_were_due_before_the_last_plan(db: Database, domain: Domain) -> None:
     await add(db, domain, Bulk(1), at=START)  # due a day later
-    planned = Plan(1.0, None, 1.0, None, 1.0, "", [PRIOR], [1])
+    planned = PlanRow(1.0, None, 1.0, None, 1.0, "", [PRIOR], [1])
     waiting = []
     for days in (0.5, 1.5):
         at = START + timedelta(days=days)
-        await plan.write(db, domain, planned, wake=False, at=at)
-        waiting += [standing.waiting for standing in await plan.standings(db, at=at)]
+        await plan.write_plan(db, domain, planned, wake=False, at=at)
+        waiting += [standing.waiting for standing in await plan.plan_inputs(db, at=at)]
 
     assert waiting == [0, 1]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.cash import ENDOWMENT, Ordering
-from crawler.core.domain import Wishes
+from crawler.core.domain import DomainSettings
 from crawler.core.visit import Visit
 from crawler.errors import LeaseLost, StoreUnavailable
 from crawler.store import domains, record, report
@@ -61,11 +61,11 @@ async def overtake(life: Life, done: list[Visit]) -> None:
 
 
 @FEW
-@given(wishes=st.tuples(graphs.wishes, graphs.wishes), both=st.tuples(histories, histories))
+@given(domain_settings=st.tuples(graphs.domain_settings, graphs.domain_settings), both=st.tuples(histories, histories))
 async def test_two_domains_side_by_side_keep_every_coin_whatever_happens(
-    db: Database, wishes: tuple[Wishes, Wishes], both: tuple[list[Step], list[Step]]
+    db: Database, domain_settings: tuple[DomainSettings, DomainSettings], both: tuple[list[Step], list[Step]]
 ) -> None:
-    lives = [await born(db, named(), wished, START) for wished in wishes]
+    lives = [await born(db, named(), wished, START) for wished in domain_settings]
     for steps in zip_longest(*both):
         async with asyncio.TaskGroup() as tasks:
             for life, step in zip(lives, steps, strict=True):
@@ -114,7 +114,7 @@ async def everything(db: Database) -> list[str]:
 
 async def test_a_record_that_is_killed_at_any_statement_never_was_and_can_be_made_again(db: Database) -> None:
     await deadly(db)
-    life = await born(db, named(), Wishes(max_pages=100), START)
+    life = await born(db, named(), DomainSettings(max_pages=100), START)
     killed = []
     for n, table in enumerate((*TABLES, *TABLES[:5])):
         await begin(life, Step(Turn.GO_ON, Ordering(), ()))
@@ -155,7 +155,7 @@ async def read(life: Life, *, among: Collection[int] = tuple(SITE), afresh: bool
 
 async def settled(db: Database) -> Life:
     """A domain that is known whole, and whose importance has settled."""
-    life = await born(db, named(), Wishes(max_pages=100), START)
+    life = await born(db, named(), DomainSettings(max_pages=100), START)
     for n in range(20):
         await read(life, afresh=n < 3)
     return life

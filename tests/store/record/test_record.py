@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.cash import ENDOWMENT
-from crawler.core.domain import Domain, Hold, Lease, Wishes
+from crawler.core.domain import Domain, DomainSettings, Hold, Lease
 from crawler.core.freshness import Wanted
 from crawler.core.http import Answer, Authority, Reason, Unreached, Url
-from crawler.core.page_rules import Rule
+from crawler.core.page_rules import PageRule
 from crawler.core.visit import NEVER, State, Target, Visit
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains, record, report
@@ -264,10 +264,10 @@ async def test_the_feed_holds_each_change_once_in_one_order_whoever_stamps(db: D
     lease = await take(db, START)
     await made_up.crawl(db, lease, SITE, START)
 
-    await asyncio.gather(*(report.stamp(db, at=START) for _ in range(4)))
-    await report.stamp(db, at=START)
-    items = await report.read(db)
-    rest = await report.read(db, after=items[2].position)
+    await asyncio.gather(*(report.stamp_feed(db, at=START) for _ in range(4)))
+    await report.stamp_feed(db, at=START)
+    items = await report.read_feed(db)
+    rest = await report.read_feed(db, after=items[2].position)
 
     assert [item.position for item in items] == [1, 2, 3, 4, 5]
     assert rest == items[3:]
@@ -289,8 +289,10 @@ async def test_refresh_makes_a_prefix_due_and_the_same_wish_twice_is_one(db: Dat
 
 
 async def test_a_rule_admits_so_many_pages_of_its_pattern_and_others_do_not_count(db: Database) -> None:
-    wishes = Wishes(rules=(Rule("/1", max_pages=2), Rule("/", weight=2.0)))
-    domain = await domains.register(db, Authority("ruled.test"), scheme="http", wishes=wishes, at=START)
+    domain_settings = DomainSettings(rules=(PageRule("/1", max_pages=2), PageRule("/", weight=2.0)))
+    domain = await domains.register(
+        db, Authority("ruled.test"), scheme="http", domain_settings=domain_settings, at=START
+    )
     lease = await take(db, START)
     links = {0: [1, 10, 11, 2, 3], 1: [12, 4], 10: [13]}
 
@@ -302,8 +304,10 @@ async def test_a_rule_admits_so_many_pages_of_its_pattern_and_others_do_not_coun
 
 
 async def test_a_page_that_is_wanted_once_is_never_due_again(db: Database) -> None:
-    wishes = Wishes(rules=(Rule("/1", once=True),))
-    domain = await domains.register(db, Authority("ruled.test"), scheme="http", wishes=wishes, at=START)
+    domain_settings = DomainSettings(rules=(PageRule("/1", once=True),))
+    domain = await domains.register(
+        db, Authority("ruled.test"), scheme="http", domain_settings=domain_settings, at=START
+    )
     lease = await take(db, START)
     await made_up.crawl(db, lease, {0: [1, 2], 1: [], 2: []}, START)
 
@@ -313,12 +317,14 @@ async def test_a_page_that_is_wanted_once_is_never_due_again(db: Database) -> No
 
 
 async def test_a_rule_that_wants_pages_once_asks_for_no_look_at_those_that_are_had(db: Database) -> None:
-    domain = await domains.register(db, Authority("ruled.test"), scheme="http", wishes=Wishes(), at=START)
+    domain = await domains.register(
+        db, Authority("ruled.test"), scheme="http", domain_settings=DomainSettings(), at=START
+    )
     lease = await take(db, START)
     await made_up.crawl(db, lease, {0: [1, 2], 1: [], 2: []}, START)
     later = START + timedelta(days=5000)
     await claim.release(db, lease, at=later, refund=0, wait=timedelta(0))
-    domain = await domains.change(db, domain, Wishes(rules=(Rule("/1", once=True),)), at=later)
+    domain = await domains.change(db, domain, DomainSettings(rules=(PageRule("/1", once=True),)), at=later)
     async with db.transaction() as connection:
         await connection.execute("UPDATE frontier SET wanted = 2, due_at = %s WHERE key = %s", (START, key(domain, 1)))
 

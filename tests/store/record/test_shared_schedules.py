@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from crawler.core.domain import Domain, Wishes
+from crawler.core.domain import Domain, DomainSettings
 from crawler.core.freshness import ENOUGH_LOOKS, LEAST_SHARED_BYTES
 from crawler.core.http import Answer, Authority
 from crawler.store import claim, domains, record, report
@@ -270,7 +270,9 @@ async def test_what_has_changed_before_the_holder_hears_of_it_is_not_shared(db: 
 
 
 async def test_domains_do_not_share(db: Database, domain: Domain) -> None:
-    other = await domains.register(db, Authority("other.test"), scheme="http", wishes=Wishes(), at=START)
+    other = await domains.register(
+        db, Authority("other.test"), scheme="http", domain_settings=DomainSettings(), at=START
+    )
     for n in range(ENOUGH_LOOKS):
         await make_due(db, START + n * DAY)
         for each in (domain, other):

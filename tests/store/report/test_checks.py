@@ -25,7 +25,7 @@ async def walked(db: Database, domain: Domain) -> Domain:
         look(by_key[key(domain, 3)], status(410), later, domain),
     ]
     await record.record(db, lease, done, max_pages=100)
-    await report.stamp(db, at=later)
+    await report.stamp_feed(db, at=later)
     await claim.release(db, lease, at=later, refund=0, wait=timedelta(0))
     return domain
 

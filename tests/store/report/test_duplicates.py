@@ -9,7 +9,7 @@ import pytest
 
 from crawler.core.change import LEAST_TEXT_BYTES
 from crawler.core.change.near_duplicates import bands
-from crawler.core.domain import Domain, Wishes
+from crawler.core.domain import Domain, DomainSettings
 from crawler.core.http import Answer, Authority
 from crawler.core.page import Fingerprint, distance_bits
 from crawler.core.page.fingerprint import fingerprint
@@ -129,7 +129,9 @@ async def test_filling_goes_on_where_it_ended_and_several_at_once_do_it_once(
 async def test_domains_are_not_compared_with_each_other_and_one_that_is_removed_leaves_nothing(
     db: Database, domain: Domain
 ) -> None:
-    other = await domains.register(db, Authority("other.test"), scheme="http", wishes=Wishes(), at=START)
+    other = await domains.register(
+        db, Authority("other.test"), scheme="http", domain_settings=DomainSettings(), at=START
+    )
     for each in (domain, other):
         await looked_at(db, each, site(each, [LONG, LONG]), at=START)
     assert await groups(db, domain) == await groups(db, other) == [{"1", "2"}]

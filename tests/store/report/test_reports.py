@@ -174,9 +174,9 @@ async def test_the_workload_is_what_is_new_and_what_is_due(db: Database, domain:
 async def test_a_preview_is_what_would_be_handed_out_and_touches_nothing(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    seen = await hand_out.preview(db, domain, most=3, at=LATER, usual=USUAL)
+    seen = await hand_out.preview(db, domain, most=3, at=LATER, defaults=USUAL)
     lease = await take(db, LATER)
-    handed_out = await hand_out.hand_out(db, lease, most=3, at=LATER, without=(), usual=USUAL)
+    handed_out = await hand_out.hand_out(db, lease, most=3, at=LATER, without=(), defaults=USUAL)
 
     assert len(seen) == 3
     assert seen == handed_out
@@ -200,7 +200,7 @@ async def test_pages_beneath_a_prefix_are_counted(db: Database, domain: Domain) 
 async def test_a_page_is_explained_with_its_looks_and_those_who_pay_it(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    found = await report.explain(db, domain, url(domain, 2), at=LATER, usual=USUAL)
+    found = await report.explain(db, domain, url(domain, 2), at=LATER, defaults=USUAL)
 
     page = found.page
     assert page is not None
@@ -222,7 +222,7 @@ async def test_a_new_page_knows_how_many_come_before_it(db: Database, domain: Do
 
     ahead = {}
     for n in (1, 2, 3):
-        page = (await report.explain(db, domain, url(domain, n), at=START, usual=USUAL)).page
+        page = (await report.explain(db, domain, url(domain, n), at=START, defaults=USUAL)).page
         assert page is not None
         ahead[key(domain, n)] = page.ahead
 
@@ -236,8 +236,8 @@ async def test_an_untracked_url_is_explained_by_who_links_to_it(db: Database, do
     first = look(root[0], html(domain, [1, 2]), START, domain)
     await record.record(db, lease, [first], max_pages=1)  # the domain is full
 
-    linked = await report.explain(db, domain, url(domain, 2), at=START, usual=USUAL)
-    unknown = await report.explain(db, domain, Url(f"{domain.root}never/heard/of"), at=START, usual=USUAL)
+    linked = await report.explain(db, domain, url(domain, 2), at=START, defaults=USUAL)
+    unknown = await report.explain(db, domain, Url(f"{domain.root}never/heard/of"), at=START, defaults=USUAL)
 
     assert (linked.page, linked.links, linked.nearest, linked.tracked) == (None, 1, 0, 1)
     assert (unknown.page, unknown.links, unknown.linkers) == (None, 0, ())
@@ -245,7 +245,7 @@ async def test_an_untracked_url_is_explained_by_who_links_to_it(db: Database, do
 
 async def test_the_views_tell_the_same(db: Database, domain: Domain) -> None:
     await walked(db, domain)
-    await report.stamp(db, at=START)
+    await report.stamp_feed(db, at=START)
     by_url = {page.url: page for page in await report.pages(db, domain, top=10, at=LATER)}
     whole = await report.domain_report(db, domain, at=LATER, window=timedelta(days=30))
     assert whole is not None
