@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-NEEDED = ("pyproject.toml", "requirements.lock", "requirements-bench.lock", "README.md", "LICENSE")
+ROOT = Path(__file__).parents[2]
+LOCKS = ("requirements.lock", "requirements-test.lock", "requirements-bench.lock", "requirements-tools.lock")
+NEEDED = ("pyproject.toml", *LOCKS, "README.md", "LICENSE", "scripts/bootstrap.py")
 BARE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     place = tmp_path / "checkout"
-    (place / "crawler").mkdir(parents=True)
+    (place / "scripts").mkdir(parents=True)
     for name in NEEDED:
         shutil.copy(ROOT / name, place / name)
-    shutil.copy(ROOT / "crawler" / "bootstrap.py", place / "crawler" / "bootstrap.py")
     return place
 
 
@@ -31,25 +31,51 @@ def environment(home: Path, **others: str) -> dict[str, str]:
 
 
 def set_up(place: Path, *options: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    command = [BARE_PYTHON, str(place / "crawler" / "bootstrap.py"), *options]
+    command = [BARE_PYTHON, str(place / "scripts" / "bootstrap.py"), *options]
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=110)
 
 
 PRETEND = (
-    "import sys; sys.path.insert(0, 'crawler'); import bootstrap as b\n"
+    "import sys; sys.path.insert(0, 'scripts'); import bootstrap as b\n"
     "b.VENV.joinpath('bin').mkdir(parents=True, exist_ok=True); b.PYTHON.touch(0o755)\n"
-    "b.STAMP.write_text(b.fingerprint(b.LOCK) + '\\n')\n"
+    "b.write_stamp({part: b.fingerprint(part) for part in sys.argv[1:]})\n"
 )
-ASK = "import sys; sys.path.insert(0, 'crawler'); import bootstrap as b; print(b.is_ready(bench=len(sys.argv) > 1))"
+ASK = "import sys; sys.path.insert(0, 'scripts'); import bootstrap as b; print(b.is_ready(sys.argv[1:]))"
+
+# Set-up as it is, but for what installs: that only tells which locks it was given, and may be told to be interrupted.
+INSTALLERS_TELL = """
+import sys; sys.path.insert(0, 'scripts')
+import bootstrap as b
+def install(locks):
+    print(*(lock.name for lock in locks))
+    if 'INTERRUPT' in b.os.environ: raise KeyboardInterrupt
+b.install_locked, b.install_uv, b.install_project, b.find_browser = install, *[lambda: None] * 3
+b.make_venv = lambda: (b.PYTHON.parent.mkdir(parents=True, exist_ok=True), b.PYTHON.touch(0o755))
+sys.exit(b.main(sys.argv[1:]))
+"""
 
 
-def is_ready(place: Path, *options: str) -> bool:
-    done = subprocess.run([BARE_PYTHON, "-c", ASK, *options], cwd=place, capture_output=True, text=True, check=True)
-    return done.stdout == "True\n"
+def installed(place: Path, *options: str, **others: str) -> list[str]:
+    """The lock files that a set-up with these options takes up; none where there is nothing to do."""
+    done = subprocess.run(
+        [BARE_PYTHON, "-c", INSTALLERS_TELL, *options],
+        cwd=place,
+        env={**os.environ, **others},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == (130 if others else 0), done.stderr
+    return done.stdout.split()
 
 
-def pretend_ready(place: Path) -> None:
-    subprocess.run([BARE_PYTHON, "-c", PRETEND], cwd=place, check=True)
+def is_ready(place: Path, *parts: str) -> bool:
+    command = [BARE_PYTHON, "-c", ASK, *(parts or ["crawl"])]
+    return subprocess.run(command, cwd=place, capture_output=True, text=True, check=True).stdout == "True\n"
+
+
+def pretend_ready(place: Path, *parts: str) -> None:
+    subprocess.run([BARE_PYTHON, "-c", PRETEND, *(parts or ["crawl"])], cwd=place, check=True)
 
 
 def test_where_all_is_in_place_it_does_nothing_in_no_time(checkout: Path, tmp_path: Path) -> None:
@@ -70,11 +96,55 @@ def test_a_changed_file_means_work(checkout: Path, name: str) -> None:
     assert not is_ready(checkout)
 
 
-def test_what_only_the_benchmarks_need_is_work_for_them_only(checkout: Path) -> None:
+@pytest.mark.parametrize("part", ["test", "bench"])
+def test_what_only_one_part_needs_is_work_for_that_part_only(checkout: Path, part: str) -> None:
     pretend_ready(checkout)
-    assert not is_ready(checkout, "--bench")
-    (checkout / "requirements-bench.lock").write_text("# changed")
+    assert not is_ready(checkout, "crawl", part)
+    pretend_ready(checkout, "crawl", part)
+    assert is_ready(checkout, "crawl", part)
+    (checkout / f"requirements-{part}.lock").write_text("# changed")
     assert is_ready(checkout)
+    assert not is_ready(checkout, "crawl", part)
+
+
+def test_parts_may_be_asked_for_in_any_order_and_none_is_installed_twice(checkout: Path) -> None:
+    assert installed(checkout) == ["requirements.lock"]
+    assert installed(checkout, "--test") == ["requirements.lock", "requirements-test.lock"]
+    assert installed(checkout) == []
+    assert installed(checkout, "--test") == []
+    assert installed(checkout, "--bench") == list(LOCKS[:3])
+    assert installed(checkout, "--test", "--bench") == []
+
+
+def test_all_that_was_installed_follows_a_change_together(checkout: Path) -> None:
+    installed(checkout, "--test")
+    with (checkout / "requirements.lock").open("a") as file:
+        file.write("# changed")
+    assert installed(checkout) == ["requirements.lock", "requirements-test.lock"]
+    assert installed(checkout, "--test") == []
+
+
+def test_an_interrupted_set_up_is_done_again_and_forgets_no_part(checkout: Path) -> None:
+    installed(checkout, "--test")
+    with (checkout / "requirements.lock").open("a") as file:
+        file.write("# changed")
+    assert installed(checkout, INTERRUPT="1") == ["requirements.lock", "requirements-test.lock"]
+    assert not is_ready(checkout)
+    assert installed(checkout) == ["requirements.lock", "requirements-test.lock"]
+    assert is_ready(checkout, "crawl", "test")
+
+
+def test_the_first_set_up_interrupted_leaves_no_part_installed(checkout: Path) -> None:
+    assert installed(checkout, "--test", INTERRUPT="1")
+    assert not is_ready(checkout)
+    assert installed(checkout) == ["requirements.lock"]
+
+
+def test_a_stamp_of_another_form_is_no_stamp(checkout: Path) -> None:
+    pretend_ready(checkout)
+    (checkout / ".venv" / "recrawl-stamp").write_text("0123abc\n\n", encoding="utf-8")
+    assert not is_ready(checkout)
+    assert installed(checkout) == ["requirements.lock"]
 
 
 def test_a_moved_checkout_is_set_up_anew(checkout: Path) -> None:
@@ -91,7 +161,7 @@ def test_without_a_network_it_says_so_in_one_line(checkout: Path, tmp_path: Path
     assert done.stderr.splitlines()[-1].startswith("setup: ")
     assert "check the network, then run it again" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
-    assert not (checkout / ".venv" / "recrawl-stamp").exists()
+    assert not is_ready(checkout)
 
 
 def test_a_python_that_cannot_make_environments_gets_the_remedy(checkout: Path, tmp_path: Path) -> None:
@@ -106,7 +176,7 @@ def test_a_python_that_cannot_make_environments_gets_the_remedy(checkout: Path, 
 
 def test_an_old_python_is_told_which_one_is_needed() -> None:
     ask = (
-        "import sys; sys.version_info = (3, 9, 2); sys.path.insert(0, 'crawler'); import bootstrap\n"
+        "import sys; sys.version_info = (3, 9, 2); sys.path.insert(0, 'scripts'); import bootstrap\n"
         "sys.exit(bootstrap.main([]))"
     )
     done = subprocess.run([BARE_PYTHON, "-c", ask], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -119,7 +189,7 @@ def test_somebody_elses_checkout_is_refused_in_one_line(checkout: Path, tmp_path
     for folder in (checkout, *checkout.parents[:2]):
         folder.chmod(0o755)
     ask = (
-        "import os, sys; sys.path.insert(0, 'crawler'); import bootstrap\n"
+        "import os, sys; sys.path.insert(0, 'scripts'); import bootstrap\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "sys.exit(bootstrap.main([]))"
     )
@@ -134,7 +204,7 @@ def test_a_second_one_waits_for_the_first(checkout: Path, tmp_path: Path) -> Non
     with (checkout / ".cache" / "setup.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         second = subprocess.Popen(
-            [BARE_PYTHON, str(checkout / "crawler" / "bootstrap.py")],
+            [BARE_PYTHON, str(checkout / "scripts" / "bootstrap.py")],
             env=environment(tmp_path / "home"),
             stderr=subprocess.PIPE,
             text=True,
@@ -151,10 +221,10 @@ def test_from_nothing_and_from_half_a_set_up(checkout: Path, tmp_path: Path) -> 
     env = environment(tmp_path / "home")
     for room in ("crawler", "flows", "models", "migrations", "deployments"):
         shutil.copytree(ROOT / room, checkout / room, dirs_exist_ok=True)
-    for broken in (None, ".venv/bin/uv", ".venv/bin/python", ".venv/recrawl-stamp"):
+    for broken in (None, ".cache/tools/bin/uv", ".cache/tools/bin/python", ".venv/bin/python"):
         if broken is not None:
             (checkout / ".venv" / "recrawl-stamp").unlink()
-            (checkout / broken).unlink(missing_ok=True)
+            (checkout / broken).unlink()
         done = set_up(checkout, env=env)
         assert done.returncode == 0, done.stderr
         said = subprocess.run(
