@@ -10,7 +10,7 @@ BIN := .venv/bin
 export RECRAWL_HOME ?= $(CURDIR)/.recrawl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-bench crawl test check format docs bench bench-change soak lock up down clean
+.PHONY: help setup setup-test setup-bench crawl test check format docs bench bench-change soak lock release up down clean
 
 help: ## list what can be made
 	@echo "make TARGET, where TARGET is one of:"
@@ -61,6 +61,9 @@ lock: ## pin the newest versions that pyproject.toml allows, for crawling first 
 
 LOCKING := UV_CACHE_DIR=.cache/uv .cache/tools/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	--generate-hashes --no-header --no-annotate --no-emit-index-url
+
+release: setup-test ## build, check and tag the version that crawler/__init__.py names; ARGS=--dry-run to stop before the tag
+	@$(BIN)/python -m scripts.release $(ARGS)
 
 up: setup ## start Postgres, the Prefect server and a worker; they stay until make down
 	@$(BIN)/recrawl up

@@ -220,8 +220,7 @@ def test_imports_go_one_way(path: Path) -> None:
     assert not wrong, f"{path} may not import {wrong}; its room may import {MAY_IMPORT[room(importer)]}"
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("path", [p for p in sources() if p.parts[0] != "benchmarks"], ids=str)
+@pytest.mark.parametrize("path", [p for p in sources() if p.parts[0] not in {"benchmarks", "scripts"}], ids=str)
 def test_nobody_reaches_past_a_rooms_door(path: Path) -> None:
     importer = module_name(path)
     for module, name in named(path):
@@ -250,10 +249,7 @@ def test_a_door_says_what_its_room_is_for_and_offers_only_what_is_taken(door: st
     assert exported(door) <= taken, f"{door} offers {sorted(exported(door) - taken)}, which nobody takes"
 
 
-@pytest.mark.parametrize("path", [p for p in sources() if p.parts[0] != "benchmarks"], ids=str)
-=======
 @pytest.mark.parametrize("path", [p for p in sources() if p.parts[0] not in {"benchmarks", "scripts"}], ids=str)
->>>>>>> aa0a00e (Set up in two halves: what crawling needs, and what testing adds)
 def test_each_package_has_one_door(path: Path) -> None:
     known = {*sys.stdlib_module_names, "_typeshed", *OURS}  # the second is the type checker's, and never imported
     for package in {name.split(".")[0] for name in imports(path)} - known:
