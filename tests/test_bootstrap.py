@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.watchdog import RUN
+
 ROOT = Path(__file__).parent.parent
 NEEDED = ("pyproject.toml", "requirements.lock", "requirements-bench.lock", "README.md", "LICENSE")
 BARE_PYTHON = getattr(sys, "_base_executable", sys.executable)
@@ -27,7 +29,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def environment(home: Path, **others: str) -> dict[str, str]:
     home.mkdir(exist_ok=True)
-    return {"HOME": str(home), "PATH": os.environ["PATH"], **others}
+    return {"HOME": str(home), "PATH": os.environ["PATH"], RUN: os.environ[RUN], **others}
 
 
 def set_up(place: Path, *options: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:

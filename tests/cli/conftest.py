@@ -79,7 +79,7 @@ def forget() -> None:
 def recrawl(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recrawl]:
     """Run the command in this process, against a fresh database."""
     for name in list(os.environ):
-        if name.startswith(("RECRAWL_", "PREFECT_")) and name != "RECRAWL_TESTS_FOLDER":
+        if name.startswith(("RECRAWL_", "PREFECT_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("RECRAWL_DATABASE_URL", database_url)
     monkeypatch.setenv("RECRAWL_HOME", str(tmp_path))
