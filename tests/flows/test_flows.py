@@ -22,9 +22,10 @@ from crawler.local.stack import Stack, down, up
 from crawler.settings import Settings
 from crawler.store import domains, duplicates
 from crawler.store.database import Database, open_database
-from tests.flows.stage import ask, cancel_run, run_state, server_words, start_run, until
+from tests.flows.stage import ask, cancel_run, run_state, server_words, start_run
+from tests.patience import PATIENCE_S, SLOW, until
 
-pytestmark = [pytest.mark.xdist_group("stack"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.xdist_group("stack"), SLOW]
 
 START = datetime.now(UTC).replace(microsecond=0)
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -70,7 +71,7 @@ def holder(stack: Stack, domain: Domain) -> str | None:
 
 
 def completed(stack: Stack, run: str) -> dict[str, Any]:
-    until(lambda: run_state(stack.api_url, run) in {"Completed", "Failed", "Crashed"}, seconds=90)
+    until(lambda: run_state(stack.api_url, run) in {"Completed", "Failed", "Crashed"})
     found: dict[str, Any] = ask(stack.api_url, f"/flow_runs/{run}")
     assert found["state_name"] == "Completed", found["state"]["message"]
     return found
@@ -216,7 +217,7 @@ def page(tmp_path: Path) -> Iterator[Page]:
             pytest.skip("no Chromium on this machine: apt-get install chromium-headless-shell")
         browser = playwright.chromium.launch(executable_path=found)
         page = browser.new_page(viewport={"width": 1300, "height": 900})
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(PATIENCE_S * 1000)
         yield page
         page.screenshot(path=tmp_path / "last.png")
         browser.close()
@@ -242,7 +243,7 @@ def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
     # Not by the mouse: it stands on a note that slides in and out.
     page.get_by_role("button", name="View run").first.dispatch_event("click")
     page.wait_for_url("**/runs/flow-run/**")
-    page.get_by_text("Completed", exact=True).first.wait_for(timeout=90_000)
+    page.get_by_text("Completed", exact=True).first.wait_for()
     page.get_by_text(f"recrawl {domain.authority}", exact=True).first.wait_for()
     page.get_by_text("Task Runs", exact=True).first.click()
     page.get_by_text(f"domain:{domain.authority}").first.wait_for()

@@ -20,9 +20,10 @@ from crawler.local.parts import home_of_server, stack_tag
 from crawler.local.postgres import running_postgres
 from crawler.local.stack import Stack, crawl_database, down, running_stack, status, up
 from crawler.settings import Settings
-from tests.flows.stage import STAGE, ask, cancel_run, run_state, server_words, start_run, until
+from tests.flows.stage import STAGE, ask, cancel_run, run_state, server_words, start_run
+from tests.patience import SLOW, until
 
-pytestmark = [pytest.mark.xdist_group("stack"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.xdist_group("stack"), SLOW]
 
 
 @pytest.fixture(scope="module")

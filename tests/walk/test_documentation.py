@@ -12,11 +12,12 @@ import pytest
 from crawler.core.cash import importance, window_of
 from crawler.store.database import Database, open_database
 from tests.exact import power_iteration, spearman
+from tests.patience import SLOW
 from tests.walk.corpus import copied, corpus, file_of, linked_pages
 from tests.walk.crawls import coins_missing, command, json_of, rows
 from tests.walk.static import StaticServer
 
-pytestmark = [pytest.mark.corpus, pytest.mark.timeout(300), pytest.mark.xdist_group("documentation")]
+pytestmark = [pytest.mark.corpus, SLOW, pytest.mark.xdist_group("documentation")]
 PASSES = 10
 ANCHORS = {"/index.html", "/sql-commands.html"}  # the table of contents and the list of all commands
 

@@ -3,9 +3,10 @@
 import json
 import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tests.patience import PATIENCE_S, until
 
 STAGE = Path(__file__).parent / "deployments" / "prefect.yaml"
 
@@ -14,7 +15,7 @@ def ask(api_url: str, path: str, body: dict[str, Any] | None = None) -> Any:
     """One call of Prefect's API: GET without a body, POST with one."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{api_url}{path}", data, {"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as response:
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
         return json.load(response)
 
 
@@ -55,11 +56,3 @@ def cancel_run(api_url: str, run: str) -> None:
 def ask_to_cancel(api_url: str, run: str, *, again: bool) -> None:
     wish = {"state": {"type": "CANCELLING", "name": "Cancelling"}, "force": again}
     ask(api_url, f"/flow_runs/{run}/set_state", wish)
-
-
-def until(question: Callable[[], bool], *, seconds: float = 60) -> None:
-    """Wait for something that happens in another process; fail where it does not."""
-    deadline = time.monotonic() + seconds
-    while not question():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.1)
