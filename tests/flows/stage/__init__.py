@@ -1,6 +1,7 @@
 """A stack to be killed: real Postgres, server and worker, with flows that only wait."""
 
 import json
+import re
 import time
 import urllib.request
 from pathlib import Path
@@ -9,6 +10,9 @@ from typing import Any
 from tests.patience import PATIENCE_S, until
 
 STAGE = Path(__file__).parent / "deployments" / "prefect.yaml"
+ENDED = {"Completed", "Failed", "Crashed", "Cancelled"}
+RECORD = re.compile(r"^(?=\d\d:\d\d:\d\d\.\d+ \| )", re.MULTILINE)  # of the server's log begins so
+FAULT = re.compile(r"Traceback|\w(Error|Exception)\b|\| (ERROR|CRITICAL)")
 
 
 def ask(api_url: str, path: str, body: dict[str, Any] | None = None) -> Any:
@@ -24,6 +28,15 @@ def server_words(home: Path) -> str:
     greeted, _, said = (home / "logs" / "prefect-server.log").read_text().rpartition("Configure Prefect to communicate")
     assert greeted
     return said
+
+
+def complaints(home: Path) -> list[str]:
+    """The records of faults in what the running server has said: its scheduler's and its other services'.
+
+    A query or a connection that took too long is none: on a busy machine the server cuts it off and tries again.
+    """
+    records = RECORD.split(server_words(home))
+    return [each for each in records if FAULT.search(each) and "Timeout" not in each]
 
 
 def start_run(api_url: str, deployment: str, **parameters: object) -> str:
