@@ -18,8 +18,8 @@ Flags = NDArray[np.bool_]
 class PageArrays:
     """Pages of one or many domains; arrays of equal length. Times in days.
 
-    a, b: of today's beliefs, b divided by the domain's activity factor.  weight: see price.weights_of; across domains
-    times the domain's.  requests, received_bytes: what one look costs on average.  least, most: bounds of its gap.
+    a, b: of today's beliefs.  weight: see price.weights_of; across domains times the domain's.
+    requests, received_bytes: what one look costs on average.  least, most: bounds of its gap.
     domain: 0 to domains - 1.  stands_for: pages that this one is a sample of.  is_ruled: `most` is what a rule says of
     the page, not the domain's longest interval.
     """

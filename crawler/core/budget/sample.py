@@ -27,8 +27,7 @@ class PageSample:
     group: the number of the page's prior; 0 is that of the whole domain.  importance: the domain's mean page has 1.
     asked: how it is asked for, as the nth of ASKED.  least, most: what rules say of its interval, in days; nan where
     they say nothing.  rides: whether it shares another one's schedule (core/sharing).  share: of the domain's pages,
-    how many these are: above 0, at most 1.  priors: as they are so far, by number.  activity: how many times its usual
-    rate the domain changes at.
+    how many these are: above 0, at most 1.  priors: as they are so far, by number.
     """
 
     is_new: Flags
@@ -43,7 +42,6 @@ class PageSample:
     share: float = 1.0
     priors: tuple[Belief, ...] = field(default_factory=_no_priors)
     costs: Costs = field(default_factory=Costs)
-    activity: float = 1.0
 
     @property
     def known(self) -> float:
@@ -61,9 +59,7 @@ class PageSample:
         return [round(count / self.share) for count in np.bincount(self.group, minlength=len(self.priors))]
 
 
-def sample_of(
-    rows: Sequence[Sequence[float]], *, share: float, priors: Sequence[Belief], costs: Costs, activity: float
-) -> PageSample:
+def sample_of(rows: Sequence[Sequence[float]], *, share: float, priors: Sequence[Belief], costs: Costs) -> PageSample:
     """The census with these rows, each COLUMNS numbers in the order of its fields."""
     table = np.array(rows, dtype=np.float64).reshape(len(rows), COLUMNS)
     return PageSample(
@@ -79,7 +75,6 @@ def sample_of(
         share=share,
         priors=tuple(priors),
         costs=costs,
-        activity=activity,
     )
 
 
@@ -131,7 +126,7 @@ def work_in(sample: PageSample, priors: Sequence[Belief], *, least_days: float, 
     costs = [sample.costs.of(kind) for kind in ASKED]
     pages = page_arrays(
         a,
-        b / sample.activity,
+        b,
         weights_of(sample.importance),
         requests=np.array([cost.requests for cost in costs])[sample.asked],
         received_bytes=np.array([cost.received_bytes for cost in costs])[sample.asked],

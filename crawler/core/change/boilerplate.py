@@ -60,13 +60,6 @@ class Boilerplate:
             stand is not None and stand.was_boilerplate and self.looks.get(stand.path, 0) - stand.last >= ENOUGH_PAGES
         )
 
-    def has_switched(self, before: int, after: int) -> bool:
-        """Whether some pages say the one where they all used to say the other: no two of them at the same time."""
-        old, new = self.counts.get(before), self.counts.get(after)
-        if old is None or new is None or min(len(old.pages), len(new.pages)) < ENOUGH_PAGES:
-            return False
-        return old.path == new.path and old.last < new.first
-
     def turns(self, path: int) -> bool:
         """Whether the frame says something else here now and then."""
         return self.turned.get(path, 0) >= TURNS

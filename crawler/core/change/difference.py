@@ -109,13 +109,11 @@ def _came_with_frame(place: Block, mask: NoiseMask) -> bool:
 
 
 def _is_turned(before: Block, after: Block, mask: NoiseMask) -> bool:
-    """Whether one piece of the frame took another's place, or a volatile place says it in other words."""
+    """Whether one block of the boilerplate took another's place, or the two stand there by turns."""
     boilerplate, was, now = mask.boilerplate, _form(before, mask), _form(after, mask)
     if boilerplate.contained(was) and (boilerplate.contained(now) or boilerplate.turns_to(now)):
         return True
-    if mask.volatile.has_gaps(after) and boilerplate.has_switched(was, now):
-        return True
-    return mask.volatile.takes_the_place(before, after) or mask.volatile.is_by_turns(before, after)
+    return mask.volatile.is_by_turns(before, after)
 
 
 def _tells_the_day(before: Block, after: Block, mask: NoiseMask, *, then: datetime, now: datetime) -> bool:

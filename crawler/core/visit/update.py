@@ -73,7 +73,7 @@ def due_after(target: Target, belief: Belief, change: Change, *, now: datetime) 
     if terms.once:
         return NEVER
     wait = interval(
-        Belief(belief.a, belief.b / terms.activity),
+        belief,
         importance=target.importance,
         price=terms.price,
         least=terms.least,

@@ -1,4 +1,4 @@
-"""By what a domain's pages are measured today: clock and window of importance, price, costs, activity, rules."""
+"""By what a domain's pages are measured today: clock and window of importance, price, costs, rules."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from crawler.core.budget import FLOOR_SHARE as LONGEST_SHARE
 from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
 from crawler.core.cash import window_of
 from crawler.core.domain import Domain, DomainSettings
-from crawler.core.freshness import DAY, Belief, Defaults, Terms, decayed, drift_of, factors
+from crawler.core.freshness import DAY, Belief, Defaults, Terms, drift_of
 from crawler.core.http import Url, Validators
 from crawler.core.page_rules import PageRules
 from crawler.core.validators import (
@@ -30,8 +30,7 @@ from crawler.store.database import Connection
 from crawler.store.learned import Trusts, trusts_of
 
 STANDARDS = """
-    SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.activity_seen, s.activity_expected, s.activity_at,
-           s.drift, s.tracked, d.bytes_per_day, l.price_request,
+    SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.drift, s.tracked, d.bytes_per_day, l.price_request,
            coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.trim, 1) AS trim, l.longest_s, coalesce(d.budget_per_day, l.budget_per_day) AS budget,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_floor ELSE 0 END AS spent_floor,
@@ -61,7 +60,6 @@ class ScoringContext:
     settings: DomainSettings
     price: Price
     costs: Costs
-    activity: float
     drift: float
     least: timedelta
     most: timedelta
@@ -113,7 +111,6 @@ class ScoringContext:
             least=min(said.least or self.least, most),
             most=most,
             prior=prior,
-            activity=self.activity,
             drift=self.drift,
             once=said.once,
             is_ruled=said.most is not None,
@@ -137,7 +134,6 @@ def _context(
 ) -> ScoringContext:
     price = row["price_request"] or defaults.price
     longest = defaults.most if row["longest_s"] is None else timedelta(seconds=row["longest_s"])
-    since = (at - row["activity_at"]) / DAY if row["activity_at"] else 0.0
     return ScoringContext(
         clock=row["clock"],
         window=window_of(row["circulating"]),
@@ -145,7 +141,6 @@ def _context(
         settings=domain.settings,
         price=Price(price * row["trim"], row["price_byte"] * row["trim"]),
         costs=costs_from(row["costs"]),
-        activity=float(factors(decayed(row["activity_seen"], since), decayed(row["activity_expected"], since))),
         drift=drift_of(row["drift"]),
         least=defaults.least,
         most=longest,

@@ -48,7 +48,7 @@ async def sample_domain(
         priors = await _priors(connection, domain_id)
         context = await scoring_context(connection, standing.domain, at=at, defaults=defaults)
     ruled = list(_ruled(rows, context)) if context is not None else []  # it may have been removed meanwhile
-    return sample_of(ruled, share=1 / slices, priors=priors, costs=standing.costs, activity=standing.activity)
+    return sample_of(ruled, share=1 / slices, priors=priors, costs=standing.costs)
 
 
 def slice_of(n: int, slices: int) -> dict[str, bytes]:

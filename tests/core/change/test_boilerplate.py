@@ -89,7 +89,6 @@ def test_a_piece_that_the_last_pages_have_not_had_is_lost_and_was_the_frames() -
     assert boilerplate.contained(10)
     assert not boilerplate.contains(10)
     assert boilerplate.contains(11)
-    assert boilerplate.has_switched(10, 11)
 
 
 def test_a_page_that_does_not_have_the_path_says_nothing_of_the_frame() -> None:
