@@ -52,13 +52,13 @@ MOST_IN_A_ROW = 1000  # looks that are counted
 REDIRECTED = TextReplacement(before=1, after=1, kept=0.0, added=1.0)  # a redirect leaves nothing of a page's text
 
 
-def with_soft_error_signs(baseline: Baseline, reading: PageContent, body: bytes, *, content_type: str) -> Baseline:
+def with_soft_error_signs(baseline: Baseline, content: PageContent, body: bytes, *, content_type: str) -> Baseline:
     """The Baseline with the signs of a soft error that the Snapshot's own body shows: its end, a password field.
 
     reading: of the page now; only if it shows such a sign is the Snapshot's body parsed.
     body, content_type: of the Snapshot.
     """
-    is_plain = reading.html_end is HtmlEnd.CLOSED and not reading.has_password_field
+    is_plain = content.html_end is HtmlEnd.CLOSED and not content.has_password_field
     if is_plain or kind_of(body, content_type) != "html":
         return baseline
     markup = parse_html(body, content_type)
@@ -67,28 +67,28 @@ def with_soft_error_signs(baseline: Baseline, reading: PageContent, body: bytes,
 
 def signals_of(target: Target, parsed: Parsed, baseline: Baseline | None, *, known: Known) -> SoftErrorSignals | None:
     """The signals of a soft error in a page that was parsed; None where nothing speaks for one."""
-    before, after, reading = target.version, parsed.version, parsed.content
+    before, after, content = target.version, parsed.version, parsed.content
     if before is None:
         return _signals_of_new_page(target, parsed, known=known)
     had_text, has_text = before.fingerprint is not None, after.fingerprint is not None
-    if after.body_digest == NO_BODY or (had_text and not has_text and reading.kind != "binary"):
+    if after.body_digest == NO_BODY or (had_text and not has_text and content.kind != "binary"):
         return SoftErrorSignals(NOTHING, is_empty=after.body_digest == NO_BODY, is_blank=True)
     if baseline is None or baseline.has_returned or before.fingerprint is None or after.fingerprint is None:
         return None
-    if reading.html_end is HtmlEnd.CLOSED and distance_bits(before.fingerprint, after.fingerprint) <= SLIGHT_BITS:
+    if content.html_end is HtmlEnd.CLOSED and distance_bits(before.fingerprint, after.fingerprint) <= SLIGHT_BITS:
         return None
     mask = known.mask
     text = own_text(parsed.blocks, mask)
     replacement = replacement_of(own_text(baseline.blocks, mask), text)
-    is_torn = reading.html_end is HtmlEnd.TORN and baseline.html_end is not HtmlEnd.TORN
-    is_open = reading.html_end is HtmlEnd.OPEN and baseline.html_end is HtmlEnd.CLOSED and replacement.kept < CUT_KEPT
+    is_torn = content.html_end is HtmlEnd.TORN and baseline.html_end is not HtmlEnd.TORN
+    is_open = content.html_end is HtmlEnd.OPEN and baseline.html_end is HtmlEnd.CLOSED and replacement.kept < CUT_KEPT
     return SoftErrorSignals(
         own=sketch(text),
         ignored=sketch(boilerplate_text(parsed.blocks, mask)) | sketch_of_url(target.url),
         replacement=replacement,
         before=before.main_digest,
         is_cut=is_torn or is_open,
-        has_password_field=reading.has_password_field and not baseline.has_password_field,
+        has_password_field=content.has_password_field and not baseline.has_password_field,
         is_lively=change_expected(target.belief, gap=DAY) >= LIVELY,
         is_seed=target.depth == 0,
     )
@@ -133,7 +133,7 @@ def _in_a_row(target: Target, soft_error: SoftError) -> int:
 
 
 def _is_confirmed(target: Target, soft_error: SoftError, looks: int, now: datetime) -> bool:
-    """Whether this look is at least the `looks`-th in a row that met this soft error, an hour or more after the last."""
+    """Whether so many looks in a row, this one among them, met this soft error, and the last is an hour old or more."""
     if _in_a_row(target, soft_error) + 1 < looks:
         return False
     return target.last_look_at is not None and now - target.last_look_at >= CONFIRM_MISSING_AFTER
@@ -191,7 +191,7 @@ def memory_after(soft_errors: SoftErrorMemory, visit: Visit) -> SoftErrorMemory:
 
 
 def not_found_text(answer: Fetched, parsed: Parsed | None, *, known: Known) -> TextSketch | None:
-    """The text of an answer to a not-found probe; NOTHING if its status says it all, None if the answer tells nothing."""
+    """The text of an answer to a not-found probe; NOTHING if its status says it all, None if it tells nothing."""
     if answer.status >= 500 or answer.status == 429:
         return None
     if answer.location is not None:

@@ -103,9 +103,12 @@ def test_a_site_that_answers_everything_with_its_front_page_tells_nothing_of_new
 
 
 def test_a_page_that_asks_for_a_password_in_place_of_its_text_wants_a_login() -> None:
-    assert recognise(signals("Your name, your secret", asks_password=True), NO_SOFT_ERRORS, now=NOW) is SoftError.LOGIN
     assert (
-        recognise(signals(STORY + " Sign in", asks_password=True), NO_SOFT_ERRORS, now=NOW) is None
+        recognise(signals("Your name, your secret", has_password_field=True), NO_SOFT_ERRORS, now=NOW)
+        is SoftError.LOGIN
+    )
+    assert (
+        recognise(signals(STORY + " Sign in", has_password_field=True), NO_SOFT_ERRORS, now=NOW) is None
     )  # a form beside the text
 
 

@@ -168,7 +168,7 @@ def test_a_soft_error_that_is_recognised_late_keeps_that_a_head_was_asked_for() 
     assert (again.change, again.reason, again.head_outcome) == (Change.UNKNOWN, "many_alike", HeadOutcome.DIFFERED)
 
 
-def test_what_is_withheld_leaves_validators_belief_and_version() -> None:
+def test_a_soft_error_leaves_validators_belief_and_version() -> None:
     before = seen(BODY)
     visit = look(before, LOGIN)
 
@@ -196,7 +196,7 @@ def test_a_soft_404_is_believed_as_a_404_is() -> None:
     assert look(after(still), BODY.replace(b"19.99", b"19.98"), soft_errors=soft_errors).change is Change.BACK
 
 
-def test_a_page_that_leads_where_all_that_is_absent_leads_is_a_soft_404() -> None:
+def test_a_page_that_redirects_where_a_not_found_probe_does_is_a_soft_404() -> None:
     soft_errors = saying(sketch_of_target(key_of(Url(ROOT + "elsewhere"))), well=3)
     visit = decide(seen(BODY), AWAY, now=NOW, known=replace(KNOWN, soft_errors=soft_errors))
 
