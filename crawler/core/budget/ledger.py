@@ -128,7 +128,7 @@ def _whole(number: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SharedBudget:
-    """What all domains together may spend on a UTC day; None: as much as they like."""
+    """The budget of all domains together for a UTC day; None: no limit."""
 
     requests: int | None = None
     received_bytes: int | None = None

@@ -68,7 +68,7 @@ class SharedText:
 
 @dataclass(frozen=True, slots=True)
 class SoftErrorMemory:
-    """What a domain has shown in place of its pages; immutable, and bounded.
+    """A domain's memory of soft errors: texts shown in place of its pages; immutable, and bounded.
 
     absent: text of the last answer to a not-found probe; empty where its status said 404.  is_answered: there was one.
     front: text of a seed.  is_front: unknown paths are answered with the front page.

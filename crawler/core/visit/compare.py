@@ -31,7 +31,7 @@ from crawler.core.volatile import hidden_by_mask, wants_test
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What differs between a page and its Baseline under a mask, and which part of it is significant.
+    """The difference between a page and its Baseline under a mask, and its significant part.
 
     under: the domain's mask before this look.  mask: the one compared with, which has learnt from this look.
     signals: of a soft error, or None.  hidden: volatile blocks that differ, where nothing is significant.

@@ -111,7 +111,7 @@ def _temporary_redirect_visit(target: Target, answer: Fetched, link: Link | None
 
 @dataclass(frozen=True, slots=True)
 class MoveTarget:
-    """What is known of the target of a page's permanent redirect.
+    """Knowledge about the target of a page's permanent redirect.
 
     others: pages with a version, beside this one, that began to redirect there within CROWD_TIME.
     read_since: when the target was first read, None if never.  is_circle: redirects lead from there back to the page.

@@ -83,7 +83,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a domain while a lease lasts; an immutable copy."""
+    """Knowledge about a domain while a lease lasts; an immutable copy."""
 
     scope: Scope
     rules: RobotsRules
@@ -94,7 +94,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a look is compared with: the last Snapshot's blocks, and second fetches taken seconds after this look.
+    """The blocks that a look is compared with: of the last Snapshot, and of second fetches seconds after this look.
 
     at: when the Snapshot was taken.  has_returned: the page is as it was in an even earlier version.
     html_end, has_password_field: of the Snapshot's body, filled in only where the page shows such a sign of a soft
@@ -111,7 +111,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a look was judged by, kept to judge it once more when more is known of its domain."""
+    """The evidence of a verdict, kept to judge the look once more when more is known of its domain."""
 
     answer: Fetched
     parsed: Parsed
