@@ -11,7 +11,7 @@ from crawler.core.page_rules import PageRule, refuse_twins
 
 @dataclass(frozen=True, slots=True)
 class DomainSettings:
-    """What a user may say about a domain. None and empty mean: as everywhere.
+    """The settings of a domain that its user may give. None and empty mean the defaults.
 
     external_links: as how many links within the domain one to another domain counts, when a page's cash is shared out.
     target_freshness: the share of importance that is to be fresh, above 0 and below 1.  target_age: no page is to be
@@ -78,7 +78,7 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class RobotsCopy:
-    """What the store keeps of a domain's robots.txt.
+    """The stored robots.txt of a domain.
 
     body: the last good copy, None if there never was one.  outcome: how the last request for it ended.
     good_at: when the body was received.  due_at: when to ask again.

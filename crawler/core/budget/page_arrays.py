@@ -37,7 +37,7 @@ class PageArrays:
 
     @property
     def count(self) -> float:
-        """How many pages this stands for."""
+        """Number of pages that these stand for."""
         return float(self.stands_for.sum())
 
 
@@ -54,7 +54,7 @@ def page_arrays(
     stands_for: Numbers = 1.0,
     is_ruled: Flags | bool = False,
 ) -> PageArrays:
-    """Pages, with what is the same for all given once."""
+    """PageArrays from columns; a number that holds for all pages may be given once."""
     shape = np.broadcast(a, b, weight, requests, received_bytes, least, most, domain, stands_for).shape
     shape = shape or (1,)
 

@@ -6,9 +6,16 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget import BY_TIME, Costs, Price, RequestKind, floor_left, is_head_cheaper
-from crawler.core.budget import FLOOR_SHARE as LONGEST_SHARE
-from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
+from crawler.core.budget import (
+    BY_TIME,
+    FLOOR_VISITS_SHARE,
+    LONGEST_INTERVAL_SHARE,
+    Costs,
+    Price,
+    RequestKind,
+    floor_left,
+    is_head_cheaper,
+)
 from crawler.core.cash import window_of
 from crawler.core.domain import Domain, DomainSettings
 from crawler.core.freshness import DAY, Belief, Defaults, Terms, drift_of
@@ -16,12 +23,12 @@ from crawler.core.http import Url, Validators
 from crawler.core.page_rules import PageRules
 from crawler.core.validators import (
     NO_TRUST,
-    WHOLE,
+    WHOLE_DOMAIN,
     Trust,
+    head_validators,
     is_challenge_due,
-    sendable,
-    suspected,
-    told_by_head,
+    suspected_validators,
+    validators_to_send,
     with_suspicion,
 )
 from crawler.core.validators import Validator as Trusted
@@ -77,7 +84,7 @@ class ScoringContext:
     @property
     def revisits(self) -> int:
         """Of all groups, as far as they count for challenges."""
-        return self.trusts.get(WHOLE, NO_TRUST).revisits
+        return self.trusts.get(WHOLE_DOMAIN, NO_TRUST).revisits
 
     def is_challenge(self, group: int) -> bool:
         """Whether a group's next revisit is one, if it is the domain's next."""
@@ -93,8 +100,8 @@ class ScoringContext:
     def kinds(self, held: Validators, group: int) -> tuple[RequestKind, RequestKind]:
         """The same where a HEAD is worth it, and where it is not; what the validators say makes no difference."""
         trust = self.trust(group)
-        otherwise = RequestKind.CONDITIONAL if sendable(held, trust) else RequestKind.FULL
-        return otherwise if told_by_head(held, trust) is None else RequestKind.HEAD, otherwise
+        otherwise = RequestKind.CONDITIONAL if validators_to_send(held, trust) else RequestKind.FULL
+        return otherwise if head_validators(held, trust) is None else RequestKind.HEAD, otherwise
 
     def is_head_worth_it(self, group: int, *, body_bytes: int) -> bool:
         """Whether a HEAD was of use in that group, and is cheaper than this body."""
@@ -149,7 +156,7 @@ def _context(
         trusts=trusts,
         turn=_days(at) + domain.id + row["spent_today"],
         is_scarce=row["price_request"] is not None,
-        suspected=suspected(trusts),
+        suspected=suspected_validators(trusts),
     )
 
 
@@ -168,7 +175,7 @@ def _floor_left(row: dict[str, Any], domain: Domain, defaults: Defaults, *, at: 
     if (defaults.budget_per_day, defaults.bytes_per_day, row["bytes_per_day"]) != (None, None, None) and row[
         "longest_s"
     ]:
-        budgets.append(row["tracked"] * DAY.total_seconds() / (LONGEST_SHARE * row["longest_s"]))
+        budgets.append(row["tracked"] * DAY.total_seconds() / (LONGEST_INTERVAL_SHARE * row["longest_s"]))
     least = min((budget for budget in budgets if budget is not None), default=None)
     turn = _days(at) + domain.id
-    return None if least is None else floor_left(row["spent_floor"], least, share=FLOOR_SHARE, turn=turn)
+    return None if least is None else floor_left(row["spent_floor"], least, share=FLOOR_VISITS_SHARE, turn=turn)

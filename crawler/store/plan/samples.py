@@ -9,7 +9,7 @@ from hashlib import blake2b
 from math import ceil
 from typing import Any
 
-from crawler.core.budget import ASKED, SAYS_NOTHING, PageSample, RequestKind, sample_of
+from crawler.core.budget import NO_RULE, REQUEST_KINDS, PageSample, RequestKind, sample_of
 from crawler.core.freshness import DAY, PRIOR, Belief, Defaults
 from crawler.core.http import Url, Validators
 from crawler.store.database import Connection, Database
@@ -71,8 +71,8 @@ def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[t
         kind, otherwise = kinds[alike]
         if kind is not otherwise and not context.is_head_worth_it(group, body_bytes=body_bytes):
             kind = otherwise
-        least, most = (SAYS_NOTHING if days is None else days / DAY for days in (said.least, said.most))
-        yield is_new, a, b, group, importance * said.weight, ASKED.index(kind), least, most, rides
+        least, most = (NO_RULE if days is None else days / DAY for days in (said.least, said.most))
+        yield is_new, a, b, group, importance * said.weight, REQUEST_KINDS.index(kind), least, most, rides
 
 
 async def _priors(connection: Connection, domain_id: int) -> list[Belief]:
