@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from crawler.clock import Clock
+from crawler.core.budget import Refund
 from crawler.core.change import NO_MASK, NoiseMask, take_site_edits
 from crawler.core.domain import Hold, Lease
 from crawler.core.http import Fetched, RobotsRules, Unreached, Url
@@ -215,17 +216,17 @@ class LeaseCrawler:
             lambda again: record.record(
                 self.db,
                 self.lease,
-                batch,
-                max_pages=self.lease.domain.settings.max_pages or self.settings.max_pages,
-                refund=refund,
-                refund_day=day,
-                debited_bytes=debited_bytes,
-                hold=hold,
-                again=again,
-                together=self.settings.shared_budget.is_limited,
-                mask=None if known.mask is self.mask_kept else known.mask,
-                soft_errors=None if known.soft_errors == self.soft_errors_kept else known.soft_errors,
-                edit=edit,
+                record.Batch(
+                    batch,
+                    max_pages=self.lease.domain.settings.max_pages or self.settings.max_pages,
+                    refund=Refund(day, refund + sum(1 - visit.requests for visit in batch), debited_bytes),
+                    is_shared=self.settings.shared_budget.is_limited,
+                    hold=hold,
+                    mask=None if known.mask is self.mask_kept else known.mask,
+                    soft_errors=None if known.soft_errors == self.soft_errors_kept else known.soft_errors,
+                    edit=edit,
+                ),
+                retrying=again,
             ),
         )
         self.mask_kept, self.soft_errors_kept = known.mask, known.soft_errors

@@ -5,9 +5,10 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
 from crawler.clock import Clock
+from crawler.core.budget import Refund
 from crawler.core.domain import Hold, Lease
 from crawler.core.page_rules import PageRules
 from crawler.crawl.coordinator import LeaseCrawler
@@ -17,6 +18,7 @@ from crawler.crawl.stats import CrawlStats
 from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable, failure_in
 from crawler.settings import Settings
 from crawler.store import claim
+from crawler.store.claim import NOTHING_LEFT_OVER, LeaseEnd
 from crawler.store.database import Database
 
 RELEASE_DEADLINE = timedelta(seconds=10)
@@ -77,12 +79,12 @@ async def crawl_lease(
             db,
             lease,
             at=clock.now(),
-            refund=walker.unused,
-            refund_bytes=walker.budget.received_bytes,
-            refund_day=walker.budget.day,
-            wait=walker.requester.pacer.wait,
-            not_before=walker.budget.not_before,
-            together=settings.shared_budget.is_limited,
+            end=LeaseEnd(
+                Refund(walker.budget.day, walker.unused, walker.budget.received_bytes),
+                wait=walker.requester.pacer.wait,
+                not_before=walker.budget.not_before,
+                is_shared=settings.shared_budget.is_limited,
+            ),
         )
     walker.stats.elapsed = timedelta(seconds=time.monotonic() - began)
     return LeaseResult(walker.stats, walker.hold)
@@ -95,33 +97,9 @@ async def _hold_broken(walker: LeaseCrawler) -> None:
         await claim.hold(walker.db, walker.lease, Hold(until=until, reason="error", refusals=walker.lease.refusals))
 
 
-async def give_back(
-    db: Database,
-    lease: Lease,
-    *,
-    at: datetime,
-    refund: int = 0,
-    refund_bytes: int = 0,
-    refund_day: date | None = None,
-    wait: timedelta = timedelta(0),
-    not_before: datetime | None = None,
-    together: bool = False,
-) -> None:
+async def give_back(db: Database, lease: Lease, end: LeaseEnd = NOTHING_LEFT_OVER, *, at: datetime) -> None:
     """Give the domain back, whatever happened; if that fails, the lease runs out by itself. Twice does no harm."""
-    releasing = asyncio.create_task(
-        _try_to_release(
-            db,
-            lease,
-            at=at,
-            refund=refund,
-            refund_bytes=refund_bytes,
-            refund_day=refund_day,
-            wait=wait,
-            not_before=not_before,
-            together=together,
-        ),
-        name=f"release-{lease.domain.authority}",
-    )
+    releasing = asyncio.create_task(_try_to_release(db, lease, end, at=at), name=f"release-{lease.domain.authority}")
     was_cancelled = False
     while not releasing.done():
         try:
@@ -133,28 +111,7 @@ async def give_back(
         raise asyncio.CancelledError
 
 
-async def _try_to_release(
-    db: Database,
-    lease: Lease,
-    *,
-    at: datetime,
-    refund: int,
-    refund_bytes: int,
-    refund_day: date | None,
-    wait: timedelta,
-    not_before: datetime | None,
-    together: bool,
-) -> None:
+async def _try_to_release(db: Database, lease: Lease, end: LeaseEnd, *, at: datetime) -> None:
     with contextlib.suppress(StoreUnavailable, TimeoutError):
         async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
-            await claim.release(
-                db,
-                lease,
-                at=at,
-                refund=refund,
-                refund_bytes=refund_bytes,
-                day=refund_day,
-                wait=wait,
-                not_before=not_before,
-                together=together,
-            )
+            await claim.release(db, lease, end, at=at)

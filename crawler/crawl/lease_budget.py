@@ -4,11 +4,11 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 
 from crawler.clock import Clock
+from crawler.core.budget import NO_REFUND, Refund
 from crawler.core.domain import Lease
 from crawler.crawl.patience import until_available
 from crawler.settings import Settings
 from crawler.store import claim
-from crawler.store.claim import NO_UNUSED_BYTES, UnusedBytes
 from crawler.store.database import Database
 
 
@@ -51,7 +51,7 @@ class LeaseBudget:
     async def debit(self, most: int) -> int:
         """Take up to so many requests from the budgets of the day."""
         now = self.clock.now()
-        spare = unused = UnusedBytes(max(self.received_bytes - self.bytes_taken, 0), self.day)
+        spare = unused = Refund(self.day, received_bytes=max(self.received_bytes - self.bytes_taken, 0))
         granted = await until_available(
             self.lease,
             lambda again: claim.debit(
@@ -60,9 +60,9 @@ class LeaseBudget:
                 most=most,
                 at=now,
                 paced=self.settings.pace,
-                together=self.settings.shared_budget,
+                shared=self.settings.shared_budget,
                 waiting=self.waiting(),
-                spare=NO_UNUSED_BYTES if again else unused,
+                spare=NO_REFUND if again else unused,
             ),
         )
         self.not_before = granted.next_at
@@ -70,7 +70,7 @@ class LeaseBudget:
             # What another day has left over is that day's: neither sent nor given back on this one's account.
             self.day, self.received_bytes = granted.day, 0
             self.requests = -self.begins()
-            spare = NO_UNUSED_BYTES
+            spare = NO_REFUND
         self.counts_bytes = granted.received_bytes is not None
         if granted.received_bytes is not None:
             self.received_bytes += granted.received_bytes - spare.received_bytes

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from crawler.clock import Clock
+from crawler.core.budget import Refund
 from crawler.core.change import NO_MASK, NoiseMask, Observation, update_mask
 from crawler.core.domain import Domain, Lease
 from crawler.core.http import Answer, Fetched, Url
@@ -22,6 +23,7 @@ from crawler.crawl.shift import holder_name
 from crawler.errors import StoreUnavailable
 from crawler.settings import Settings
 from crawler.store import claim, learned, record
+from crawler.store.claim import LeaseEnd
 from crawler.store.database import Database
 from crawler.store.report import target_of
 
@@ -95,10 +97,11 @@ async def try_page(
             db,
             lease,
             at=clock.now(),
-            refund_bytes=eye.debited_bytes,  # they are charged as they came
-            refund_day=clock.now().date(),
-            wait=eye.gate.wait,
-            together=settings.shared_budget.is_limited,
+            end=LeaseEnd(
+                Refund(clock.now().date(), received_bytes=eye.debited_bytes),  # they are charged as they came
+                wait=eye.gate.wait,
+                is_shared=settings.shared_budget.is_limited,
+            ),
         )
 
 
@@ -175,7 +178,7 @@ class _Try:
         if self.is_slow:
             return None
         granted = await claim.debit(
-            self.db, self.lease, most=1, at=self.clock.now(), paced=False, together=self.settings.shared_budget
+            self.db, self.lease, most=1, at=self.clock.now(), paced=False, shared=self.settings.shared_budget
         )
         if not granted.requests:
             return None

@@ -5,15 +5,22 @@ Leases run in real time by the database's clock; waking, back-off and the budget
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from ipaddress import ip_address, ip_network
 from uuid import UUID, uuid4
 
 from psycopg.rows import dict_row
 
+from crawler.core.budget import NO_REFUND, Refund, settled
 from crawler.core.domain import Domain, Hold, Lease, RobotsCopy
 from crawler.errors import LeaseLost
-from crawler.store.claim.budgets import settle_shared_budget
+from crawler.store.claim.budgets import (
+    WITH_SHARED,
+    ledger_from,
+    ledger_values,
+    settle_shared_budget,
+    shared_values,
+)
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
 
@@ -102,27 +109,30 @@ KEEP_SLOTS = """
      WHERE a.address = own.address AND s.domain_id = %(domain_id)s
  RETURNING a.address
 """
-# Of all that could be done next, what can be done first: a page that was never fetched now, a known one when it is due.
-EARLIEST = """
-    SELECT least(
-        (SELECT min(due_at) FROM frontier WHERE domain_id = %(domain_id)s AND state <> 'new'),
-        CASE WHEN EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND state = 'new') THEN %(at)s END)
+# The ledger; when the next request is allowed; and of all that could be done next, what can be done first: a page that
+# was never fetched now, a known one when it is due.
+END = """
+    SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor,
+           greatest(s.next_request_at, clock_timestamp() + %(wait)s) AS free_at, least(
+               (SELECT min(due_at) FROM frontier WHERE domain_id = %(domain_id)s AND state <> 'new'),
+               CASE WHEN EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND state = 'new')
+                    THEN %(at)s END) AS wake_at
+      FROM domain_state s
+     WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s
+       FOR UPDATE OF s
 """
-RELEASE = """
+RELEASE = f"""
+    {WITH_SHARED}
     UPDATE domain_state
        SET lease_token = NULL, leased_until = NULL, holder = NULL, wake_at = %(wake_at)s,
-           spent_requests = CASE WHEN budget_day = %(day)s THEN greatest(spent_requests - %(refund)s, 0)
-                                 ELSE spent_requests END,
-           spent_bytes = CASE WHEN budget_day = %(day)s THEN greatest(spent_bytes - %(refund_bytes)s, 0)
-                              ELSE spent_bytes END,
-           next_request_at = greatest(next_request_at, clock_timestamp() + %(wait)s)
-     WHERE domain_id = %(domain_id)s AND lease_token = %(token)s
- RETURNING next_request_at
-"""
+           budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(bytes)s, spent_floor = %(floor)s,
+           next_request_at = %(free_at)s
+     WHERE domain_id = %(domain_id)s
+"""  # noqa: S608  only our own statement is put in
 GIVE_SLOTS_BACK = """
     WITH own AS (SELECT address FROM address_slot
                   WHERE address = ANY(%(slots)s) AND lease_token = %(token)s ORDER BY address FOR UPDATE)
-    UPDATE address_slot a SET held_until = %(until)s FROM own WHERE a.address = own.address
+    UPDATE address_slot a SET held_until = %(free_at)s FROM own WHERE a.address = own.address
 """
 
 
@@ -317,37 +327,39 @@ async def write_hold(connection: Connection, domain_id: int, hold: Hold) -> None
     )
 
 
-async def release(
-    db: Database,
-    lease: Lease,
-    *,
-    at: datetime,
-    refund: int,
-    wait: timedelta,
-    day: date | None = None,
-    not_before: datetime | None = None,
-    refund_bytes: int = 0,
-    together: bool = False,
-) -> None:
-    """Give the domain back, with the time at which it is worth claiming again. A lost lease is no error any more.
+@dataclass(frozen=True, slots=True)
+class LeaseEnd:
+    """What a lease leaves over.
 
-    refund: requests taken from the budget and not sent.  day: the UTC day (knowledge time) they were taken from; the
-    refund of a day that is over, or of none, goes nowhere.  wait: real time until the next request is allowed.
-    not_before: knowledge time before which its budget has nothing for it.  refund_bytes: taken from it, too, and not
-    received.  together: it counts for all domains too.
+    refund: taken from its budgets and not used.  is_shared: the budget of all domains together is one of them.
+    wait: real time until the next request is allowed.  not_before: knowledge time before which its budget has nothing
+    for it.
     """
+
+    refund: Refund = NO_REFUND
+    wait: timedelta = timedelta(0)
+    not_before: datetime | None = None
+    is_shared: bool = False
+
+
+NOTHING_LEFT_OVER = LeaseEnd()
+
+
+async def release(db: Database, lease: Lease, end: LeaseEnd = NOTHING_LEFT_OVER, *, at: datetime) -> None:
+    """Give the domain back, with the time at which it is worth claiming again. A lost lease is no error any more."""
     async with db.transaction() as connection:
-        values = {"domain_id": lease.domain.id, "token": lease.token, "at": at, "refund": refund, "day": day}
-        values["refund_bytes"] = refund_bytes
-        row = await (await connection.execute(EARLIEST, values)).fetchone()
-        values |= {"wait": wait, "wake_at": _later(row[0] if row else None, not_before)}
-        released = await (await connection.execute(RELEASE, values)).fetchone()
-        if released is not None and lease.slots:
-            await connection.execute(GIVE_SLOTS_BACK, values | {"slots": list(lease.slots), "until": released[0]})
-        if released is not None and together and (refund or refund_bytes):
-            await settle_shared_budget(
-                connection, refund=refund, refund_day=day, received_bytes=0, debited_bytes=refund_bytes
-            )
+        values = {"domain_id": lease.domain.id, "token": lease.token, "at": at, "wait": end.wait}
+        async with connection.cursor(row_factory=dict_row) as cursor:
+            row = await (await cursor.execute(END, values)).fetchone()
+        if row is None:
+            return
+        values |= {"free_at": row["free_at"], "wake_at": _later(row["wake_at"], end.not_before)}
+        if lease.slots:
+            await connection.execute(GIVE_SLOTS_BACK, values | {"slots": list(lease.slots)})
+        values |= ledger_values(settled(ledger_from(row), end.refund))
+        is_shared = end.is_shared and (end.refund.requests or end.refund.received_bytes)
+        values |= await settle_shared_budget(connection, end.refund) if is_shared else shared_values()
+        await connection.execute(RELEASE, values)
 
 
 def _later(wake_at: datetime | None, not_before: datetime | None) -> datetime | None:
