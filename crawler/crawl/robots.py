@@ -48,7 +48,7 @@ class FoundRules:
 
 
 async def robots_of(lease: Lease, ask: Ask, *, clock: Clock) -> FoundRules:
-    """The rules of the leased domain: those that are kept, or, when they are due, those that its server gives now."""
+    """The rules of the leased domain: the stored ones, or those that its server gives now if these are due."""
     kept = lease.robots
     if kept is not None and kept.due_at > clock.now() and kept.body is not None:
         return FoundRules(rules=parse_robots(kept.body))
@@ -66,7 +66,7 @@ async def robots_of(lease: Lease, ask: Ask, *, clock: Clock) -> FoundRules:
 
 
 def _onward(answer: Answer, url: Url) -> Url | None:
-    """Where a redirect leads; also to another authority, whose file then speaks for this domain."""
+    """Where a redirect leads, None for any other answer. The file of another authority then speaks for this domain."""
     if isinstance(answer, Fetched) and answer.status in PERMANENT | TEMPORARY:
         return answer.location if answer.location != url else None
     return None
