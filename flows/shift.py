@@ -107,7 +107,7 @@ def markdown(shift: ShiftResult) -> str:
 
 
 def facts(stats: CrawlStats) -> list[tuple[str, str]]:
-    """Name and value of what is worth telling."""
+    """Name and value of each count that is worth telling."""
     return [
         ("Requests", f"{stats.requests:,}"),
         ("Pages looked at", f"{stats.looks:,}"),

@@ -32,9 +32,9 @@ Ask = Callable[[Url], Awaitable[Answer | None]]  # one request at the domain's p
 
 @dataclass(frozen=True, slots=True)
 class FoundRules:
-    """What may be crawled, and how that is known.
+    """Rules of a robots.txt, and how they are known.
 
-    copy: to be kept, or None if what is kept is good enough.  outage: why nothing at all may be asked for now, or None.
+    copy: to be stored, or None if the stored one is good enough.  outage: why nothing may be asked for now, or None.
     asked: how long the server wants to be left alone.  is_spent: the day's budget ended before the rules were known.
     """
 
@@ -100,7 +100,7 @@ def _good(body: bytes, lease: Lease, *, outcome: str, requests: int, now: dateti
 
 
 def _unreachable(outcome: str, lease: Lease, *, requests: int, now: datetime) -> FoundRules:
-    """The last good copy holds; without one nothing may be asked for, but not for ever."""
+    """Rules while robots.txt cannot be had: the last good copy; without one nothing may be asked for, for a time."""
     kept = lease.robots
     body = kept.body if kept is not None else None
     copy = RobotsCopy(

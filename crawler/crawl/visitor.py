@@ -61,7 +61,7 @@ class Visitor:
         return edit
 
     async def visit(self, target: Target) -> Visit | None:
-        """One look; None if it was not begun, or the lease ended before it did."""
+        """One look at a page; None if it was not begun, or the lease ended before it did."""
         refusal = refusal_of(target.url, depth=target.depth, known=self.known)
         if refusal:
             return refused_visit(target, reason=refusal, now=self.clock.now())

@@ -39,7 +39,10 @@ class RootProbe:
 
 @dataclass(slots=True)
 class RedirectChain:
-    """The names that the root's redirects led through, and what following them took. most: requests, None: no limit."""
+    """The names that a root's redirects led through, and what following them took.
+
+    at: the root that was reached.  most: requests; None: no limit.
+    """
 
     roots: RootProbe
     at: Url
@@ -50,9 +53,11 @@ class RedirectChain:
     received_bytes: int = 0
 
     def may_ask(self) -> bool:
+        """Whether the budgets leave one more request."""
         return not self.roots.is_spent and (self.most is None or self.requests < self.most)
 
     async def ask(self, url: Url) -> Answer:
+        """One request, counted for this chain."""
         self.requests += 1
         answer = await self.roots.ask(url, deadline=self.deadline)
         self.received_bytes += received_of(answer)

@@ -16,20 +16,19 @@ from crawler.store.claim.budgets import (
     settle_shared_budget,
     shared_values,
 )
-from crawler.store.claim.leases import (
+from crawler.store.claim.held import (
     NOTHING_LEFT_OVER,
     LeaseEnd,
     announce_delay,
-    claim,
     fence,
     hold,
     keep_slots,
-    next_turn,
     release,
     renew,
     save_robots,
     write_hold,
 )
+from crawler.store.claim.leases import claim, next_turn
 
 __all__ = [
     "NOTHING_LEFT_OVER",

@@ -204,7 +204,7 @@ def _day_budget(
 
 
 def _next_grant(budget: int, *, at: datetime, paced: bool) -> datetime:
-    """When the pace allows one more request, or the next day begins."""
+    """The instant when the pace allows one more request, or the next day begins."""
     tomorrow = datetime.combine(at.astimezone(UTC).date() + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
     if not paced or budget <= 0:
         return tomorrow
