@@ -49,7 +49,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.store.columns": ("crawler.core", "crawler.store.database"),
     "crawler.store.partitions": ("crawler.store.database",),
     **{room: ("crawler.core", "models", *STORE_FILES, *STORE[:n]) for n, room in enumerate(STORE)},
-    "crawler.register": WALKS,
+    "crawler.register": (*WALKS, "crawler.crawl"),
     "crawler.plan": WALKS,
     "crawler.crawl": WALKS,
     "crawler.lab": ("crawler.core",),

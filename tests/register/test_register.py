@@ -258,7 +258,7 @@ async def test_what_was_found_is_kept(db: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "complaint"),
+    ("domain_settings", "complaint"),
     [
         (DomainSettings(seeds=(Url("http://other.test/"),)), "is not a page of example.test"),
         (DomainSettings(seeds=(Url("http://example.test/a.pdf"),), exclude=("*.pdf$",)), "out of scope"),
