@@ -57,7 +57,7 @@ async def pages_by_pattern(db: Database, domain: Domain) -> dict[object, object]
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "domain_settings",
     [
         DomainSettings(rules=RULES, bytes_per_day=2**40, target_freshness=0.95),
         DomainSettings(bytes_per_day=0, target_age=timedelta(days=3)),
