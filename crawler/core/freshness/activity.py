@@ -1,8 +1,8 @@
-"""How lively a domain is these days against what was expected of it: deploys and news change many pages at once.
+"""Activity: how often a domain changes these days, beside its pages' beliefs. Deploys and news change many pages.
 
-Two sums decay alike: looks that found a change, and the chances that were given for that. Their ratio m, held toward
-1 by a few looks' weight, says by how much the domain is livelier than its pages' beliefs; a belief (a, b) is then
-valued as (a, b / m). It is used in value and due times only, and never learnt into a page.
+Two sums decay alike: looks that found a change, and the chances that were given for that. Their ratio m, drawn toward
+1 by the weight of a few looks, is the factor of the domain's change rate; a belief (a, b) is then valued as (a, b / m).
+The factor counts in values and due times only, and is never learnt into a page.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import numpy as np
 from crawler.core.freshness.gamma import Floats, Numbers
 
 DECAY_DAYS = 7.0  # a week-old look counts 1/e
-HELD = 3.0  # changes, seen and expected alike, that hold a domain of few looks at its usual activity
+HELD = 3.0  # changes added to both sums, so that a domain of few looks stays near its usual activity
 LEAST_FACTOR, MOST_FACTOR = 0.25, 16.0
 
 
@@ -25,7 +25,7 @@ class Activity:
 
     @property
     def factor(self) -> float:
-        """How many times its usual rate the domain changes at now."""
+        """The factor of the domain's change rate now over its usual one."""
         return float(factors(self.seen, self.expected))
 
 
@@ -35,12 +35,12 @@ def factors(seen: Numbers, expected: Numbers) -> Floats:
 
 
 def decayed(sums: Numbers, days: Numbers) -> Floats:
-    """Either sum, `days` later."""
+    """The sums, decayed by `days`."""
     return np.asarray(sums * np.exp(-np.maximum(days, 0.0) / DECAY_DAYS))
 
 
 def after(activity: Activity, *, days: float, found: float, expected: float) -> Activity:
-    """The activity after a batch of looks that told changed from same.
+    """The activity after a batch of looks that found "changed" or "same".
 
     days: since the last batch.  found: how many found a change.  expected: the sum of the chances given for it.
     """
