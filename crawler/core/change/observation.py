@@ -19,7 +19,7 @@ from crawler.core.change.mask import NoiseMask
 from crawler.core.change.site_edits import BoilerplateChange, SiteEdit, boilerplate_change, learn_edits, take_due
 from crawler.core.http import PageKey
 from crawler.core.page import Block, BlockList
-from crawler.core.volatile import Volatile, learn_aliases, learn_changes, learn_elapsed, learn_from_repeat, trimmed
+from crawler.core.volatile import Volatile, count_changes, learn_aliases, learn_elapsed, learn_from_repeat, trimmed
 
 MOST_SECOND_FETCHES = 2  # beside the first fetch; of a few banners in turn, two can be equal
 MOST_IN_DOUBT = 4  # second fetches, where one pair of fetches differs and another does not
@@ -96,7 +96,7 @@ def update_with_difference(mask: NoiseMask, seen: Observation) -> tuple[NoiseMas
     volatile, found = _with_elapsed(volatile, seen)
     if seen.before and seen.then is not None and not seen.second_fetches:
         left = significant(found, NoiseMask(volatile, mask.boilerplate), then=seen.then, now=seen.at)
-        volatile = learn_changes(volatile, left.blocks)
+        volatile = count_changes(volatile, left.blocks)
     forms = [(block.css_path, form_of(block, volatile.masked(block))) for block in seen.after]
     updated = NoiseMask(
         volatile=volatile,
