@@ -26,6 +26,8 @@ def defined_in(module: Path) -> set[str]:
                 names.add(name)
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 names.add(name)
+            case _:
+                pass
     return names
 
 
