@@ -1,4 +1,4 @@
-"""Activity: how often a domain changes these days, beside its pages' beliefs. Deploys and news change many pages.
+"""Activity: how often a domain changes these days, compared with its pages' beliefs.
 
 Two sums decay alike: looks that found a change, and the chances that were given for that. Their ratio m, drawn toward
 1 by the weight of a few looks, is the factor of the domain's change rate; a belief (a, b) is then valued as (a, b / m).

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.change import NO_MASK, difference, significant, wants_pair
+from crawler.core.change import NO_MASK, difference, needs_second_fetch, significant
 from crawler.core.change.difference import SAME
 from crawler.core.change.observation import ENOUGH_PAIRS
 from crawler.core.page import BlockKind
@@ -153,9 +153,9 @@ def test_every_block_is_reported_once_and_pages_that_differ_have_news(one: str, 
 def test_a_second_fetch_is_wanted_of_what_no_second_fetch_has_shown_and_never_without_news() -> None:
     left = difference(blocks("<p>5 left"), blocks("<p>4 left"), NOTHING_VOLATILE)
 
-    assert wants_pair(left, NO_MASK, taken=0, returned=False)
-    assert not wants_pair(SAME, NO_MASK, taken=0, returned=True)
-    assert not wants_pair(left, NO_MASK, taken=2, returned=True)
+    assert needs_second_fetch(left, NO_MASK, taken=0, returned=False)
+    assert not needs_second_fetch(SAME, NO_MASK, taken=0, returned=True)
+    assert not needs_second_fetch(left, NO_MASK, taken=2, returned=True)
 
 
 def test_a_block_whose_words_a_second_fetch_could_not_tell_as_they_were_masked_has_not_stood_still() -> None:
@@ -165,7 +165,7 @@ def test_a_block_whose_words_a_second_fetch_could_not_tell_as_they_were_masked_h
         domain.look(*(page.format("Monday", n + each) for each in range(3)))
 
     left = difference(blocks(page.format("Monday", 3)), blocks(page.format("Friday", 9)), domain.mask.volatile)
-    assert wants_pair(left, domain.mask, taken=0, returned=False)
+    assert needs_second_fetch(left, domain.mask, taken=0, returned=False)
 
 
 def test_more_looks_are_taken_where_one_second_fetch_differs_and_another_does_not_and_not_for_ever() -> None:
@@ -173,24 +173,28 @@ def test_more_looks_are_taken_where_one_second_fetch_differs_and_another_does_no
     domain = Domain()
     left = domain.look(*(page.format(text) for text in ("Buy boots", "Fly to Rome", "Learn to sail", "Learn to sail")))
 
-    assert [wants_pair(left, domain.mask, taken=taken, returned=False) for taken in (2, 3, 4)] == [True, True, False]
+    assert [needs_second_fetch(left, domain.mask, taken=taken, returned=False) for taken in (2, 3, 4)] == [
+        True,
+        True,
+        False,
+    ]
     domain.look(*(page.format(text) for text in ("Buy boots", "Fly to Rome", "Learn to sail")))
-    assert not wants_pair(left, domain.mask, taken=2, returned=False)
+    assert not needs_second_fetch(left, domain.mask, taken=2, returned=False)
 
 
 def test_where_second_fetches_are_spent_one_is_still_taken_of_what_was_found_differing_and_of_nothing_else() -> None:
     page = "<p>Made on {} in {} ms</p><h2>{}</h2>"
     domain = Domain()
     domain.look(*(page.format("Monday", n, "Kettle") for n in range(4)))
-    mask = replace(domain.mask, pairs=ENOUGH_PAIRS + 10)
+    mask = replace(domain.mask, second_fetches=ENOUGH_PAIRS + 10)
 
     clock, also = (
         difference(blocks(page.format("Monday", 3, "Kettle")), blocks(page.format("Friday", 9, said)), mask.volatile)
         for said in ("Kettle", "Teapot")
     )
-    assert wants_pair(clock, mask, taken=0, returned=False)
-    assert not wants_pair(also, mask, taken=0, returned=False)
-    assert not wants_pair(clock, replace(mask, pairs=ENOUGH_PAIRS * 3), taken=0, returned=False)
+    assert needs_second_fetch(clock, mask, taken=0, returned=False)
+    assert not needs_second_fetch(also, mask, taken=0, returned=False)
+    assert not needs_second_fetch(clock, replace(mask, second_fetches=ENOUGH_PAIRS * 3), taken=0, returned=False)
 
 
 def test_a_date_beside_a_volatile_word_is_the_days_on_a_day_of_which_no_second_fetch_was_taken() -> None:
