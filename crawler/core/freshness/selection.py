@@ -135,15 +135,15 @@ def select(
     slots: int,
     discovery_share: float,
     refresh_share: float,
-    turn: int = 0,
+    slots_before: int = 0,
     floor_left: int | None = None,
 ) -> Selection:
     """Select pages that are worth their price, by value over price; put the others off until they will be.
 
     slots: how many pages may be handed out.  discovery_share, refresh_share: shares of them guaranteed to new pages (at
-    any price) and to revisits (at the price) while there are any; the rest goes to the better score.  turn: slots so
-    far, from any beginning, so that fractions of slots in small hand-outs add up.  floor_left: visits below the
-    price that the day's budget still holds; None: no bound.
+    any price) and to revisits (at the price) while there are any; the rest goes to the better score.
+    slots_before: handed out so far, from any beginning, so that fractions of slots in small hand-outs add up.
+    floor_left: visits below the price that the day's budget still holds; None: no bound.
     New pages go by cash among themselves: in that order the cash economy converges.
     """
     scores = _scores(head)
@@ -154,7 +154,7 @@ def select(
     floor = _floor(head, known & ~ready & ~head.is_timed, left=floor_left)
     scores = np.where(
         floor, np.maximum(scores, head.unseen / head.most), scores
-    )  # its turn comes, however low its value
+    )  # a floor visit comes in the order of its lateness, however low its value
     refresh = _best_first(np.flatnonzero(ready | floor), scores, overdue=-head.due_in)
     discovery = np.flatnonzero(head.is_new)
     discovery = discovery[np.lexsort((-head.cash[discovery], ~head.is_wanted[discovery]))]
@@ -162,7 +162,7 @@ def select(
         np.sort(scores[discovery])[::-1],
         scores[refresh],
         slots=slots,
-        least=_guaranteed(slots, turn, discovery_share=discovery_share, refresh_share=refresh_share),
+        least=_guaranteed(slots, slots_before, discovery_share=discovery_share, refresh_share=refresh_share),
     )
     chosen = _in_turns(discovery[:firsts], refresh[:revisits])
     later, due_in = _put_off(head, known & ~ready & ~floor & ~head.is_timed)
@@ -200,13 +200,13 @@ def _best_first(pages: Indices, scores: Floats, *, overdue: Floats) -> Indices:
     return pages[np.lexsort((-overdue[pages], -steps))]
 
 
-def _guaranteed(slots: int, turn: int, *, discovery_share: float, refresh_share: float) -> tuple[int, int]:
+def _guaranteed(slots: int, slots_before: int, *, discovery_share: float, refresh_share: float) -> tuple[int, int]:
     """The slots guaranteed to new pages and to revisits.
 
     Over any run of slots each gets its share but for less than two slots. Both never get more slots than there are.
     """
     firsts, both = (
-        int(share * (turn + slots) + ROUND) - int(share * turn + ROUND)
+        int(share * (slots_before + slots) + ROUND) - int(share * slots_before + ROUND)
         for share in (discovery_share, discovery_share + refresh_share)
     )
     return firsts, max(both - firsts, 0)
