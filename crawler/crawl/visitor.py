@@ -127,7 +127,8 @@ class Visitor:
                 break
             if not again:
                 # It has cost a request all the same: where such looks are not wanted, few more are taken.
-                self.known = replace(self.known, mask=replace(self.known.mask, pairs=self.known.mask.pairs + 1))
+                mask = self.known.mask
+                self.known = replace(self.known, mask=replace(mask, second_fetches=mask.second_fetches + 1))
                 break
             baseline = replace(baseline, second_fetches=(*baseline.second_fetches, again))
             comparison = compare(target, parsed, baseline, now=now, known=self.known)

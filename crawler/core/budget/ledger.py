@@ -97,14 +97,14 @@ def settled(ledger: Ledger, refund: Refund, *, received_bytes: int = 0) -> Ledge
     )
 
 
-def floor_left(spent: int, budget: float, *, share: float, turn: int) -> int:
+def floor_left(spent: int, budget: float, *, share: float, day_number: int) -> int:
     """The number of visits below the price that today may still hold.
 
-    spent: such visits today.  budget: requests a day.  turn: the number of the day; it makes a fraction of a visit a
+    spent: such visits today.  budget: requests a day.  day_number: of today; it makes a fraction of a visit a
     whole one every so many days.
     """
     a_day = share * budget
-    return max(_whole(a_day * (turn + 1)) - _whole(a_day * turn) - spent, 0)
+    return max(_whole(a_day * (day_number + 1)) - _whole(a_day * day_number) - spent, 0)
 
 
 def _whole(number: float) -> int:

@@ -91,7 +91,7 @@ def _why_masked(block: Block, mask: NoiseMask) -> Why:
 
 def _masked_in(block: Block, mask: NoiseMask) -> tuple[tuple[int, int], ...]:
     """Begin and end of each masked word in a block's text. Each word is searched for behind the one before it."""
-    compared_words = mask.volatile.said(block)
+    compared_words = mask.volatile.words(block)
     gaps = mask.volatile.gaps(block.css_path, compared_words)
     found: list[tuple[int, int]] = []
     end = n = 0

@@ -100,7 +100,7 @@ def _selected(weighed: ScoredRows, slots: int, context: ScoringContext, defaults
         slots=slots,
         discovery_share=defaults.discovery_share,
         refresh_share=defaults.refresh_share,
-        turn=max(context.turn - slots, 0),  # these slots have been granted before
+        slots_before=max(context.turn - slots, 0),  # these slots have been granted before
         floor_left=context.floor_left,
     )
 

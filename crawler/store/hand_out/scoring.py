@@ -178,4 +178,4 @@ def _floor_left(row: dict[str, Any], domain: Domain, defaults: Defaults, *, at: 
         budgets.append(row["tracked"] * DAY.total_seconds() / (LONGEST_INTERVAL_SHARE * row["longest_s"]))
     least = min((budget for budget in budgets if budget is not None), default=None)
     turn = _days(at) + domain.id
-    return None if least is None else floor_left(row["spent_floor"], least, share=FLOOR_VISITS_SHARE, turn=turn)
+    return None if least is None else floor_left(row["spent_floor"], least, share=FLOOR_VISITS_SHARE, day_number=turn)

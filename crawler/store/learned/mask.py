@@ -85,7 +85,7 @@ def _written(mask: NoiseMask) -> bytes:
         ],
         "looks": list(boilerplate.looks.items()),
         "turned": list(boilerplate.turned.items()),
-        "pairs": mask.pairs,
+        "pairs": mask.second_fetches,
         "compared": mask.compared,
         "all_looks": mask.looks,
         "met": [[key, [page.hex() for page in pages]] for key, pages in mask.edits.met.items()],

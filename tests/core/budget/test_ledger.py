@@ -119,13 +119,13 @@ def test_bytes_are_spread_over_the_day() -> None:
 
 def test_floor_visits_have_a_share_of_the_day() -> None:
     for turn in range(739_000, 739_010):
-        assert floor_left(4, 50, share=0.2, turn=turn) == 6
-        assert floor_left(4, 10, share=0.2, turn=turn) == 0
+        assert floor_left(4, 50, share=0.2, day_number=turn) == 6
+        assert floor_left(4, 10, share=0.2, day_number=turn) == 0
 
 
 @pytest.mark.parametrize(("budget", "in_ten_days"), [(0, 0), (1, 2), (3, 6), (4, 8), (12, 24)])
 def test_of_a_small_budget_a_floor_visit_is_left_every_few_days(budget: int, in_ten_days: int) -> None:
-    left = [floor_left(0, budget, share=0.2, turn=739_000 + day) for day in range(10)]
+    left = [floor_left(0, budget, share=0.2, day_number=739_000 + day) for day in range(10)]
 
     assert sum(left) == in_ten_days
     assert max(left) - min(left) <= 1
