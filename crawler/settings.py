@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from crawler.core.budget import SharedBudget
-from crawler.core.domain import DomainSettings
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import Defaults
 from crawler.errors import BadInput
 from crawler.times import span

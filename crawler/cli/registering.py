@@ -12,7 +12,8 @@ from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.wishes import Said
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
 from crawler.register import FoundDomain, RootProbe, charge, look_up, register, unasked, url_of

@@ -8,7 +8,7 @@ from crawler.errors import BadInput
 
 if TYPE_CHECKING:
     from crawler.core.cash import Ordering
-    from crawler.core.domain import DomainSettings
+    from crawler.core.domain_settings import DomainSettings
 
 T = TypeVar("T")
 OPTIONS = {

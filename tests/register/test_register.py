@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawler.core.budget import SharedBudget
-from crawler.core.domain import DomainSettings
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, Url
 from crawler.errors import BadInput
 from crawler.register import FoundDomain, RootProbe, look_up, register, unasked
@@ -257,7 +257,7 @@ async def test_what_was_found_is_kept(db: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "complaint"),
+    ("domain_settings", "complaint"),
     [
         (DomainSettings(seeds=(Url("http://other.test/"),)), "is not a page of example.test"),
         (DomainSettings(seeds=(Url("http://example.test/a.pdf"),), exclude=("*.pdf$",)), "out of scope"),

@@ -9,7 +9,8 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.cash import COINS, Order, Ordering, Pool
-from crawler.core.domain import Domain, DomainSettings, DomainStatus
+from crawler.core.domain import Domain, DomainStatus
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import ELSEWHERE, PRIOR
 from crawler.core.http import Authority, Url
 from crawler.errors import BadInput

@@ -10,7 +10,8 @@ from crawler.core.budget import BY_TIME, Costs, Price, RequestKind, floor_left, 
 from crawler.core.budget import FLOOR_SHARE as LONGEST_SHARE
 from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
 from crawler.core.cash import window_of
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import DAY, Belief, Defaults, Terms, decayed, drift_of, factors
 from crawler.core.http import Url, Validators
 from crawler.core.page_rules import PageRules

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import PRIOR
 from crawler.core.http import Authority, Url, key_of
 from crawler.core.page_rules import PageRule
@@ -57,7 +58,7 @@ async def pages_by_pattern(db: Database, domain: Domain) -> dict[object, object]
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "domain_settings",
     [
         DomainSettings(rules=RULES, bytes_per_day=2**40, target_freshness=0.95),
         DomainSettings(bytes_per_day=0, target_age=timedelta(days=3)),
