@@ -6,24 +6,8 @@ from typing import Annotated
 import typer
 
 from crawler.cli import db_app, domains_app, lab_app, lab_time_app, rules_app, values
-from crawler.cli.options import (
-    AllowPrivate,
-    At,
-    Budget,
-    Delay,
-    Depth,
-    DomainName,
-    Exclude,
-    Include,
-    Json,
-    MaxPages,
-    Offline,
-    Parallelism,
-    Seed,
-    Top,
-    Weight,
-)
-from crawler.cli.wishes import Said
+from crawler.cli.options import At, DomainName, Json, Offline, Top
+from crawler.cli.settings_options import NOTHING, SettingsPatch, with_settings
 
 LOOK, RUN = "Look", "Run"
 
@@ -59,6 +43,7 @@ def root(
 
 
 @app.command()
+@with_settings(of_crawl=True)
 def crawl(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="URL|DOMAIN", help="What to crawl; what is not registered will be.")
@@ -74,16 +59,7 @@ def crawl(
         str | None, typer.Option(metavar="SPAN", help="Finish after this long: 90s, 10m, 2h.")
     ] = None,
     offline: Offline = False,
-    seed: Seed = None,
-    budget: Budget = None,
-    delay: Delay = None,
-    parallelism: Parallelism = None,
-    include: Include = None,
-    exclude: Exclude = None,
-    depth: Depth = None,
-    max_pages: MaxPages = None,
-    weight: Weight = None,
-    allow_private: AllowPrivate = None,
+    patch: SettingsPatch = NOTHING,
     at: At = None,
     as_json: Json = False,
 ) -> int:
@@ -102,23 +78,11 @@ def crawl(
     """
     from crawler.cli import crawling
 
-    said = Said(
-        seeds=seed,
-        budget_per_day=budget,
-        delay=delay,
-        parallelism=parallelism,
-        include=include,
-        exclude=exclude,
-        max_depth=depth,
-        max_pages=max_pages,
-        weight=weight,
-        allow_private=allow_private,
-    )
     order = crawling.CrawlRequest(
         names=tuple(names or ()),
         pages=pages,
         due=due,
-        said=said,
+        patch=patch,
         offline=offline,
         shift_time=values.span(shift_time) if shift_time else None,
         at=at,

@@ -13,7 +13,7 @@ from crawler.cli.output import remark
 from crawler.cli.progress import CrawlProgress
 from crawler.cli.registering import ask_and_register
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.wishes import Said
+from crawler.cli.settings_options import SettingsPatch
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url, authority_of, path_and_query
@@ -34,7 +34,7 @@ class CrawlRequest:
     names: tuple[str, ...]
     pages: int | None
     due: bool
-    said: Said
+    patch: SettingsPatch
     offline: bool
     shift_time: timedelta | None
     at: datetime | None
@@ -103,10 +103,10 @@ async def _wanted(db: Database, order: CrawlRequest, clock: Clock) -> list[Domai
     for name, url in urls.items():
         domain = await domains.find(db, authority_of(url))
         if domain is None:
-            domain = await ask_and_register(db, name, order.said, offline=order.offline, at=clock.now())
+            domain = await ask_and_register(db, name, order.patch, offline=order.offline, at=clock.now())
         else:
             await require_not_before_last_visit(db, [domain], order.at)
-            if order.said.differs_from(domain.settings):
+            if order.patch.differs_from(domain.settings):
                 remark(f"{domain.authority} is registered: its settings stay (recrawl domains set {domain.authority})")
             if not order.due and path_and_query(url) != "/":
                 await _look_at(db, domain, url, at=clock.now())

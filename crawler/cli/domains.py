@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import typer
 
@@ -12,8 +12,8 @@ from crawler.cli.output import print_json, say, show, show_facts
 from crawler.cli.registering import described
 from crawler.cli.ruling import shown_rule
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import shown_bytes, shown_instant, shown_share, shown_span
-from crawler.cli.wishes import Said, without
+from crawler.cli.settings_options import SettingsPatch, facts_of, without
+from crawler.cli.values import shown_bytes, shown_instant
 from crawler.core.cash import Order, Ordering
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.http import Url
@@ -84,53 +84,25 @@ def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
     if as_json:
         print_json(described(domain) | {"standing": standing})
         return DONE
-    domain_settings = domain.settings
+    ordering = domain.settings.ordering
     show_facts(
         [
             ("Domain", domain.authority),
             ("Root", domain.root),
             ("Other names", ", ".join(sorted(domain.aliases))),
             ("Registered", shown_instant(domain.registered_at)),
-            ("Seeds", "\n".join(domain_settings.seeds)),
-            (
-                "Budget per day",
-                "no limit" if domain_settings.budget_per_day is None else f"{domain_settings.budget_per_day} requests",
-            ),
+            *facts_of(domain.settings),
+            ("Order", _shown_order(ordering)),
+            ("Favoured", _shown_favour(ordering) if ordering.favour else ""),
+            ("Reserve pays", _shown_dial(ordering)),
+            ("Rules", "\n".join(map(shown_rule, domain.settings.rules))),
             ("Budget left", str(standing.budget_left) if standing.budget_left is not None else ""),
-            (
-                "Bytes per day",
-                shown_bytes(domain_settings.bytes_per_day) if domain_settings.bytes_per_day is not None else "",
-            ),
             ("Bytes left", shown_bytes(max(standing.bytes_left, 0)) if standing.bytes_left is not None else ""),
-            ("Target", shown_target(domain_settings.target_age, domain_settings.target_freshness)),
-            ("Delay", f"{domain_settings.delay.total_seconds():g} s" if domain_settings.delay is not None else ""),
-            ("Parallelism", str(domain_settings.parallelism or "")),
-            ("Depth", str(domain_settings.max_depth) if domain_settings.max_depth is not None else ""),
-            ("Pages at most", str(domain_settings.max_pages or "")),
-            ("Include", "\n".join(domain_settings.include)),
-            ("Exclude", "\n".join(domain_settings.exclude)),
-            ("Weight", f"{domain_settings.weight:g}"),
-            ("Order", _shown_order(domain_settings.ordering)),
-            ("Favoured", _shown_favour(domain_settings.ordering) if domain_settings.ordering.favour else ""),
-            ("Reserve pays", _shown_dial(domain_settings.ordering)),
-            (
-                "External links",
-                f"count {domain_settings.external_links:g} each" if domain_settings.external_links else "do not count",
-            ),
-            ("Rules", "\n".join(map(shown_rule, domain_settings.rules))),
-            ("Private addresses", "allowed" if domain_settings.allow_private else "refused"),
             ("Last visit", shown_instant(standing.last_visit_at)),
             ("Now", why_not(domain, standing, at=at or datetime.now(UTC)) or "can be crawled"),
         ]
     )
     return DONE
-
-
-def shown_target(oldest: timedelta | None, freshness: float | None) -> str:
-    """What a user wants instead of a budget, or an empty string."""
-    if oldest is not None:
-        return f"no page older than {shown_span(oldest)}"
-    return f"{shown_share(freshness)} fresh" if freshness is not None else ""
 
 
 def _shown_order(ordering: Ordering) -> str:
@@ -163,15 +135,15 @@ def why_not(domain: Domain, standing: DomainStatus, *, at: datetime) -> str:
     return ""
 
 
-def change(text: str, *, said: Said, unset: Sequence[str], at: datetime | None, as_json: bool) -> int:
-    if not said.names and not unset:
+def change(text: str, *, patch: SettingsPatch, unset: Sequence[str], at: datetime | None, as_json: bool) -> int:
+    if not patch.values and not unset:
         raise BadInput("nothing to change: name a setting (recrawl domains set --help)")
 
     async def work(db: Database, _: Interrupts) -> Domain:
         domain = await domain_named(db, text)
         await require_not_before_last_visit(db, [domain] if at is not None else [], at)
-        domain_settings = said.applied_to(without(domain.settings, list(unset)))
-        more = tuple(_seed(domain, typed) for typed in said.seeds or ())
+        domain_settings = patch.applied_to(without(domain.settings, list(unset)))
+        more = tuple(_seed(domain, typed) for typed in patch.seeds)
         domain_settings = replace(
             domain_settings,
             seeds=tuple(dict.fromkeys([*domain_settings.seeds, *home_seeds(scope_of(domain, domain_settings), more)])),

@@ -4,65 +4,21 @@ from typing import Annotated
 
 import typer
 
-from crawler.cli.options import (
-    AllowPrivate,
-    At,
-    Budget,
-    Bytes,
-    Delay,
-    Depth,
-    Discovery,
-    DomainName,
-    DomainNames,
-    Exclude,
-    ExternalLinks,
-    Favour,
-    FavourBy,
-    Fresh,
-    Include,
-    Json,
-    MaxPages,
-    NoOlderThan,
-    Offline,
-    Order,
-    Parallelism,
-    Refresh,
-    Seed,
-    UrlShare,
-    Weight,
-)
-from crawler.cli.wishes import Said
+from crawler.cli.options import At, DomainName, DomainNames, Json, Offline
+from crawler.cli.settings_options import NOTHING, SettingsPatch, with_settings
 
 app = typer.Typer(no_args_is_help=True, help="Register domains, change them, and see how they stand.")
 
 
 @app.command()
+@with_settings()
 def add(
     domain: Annotated[list[str] | None, typer.Argument(metavar="URL|NAME", help="What to register.")] = None,
     source: Annotated[
         str | None, typer.Option("--from", metavar="FILE", help="Register one per line of a file, or of - (stdin).")
     ] = None,
     offline: Offline = False,
-    seed: Seed = None,
-    budget: Budget = None,
-    bytes_per_day: Bytes = None,
-    fresh: Fresh = None,
-    no_older_than: NoOlderThan = None,
-    delay: Delay = None,
-    parallelism: Parallelism = None,
-    include: Include = None,
-    exclude: Exclude = None,
-    depth: Depth = None,
-    max_pages: MaxPages = None,
-    weight: Weight = None,
-    allow_private: AllowPrivate = None,
-    order: Order = None,
-    url_share: UrlShare = None,
-    favour: Favour = None,
-    favour_by: FavourBy = None,
-    discovery: Discovery = None,
-    refresh: Refresh = None,
-    external_links: ExternalLinks = None,
+    patch: SettingsPatch = NOTHING,
     at: At = None,
     as_json: Json = False,
 ) -> int:
@@ -81,29 +37,7 @@ def add(
     """
     from crawler.cli import registering
 
-    said = Said(
-        seeds=seed,
-        budget_per_day=budget,
-        bytes_per_day=bytes_per_day,
-        target_freshness=fresh,
-        target_age=no_older_than,
-        delay=delay,
-        parallelism=parallelism,
-        include=include,
-        exclude=exclude,
-        max_depth=depth,
-        max_pages=max_pages,
-        weight=weight,
-        allow_private=allow_private,
-        order=order,
-        url_share=url_share,
-        favour=favour,
-        favour_by=favour_by,
-        discovery=discovery,
-        refresh=refresh,
-        external_links=external_links,
-    )
-    return registering.add(domain or [], source=source, said=said, offline=offline, at=at, as_json=as_json)
+    return registering.add(domain or [], source=source, patch=patch, offline=offline, at=at, as_json=as_json)
 
 
 @app.command("list")
@@ -134,32 +68,14 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> int:
 
 
 @app.command("set")
+@with_settings()
 def change(
     domain: DomainName,
     unset: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Back to the default: budget, delay, include, ...; may be repeated."),
     ] = None,
-    seed: Seed = None,
-    budget: Budget = None,
-    bytes_per_day: Bytes = None,
-    fresh: Fresh = None,
-    no_older_than: NoOlderThan = None,
-    delay: Delay = None,
-    parallelism: Parallelism = None,
-    include: Include = None,
-    exclude: Exclude = None,
-    depth: Depth = None,
-    max_pages: MaxPages = None,
-    weight: Weight = None,
-    allow_private: AllowPrivate = None,
-    order: Order = None,
-    url_share: UrlShare = None,
-    favour: Favour = None,
-    favour_by: FavourBy = None,
-    discovery: Discovery = None,
-    refresh: Refresh = None,
-    external_links: ExternalLinks = None,
+    patch: SettingsPatch = NOTHING,
     at: At = None,
     as_json: Json = False,
 ) -> int:
@@ -180,29 +96,7 @@ def change(
     """
     from crawler.cli import domains
 
-    said = Said(
-        seeds=seed,
-        budget_per_day=budget,
-        bytes_per_day=bytes_per_day,
-        target_freshness=fresh,
-        target_age=no_older_than,
-        delay=delay,
-        parallelism=parallelism,
-        include=include,
-        exclude=exclude,
-        max_depth=depth,
-        max_pages=max_pages,
-        weight=weight,
-        allow_private=allow_private,
-        order=order,
-        url_share=url_share,
-        favour=favour,
-        favour_by=favour_by,
-        discovery=discovery,
-        refresh=refresh,
-        external_links=external_links,
-    )
-    return domains.change(domain, said=said, unset=unset or [], at=at, as_json=as_json)
+    return domains.change(domain, patch=patch, unset=unset or [], at=at, as_json=as_json)
 
 
 @app.command()

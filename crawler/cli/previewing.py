@@ -7,7 +7,7 @@ from crawler.cli.crawling import CrawlRequest, require_names
 from crawler.cli.domains import why_not
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show, show_facts
-from crawler.cli.registering import wishes_of
+from crawler.cli.registering import settings_of
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_span
 from crawler.core.domain import Domain, DomainStatus
@@ -77,7 +77,7 @@ def preview(order: CrawlRequest, *, as_json: bool) -> int:
 
 async def _sorted(db: Database, order: CrawlRequest) -> tuple[list[Domain], list[str]]:
     """The domains that are registered, and the names that are not."""
-    wishes_of(order.said)  # what could not be registered is an error here, too
+    settings_of(order.patch)  # what could not be registered is an error here, too
     if not order.names:
         return [listed.domain for listed in await domains.every(db)], []
     known: dict[int, Domain] = {}

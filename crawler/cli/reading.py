@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from crawler.cli.auditing import described
-from crawler.cli.domains import shown_target
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
+from crawler.cli.settings_options import shown_setting
 from crawler.cli.trusting import shown_standings
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span
 from crawler.core.cash import Order
@@ -142,7 +142,8 @@ def _facts(found: DomainReport, calibration: Calibration, standings: list[TrustR
         ("Validators", shown_standings(standings)),
         (" ", " "),
         ("Requests today", f"{found.spent_today}{_shown_budget(found)}"),
-        ("Target", shown_target(found.target_age, found.target_freshness)),
+        ("Target", shown_setting("target_age", found.target_age)),
+        ("Target", shown_setting("target_freshness", found.target_freshness)),
         ("Price", f"{_price(found):.3g} importance x days a request{' (the usual)' if found.price is None else ''}"),
         ("Finding", found.finding),
         ("Left alone until", f"{shown_instant(found.hold_until)} ({found.hold_reason})" if found.hold_until else ""),

@@ -11,7 +11,7 @@ from pathlib import Path
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.wishes import Said
+from crawler.cli.settings_options import SettingsPatch, as_document
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.page_rules import PageRule
@@ -36,7 +36,7 @@ class Added:
 
 
 def add(
-    texts: Sequence[str], *, source: str | None, said: Said, offline: bool, at: datetime | None, as_json: bool
+    texts: Sequence[str], *, source: str | None, patch: SettingsPatch, offline: bool, at: datetime | None, as_json: bool
 ) -> int:
     many = source is not None
     wanted = [*texts, *(_lines(source) if source is not None else [])]
@@ -45,7 +45,7 @@ def add(
 
     async def work(db: Database, _: Interrupts) -> list[Added]:
         instant = at or datetime.now(UTC)
-        domain_settings = wishes_of(said)
+        domain_settings = settings_of(patch)
         async with _roots(db, domain_settings, at=instant) as roots:
             found = await _found(roots, wanted, offline=offline, most=_most(domain_settings))
         added = []
@@ -101,7 +101,7 @@ def _or_raise(found: FoundDomain | BadInput) -> FoundDomain:
 
 @asynccontextmanager
 async def _roots(db: Database, domain_settings: DomainSettings, *, at: datetime) -> AsyncIterator[RootProbe]:
-    """What asks the roots of domains with these wishes; in the end it is on the account of all domains together."""
+    """What asks the roots of domains with these settings; in the end it is on the account of all domains together."""
     left = await claim.left_of_shared_budget(db, settings().shared_budget, at=at)
     async with Http(
         user_agent=settings().user_agent,
@@ -128,14 +128,14 @@ def _most(domain_settings: DomainSettings) -> int | None:
     return 0 if domain_settings.bytes_per_day == 0 else domain_settings.budget_per_day
 
 
-def wishes_of(said: Said) -> DomainSettings:
-    """The wishes of a domain that is registered now."""
-    return replace(said.applied_to(DomainSettings()), seeds=tuple(map(url_of, said.seeds or ())))
+def settings_of(patch: SettingsPatch) -> DomainSettings:
+    """The settings of a domain that is registered now."""
+    return replace(patch.applied_to(DomainSettings()), seeds=tuple(map(url_of, patch.seeds)))
 
 
-async def ask_and_register(db: Database, text: str, said: Said, *, offline: bool, at: datetime) -> Domain:
+async def ask_and_register(db: Database, text: str, patch: SettingsPatch, *, offline: bool, at: datetime) -> Domain:
     """Register one domain, with a remark on what its root said. Raises BadInput."""
-    domain_settings = wishes_of(said)
+    domain_settings = settings_of(patch)
     async with _roots(db, domain_settings, at=at) as roots:
         (found,) = map(_or_raise, await _found(roots, [text], offline=offline, most=_most(domain_settings)))
     existing = await domains.find(db, found.authority)  # typed by a name that was not known as an alias
@@ -180,35 +180,15 @@ def _show_added(results: Sequence[Added], *, as_json: bool) -> None:
 
 def described(domain: Domain) -> dict[str, object]:
     """A domain for JSON."""
-    domain_settings = domain.settings
     return {
         "domain": domain.authority,
         "root": domain.root,
         "aliases": sorted(domain.aliases),
         "paused": domain.paused,
         "registered_at": domain.registered_at,
-        "settings": {
-            "seeds": list(domain_settings.seeds),
-            "weight": domain_settings.weight,
-            "budget_per_day": domain_settings.budget_per_day,
-            "bytes_per_day": domain_settings.bytes_per_day,
-            "target_freshness": domain_settings.target_freshness,
-            "target_age_seconds": seconds(domain_settings.target_age),
-            "delay_seconds": seconds(domain_settings.delay),
-            "parallelism": domain_settings.parallelism,
-            "max_depth": domain_settings.max_depth,
-            "max_pages": domain_settings.max_pages,
-            "include": list(domain_settings.include),
-            "exclude": list(domain_settings.exclude),
-            "allow_private": domain_settings.allow_private,
-            "order": domain_settings.ordering.order.value,
-            "url_share": domain_settings.ordering.url_share,
-            "favour": list(domain_settings.ordering.favour),
-            "favour_by": domain_settings.ordering.favour_by,
-            "discovery": domain_settings.ordering.discovery,
-            "refresh": domain_settings.ordering.refresh,
-            "external_links": domain_settings.external_links,
-            "rules": [described_rule(rule) for rule in domain_settings.rules],
+        "settings": as_document(domain.settings)
+        | {
+            "rules": [described_rule(rule) for rule in domain.settings.rules],
         },
     }
 

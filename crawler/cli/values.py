@@ -78,16 +78,6 @@ def positive(text: str) -> float:
     return number
 
 
-def order(text: str) -> str:
-    """An order of discovery."""
-    from crawler.core.cash import Order
-
-    known = [each.value for each in Order]
-    if text not in known:
-        raise typer.BadParameter(f"{text!r} is none of {', '.join(known)}")
-    return text
-
-
 def part(text: str) -> float:
     """A part of something, or more than all of it: 3% or 0.03."""
     number = positive(text.removesuffix("%").strip())
