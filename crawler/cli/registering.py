@@ -108,7 +108,8 @@ async def _roots(db: Database, domain_settings: DomainSettings, *, at: datetime)
         allow_private=domain_settings.allow_private,
         max_body_bytes=settings().max_body_bytes,
     ) as web:
-        roots = RootProbe(web, delay=settings().delay_of(domain_settings), left=left)
+        delay = settings().delay_of(domain_settings)
+        roots = RootProbe(web, delay=delay, left=left, language=domain_settings.language)
         try:
             yield roots
         finally:

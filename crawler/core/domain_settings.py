@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from crawler.core.http import Url
     from crawler.core.page_rules import PageRule
 
+# RFC 9110, 12.5.4: a language range, or any, with the weight of the user's preference.
+LANGUAGE = (
+    r"(?:[a-zA-Z]{1,8}(?:-[a-zA-Z0-9]{1,8})*|\*)"
+    r"(?:[ \t]*;[ \t]*[qQ]=(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?"
+)
+
 
 def _usual_ordering() -> "Ordering":
     from crawler.core.cash import Ordering
@@ -127,6 +133,18 @@ class DomainSettings:
             label="Private addresses",
             words="allowed",
             unset="refused",
+        ),
+    )
+    language: str = entry(
+        "",
+        Setting(
+            Kind.TEXT,
+            "--language LIST",
+            "Ask for pages in these languages (Accept-Language): 'de-AT, de;q=0.8'.",
+            pattern=rf"{LANGUAGE}(?:[ \t]*,[ \t]*{LANGUAGE})*",
+            misfit="no list of languages such as 'de-AT, de;q=0.8'",
+            label="Language",
+            rereads=True,
         ),
     )
     ordering: "Ordering" = field(default_factory=_usual_ordering)

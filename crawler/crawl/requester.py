@@ -16,7 +16,13 @@ class Web(Protocol):
     """One request to the web."""
 
     async def fetch(
-        self, url: Url, *, validators: Validators = NO_VALIDATORS, deadline: timedelta, method: Method = "GET"
+        self,
+        url: Url,
+        *,
+        validators: Validators = NO_VALIDATORS,
+        deadline: timedelta,
+        method: Method = "GET",
+        language: str = "",
     ) -> Answer: ...
 
 
@@ -81,7 +87,10 @@ class Requester:
         return answer
 
     async def _fetch(self, url: Url, validators: Validators, method: Method, *, is_look: bool) -> Answer:
-        answer = await self.web.fetch(url, validators=validators, deadline=self.deadline, method=method)
+        language = self.lease.domain.settings.language
+        answer = await self.web.fetch(
+            url, validators=validators, deadline=self.deadline, method=method, language=language
+        )
         self.pacer.answered()
         if is_look:
             self.budget.bytes_taken += received_of(answer)

@@ -181,7 +181,8 @@ class _Try:
             return None
         self.debited_bytes += granted.received_bytes or 0
         await self.gate.pass_through(self.renew)
-        answer = await self.web.fetch(url, deadline=min(self.settings.deadline, self.lease.term / 2))
+        deadline = min(self.settings.deadline, self.lease.term / 2)
+        answer = await self.web.fetch(url, deadline=deadline, language=self.lease.domain.settings.language)
         self.gate.answered()
         self.received_bytes += received_of(answer)
         return answer

@@ -13,11 +13,11 @@ from crawler.web import Http
 class RootProbe:
     """Asks roots, one authority's never sooner than `delay` after its last answer.
 
-    left: requests that all of them together may still take; None: no limit.
+    left: requests that all of them together may still take; None: no limit.  language: as in Http.fetch.
     """
 
-    def __init__(self, web: Http, *, delay: timedelta, left: int | None = None) -> None:
-        self.web, self.delay, self.left = web, delay, left
+    def __init__(self, web: Http, *, delay: timedelta, left: int | None = None, language: str = "") -> None:
+        self.web, self.delay, self.left, self.language = web, delay, left, language
         self.requests = self.received_bytes = 0
         self._turns: defaultdict[Authority, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._free_at: dict[Authority, float] = {}
@@ -32,7 +32,7 @@ class RootProbe:
         async with self._turns[authority]:
             await asyncio.sleep(max(self._free_at.get(authority, 0.0) - time.monotonic(), 0.0))
             try:
-                answer = await self.web.fetch(url, deadline=deadline)
+                answer = await self.web.fetch(url, deadline=deadline, language=self.language)
             finally:
                 self._free_at[authority] = time.monotonic() + self.delay.total_seconds()
         self.received_bytes += received_of(answer)

@@ -29,9 +29,8 @@ VALUES: dict[Kind, Any] = {
 
 def another(setting: Setting) -> Any:
     """A value that is not the default."""
-    if setting.name == "seeds":
-        return ("http://a.test/b",)
-    return VALUES[setting.kind] if setting.kind is not Kind.TEXT else setting.pattern.split("|")[-1]
+    named = {"seeds": ("http://a.test/b",), "order": "mixed", "language": "de-AT, de;q=0.8"}
+    return named[setting.name] if setting.name in named else VALUES[setting.kind]
 
 
 def test_the_columns_of_a_domain_are_those_of_the_table() -> None:
