@@ -10,22 +10,25 @@ BIN := .venv/bin
 export RECRAWL_HOME ?= $(CURDIR)/.recrawl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench crawl test check format docs bench bench-change soak lock up down clean
+.PHONY: help setup setup-test setup-bench crawl test check format docs bench bench-change soak lock release up down clean
 
 help: ## list what can be made
 	@echo "make TARGET, where TARGET is one of:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-setup: ## install everything into .venv
-	@$(PYTHON) crawler/bootstrap.py
+setup: ## install what crawling needs into .venv
+	@$(PYTHON) scripts/bootstrap.py
+
+setup-test: ## install what tests and checks need as well
+	@$(PYTHON) scripts/bootstrap.py --test
 
 setup-bench:
-	@$(PYTHON) crawler/bootstrap.py --bench
+	@$(PYTHON) scripts/bootstrap.py --test --bench
 
 crawl: setup ## crawl and show the result: the demo site, or URL=https://... (ARGS=--allow-private for your own server)
 	@$(if $(URL),$(BIN)/recrawl crawl "$(URL)" $(ARGS),$(BIN)/recrawl demo)
 
-check: setup ## format, lint and types
+check: setup-test ## format, lint and types
 	@$(BIN)/ruff format --check --quiet || { echo "make format mends the format"; exit 1; }
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/mypy
@@ -33,28 +36,34 @@ check: setup ## format, lint and types
 test: check ## check, then all tests that take seconds; TESTS=tests/core for some of them
 	@$(BIN)/pytest -n $(JOBS) --dist loadgroup $(TESTS)
 
-format: setup ## put all files into the agreed format
+format: setup-test ## put all files into the agreed format
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-docs: setup ## make the reference pages of settings and commands again
+docs: setup-test ## make the reference pages of settings and commands again
 	@$(BIN)/python -m crawler.cli.reference
 
 bench: setup-bench ## measure speed beside other crawlers, and what a record costs
 	@$(BIN)/python -m benchmarks
 
-bench-change: setup ## how often detectors of change are right, by kind of edit and noise; ARGS="--held-out --seed 2"
+bench-change: setup-test ## how often detectors of change are right, by kind of edit and noise; ARGS="--held-out --seed 2"
 	@$(BIN)/python -m benchmarks change $(ARGS)
 
-soak: setup ## the tests that take minutes to hours
+soak: setup-test ## the tests that take minutes to hours
 	@$(BIN)/pytest -m soak --timeout 0
 
-lock: setup ## pin the newest versions that pyproject.toml allows
-	@$(BIN)/uv pip compile pyproject.toml --group dev $(LOCKING) -o requirements.lock
-	@$(BIN)/uv pip compile --group bench --constraint requirements.lock $(LOCKING) -o requirements-bench.lock
-	@$(PYTHON) crawler/bootstrap.py
+lock: ## pin the newest versions that pyproject.toml allows, for crawling first and for the rest within that
+	@$(PYTHON) scripts/bootstrap.py --tools
+	@$(LOCKING) pyproject.toml --group build -o requirements.lock
+	@$(LOCKING) --group dev --constraint requirements.lock -o requirements-test.lock
+	@$(LOCKING) --group bench --constraint requirements.lock --constraint requirements-test.lock -o requirements-bench.lock
+	@$(LOCKING) --group tools -o requirements-tools.lock
 
-LOCKING := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
+LOCKING := UV_CACHE_DIR=.cache/uv .cache/tools/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+	--generate-hashes --no-header --no-annotate --no-emit-index-url
+
+release: setup-test ## build, check and tag the version that crawler/__init__.py names; ARGS=--dry-run to stop before the tag
+	@$(BIN)/python -m scripts.release $(ARGS)
 
 up: setup ## start Postgres, the Prefect server and a worker; they stay until make down
 	@$(BIN)/recrawl up

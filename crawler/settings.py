@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
+from crawler import __version__
 from crawler.core.budget import SharedBudget
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import Defaults
@@ -125,8 +126,9 @@ class Settings(BaseSettings):
 
     @property
     def user_agent(self) -> str:
-        """The User-Agent header: product, and how to reach whoever runs it."""
-        return f"{self.agent}/0.1 (+{self.contact})" if self.contact else f"{self.agent}/0.1"
+        """The User-Agent header: product, version, and how to reach whoever runs it."""
+        product = f"{self.agent}/{__version__}"
+        return f"{product} (+{self.contact})" if self.contact else product
 
     @property
     def defaults(self) -> Defaults:

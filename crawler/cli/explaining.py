@@ -198,8 +198,7 @@ def _shown_worth(domain: Domain, known: Explanation, page: PageFacts) -> str:
     worth = worth_now(domain, known, page)
     if worth is None or known.terms is None:
         return ""
-    lively = f"; the domain is {known.terms.activity:.2g} times as lively as usual" if known.terms.activity != 1 else ""
-    return f"{worth:.3g} importance x days now, against a price of {known.terms.price:.3g}{lively}"
+    return f"{worth:.3g} importance x days now, against a price of {known.terms.price:.3g}"
 
 
 def _shown_rules(domain: Domain, page: PageFacts) -> str:

@@ -8,7 +8,7 @@ from typing import assert_never
 from crawler.cli.reading import shown_rate
 from crawler.cli.values import counted, shown_instant, shown_span
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, Belief, Wanted, gap_worth, value, weight_of
+from crawler.core.freshness import DAY, Wanted, gap_worth, value, weight_of
 from crawler.core.http import Refusal, Scope, Url, parse_robots
 from crawler.core.page_rules import PageRules
 from crawler.core.soft_errors import SoftError
@@ -87,7 +87,7 @@ def due_today(domain: Domain, known: Explanation, page: PageFacts) -> Due | None
     if terms.once:
         return Due(Bound.ONCE, by_rule=True, gap=None, at=None)
     weight = weight_of(_weighed_importance(page, said.weight))
-    days = float(gap_worth(page.belief.a, page.belief.b / terms.activity, weight, terms.price))
+    days = float(gap_worth(page.belief.a, page.belief.b, weight, terms.price))
     if days >= terms.most / DAY:
         bound, by_rule, gap = Bound.MOST, said.most is not None, terms.most
     elif days <= terms.least / DAY:
@@ -200,5 +200,4 @@ def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | No
     if page.last_good_at is None or page.version == 0 or known.terms is None:
         return None
     weight = PageRules(domain.settings.rules).terms(page.url).weight
-    lively = Belief(page.belief.a, page.belief.b / known.terms.activity)
-    return value(lively, importance=_weighed_importance(page, weight), unseen=known.at - page.last_good_at)
+    return value(page.belief, importance=_weighed_importance(page, weight), unseen=known.at - page.last_good_at)

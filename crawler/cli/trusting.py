@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from crawler.core.http import Validators
-from crawler.core.validators import SENT, Trust, Validator, sendable, told_by_head, with_suspicion
+from crawler.core.validators import (
+    SENT,
+    Trust,
+    Validator,
+    head_validators,
+    validators_to_send,
+    with_suspicion,
+)
 from crawler.store.learned import TrustRow
 
 NAMES = {Validator.ETAG: "ETag", Validator.LAST_MODIFIED: "Last-Modified"}
@@ -27,7 +34,7 @@ def shown_asking(
     """
     believed = with_suspicion(trust, suspected)
     if by_head:
-        words = told_by_head(held, believed)
+        words = head_validators(held, believed)
         told = ["its length", *(NAMES[kind] for kind in SENT if words and _has(words, kind))]
         return f"by HEAD first, and in full only if {' or '.join(told)} differs"
     if not held:
@@ -39,7 +46,7 @@ def shown_asking(
     doubted = [NAMES[kind] for kind in SENT if believed.of(kind) != trust.of(kind) and _has(held, kind)]
     if doubted:
         because += f": {' and '.join(doubted)} lied wherever it was put to the test, as it was not yet at these pages"
-    sent = sendable(held, believed)
+    sent = validators_to_send(held, believed)
     if not sent:
         return f"in full{because}"
     return f"conditionally, by {' and '.join(NAMES[kind] for kind in SENT if _has(sent, kind))}{because}"

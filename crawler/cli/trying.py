@@ -116,7 +116,7 @@ def _news(why: Why) -> str:
 def _row(each: Difference) -> tuple[str, str, str]:
     for before, after in each.replaced:
         return before.kind.value, _cut(before.text), _cut(after.text)
-    (place,) = each.places
+    (place,) = each.blocks
     return place.kind.value, _cut(place.text if each.removed else ""), _cut(place.text if each.added else "")
 
 
@@ -146,7 +146,7 @@ def _shown_version(seen: TryResult) -> str:
 def _shown_verdict(seen: TryResult) -> str:
     if seen.visit is None:
         return ""
-    parts = ", ".join(sorted(seen.visit.verdict.significant.parts))
+    parts = ", ".join(sorted(seen.visit.verdict.significant.kinds))
     reason = f" ({seen.visit.reason.replace('_', ' ')})" if seen.visit.reason else ""
     if seen.visit.change is Change.FIRST:
         return f"a first version{reason}"
@@ -195,7 +195,7 @@ def _document(seen: TryResult) -> dict[str, object]:
         "change": seen.visit.change if seen.visit else None,
         "rung": seen.visit.verdict.rung if seen.visit else None,
         "reason": seen.visit.reason if seen.visit else "",
-        "parts": sorted(seen.visit.verdict.significant.parts) if seen.visit else [],
+        "parts": sorted(seen.visit.verdict.significant.kinds) if seen.visit else [],
         "differs": [_pair(each) | {"news": not why, "why": why} for each, why in differences(seen)],
         "seconds_later": [_pair(each) for each in lessons(seen)],
         "pieces": [_piece(piece) for piece in _pieces(seen)],
@@ -205,7 +205,7 @@ def _document(seen: TryResult) -> dict[str, object]:
 def _pair(each: Difference) -> dict[str, object]:
     for before, after in each.replaced:
         return {"part": before.kind, "was": before.text, "is": after.text}
-    (place,) = each.places
+    (place,) = each.blocks
     return {"part": place.kind, "was": place.text if each.removed else None, "is": place.text if each.added else None}
 
 

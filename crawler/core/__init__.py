@@ -1,4 +1,4 @@
-"""What recrawl thinks with: pure functions and frozen values.
+"""The decisions of recrawl: pure functions and frozen values.
 
 Nothing here waits, reads a clock, the settings or a row, or writes a log. Ten rooms by subject, each using only those
 that stand below it: validators, visit, soft_errors, change, volatile, budget, freshness, cash, page, http. Beside

@@ -39,7 +39,7 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class RobotsCopy:
-    """What the store keeps of a domain's robots.txt.
+    """The stored robots.txt of a domain.
 
     body: the last good copy, None if there never was one.  outcome: how the last request for it ended.
     good_at: when the body was received.  due_at: when to ask again.

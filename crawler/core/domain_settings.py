@@ -31,7 +31,7 @@ def _usual_ordering() -> "Ordering":
 
 @dataclass(frozen=True, slots=True)
 class DomainSettings:
-    """What a user may say about a domain. None and empty mean: as everywhere.
+    """The settings of a domain that its user may give. None and empty mean the defaults.
 
     rules: about pages of a pattern, each pattern once.
     ValueError, a sentence for the user, for two targets, an impossible one, or two rules of one pattern.

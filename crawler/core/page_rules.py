@@ -1,4 +1,4 @@
-"""What a user says about the pages of a pattern: how often to look, how much they matter, how many there may be."""
+"""A user's rules for the pages of a pattern: how often to look, how much they matter, how many there may be."""
 
 import re
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ MOST_SAID = 50  # selectors to ignore, to watch, and expressions
 
 @dataclass(frozen=True, slots=True)
 class PageRule:
-    """What holds for the pages whose path and query match `pattern`, written as in Scope. None: says nothing about it.
+    """A rule for the pages whose path and query match `pattern`, written as in Scope. None: the rule leaves it open.
 
     least, most: the shortest and the longest time from one look at a page to the next.
     weight: how many times as important such a page is.  once: a page that was had is not looked at again.
     max_pages: so many pages of the pattern are admitted, 0 for none.
-    view: what of such a page is compared.
-    ValueError, a sentence for a person, if that cannot be.
+    view: the parts of such a page that are compared.
+    ValueError, a sentence for a person, if these contradict each other.
     """
 
     pattern: str
@@ -54,9 +54,9 @@ class PageRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
-    """What all rules together say about one page. Always: least <= most where both are given.
+    """The merged rules for one page. Always: least <= most where both are given.
 
-    least, most: as in Rule, None for as everywhere.  weight: 1 unless said.
+    least, most: as in PageRule, None for the default.  weight: 1 unless a rule gives one.
     """
 
     least: timedelta | None = None
@@ -91,7 +91,7 @@ class PageRules:
         object.__setattr__(self, "_on_view", tuple(rule for rule in self.rules if rule.view))
 
     def terms(self, url: Url) -> RuleResult:
-        """What the rules say about a page.
+        """The merged terms of all rules that match a page.
 
         A least and a most of two rules may contradict each other: then the one of the earlier rule holds for both.
         """
@@ -101,7 +101,7 @@ class PageRules:
         return merge_rules(found) if found else USUAL
 
     def view(self, url: Url) -> View:
-        """What of a page is compared: what all rules that match want ignored is, and what any wants watched is."""
+        """The merged View of all rules that match a page."""
         return together(rule.view for rule in self._on_view if rule.matches(url)) if self._on_view else WHOLE
 
     def limiting(self, url: Url) -> tuple[int, ...]:
@@ -110,7 +110,7 @@ class PageRules:
 
 
 def merge_rules(rules: list[PageRule]) -> RuleResult:
-    """What rules that all match say together."""
+    """Merge rules that all match one page, in their order; the first to give a value wins."""
     least = most = weight = None
     for rule in rules:
         if least is None and rule.least is not None:

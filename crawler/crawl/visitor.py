@@ -11,7 +11,7 @@ from crawler.core.change import Change
 from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
 from crawler.core.page import Fingerprint, Parsed, distance_bits
 from crawler.core.soft_errors import is_probe_due, probe_answered, probe_sent
-from crawler.core.validators import head_outcome_of, is_told_same, spared_visit, to_verify
+from crawler.core.validators import head_outcome_of, head_shows_same, spared_visit, validators_to_verify
 from crawler.core.visit import (
     OVERLOADED,
     Baseline,
@@ -64,7 +64,7 @@ class Visitor:
         if answer is None:
             return None
         visit = await self.decided(target, answer, now=self.clock.now())
-        return await self.tested(visit, to_verify(visit))
+        return await self.tested(visit, validators_to_verify(visit))
 
     async def visit_by_head(self, target: Target) -> Visit | None:
         """A look that asks for no body if length and date are as they were."""
@@ -72,7 +72,7 @@ class Visitor:
         if head is None:
             return None
         now = self.clock.now()
-        if isinstance(head, Fetched) and is_told_same(target, head):
+        if isinstance(head, Fetched) and head_shows_same(target, head):
             return spared_visit(target, head, now=now)
         if isinstance(head, Fetched) and head.status in OVERLOADED:
             return await self.decided(target, head, now=now)

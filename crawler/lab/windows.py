@@ -104,13 +104,13 @@ def _in_blocks(crawl: Crawl, window: float) -> Floats:
     """The cash since the block before this one began, by that time; a block ends with a visit, half a window long."""
     waiting, now = crawl.waiting(), crawl.economy.clock
     pages = len(waiting)
-    baseline, current, earlier_began, began = ([0.0] * pages for _ in range(4))
+    earlier, current, earlier_began, began = ([0.0] * pages for _ in range(4))
     for page, cash, at in _visits(crawl.log()):
         current[page] += cash
         if at - began[page] >= window / 2:
-            baseline[page], earlier_began[page] = current[page], began[page]
+            earlier[page], earlier_began[page] = current[page], began[page]
             current[page], began[page] = 0.0, at
-    received = np.array(baseline) + np.array(current) + waiting
+    received = np.array(earlier) + np.array(current) + waiting
     return np.asarray(pages * received / np.maximum(now - np.array(earlier_began), 1.0), dtype=np.float64)
 
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from crawler.local.machine import Process, process
 
 TAG = "RECRAWL_STACK"  # in the environment of all that the stack starts, and so of all that this starts in turn
 POLL_SECONDS = 0.05
+STILL_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,25 @@ def tell(processes: Collection[Process], what: signal.Signals) -> None:
                 os.kill(each.pid, what)
             except ProcessLookupError:
                 continue  # it ended in between
+
+
+def comes_about(
+    question: Callable[[], bool], *, of: Process, seconds: float, poll_seconds: float, still: Callable[[], None]
+) -> bool:
+    """Whether something comes about that a process is to do: waits for it while that lives, at most so long.
+
+    still: called every half minute, so that nobody thinks that nothing happens.
+    """
+    began = said = time.monotonic()
+    while not question():
+        now = time.monotonic()
+        if not of.is_running() or now - began > seconds:
+            return False
+        if now - said > STILL_SECONDS:
+            still()
+            said = now
+        time.sleep(poll_seconds)
+    return True
 
 
 def wait_for_end(processes: Collection[Process], *, seconds: float) -> bool:

@@ -26,7 +26,7 @@ from crawler.local.postgres import release_postgres, running_postgres
 from crawler.settings import Settings
 
 ASK_AGAIN_SECONDS = 10
-CANCEL_SECONDS = 30  # what a run gets to record what is in flight; by default no request takes longer than 20
+CANCEL_SECONDS = 120  # what a run gets to record what is in flight; by default no request takes longer than 20
 
 
 def down(settings: Settings, *, report: Report) -> bool:

@@ -28,6 +28,9 @@ CLIENT = {
 # What our own server does: by default it writes each task's state by itself, and keeps everything for months.
 SERVER = {
     "PREFECT_SERVER_API_HOST": "127.0.0.1",
+    # By default it gives its database 10 s for a statement and 5 for a connection; a busy machine needs more of both.
+    "PREFECT_SERVER_DATABASE_TIMEOUT": "60",
+    "PREFECT_SERVER_DATABASE_CONNECTION_TIMEOUT": "60",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",

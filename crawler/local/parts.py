@@ -17,8 +17,9 @@ Report = Callable[[str], None]
 
 CRAWL_DATABASE = "crawl"
 PREFECT_DATABASE = "prefect"
-SERVER_END_SECONDS = 10
-WORKER_END_SECONDS = 5
+ANSWER_SECONDS = 30  # a server that is not there refuses at once; one on a busy machine takes seconds
+SERVER_END_SECONDS = 30
+WORKER_END_SECONDS = 30
 POLL_SECONDS = 0.2
 
 
@@ -71,7 +72,7 @@ def external_api(settings: Settings, server: Child | None) -> str | None:
 def answers(api_url: str) -> bool:
     """Whether a Prefect server answers there."""
     try:
-        with urllib.request.urlopen(f"{api_url}/health", timeout=5) as response:  # noqa: S310  http, by our own setting
+        with urllib.request.urlopen(f"{api_url}/health", timeout=ANSWER_SECONDS) as response:  # noqa: S310  http, by our own setting
             return bool(response.status == 200)
     except (OSError, ValueError):
         return False
@@ -80,7 +81,7 @@ def answers(api_url: str) -> bool:
 def home_of_server(api_url: str) -> Path | None:
     """The folder in which the Prefect server there keeps its things; None while none answers."""
     try:
-        with urllib.request.urlopen(f"{api_url}/admin/settings", timeout=5) as response:  # noqa: S310  as above
+        with urllib.request.urlopen(f"{api_url}/admin/settings", timeout=ANSWER_SECONDS) as response:  # noqa: S310  as above
             return Path(json.load(response)["home"])
     except (OSError, ValueError, KeyError):
         return None

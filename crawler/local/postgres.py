@@ -15,6 +15,8 @@ from crawler.local.binaries import Binaries, choose
 from crawler.local.machine import held, held_if_free
 from crawler.local.postgres_server import USER, launch, make_cluster, options, programs_of, serving, shut_down
 
+ANSWER_SECONDS = 60  # one that is not there refuses at once
+
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
@@ -40,7 +42,7 @@ class Cluster:
 
     def answers(self) -> bool:
         """Whether it takes connections; one that was killed an instant ago looks alive, but does not."""
-        at = ("--host=127.0.0.1", f"--port={self.port}", "--timeout=10", "--quiet")
+        at = ("--host=127.0.0.1", f"--port={self.port}", f"--timeout={ANSWER_SECONDS}", "--quiet")
         return subprocess.run([self.binaries.bin / "pg_isready", *at], env={"LC_ALL": "C"}, check=False).returncode == 0
 
     def stop(self) -> None:
@@ -53,7 +55,7 @@ class Cluster:
     def _ask(self, program: str, *arguments: str, unless: str | None = None) -> None:
         done = subprocess.run(
             [self.binaries.bin / program, f"--port={self.port}", "--host=127.0.0.1", f"--username={USER}", *arguments],
-            env={"PGPASSWORD": self.password, "PGCONNECT_TIMEOUT": "20", "LC_ALL": "C"},
+            env={"PGPASSWORD": self.password, "PGCONNECT_TIMEOUT": str(ANSWER_SECONDS), "LC_ALL": "C"},
             capture_output=True,
             text=True,
             check=False,

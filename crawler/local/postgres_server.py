@@ -18,7 +18,8 @@ from crawler.local.machine import free_port
 USER = "postgres"
 LEAST_FREE_BYTES = 200_000_000  # a fresh cluster takes 40 MB, its first write-ahead logs more than that again
 START_SECONDS = 600  # replaying a long log after a crash takes minutes
-GHOST_SECONDS = 30  # how long processes that a kill -9 left behind may take to end
+GHOST_SECONDS = 120  # how long processes that a kill -9 left behind may take to end
+STOP_SECONDS = 300  # a second, unless the machine is busy with other things
 PORTS_TRIED = 5
 SHARED_BUFFERS_MB = 2048  # a million pages with their links; or a quarter of the machine's memory, where that is less
 
@@ -208,7 +209,7 @@ def shut_down(programs: Programs) -> None:
     """Stop the running server, whoever is connected."""
     said = ""
     for mode in ("fast", "immediate"):  # the second where a session will not end; the next start recovers
-        arguments = (f"--pgdata={programs.way}/data", f"--mode={mode}", "--wait", "--timeout=60")
+        arguments = (f"--pgdata={programs.way}/data", f"--mode={mode}", "--wait", f"--timeout={STOP_SECONDS}")
         stopped, said = programs.run("pg_ctl", *arguments, "stop")
         if stopped or serving(programs.data) is None:
             return

@@ -1,12 +1,11 @@
 """The Prefect server of the local stack."""
 
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from crawler.errors import StackFailed
-from crawler.local.children import TAG, Child, end, noted, start
+from crawler.local.children import TAG, Child, comes_about, end, noted, start
 from crawler.local.environment import api_url_of, prefect_home, server_environment
 from crawler.local.machine import free_port, port_is_free
 from crawler.local.parts import (
@@ -20,7 +19,7 @@ from crawler.local.parts import (
 )
 
 USUAL_PORT = 4200
-START_SECONDS = 180  # 5 to 10 here; its first start makes 100 tables, on a slow disk perhaps for a minute
+START_SECONDS = 900  # 5 to 10 on a machine that does nothing else; its first start makes 100 tables
 PORT_ATTEMPTS = 3
 
 
@@ -33,7 +32,7 @@ def ensure_server(home: Path, *, database_url: str, tag: str, named_port: int | 
     found = noted(server_note(home))
     if found is not None and found.facts["database"] != facts["database"]:
         end([found.process], patience_seconds=SERVER_END_SECONDS)  # Postgres has moved to another port
-    elif found is not None and comes_to_answer(home, found):
+    elif found is not None and comes_to_answer(home, found, report=report):
         report("Prefect server: running")
         return found
     port = choose_port(home, named_port, report=report)
@@ -56,24 +55,25 @@ def own_api_url(server: Child) -> str:
     return api_url_of(int(server.facts["port"]))
 
 
-def comes_to_answer(home: Path, server: Child) -> bool:
+def comes_to_answer(home: Path, server: Child, *, report: Report) -> bool:
     """Wait until the server answers, or ends, or takes too long; whether it answers.
 
     One that was killed an instant ago may look alive at first, and another home's may have been quicker to take the
     port: what answers there has to be this home's.
     """
-    deadline = time.monotonic() + START_SECONDS
-    while home_of_server(own_api_url(server)) != prefect_home(home):
-        if not server.process.is_running() or time.monotonic() > deadline:
-            return False
-        time.sleep(POLL_SECONDS)
-    return True
+    return comes_about(
+        lambda: home_of_server(own_api_url(server)) == prefect_home(home),
+        of=server.process,
+        seconds=START_SECONDS,
+        poll_seconds=POLL_SECONDS,
+        still=lambda: report("Prefect server: still starting"),
+    )
 
 
-def wait_for_server(home: Path, server: Child, *, start_again: Callable[[], Child]) -> Child:
+def wait_for_server(home: Path, server: Child, *, start_again: Callable[[], Child], report: Report) -> Child:
     """The server once it answers: this one, or another where its port was taken between the choice and the start."""
     for _ in range(PORT_ATTEMPTS):
-        if comes_to_answer(home, server):
+        if comes_to_answer(home, server, report=report):
             return server
         if server.process.is_running():
             raise StackFailed(f"the Prefect server does not answer: see {server_log(home)}")

@@ -62,7 +62,7 @@ def build(home: Path, settings: Settings, *, deployments: Path, report: Report) 
 
     if server is not None:
         again = partial(start_server, home, settings, report=report)
-        server = wait_for_server(home, server, start_again=again)
+        server = wait_for_server(home, server, start_again=again, report=report)
     api_url = own_api_url(server) if server is not None else str(external)
     os.environ["PREFECT_API_URL"] = api_url
     worker = staff(home, server, api_url=api_url, database_url=database_url, deployments=deployments, report=report)
@@ -107,4 +107,4 @@ def staff(
     if registered:
         report(f"Deployments: {registered} registered")
     report("Worker: starting" if worker is None else "Worker: running")
-    return worker or start_worker(home, tag=stack_tag(home), api_url=api_url, database_url=database_url)
+    return worker or start_worker(home, tag=stack_tag(home), api_url=api_url, database_url=database_url, report=report)

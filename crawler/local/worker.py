@@ -8,11 +8,10 @@ import os
 import secrets
 import shutil
 import sys
-import time
 from pathlib import Path
 
 from crawler.errors import StackFailed
-from crawler.local.children import TAG, Child, end, noted, start, tagged
+from crawler.local.children import TAG, Child, comes_about, end, noted, start, tagged
 from crawler.local.environment import client_environment
 from crawler.local.machine import Process
 from crawler.local.parts import POLL_SECONDS, WORKER_END_SECONDS, Report, digest, last_words, worker_note
@@ -20,7 +19,7 @@ from crawler.local.prefect import POOL, bury_dead_runs, forget_late_runs, has_wo
 from crawler.store.database import open_database
 from crawler.store.domains import expire_leases
 
-START_SECONDS = 60
+START_SECONDS = 900  # 5 on a machine that does nothing else
 
 
 def find_worker(home: Path, *, api_url: str, database_url: str) -> Child | None:
@@ -54,7 +53,7 @@ def clear_runs(api_url: str, *, report: Report) -> None:
     asyncio.run(forget_late_runs(api_url))
 
 
-def start_worker(home: Path, *, tag: str, api_url: str, database_url: str) -> Child:
+def start_worker(home: Path, *, tag: str, api_url: str, database_url: str, report: Report) -> Child:
     """Start a worker and wait until the server has heard of it."""
     name = f"recrawl-{tag}-{secrets.token_hex(2)}"
     options = ["--name", name, "--pool", POOL, "--type", "process", "--install-policy", "never"]
@@ -80,11 +79,15 @@ def start_worker(home: Path, *, tag: str, api_url: str, database_url: str) -> Ch
         note=worker_note(home),
         facts=facts_of(api_url, database_url),
     )
-    deadline = time.monotonic() + START_SECONDS
-    while not asyncio.run(has_worker(api_url, name)):
-        if not worker.process.is_running():
-            raise StackFailed(f"the worker ended: {last_words(log)}")
-        if time.monotonic() > deadline:
-            raise StackFailed(f"the worker does not report to {api_url}: see {log}")
-        time.sleep(POLL_SECONDS)
+    reports = comes_about(
+        lambda: asyncio.run(has_worker(api_url, name)),
+        of=worker.process,
+        seconds=START_SECONDS,
+        poll_seconds=POLL_SECONDS,
+        still=lambda: report("Worker: still starting"),
+    )
+    if not reports and worker.process.is_running():
+        raise StackFailed(f"the worker does not report to {api_url}: see {log}")
+    if not reports:
+        raise StackFailed(f"the worker ended: {last_words(log)}")
     return worker

@@ -15,8 +15,8 @@ from crawler.core.budget import (
     Price,
     Work,
     budget_for,
-    part_for,
     requests_at,
+    requests_for,
     solve_plans,
 )
 from crawler.core.domain import Domain
@@ -116,7 +116,7 @@ def _budget(terms: DomainLimits, now: DomainPlan, cost: float, overall: Budget) 
     """How many requests a day the domain may make, and by what."""
     own, asked = terms.budget.requests, math.inf if now.asked is None else now.asked
     wished, source = (asked, BudgetSource.TARGET) if asked < own else (own, BudgetSource.BUDGET)
-    part = part_for(now.requests)
+    part = requests_for(now.requests)
     if overall != UNLIMITED and part < NEARLY * min(wished, terms.cap):
         return min(part, overall.requests), BudgetSource.OVERALL
     return (wished, source) if math.isfinite(wished) else (cost, BudgetSource.PRICE)

@@ -20,6 +20,7 @@ import pytest
 from crawler.cli import main
 from crawler.cli.output import err, out
 from crawler.settings import settings
+from tests.patience import PATIENCE_S
 
 RECRAWL = Path(sys.executable).with_name("recrawl")
 
@@ -64,7 +65,7 @@ def command(*arguments: str, database_url: str | None, home: Path, stdin: str = 
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=PATIENCE_S,
     )
     return Done(done.returncode, done.stdout, done.stderr)
 
@@ -79,7 +80,7 @@ def forget() -> None:
 def recrawl(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recrawl]:
     """Run the command in this process, against a fresh database."""
     for name in list(os.environ):
-        if name.startswith(("RECRAWL_", "PREFECT_")) and name != "RECRAWL_TESTS_FOLDER":
+        if name.startswith(("RECRAWL_", "PREFECT_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("RECRAWL_DATABASE_URL", database_url)
     monkeypatch.setenv("RECRAWL_HOME", str(tmp_path))

@@ -12,6 +12,7 @@ import typer
 
 from crawler.cli.app import app
 from tests.cli.conftest import Recrawl, command
+from tests.patience import PATIENCE_S
 
 HEAVY = (
     "prefect",
@@ -87,7 +88,7 @@ def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
         "print(json.dumps([code, sorted(sys.modules)]))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, timeout=PATIENCE_S
     )
     code, modules = json.loads(done.stdout.splitlines()[-1])
 

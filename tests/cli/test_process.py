@@ -9,9 +9,8 @@ import signal
 import struct
 import subprocess
 import termios
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -22,8 +21,7 @@ from crawler.local.postgres import running_postgres
 from crawler.store.database import upgrade
 from tests.cli.conftest import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.conftest import execute
-
-PATIENCE = 60  # seconds; what is waited for takes about one
+from tests.patience import PATIENCE_S, until
 
 
 @contextmanager
@@ -45,21 +43,14 @@ def started(*arguments: str, database_url: str | None, home: Path) -> Iterator[s
 
 
 def end_of(process: subprocess.Popen[str]) -> Done:
-    said, complained = process.communicate(timeout=PATIENCE)
+    said, complained = process.communicate(timeout=PATIENCE_S)
     return Done(process.returncode, said, complained)
-
-
-def wait_until(happens: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not happens():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.02)
 
 
 def test_two_crawls_of_one_domain_do_not_meet(recrawl: Recrawl, site: Site, database_url: str, tmp_path: Path) -> None:
     recrawl("domains", "add", site.url, "--allow-private")
     with site.gate, started("crawl", site.name, "--json", database_url=database_url, home=tmp_path) as first:
-        wait_until(lambda: "/robots.txt" in site.asked)
+        until(lambda: "/robots.txt" in site.asked)
         asked = len(site.asked)
 
         second = recrawl("crawl", site.name, "--json")
@@ -83,7 +74,7 @@ def test_the_first_signal_lets_what_is_under_way_be_recorded(  # noqa: PLR0917
     recrawl("crawl", site.url, "--allow-private", "--pages", "1", "--parallelism", "1")
     site.asked.clear()
     with site.gate, started("crawl", site.name, "--json", database_url=database_url, home=tmp_path) as process:
-        wait_until(lambda: len(site.asked) == 1)
+        until(lambda: len(site.asked) == 1)
         process.send_signal(number)
         assert process.stderr is not None
         assert "Stopping" in process.stderr.readline()
@@ -101,7 +92,7 @@ def test_the_first_signal_lets_what_is_under_way_be_recorded(  # noqa: PLR0917
 def test_the_second_signal_ends_at_once(recrawl: Recrawl, site: Site, database_url: str, tmp_path: Path) -> None:
     recrawl("domains", "add", site.url, "--allow-private")
     with site.gate, started("crawl", site.name, database_url=database_url, home=tmp_path) as process:
-        wait_until(lambda: "/robots.txt" in site.asked)
+        until(lambda: "/robots.txt" in site.asked)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         assert "Stopping" in process.stderr.readline()
@@ -125,12 +116,12 @@ def test_on_a_terminal_a_bar_shows_how_far_it_is(
     )
     os.close(follower)
     shown = b""
-    while select.select([leader], [], [], PATIENCE)[0]:
+    while select.select([leader], [], [], PATIENCE_S)[0]:
         try:
             shown += os.read(leader, 4096)
         except OSError:  # its last writer is gone
             break
-    said, _ = process.communicate(timeout=PATIENCE)
+    said, _ = process.communicate(timeout=PATIENCE_S)
     os.close(leader)
 
     assert json.loads(said)["looks"] == 3
@@ -156,7 +147,7 @@ def test_commands_at_once_share_it_and_the_last_one_stops_it(site: Site, tmp_pat
         started("crawl", site.url, "--allow-private", "--offline", database_url=None, home=tmp_path) as first,
         started("domains", "list", "--json", database_url=None, home=tmp_path) as second,
     ):
-        wait_until(lambda: bool(site.asked))
+        until(lambda: bool(site.asked))
         assert end_of(second).code == 0
         still = running_postgres(tmp_path)
         site.gate.release()
@@ -173,7 +164,7 @@ def test_killed_with_9_it_goes_on_where_it_was(site: Site, tmp_path: Path) -> No
         site.gate,
         started("crawl", site.url, "--allow-private", "--offline", database_url=None, home=tmp_path) as killed,
     ):
-        wait_until(lambda: bool(site.asked))
+        until(lambda: bool(site.asked))
         killed.kill()
         killed.wait()
 
@@ -190,13 +181,13 @@ def test_ended_by_a_signal_it_takes_its_postgres_with_it(site: Site, tmp_path: P
         site.gate,
         started("crawl", site.url, "--allow-private", "--offline", database_url=None, home=tmp_path) as process,
     ):
-        wait_until(lambda: bool(site.asked))
+        until(lambda: bool(site.asked))
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
         while "Stopping" not in process.stderr.readline():
             pass
         process.send_signal(signal.SIGTERM)
-        code = process.wait(timeout=PATIENCE)
+        code = process.wait(timeout=PATIENCE_S)
 
     assert code == 143
     assert running_postgres(tmp_path) is None
@@ -210,7 +201,7 @@ def test_a_reader_that_goes_away_is_no_error(recrawl: Recrawl, database_url: str
         process.stdout.readline()
         process.stdout.close()
         process.stdout = None
-        _, complained = process.communicate(timeout=PATIENCE)
+        _, complained = process.communicate(timeout=PATIENCE_S)
 
     assert (process.returncode, complained) == (0, "")
 
@@ -240,7 +231,7 @@ def test_without_a_reader_the_exit_code_is_what_it_would_have_been(
         stderr=subprocess.PIPE if closed == "stdout" else writer,
         text=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=PATIENCE_S,
     )
     os.close(writer)
 
@@ -257,7 +248,7 @@ def test_output_that_nothing_holds_is_one_line(tmp_path: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            timeout=PATIENCE,
+            timeout=PATIENCE_S,
         )
 
     assert done.returncode == 1

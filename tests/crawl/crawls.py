@@ -19,6 +19,7 @@ from crawler.crawl import ShiftResult, open_tools, run_shift
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database
+from tests.patience import PATIENCE_S
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -108,7 +109,7 @@ def command(*arguments: str, database_url: str, home: Path, **environment: str) 
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=PATIENCE_S,
     )
 
 

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
-PATIENCE_S = 30.0  # for the process to start, to answer a control call, or to end
+PATIENCE_S = 300.0  # much more than it takes, for the process to start, to answer a control call, or to end
 LONGEST_HEAD = 64 * 1024  # bytes of request line and headers
 CONTROL = "/-/"  # paths below it are for whoever started the server, and stand in no log
 

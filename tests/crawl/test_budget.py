@@ -5,8 +5,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.crawl import open_tools, run_shift
@@ -90,7 +88,6 @@ async def test_what_a_day_has_left_over_is_not_sent_on_the_next_days_account(
     assert await rows(db, "SELECT budget_day - %s::date, spent_requests FROM domain_state", START) == [(2, 60)]
 
 
-@pytest.mark.timeout(120)
 async def test_kill_9_leaves_no_way_over_the_budget(
     db: Database, database_url: str, living: LivingServer, tmp_path: Path
 ) -> None:

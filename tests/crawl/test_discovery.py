@@ -15,8 +15,9 @@ from tests.crawl.corpus import ORIGIN, Links, corpus, file_of, is_page, on_site
 from tests.crawl.crawls import coins_missing, command
 from tests.crawl.static import StaticServer
 from tests.exact import power_iteration
+from tests.patience import SLOW
 
-pytestmark = [pytest.mark.corpus, pytest.mark.timeout(300), pytest.mark.xdist_group("documentation")]
+pytestmark = [pytest.mark.corpus, SLOW, pytest.mark.xdist_group("documentation")]
 TRIES = range(50)
 NO_PAGE = re.compile(r"/robots\.txt|.*/0[0-9a-f]{32}")  # asked for the domain's sake: its rules, and what cannot exist
 BATCH = "1"  # page recorded at once, as published; what it links to is heard of only then

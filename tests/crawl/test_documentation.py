@@ -15,8 +15,9 @@ from tests.crawl.corpus import copied, corpus, file_of, linked_pages
 from tests.crawl.crawls import coins_missing, command, json_of, rows
 from tests.crawl.static import StaticServer
 from tests.exact import power_iteration, spearman
+from tests.patience import SLOW
 
-pytestmark = [pytest.mark.corpus, pytest.mark.timeout(300), pytest.mark.xdist_group("documentation")]
+pytestmark = [pytest.mark.corpus, SLOW, pytest.mark.xdist_group("documentation")]
 PASSES = 10
 ANCHORS = {"/index.html", "/sql-commands.html"}  # the table of contents and the list of all commands
 

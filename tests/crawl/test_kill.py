@@ -15,6 +15,7 @@ from crawler.demo.server import LivingServer
 from crawler.local.postgres import ensure_postgres
 from crawler.store.database import Database, open_database, upgrade
 from tests.crawl.crawls import QUICK, RECRAWL, START, coins_missing, crawl, environ, register, rows
+from tests.patience import SLOW
 
 KILLS = 20
 TERM = "2"  # seconds: a killed worker's domain is free again after that
@@ -42,7 +43,7 @@ async def run_until_killed(
     return await asyncio.to_thread(process.wait) == -signal.SIGKILL
 
 
-@pytest.mark.timeout(300)
+@SLOW
 async def test_killed_twenty_times_at_random_nothing_is_lost_and_nothing_is_there_twice(
     db: Database, database_url: str, domain: Domain, living: LivingServer, tmp_path: Path
 ) -> None:
@@ -123,7 +124,6 @@ async def test_killed_with_9_and_started_again_due_times_and_backoff_are_the_sam
     assert not asked & known  # they were due later
 
 
-@pytest.mark.timeout(120)
 async def test_a_crawl_survives_the_death_of_postgres(
     living: LivingServer, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -138,7 +138,8 @@ async def test_a_crawl_survives_the_death_of_postgres(
         async with open_database(url) as db:
             domain = await register(db, living.url, max_depth=12)
             living.slow(0.03)
-            crawling = asyncio.create_task(crawl(db, at=START, settings=QUICK))
+            patient = QUICK.model_copy(update={"lease_term": timedelta(minutes=5)})
+            crawling = asyncio.create_task(crawl(db, at=START, settings=patient))
             while living.journal.counts.requests < 60:
                 await asyncio.sleep(0.01)  # until it is well under way
             os.kill(cluster.pid, signal.SIGKILL)

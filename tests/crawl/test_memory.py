@@ -9,6 +9,7 @@ import pytest
 
 from tests.crawl.crawls import RECRAWL, environ
 from tests.crawl.endless import endless_site
+from tests.patience import SLOW
 
 
 def peak_memory(url: str, database_url: str, home: Path, *, pages: int, at: str) -> int:
@@ -33,7 +34,7 @@ async def growth(database_url: str, home: Path, *, few: int, many: int) -> int:
     return large - small
 
 
-@pytest.mark.timeout(240)
+@SLOW
 async def test_six_times_the_pages_take_no_more_memory(database_url: str, tmp_path: Path) -> None:
     assert await growth(database_url, tmp_path, few=1000, many=6000) < 16 << 20
 

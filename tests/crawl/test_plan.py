@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crawler.core.budget.shadow_price import TRIM_DOWN, TRIM_UP
+from crawler.core.budget.shadow_price import CORRECTION_DOWN, CORRECTION_UP
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import PRIOR
@@ -299,7 +299,7 @@ async def test_the_trim_stays_where_a_budget_is_used_but_for_a_request_or_two(db
         await fetched(db, spend, noon.date(), spent)
         trims.append((await planned_for(db, domain, at=at)).trim)
 
-    assert trims == [1.0, 1.0, 1.0, 1 / TRIM_DOWN]
+    assert trims == [1.0, 1.0, 1.0, 1 / CORRECTION_DOWN]
 
 
 async def test_pages_without_looks_learn_from_their_group_and_a_new_domain_from_all(db: Database) -> None:
@@ -337,6 +337,6 @@ async def test_the_trim_rises_only_where_the_budget_is_used_up_and_work_waits(db
     cheaper = await planned_for(db, domain, at=noon + timedelta(hours=3))
 
     assert (first.trim, idle.trim) == (1.0, 1.0)
-    assert dearer.trim == TRIM_UP
+    assert dearer.trim == CORRECTION_UP
     assert at_once.trim == dearer.trim
-    assert cheaper.trim == pytest.approx(TRIM_UP / TRIM_DOWN)
+    assert cheaper.trim == pytest.approx(CORRECTION_UP / CORRECTION_DOWN)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.crawl.static import StaticServer
+from tests.patience import PATIENCE_S
 
 LONG_AGO = 1_500_000_000  # seconds since 1970
 
@@ -34,7 +35,7 @@ def server(root: Path) -> Iterator[StaticServer]:
 
 @pytest.fixture
 def connection(server: StaticServer) -> Iterator[HTTPConnection]:
-    opened = HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+    opened = HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
     yield opened
     opened.close()
 
@@ -122,7 +123,7 @@ def test_the_most_requests_in_flight_are_counted(root: Path) -> None:
     with StaticServer(root, latency_s=0.2) as server, ThreadPoolExecutor(at_once) as pool:
 
         def ask(_: int) -> int:
-            connection = HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+            connection = HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
             connection.connect()
             together.wait()
             return get(connection, "/")[0].status
@@ -134,7 +135,7 @@ def test_the_most_requests_in_flight_are_counted(root: Path) -> None:
 
 
 def test_garbage_ends_the_connection_and_not_the_server(server: StaticServer, connection: HTTPConnection) -> None:
-    other = HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+    other = HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
     other.connect()
     other.sock.sendall(b"\x16\x03\x01 what\r\n\r\n")
 
@@ -148,4 +149,4 @@ def test_the_server_is_gone_after_its_block(root: Path) -> None:
         address = urlsplit(server.url)
 
     with pytest.raises(ConnectionRefusedError):
-        HTTPConnection(address.netloc, timeout=10).connect()
+        HTTPConnection(address.netloc, timeout=PATIENCE_S).connect()

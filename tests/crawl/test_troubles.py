@@ -12,7 +12,7 @@ from crawler.store import domains
 from crawler.store.database import Database
 from tests.crawl.crawls import DAY, START, coins_missing, crawl, recrawl, register, rows
 
-IMPATIENT = Settings(lease_term=timedelta(seconds=10), deadline=timedelta(milliseconds=150))
+IMPATIENT = Settings(lease_term=timedelta(seconds=10), deadline=timedelta(seconds=1))
 HANGS = "hangs"
 Answer = Callable[[str], tuple[int, str]]
 
@@ -152,7 +152,7 @@ async def test_after_a_change_of_scope_pages_are_read_again_once(db: Database) -
 
 
 async def test_a_paused_domain_is_released_soon(db: Database) -> None:
-    quick = Settings(lease_term=timedelta(milliseconds=400))
+    quick = Settings(lease_term=timedelta(seconds=2))
 
     def answer(path: str) -> tuple[int, str]:
         number = int(path.strip("/") or 0) if path != "/robots.txt" else 0

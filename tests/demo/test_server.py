@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -19,6 +18,7 @@ import pytest
 from crawler.demo.server import LivingServer, Remote, living_process
 from crawler.demo.site import Ask, Behaviour, Serving, Site, make_site, reply
 from tests.demo.conftest import START
+from tests.patience import PATIENCE_S, until
 
 DAY = timedelta(days=1)
 
@@ -30,7 +30,7 @@ def server(site: Site) -> Iterator[LivingServer]:
 
 
 def connect(url: str) -> HTTPConnection:
-    return HTTPConnection(urlsplit(url).netloc, timeout=10)
+    return HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_S)
 
 
 def get(connection: HTTPConnection, path: str, method: str = "GET", **headers: str) -> tuple[HTTPResponse, bytes]:
@@ -120,14 +120,14 @@ def test_the_most_requests_in_flight_are_counted(server: LivingServer) -> None:
 
     with ThreadPoolExecutor(at_once) as pool:
         assert list(pool.map(ask, range(at_once))) == [200] * at_once
-    soon(lambda: len(server.journal.entries) == at_once)
+    until(lambda: len(server.journal.entries) == at_once)
     assert server.journal.counts.most_in_flight == at_once
     assert most_at_once(server) == at_once
     server.journal.clear()
     connection = connect(server.url)
     for _ in range(3):
         get(connection, "/")
-    soon(lambda: len(server.journal.entries) == 3)
+    until(lambda: len(server.journal.entries) == 3)
     assert server.journal.counts.most_in_flight == most_at_once(server) == 1
 
 
@@ -152,7 +152,7 @@ def test_an_outage_can_be_no_answer_at_all(server: LivingServer) -> None:
 
     with pytest.raises((HTTPException, ConnectionError)):
         get(connect(server.url), "/")
-    soon(lambda: server.journal.counts.by_status == {0: 1})
+    until(lambda: server.journal.counts.by_status == {0: 1})
 
 
 def test_the_next_requests_can_be_refused_with_a_time_to_retry(server: LivingServer) -> None:
@@ -179,20 +179,13 @@ def test_nobody_is_served_after_closing_not_even_on_an_open_connection(site: Sit
 
 def test_a_slow_server_closes_at_once(site: Site) -> None:
     with LivingServer(site) as server:
-        server.slow(60)
+        server.slow(12 * PATIENCE_S)
         connection = connect(server.url)
         connection.request("GET", "/")
 
-    # Its minute is cut short: the page still comes or the connection ends, both before our patience of seconds does.
+    # It is cut short: the page still comes or the connection ends, both before our patience does.
     with pytest.raises((HTTPException, ConnectionError)):
         get(connection, "/") if connection.getresponse().read() else None
-
-
-def soon(question: Callable[[], bool]) -> None:
-    """The server notes an answer a moment after it has sent it."""
-    deadline = time.monotonic() + 10
-    while not question():
-        assert time.monotonic() < deadline
 
 
 def test_another_process_serves_the_same_site_and_can_be_steered() -> None:
@@ -207,14 +200,15 @@ def test_another_process_serves_the_same_site_and_can_be_steered() -> None:
                 if twin.behaviour(path) is not Behaviour.CLOCK and twin.serving(path) is not Serving.TOKEN:
                     assert body == reply(twin, Ask(path), at, 0).body
         asked = len(twin.paths(START)[:40]) + len(twin.paths(twin.end)[:40])
-        soon(lambda: remote.counts.requests == len(remote.entries) == asked)
+        # The server notes an answer a moment after it has sent it.
+        until(lambda: remote.counts.requests == len(remote.entries) == asked)
         remote.clear()
         remote.throttle(1, retry_after="7")
         assert get(connection, "/")[0].getheader("Retry-After") == "7"
         remote.outage(START, twin.end + DAY, status=503)
         remote.slow(0.01)
         assert get(connection, "/")[0].status == 503
-        soon(lambda: remote.counts.by_status == {429: 1, 503: 1})
+        until(lambda: remote.counts.by_status == {429: 1, 503: 1})
         url = remote.url
 
     with pytest.raises(ConnectionError):
@@ -237,4 +231,4 @@ def test_the_process_says_where_it_is_and_ends_when_told_or_when_its_owner_is_go
             process.stdin.close()
         else:
             os.kill(process.pid, ending)
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE_S) == 0

@@ -6,9 +6,10 @@ from datetime import timedelta
 
 from crawler.core.http import Answer, Reason, Unreached, Url
 from crawler.web import Http
+from tests.patience import PATIENCE_S
 
 AGENT = "recrawl/test (+https://example.com/about-our-crawler)"
-SOON = timedelta(seconds=20)  # never waited for
+SOON = timedelta(seconds=PATIENCE_S)  # never waited for
 MEGABYTE = 1024 * 1024
 
 

@@ -2,12 +2,12 @@
 
 import asyncio
 import gzip
-import time
 from datetime import timedelta
 
 import pytest
 
 from crawler.core.http import Fetched, Reason, Unreached
+from tests.patience import PATIENCE_S
 from tests.web.asking import MEGABYTE, SOON, http, one, reason
 from tests.web.server import Request, Send, answer, serving
 
@@ -21,7 +21,7 @@ async def test_a_gigabyte_that_is_declared_is_not_read() -> None:
                 await send(bytes(65536))
 
         found = await one(server.does("/", reply))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await server.hung_up.wait()
     assert reason(found) is Reason.TOO_LARGE
     assert server.sent < 16 * MEGABYTE  # what fits into the buffers of two sockets
@@ -36,7 +36,7 @@ async def test_a_gigabyte_that_is_streamed_is_read_only_to_the_limit() -> None:
                 await send(b"10000\r\n" + bytes(65536) + b"\r\n")
 
         found = await one(server.does("/", reply))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await server.hung_up.wait()
     assert reason(found) is Reason.TOO_LARGE
     assert isinstance(found, Unreached)
@@ -89,9 +89,9 @@ async def test_headers_without_end_are_given_up() -> None:
 async def test_a_server_that_falls_silent_meets_the_deadline(before: bytes) -> None:
     async with serving() as server, http() as web:
         url = server.says("/", before)
-        found = await web.fetch(url, deadline=timedelta(milliseconds=100))
+        found = await web.fetch(url, deadline=timedelta(seconds=1))
         assert reason(found) is Reason.DEADLINE
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await server.hung_up.wait()
 
 
@@ -104,19 +104,17 @@ async def test_a_slow_drip_meets_the_deadline() -> None:
                 await send(b"a")
                 await asyncio.sleep(0.01)
 
-        began = time.monotonic()
-        found = await web.fetch(server.does("/", reply), deadline=timedelta(milliseconds=200))
+        found = await web.fetch(server.does("/", reply), deadline=timedelta(seconds=1))
     assert reason(found) is Reason.DEADLINE
     assert isinstance(found, Unreached)
     assert found.received_bytes > 0
-    assert time.monotonic() - began < 5
 
 
 async def test_waiting_for_a_connection_counts_toward_the_deadline() -> None:
     async with serving() as server, http(connections=1) as web, asyncio.TaskGroup() as both:
         url = server.says("/", b"")
-        first = both.create_task(web.fetch(url, deadline=timedelta(milliseconds=300)))
-        second = both.create_task(web.fetch(url, deadline=timedelta(milliseconds=100)))
+        first = both.create_task(web.fetch(url, deadline=timedelta(seconds=2)))
+        second = both.create_task(web.fetch(url, deadline=timedelta(seconds=1)))
     assert reason(first.result()) is reason(second.result()) is Reason.DEADLINE
     assert len(server.heard) == 1
 
@@ -134,5 +132,5 @@ async def test_a_cancelled_fetch_is_cancelled_and_hangs_up() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await server.hung_up.wait()

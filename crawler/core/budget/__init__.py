@@ -1,7 +1,7 @@
-"""Which price spends a budget: the shadow price of a request, by domain and over all of them.
+"""The shadow price of a request: the price at which a budget is spent, by domain and over all domains.
 
-`tariffs` solves the prices of all domains from a sample of their pages; `ledger` is the arithmetic of one day's
-budget, and stands nowhere else. Uses freshness and what is below it.
+`solve_plans` solves the prices of all domains from a sample of their pages; `ledger` is the arithmetic of one day's
+budget. Uses freshness and what is below it.
 """
 
 from crawler.core.budget.cost import BY_TIME, Cost, Costs, Price, RequestKind, is_head_cheaper, learnt
@@ -18,10 +18,10 @@ from crawler.core.budget.ledger import (
     today,
 )
 from crawler.core.budget.page_arrays import NOBODY, SAMPLE, SAMPLE_PER_DOMAIN, PageArrays, page_arrays, sampled
-from crawler.core.budget.sample import ASKED, SAYS_NOTHING, PageSample, refitted, sample_of, work_in
+from crawler.core.budget.sample import NO_RULE, REQUEST_KINDS, PageSample, refitted, sample_of, work_in
 from crawler.core.budget.shadow_price import (
-    FLOOR_SHARE,
-    MOST_FLOOR_SHARE,
+    FLOOR_VISITS_SHARE,
+    LONGEST_INTERVAL_SHARE,
     Budget,
     Shares,
     Work,
@@ -30,20 +30,20 @@ from crawler.core.budget.shadow_price import (
     shadow_price,
     shadow_prices,
 )
-from crawler.core.budget.target import AUDIT_SHARE, UNLIMITED, DomainLimits, budget_for, part_for
+from crawler.core.budget.target import AUDIT_SHARE, UNLIMITED, DomainLimits, budget_for, requests_for
 
 __all__ = [
-    "ASKED",
     "AUDIT_SHARE",
     "BY_TIME",
     "FACTORS",
-    "FLOOR_SHARE",
-    "MOST_FLOOR_SHARE",
+    "FLOOR_VISITS_SHARE",
+    "LONGEST_INTERVAL_SHARE",
     "NOBODY",
+    "NO_RULE",
     "NO_SHARED_LIMIT",
+    "REQUEST_KINDS",
     "SAMPLE",
     "SAMPLE_PER_DOMAIN",
-    "SAYS_NOTHING",
     "UNLIMITED",
     "Budget",
     "Cost",
@@ -68,11 +68,11 @@ __all__ = [
     "learnt",
     "longest_gap",
     "page_arrays",
-    "part_for",
     "price_correction",
     "receivable",
     "refitted",
     "requests_at",
+    "requests_for",
     "sample_of",
     "sampled",
     "shadow_price",

@@ -1,4 +1,4 @@
-"""What target, budgets and politeness leave one domain: how many requests a day, and how long a page may wait."""
+"""The constraints of one domain by target, budgets and politeness: requests a day, and how long a page may wait."""
 
 import math
 from dataclasses import dataclass, replace
@@ -7,16 +7,16 @@ import numpy as np
 
 from crawler.core.budget.find_root import TINY
 from crawler.core.budget.page_arrays import PageArrays
-from crawler.core.budget.shadow_price import FLOOR_SHARE, Budget, Shares, Work, longest_gap
+from crawler.core.budget.shadow_price import LONGEST_INTERVAL_SHARE, Budget, Shares, Work, longest_gap
 from crawler.core.budget.target import (
-    Asked,
     DomainLimits,
     Limit,
-    asked_of,
+    TargetDemand,
     left_by,
     overhead,
     own_limit,
     shared_limit,
+    target_demand,
 )
 
 LONGEST_DAYS = 1e6  # an interval that a calendar can still add to a date
@@ -26,7 +26,10 @@ LEAST_IMPORTANCE = 1e-6  # of a domain beside others; less would make its price 
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """A domain on its way to a price. work: within its longest interval.  limit: requests a day, asked: see Tariff."""
+    """The constraints under which a domain's price is solved. work: its pages, within the longest interval.
+
+    limit: requests a day.  asked, longest_days, finding: see DomainPlan.
+    """
 
     terms: DomainLimits
     work: Work
@@ -48,16 +51,16 @@ class Constraints:
 def constraints_of(
     work: Work, terms: DomainLimits, shares: Shares, *, everything: Work, overall: Budget
 ) -> Constraints:
-    """What the target, the budgets and politeness leave the domain: its limit and its longest interval.
+    """The limits of one domain: requests a day (least of target, budget, politeness) and longest interval in days.
 
-    everything: in all domains that share the `overall` budget: it, too, has to bear the longest interval and the rules.
+    everything: work of all domains under the `overall` budget; the interval must be affordable for them as well.
     """
     most = terms.oldest_days or terms.most_days
-    asked = asked_in(work, terms, shares)
+    asked = demand_of(work, terms, shares)
     own, together = own_limit(work.known, terms), shared_limit(everything.known, overall)
     late, slow = max(_late(work, own, shares), _late(everything, together, shares), key=lambda found: found[0])
     limit = terms.limit if terms.spends_all else min(terms.limit, asked.requests)
-    if terms.oldest_days:  # which would outbid the others at any price
+    if terms.oldest_days:  # an age target would outbid the other domains at any price
         limit = min(limit, terms.part)
     if limit < own.requests:
         own = Limit(limit, own.name, f"the {limit:,.0f} requests a day of its target")
@@ -68,38 +71,38 @@ def constraints_of(
         findings.append(f"Pages wait {late:,.3g} times as long as rules say: {slow} are too few for them")
     if limit > 0 and longest > most and not asked.finding:
         findings.append(f"A page may wait {longest:,.0f} days, not {most:,.0f}: at {rate} it has to")
-    # What no number of requests can reach is no reason to make as many as one can.
+    # A target that no number of requests can reach is no reason to make as many requests as possible.
     takes = asked.requests if math.isfinite(asked.requests) else None
     return Constraints(
-        terms, _lasting(work, longest, late=late), takes, limit, longest, ". ".join(filter(None, findings))
+        terms, _with_longest(work, longest, late=late), takes, limit, longest, ". ".join(filter(None, findings))
     )
 
 
 def _longest(work: Work, limit: Limit, most: float) -> tuple[float, str]:
-    """The longest interval that a limit bears for pages of which no rule says any, and the limit."""
+    """The longest interval that a limit affords for pages without a rule, in days, and the limit's rate."""
     count = float(work.known.stands_for[~work.known.is_ruled].sum())
     return float(longest_gap(count, limit.requests, most=most)), limit.rate
 
 
 def _late(work: Work, limit: Limit, shares: Shares) -> tuple[float, str]:
-    """How many times as long as rules say their pages have to wait, 1 where they need not, and by which limit."""
+    """The factor by which pages have to wait longer than rules say, 1 or more, and the limit that causes it."""
     pages = work.known
     asked = float((pages.stands_for * pages.requests / pages.most)[pages.is_ruled].sum())
-    left = limit.looks * left_by(work, shares) * (1 - FLOOR_SHARE)
+    left = limit.looks * left_by(work, shares) * (1 - LONGEST_INTERVAL_SHARE)
     return max(asked / max(left, TINY), 1.0), limit.rate
 
 
-def asked_in(work: Work, terms: DomainLimits, shares: Shares) -> Asked:
-    """What the domain's target takes, all that there is where it has none."""
+def demand_of(work: Work, terms: DomainLimits, shares: Shares) -> TargetDemand:
+    """The requests a day that the domain's target takes; inf without a target."""
     if not terms.has_target or not len(work.known.a):
-        return Asked(math.inf)
-    return asked_of(_lasting(work, terms.oldest_days or terms.most_days), terms, shares)
+        return TargetDemand(math.inf)
+    return target_demand(_with_longest(work, terms.oldest_days or terms.most_days), terms, shares)
 
 
-def _lasting(work: Work, most_days: float, *, late: float = 1.0) -> Work:
-    """The same work, with this longest interval where no rule says another.
+def _with_longest(work: Work, most_days: float, *, late: float = 1.0) -> Work:
+    """The work, with a longest interval of most_days for pages without a rule.
 
-    late: how many times as long as a rule says its pages have to wait.
+    late: factor by which pages with a rule have to wait longer than it says.
     """
 
     def within(pages: PageArrays) -> PageArrays:

@@ -1,19 +1,19 @@
-"""What a look costs, learnt per domain: requests and bytes of each kind of look."""
+"""The cost of a look in requests and bytes, by kind of request, learnt per domain."""
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import assert_never
 
-ROUND_BYTES = 14_600  # RFC 6928: so much of a body comes with the headers; what is more takes more round trips
+ROUND_BYTES = 14_600  # of a body that come with the headers (RFC 6928); more bytes take more round trips
 MEMORY_LOOKS = 200  # the mean reaches back over about so many looks, so that a redesign is learnt
 
 
 class RequestKind(StrEnum):
-    """How a page is asked for."""
+    """Kind of request by which a page is asked for."""
 
-    CONDITIONAL = "conditional"  # with validators, whatever came of it
+    CONDITIONAL = "conditional"  # with validators, whatever the answer was
     FULL = "full"
-    HEAD = "head"  # by its headers first, and for the body only if they differ
+    HEAD = "head"  # a HEAD first, and a body only if that differs
     RENDER = "render"  # in a browser, with all that the page loads
 
 
@@ -28,13 +28,13 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a request and a byte must be worth, in importance x days. One that is not scarce costs nothing."""
+    """The shadow price of a request and of a byte, in importance x days; 0 for one that is not scarce."""
 
     per_request: float
     per_byte: float = 0.0
 
     def of(self, cost: Cost) -> float:
-        """What a look of this cost must be worth."""
+        """The value that a look of this cost must have."""
         return self.per_request * cost.requests + self.per_byte * cost.received_bytes
 
 
@@ -61,12 +61,12 @@ class Costs:
                 assert_never(kind)
 
 
-# Where neither requests nor bytes are scarce, what both cost is time: a round trip for each.
+# Where neither requests nor bytes are scarce, both cost time: a round trip for each request or ROUND_BYTES.
 BY_TIME = Price(per_request=1.0, per_byte=1 / ROUND_BYTES)
 
 
 def is_head_cheaper(price: Price, costs: Costs, *, body_bytes: int) -> bool:
-    """Whether a HEAD, and in so many cases as were measured a body after it, costs less than that body each time."""
+    """Whether a HEAD, with a body after it as often as was measured, costs less than the body each time."""
     followed = costs.head.requests - 1
     return price.of(Cost(1 + followed, followed * body_bytes)) < price.of(Cost(1, body_bytes))
 

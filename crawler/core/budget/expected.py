@@ -1,4 +1,4 @@
-"""What a price gives: the freshness and age to expect of known pages, and what a target would cost."""
+"""The freshness and age to expect of known pages at a price, and the cost of a target."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What to expect of known pages that are looked at whenever they are worth a price; by weight where it says so.
+    """The expectation for known pages that are looked at whenever they are worth a price.
 
     requests, received_bytes: a day.  freshness: the share of the weight whose copy is as it is on the web, 0 to 1.
     age_days: how long a copy has been out of date, 0 while it is not; by weight.  oldest_days: the longest gap.
@@ -33,9 +33,9 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class TargetCost:
-    """What a target would take. reachable: the best that the limits allow: freshness, or the oldest age in days.
+    """The cost of a target. reachable: the best that the limits allow, as freshness or as the oldest age in days.
 
-    requests: a day; where the target is not possible, what would be needed if nothing stood in the way, or inf.
+    requests: a day; where the target is not possible, the number needed without any limit, or inf.
     """
 
     requests: float
@@ -64,7 +64,7 @@ def age_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
 
 
 def expected_at(pages: PageArrays, prices: Floats, *, per_byte: float = 0.0) -> Expectation:
-    """What to expect at these prices of a request in each domain, and of a byte."""
+    """The Expectation for known pages. prices: of a request, by domain.  per_byte: price of a byte."""
     gap = gaps(pages, prices[pages.domain] * pages.requests + per_byte * pages.received_bytes)
     weight = pages.weight * pages.stands_for
     total = max(float(weight.sum()), NOT_ZERO)
@@ -107,8 +107,8 @@ def _price_for(pages: PageArrays, target: float, *, least: Floats) -> Floats:
 def cost_of_age(work: Work, oldest_days: float, limits: Floats) -> TargetCost:
     """The budget of all domains together at which no known page goes unseen for longer than `oldest_days`.
 
-    But those of which a rule says how long go unseen for so long, and none is looked at before its least interval;
-    reachable: by the others, as the limits have it.
+    Pages with a rule for their longest interval go unseen for that long. None is looked at before its least interval.
+    reachable: the age that the pages without such a rule get within the limits.
     """
     known = work.known
     cost = known.stands_for * known.requests

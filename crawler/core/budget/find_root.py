@@ -1,4 +1,4 @@
-"""Where a falling curve comes to a given height: the one search behind every price."""
+"""Find where a falling curve comes to a given height: the one search behind every price."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class _Search:
         self.done |= self.high - self.low < CLOSE
 
     def move(self, *, stride: float, is_halved: bool) -> None:
-        """To the next trial: outward while one end is open, else into the bracket."""
+        """Choose the next trial: outward while one end is open, else within the bracket."""
         closed = np.isfinite(self.low) & np.isfinite(self.high)
         part = 0.5 if is_halved else np.clip(self.over / np.maximum(self.over - self.under, TINY), 0.01, 0.99)
         inward = np.where(closed, self.low, 0.0) + part * np.where(closed, self.high, 0.0)

@@ -12,14 +12,14 @@ from datetime import UTC, date, datetime, timedelta
 from crawler.core.freshness import DAY
 
 LEAD = timedelta(minutes=15)  # of open time that grants run ahead, so that the day's last can still be used in time
-LEAST_LEAD = 1.0  # requests: the day's first is granted when it begins
+LEAST_LEAD = 1.0  # requests that grants run ahead at least: the day's first is granted when it begins
 
-Hours = Sequence[tuple[timedelta, timedelta]]  # since midnight UTC; from > until goes over midnight; none: all day
+Hours = Sequence[tuple[timedelta, timedelta]]  # begin and end since midnight UTC; begin > end spans midnight
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What one day has been debited. received_bytes: a claim guesses them, and a record puts that right."""
+    """The debits of one UTC day. received_bytes: guessed by a claim, and put right by a record."""
 
     day: date
     requests: int = 0
@@ -28,16 +28,17 @@ class Ledger:
 
 
 def today(ledger: Ledger, *, now: datetime) -> Ledger:
-    """The same ledger, or a fresh one when its day is over. now: aware. A day that lies ahead stays."""
+    """The ledger of today: the given one, or a fresh one when its day is over. now: aware. A day ahead stays."""
     day = now.astimezone(UTC).date()
     return ledger if ledger.day >= day else Ledger(day)
 
 
 def grantable(ledger: Ledger, budget: int, *, now: datetime, hours: Hours = (), most_bytes: int | None = None) -> int:
-    """How many requests may be debited now. Of several ledgers (domain's, overall) the least holds.
+    """The number of requests that may be debited now. Of several ledgers (domain's, overall) the least holds.
 
-    budget: requests a day, 0 or more; what it is now counts, whatever it was when others were granted.  most_bytes: a
-    day's; once so many are received, nothing is granted: what is under way may go over, one body to each parallel slot.
+    budget: requests a day, 0 or more, as it is now, whatever it was when earlier requests were granted.
+    most_bytes: a day's; once so many are received, nothing is granted. Bodies under way may exceed it, one to each
+    parallel slot.
     """
     ledger = today(ledger, now=now)
     spans = _spans(hours)
@@ -53,7 +54,7 @@ def grantable(ledger: Ledger, budget: int, *, now: datetime, hours: Hours = (), 
 
 
 def receivable(ledger: Ledger, most_bytes: int, *, now: datetime, hours: Hours = ()) -> int:
-    """How many bytes may be debited now. most_bytes: a day's; paced as requests are."""
+    """The number of bytes that may be debited now. most_bytes: a day's; paced as requests are."""
     spans = _spans(hours)
     gone = _gone(now, spans)
     if gone is None:
@@ -64,7 +65,7 @@ def receivable(ledger: Ledger, most_bytes: int, *, now: datetime, hours: Hours =
 
 
 def _gone(now: datetime, spans: list[tuple[timedelta, timedelta]]) -> timedelta | None:
-    """How much of the day's open time has gone by; None when it is not open."""
+    """The open time of the day that has gone by; None while the day is not open."""
     at = now.astimezone(UTC)
     since = timedelta(hours=at.hour, minutes=at.minute, seconds=at.second, microseconds=at.microsecond)
     if not any(begin <= since < end for begin, end in spans):
@@ -74,11 +75,11 @@ def _gone(now: datetime, spans: list[tuple[timedelta, timedelta]]) -> timedelta 
 
 def _spans(hours: Hours) -> list[tuple[timedelta, timedelta]]:
     """The open hours within one day, in order, none of them overlapping."""
-    pieces = []
+    parts = []
     for begin, end in hours or ((timedelta(0), DAY),):
-        pieces += [(begin, end)] if begin < end else [(timedelta(0), end), (begin, DAY)]
+        parts += [(begin, end)] if begin < end else [(timedelta(0), end), (begin, DAY)]
     spans: list[tuple[timedelta, timedelta]] = []
-    for begin, end in sorted(pieces):
+    for begin, end in sorted(parts):
         if spans and begin <= spans[-1][1]:
             spans[-1] = (spans[-1][0], max(spans[-1][1], end))
         elif begin < end:
@@ -112,9 +113,9 @@ def settled(ledger: Ledger, *, day: date, granted: int, made: int, received_byte
 
 
 def floor_left(spent: int, budget: float, *, share: float, turn: int) -> int:
-    """How many visits below the price the day may still hold.
+    """The number of visits below the price that today may still hold.
 
-    spent: of them, today.  budget: requests a day.  turn: the number of the day, by which a fraction of a visit is a
+    spent: such visits today.  budget: requests a day.  turn: the number of the day; it makes a fraction of a visit a
     whole one every so many days.
     """
     a_day = share * budget
@@ -122,12 +123,12 @@ def floor_left(spent: int, budget: float, *, share: float, turn: int) -> int:
 
 
 def _whole(number: float) -> int:
-    return math.floor(number + 1e-6)  # what was multiplied may be a little less than it is
+    return math.floor(number + 1e-6)  # a product that is whole may come out a little less
 
 
 @dataclass(frozen=True, slots=True)
 class SharedBudget:
-    """What all domains together may spend on a UTC day; None: as much as they like."""
+    """The budget of all domains together for a UTC day; None: no limit."""
 
     requests: int | None = None
     received_bytes: int | None = None

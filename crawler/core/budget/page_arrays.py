@@ -18,8 +18,8 @@ Flags = NDArray[np.bool_]
 class PageArrays:
     """Pages of one or many domains; arrays of equal length. Times in days.
 
-    a, b: of today's beliefs, b divided by the domain's activity factor.  weight: see price.weights_of; across domains
-    times the domain's.  requests, received_bytes: what one look costs on average.  least, most: bounds of its gap.
+    a, b: of today's beliefs.  weight: see price.weights_of; across domains times the domain's.
+    requests, received_bytes: what one look costs on average.  least, most: bounds of its gap.
     domain: 0 to domains - 1.  stands_for: pages that this one is a sample of.  is_ruled: `most` is what a rule says of
     the page, not the domain's longest interval.
     """
@@ -37,7 +37,7 @@ class PageArrays:
 
     @property
     def count(self) -> float:
-        """How many pages this stands for."""
+        """Number of pages that these stand for."""
         return float(self.stands_for.sum())
 
 
@@ -54,7 +54,7 @@ def page_arrays(
     stands_for: Numbers = 1.0,
     is_ruled: Flags | bool = False,
 ) -> PageArrays:
-    """Pages, with what is the same for all given once."""
+    """PageArrays from columns; a number that holds for all pages may be given once."""
     shape = np.broadcast(a, b, weight, requests, received_bytes, least, most, domain, stands_for).shape
     shape = shape or (1,)
 

@@ -1,4 +1,4 @@
-"""A domain as a random sample of its pages shows it: what its priors are fitted to, and what its price is solved on."""
+"""A random sample of a domain's pages, to which its priors are fitted and on which its price is solved."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from crawler.core.budget.page_arrays import Flags, Groups, PageArrays, page_arra
 from crawler.core.budget.shadow_price import Work
 from crawler.core.freshness import PRIOR, Belief, Floats, Moments, moments, pooled, refit, weights_of, with_prior
 
-COLUMNS = 9  # of a row: is_new, evidence_a, evidence_b, group, importance, asked, least, most, rides
-ASKED = (RequestKind.FULL, RequestKind.CONDITIONAL, RequestKind.HEAD)  # how, by number
-SAYS_NOTHING = float("nan")  # as least or most
+COLUMNS = 9  # of a row: is_new, evidence_a, evidence_b, group, importance, asked, least, most, follows
+REQUEST_KINDS = (RequestKind.FULL, RequestKind.CONDITIONAL, RequestKind.HEAD)  # by the number in column `asked`
+NO_RULE = float("nan")  # as least or most: no rule gives one
 
 
 def _no_priors() -> tuple[Belief, ...]:
@@ -21,14 +21,13 @@ def _no_priors() -> tuple[Belief, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PageSample:
-    """Some pages of one domain by chance; columns of equal length, one entry a page.
+    """A random sample of one domain's pages; columns of equal length, one entry a page.
 
-    is_new: never asked for; the others are known and have a version to lose.  evidence_a, evidence_b: see core/prior.
+    is_new: never asked for; the others are known and have a version.  evidence_a, evidence_b: see freshness/prior.
     group: the number of the page's prior; 0 is that of the whole domain.  importance: the domain's mean page has 1.
-    asked: how it is asked for, as the nth of ASKED.  least, most: what rules say of its interval, in days; nan where
-    they say nothing.  rides: whether it shares another one's schedule (core/sharing).  share: of the domain's pages,
-    how many these are: above 0, at most 1.  priors: as they are so far, by number.  activity: how many times its usual
-    rate the domain changes at.
+    asked: how the page is asked for, as index into REQUEST_KINDS.  least, most: bounds of its interval by rules, in
+    days; NO_RULE where they say nothing.  follows: the page shares another one's schedule (freshness/shared_schedule).
+    share: of the domain's pages that are in the sample, above 0 and at most 1.  priors: so far, by number.
     """
 
     is_new: Flags
@@ -43,28 +42,25 @@ class PageSample:
     share: float = 1.0
     priors: tuple[Belief, ...] = field(default_factory=_no_priors)
     costs: Costs = field(default_factory=Costs)
-    activity: float = 1.0
 
     @property
     def known(self) -> float:
-        """How many known pages the domain has, by the sample."""
+        """Number of known pages of the domain, estimated from the sample."""
         return float((~self.is_new).sum()) / self.share
 
     @property
     def new(self) -> float:
-        """How many pages it has that were never asked for."""
+        """Number of pages of the domain that were never asked for, estimated from the sample."""
         return float(self.is_new.sum()) / self.share
 
     @property
     def by_group(self) -> list[int]:
-        """How many pages each prior stands for."""
+        """Number of pages of the domain with each prior, by the prior's number."""
         return [round(count / self.share) for count in np.bincount(self.group, minlength=len(self.priors))]
 
 
-def sample_of(
-    rows: Sequence[Sequence[float]], *, share: float, priors: Sequence[Belief], costs: Costs, activity: float
-) -> PageSample:
-    """The census with these rows, each COLUMNS numbers in the order of its fields."""
+def sample_of(rows: Sequence[Sequence[float]], *, share: float, priors: Sequence[Belief], costs: Costs) -> PageSample:
+    """The sample with these rows, each of COLUMNS numbers in the order of PageSample's fields."""
     table = np.array(rows, dtype=np.float64).reshape(len(rows), COLUMNS)
     return PageSample(
         is_new=table[:, 0] > 0,
@@ -79,7 +75,6 @@ def sample_of(
         share=share,
         priors=tuple(priors),
         costs=costs,
-        activity=activity,
     )
 
 
@@ -91,20 +86,20 @@ def beliefs_in(sample: PageSample, priors: Sequence[Belief]) -> tuple[Floats, Fl
 
 
 def moments_in(sample: PageSample) -> Moments:
-    """What the known pages say of each group, pages counted as the whole domain has them.
+    """The moments of the known pages' beliefs by group, with pages counted as the whole domain has them.
 
-    Those without evidence say what the prior says, as in expectation maximisation: left out, the first pages that were
-    looked at twice, which are those that change most, would speak for all.
+    Pages without evidence count with their prior, as in expectation maximisation. Without them, the first pages that
+    were looked at twice, which change most, would speak for all.
     """
-    told = ~sample.is_new
+    is_known = ~sample.is_new
     a, b = beliefs_in(sample, sample.priors)
-    found = moments(a[told], b[told], sample.group[told], groups=len(sample.priors))
+    found = moments(a[is_known], b[is_known], sample.group[is_known], groups=len(sample.priors))
     return Moments(found.pages / sample.share, found.rate, found.log_rate)
 
 
-def refitted(censuses: Sequence[PageSample]) -> list[tuple[Belief, ...]]:
+def refitted(samples: Sequence[PageSample]) -> list[tuple[Belief, ...]]:
     """The priors of each domain after another look at all: templates lean on their domain, domains on all of them."""
-    by_domain = [moments_in(sample) for sample in censuses]
+    by_domain = [moments_in(sample) for sample in samples]
     domains = [pooled(templates) for templates in by_domain]
     everywhere = pooled(
         Moments(
@@ -122,16 +117,18 @@ def _refitted(templates: Moments, everywhere: Moments) -> tuple[Belief, ...]:
 
 
 def work_in(sample: PageSample, priors: Sequence[Belief], *, least_days: float, most_days: float) -> Work:
-    """What could be fetched of the domain. least_days, most_days: bounds of an interval where no rule says any.
+    """The pages of a domain that could be fetched, known and new, with what a look at each costs.
 
-    Pages that share a schedule count once, by who leads them. The tests of the others are rare, and left to the trim.
+    least_days, most_days: bounds of an interval where no rule gives any.
+    Pages that share a schedule count once, as the page that leads it. Looks that test the others are rare, and left to
+    `price_correction`.
     """
     a, b = beliefs_in(sample, priors)
     most = np.where(np.isnan(sample.most), np.fmax(most_days, sample.least), sample.most)
-    costs = [sample.costs.of(kind) for kind in ASKED]
+    costs = [sample.costs.of(kind) for kind in REQUEST_KINDS]
     pages = page_arrays(
         a,
-        b / sample.activity,
+        b,
         weights_of(sample.importance),
         requests=np.array([cost.requests for cost in costs])[sample.asked],
         received_bytes=np.array([cost.received_bytes for cost in costs])[sample.asked],

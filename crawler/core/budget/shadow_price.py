@@ -1,4 +1,4 @@
-"""Which price spends a budget: the number that plan computes, and that every look is compared with.
+"""The shadow price that spends a budget: plan computes it, and the value of every look is compared with it.
 
 Source: the Lagrange multiplier of Cho and Garcia-Molina, TODS 2003; with politeness caps that of Kolobov, Peres,
 Lubetzky, Horvitz, "Optimal freshness crawl under politeness constraints", SIGIR 2019: a domain whose cap binds has its
@@ -16,21 +16,21 @@ from crawler.core.budget.find_root import CLOSE, TINY, find_root
 from crawler.core.budget.page_arrays import NOBODY, PageArrays, first_looks, looks_per_day
 from crawler.core.freshness import Floats, Numbers
 
-DISCOVERY_DAYS = 1.0  # a backlog of new pages asks to be fetched within a day
-MOST_RATE = 1e15  # "no limit" as a number, so that a share of it is one
+DISCOVERY_DAYS = 1.0  # within which a backlog of new pages is to be fetched, if the budget allows it
+MOST_RATE = 1e15  # "no limit" as a finite number, so that a share of it is a number, too
 BLEND_STEPS = 12
-FLOOR_SHARE = 0.05  # of the budget that the longest interval may come to ask for
-MOST_FLOOR_SHARE = 0.2  # of one day's budget that visits below the price may take
-TRIM_UP, TRIM_DOWN = 1.005, 1.02
-USED_UP = 0.98
-MOST_TRIM = 4.0
+LONGEST_INTERVAL_SHARE = 0.05  # of the budget that looks at the longest interval may take, where no page is worth more
+FLOOR_VISITS_SHARE = 0.2  # of one day's budget that visits below the price may take
+CORRECTION_UP, CORRECTION_DOWN = 1.005, 1.02  # factors of one step
+USED_UP = 0.98  # of the allowed requests, from which on they count as used up
+MOST_CORRECTION = 4.0  # factor on the price, and its inverse
 
-Measure = Callable[[PageArrays], Floats]  # of one look at each page: its requests, its bytes, or a blend of both
+Measure = Callable[[PageArrays], Floats]  # cost of one look at each page: its requests, its bytes, or a blend of both
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What may be spent on one day."""
+    """Requests and bytes that may be spent on one day."""
 
     requests: float
     received_bytes: float = float("inf")
@@ -38,7 +38,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What discovery and refresh are each guaranteed of a budget while they have work. Together at most 1."""
+    """The shares of a budget that discovery and refresh are each guaranteed while they have work. Sum at most 1."""
 
     discovery: float = 0.3
     refresh: float = 0.3
@@ -49,7 +49,7 @@ EVEN = Shares()
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What could be fetched. known: pages to look at again.  new: pages never asked for.  domains: of both."""
+    """Pages that could be fetched. known: pages to revisit.  new: pages never asked for.  domains: number of them."""
 
     known: PageArrays
     new: PageArrays = NOBODY
@@ -59,10 +59,10 @@ class Work:
 def shadow_price(
     work: Work, budget: Budget, *, shares: Shares = EVEN, overhead: float = 0.0, near: float = 0.25
 ) -> Price:
-    """The price in one domain: at it a day's expected requests and bytes are the budget's, or one of them is less.
+    """The price in one domain at which a day's expected requests and bytes keep within the budget and use it.
 
     overhead: requests a day that are no looks (robots.txt, sitemaps, audits, probes).  near: a guess, the last price.
-    Usually one of the two is scarce, and the other costs nothing. Where both are, both have a price.
+    Usually one of requests and bytes is scarce, and the other costs nothing. Where both are scarce, both have a price.
     """
     limits = np.array([max(budget.requests - overhead, 0.0), min(budget.received_bytes, MOST_RATE)])
     price, used = _blended(work, limits, shares, part=0.0, near=near)
@@ -85,8 +85,8 @@ def shadow_prices(
     """The price of a request in each domain, where all share a budget.
 
     limits: requests a day of each domain: its own budget or what politeness allows, the smaller; inf: no limit.
-    A budget of bytes is given as the requests that its own price_of would spend.  budget: requests a day of all
-    together; inf: no limit.  Requests that are no looks are to be taken off both before.
+    A budget of bytes is given as the requests that its own shadow_price would spend.  budget: requests a day of all
+    domains together; inf: no limit.  Both come without the requests that are no looks.
     """
     limits, budget = np.minimum(limits, MOST_RATE), min(budget, MOST_RATE)
     near = np.broadcast_to(np.asarray(near, dtype=np.float64), (work.domains,))
@@ -95,10 +95,10 @@ def shadow_prices(
         return own
 
     def together(price: Floats) -> Floats:
-        looks = _asked(work, np.maximum(price, own), _requests)
-        refresh, discovery, backlog = _costing(work, *looks, _requests)
+        looks = _looks_wanted(work, np.maximum(price, own), _requests)
+        refresh, discovery, backlog = _cost_by_purpose(work, *looks, _requests)
         first = np.minimum(discovery, (1 - shares.refresh) * limits).sum()
-        return np.atleast_1d(refresh.sum() + _held(first, backlog.sum(), np.asarray(budget), shares))
+        return np.atleast_1d(refresh.sum() + _within_shares(first, backlog.sum(), np.asarray(budget), shares))
 
     overall = find_root(together, np.array([budget]), near=np.array([float(np.median(near))]))
     return np.maximum(own, overall)
@@ -106,29 +106,30 @@ def shadow_prices(
 
 def spent(work: Work, price: Floats, limits: Floats, *, shares: Shares = EVEN) -> Floats:
     """Requests that each domain is expected to make on one day at its price of a request."""
-    refresh, discovery, backlog = _costing(work, *_asked(work, price, _requests), _requests)
-    return refresh + _held(discovery, backlog, limits, shares)
+    refresh, discovery, backlog = _cost_by_purpose(work, *_looks_wanted(work, price, _requests), _requests)
+    return refresh + _within_shares(discovery, backlog, limits, shares)
 
 
 def longest_gap(pages: Numbers, requests_per_day: Numbers, *, most: Numbers = 180.0) -> Floats:
     """The longest interval, in days, that a budget can promise to `pages` pages: the floor under every page.
 
-    At most FLOOR_SHARE of the budget goes into it when no page is worth its price. Longer than `most` means that the
-    wish for `most` cannot be met, which plan reports; next to for ever without a budget.
+    At most LONGEST_INTERVAL_SHARE of the budget goes into it when no page is worth its price. A result above `most`
+    means that `most` cannot be kept, which plan reports. Without a budget the interval is next to endless.
     """
-    return np.asarray(np.maximum(most, pages / np.maximum(FLOOR_SHARE * requests_per_day, 1e-12)))
+    return np.asarray(np.maximum(most, pages / np.maximum(LONGEST_INTERVAL_SHARE * requests_per_day, 1e-12)))
 
 
-def price_correction(trim: float, *, used: float, allowed: float, waiting: float) -> float:
-    """The factor on the solved price after another hour: what looks really cost, against what was expected.
+def price_correction(correction: float, *, used: float, allowed: float, waiting: float) -> float:
+    """The factor on the solved price after another hour; corrects it by the requests that were really used.
 
-    used, allowed: requests since the last time.  waiting: looks that are due and could not be granted.
-    Down at once when requests were left over, since those are lost; up slowly, and only when more is waiting than the
-    next time can take: a price that is a little low still spends the budget on the best that there is.
+    correction: the factor so far.  used, allowed: requests since the last time.  waiting: looks that are due and could
+    not be granted. The factor falls at once when requests were left over, since those are lost. It rises slowly, and
+    only when more looks wait than the next hour can take: a price that is a little low still spends the budget on the
+    best looks.
     """
     if used < USED_UP * allowed:
-        return max(trim / TRIM_DOWN, 1 / MOST_TRIM)
-    return min(trim * TRIM_UP, MOST_TRIM) if waiting > allowed else trim
+        return max(correction / CORRECTION_DOWN, 1 / MOST_CORRECTION)
+    return min(correction * CORRECTION_UP, MOST_CORRECTION) if waiting > allowed else correction
 
 
 def _requests(pages: PageArrays) -> Floats:
@@ -139,8 +140,8 @@ def _bytes(pages: PageArrays) -> Floats:
     return pages.received_bytes
 
 
-def _asked(work: Work, price: Floats, unit: Measure) -> tuple[Floats, Floats]:
-    """Looks a day that are worth a price of one unit: again at each known page, and first at each new one."""
+def _looks_wanted(work: Work, price: Floats, unit: Measure) -> tuple[Floats, Floats]:
+    """Looks a day that are worth a price of one unit: revisits of each known page, first looks at each new page."""
     known, new = work.known, work.new
     return (
         looks_per_day(known, price[known.domain] * unit(known)),
@@ -148,8 +149,8 @@ def _asked(work: Work, price: Floats, unit: Measure) -> tuple[Floats, Floats]:
     )
 
 
-def _costing(work: Work, looks: Floats, first: Floats, amount: Measure) -> tuple[Floats, Floats, Floats]:
-    """What refresh, discovery, and the whole backlog of new pages cost a day; by domain."""
+def _cost_by_purpose(work: Work, looks: Floats, first: Floats, amount: Measure) -> tuple[Floats, Floats, Floats]:
+    """The cost a day of refresh, of discovery, and of the whole backlog of new pages; by domain."""
     known, new = work.known, work.new
     return (
         _by_domain(work, known, looks * amount(known)),
@@ -162,16 +163,16 @@ def _by_domain(work: Work, pages: PageArrays, numbers: Floats) -> Floats:
     return np.bincount(pages.domain, weights=numbers, minlength=work.domains).astype(np.float64)
 
 
-def _held(discovery: Floats, backlog: Floats, limits: Floats, shares: Shares) -> Floats:
-    """Discovery, held within what is guaranteed to it and to refresh."""
+def _within_shares(discovery: Floats, backlog: Floats, limits: Floats, shares: Shares) -> Floats:
+    """The cost of discovery, held within the shares guaranteed to it and to refresh."""
     least = np.minimum(backlog, shares.discovery * limits)
     return np.clip(discovery, least, np.maximum((1 - shares.refresh) * limits, least))
 
 
 def _blended(work: Work, limits: Floats, shares: Shares, *, part: float, near: float) -> tuple[Price, Floats]:
-    """The price of one domain where only requests (part 0), only bytes (1) or both in that part are scarce.
+    """The price of one domain, and how much of each limit it uses. limits: of requests and of bytes.
 
-    limits: requests and bytes. Gives with it how much of each limit is used.
+    part: 0 where only requests are scarce, 1 where only bytes are, between where both are, by the part of bytes.
     """
     known = work.known
     mean_bytes = float((known.received_bytes * known.stands_for).sum()) / max(known.count, 1.0)
@@ -181,10 +182,10 @@ def _blended(work: Work, limits: Floats, shares: Shares, *, part: float, near: f
         return np.asarray((1 - part) * pages.requests + per_byte * pages.received_bytes)
 
     def used(price: Floats) -> Floats:
-        looks = _asked(work, price, unit)
-        costs = [_costing(work, *looks, amount) for amount in (_requests, _bytes)]
+        looks = _looks_wanted(work, price, unit)
+        costs = [_cost_by_purpose(work, *looks, amount) for amount in (_requests, _bytes)]
         refresh, discovery, backlog = (np.concatenate(parts) for parts in zip(*costs, strict=True))
-        return np.asarray((refresh + _held(discovery, backlog, limits, shares)) / np.maximum(limits, TINY))
+        return np.asarray((refresh + _within_shares(discovery, backlog, limits, shares)) / np.maximum(limits, TINY))
 
     scarce = slice(0, 1) if part == 0 else slice(1, 2) if part == 1 else slice(0, 2)
     mu = find_root(lambda price: used(price)[scarce].max(keepdims=True), np.ones(1), near=np.array([near]))

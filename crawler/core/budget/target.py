@@ -1,4 +1,4 @@
-"""What holds for the requests of one domain, and what a target that stands in place of a budget takes of them."""
+"""The limits of one domain's requests, and the requests that a freshness or age target takes in place of a budget."""
 
 import math
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from crawler.core.budget.shadow_price import Budget, Shares, Work
 
 UNLIMITED = Budget(float("inf"))
 ROBOTS_PER_DAY = 1.0  # requests that are no looks
-AUDIT_SHARE = 0.01  # of a budget, for the random sample that tells how true the freshness report is
+AUDIT_SHARE = 0.01  # of a budget, for the audit: the random sample that measures the freshness report
 MOST_OVERHEAD = 0.5  # of a budget: a single request a day is not all spent on robots.txt
 NEVER_DAYS = 1e6
 UNITS = ((1.0, "days"), (1 / 24, "hours"), (1 / 1440, "minutes"), (1 / 86_400, "seconds"))  # in days
@@ -19,7 +19,7 @@ UNITS = ((1.0, "days"), (1 / 24, "hours"), (1 / 1440, "minutes"), (1 / 86_400, "
 
 @dataclass(frozen=True, slots=True)
 class DomainLimits:
-    """What holds for one domain. importance: beside other domains, of which the mean one has 1.
+    """The limits and targets of one domain. importance: beside other domains, of which the mean one has 1.
 
     budget: its user's, of a day.  delay_s: in force.  cap: requests a day that it leaves.  freshness: a target share,
     above 0 and below 1.  oldest_days: a target for the longest interval.  usual_price: where nothing is scarce.
@@ -49,8 +49,8 @@ class DomainLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a target takes. requests: a day, inf where no number would do.  oldest_days: the age that can be had.
+class TargetDemand:
+    """The demand of a target. requests: a day, inf where no number would do.  oldest_days: the age that can be had.
 
     finding: why the target cannot be met, or empty.
     """
@@ -62,7 +62,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What leaves so many requests a day, and no more. name: as a subject.  rate: so much a day."""
+    """A limit of requests a day, and its texts. name: as subject of a sentence.  rate: as "n requests a day"."""
 
     requests: float
     name: str
@@ -84,13 +84,13 @@ def budget_for(looks: float) -> float:
     return looks if math.isinf(looks) else float(math.ceil((looks + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE)))
 
 
-def part_for(looks: float) -> float:
-    """The requests a day of which so many are for looks, in fractions."""
+def requests_for(looks: float) -> float:
+    """The requests a day, with fractions, that leave so many for looks."""
     return min((looks + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE), looks / (1 - MOST_OVERHEAD))
 
 
 def own_limit(pages: PageArrays, terms: DomainLimits) -> Limit:
-    """The least of what its user's budget and politeness leave a domain with these known pages."""
+    """The tightest limit of a domain with these known pages, of its user's budget and politeness."""
     budget = f"{terms.budget.requests:,.0f}"
     cap = f"the delay of {terms.delay_s:,.5g} s allows {terms.cap:,.0f}, which"
     limits = (
@@ -103,7 +103,7 @@ def own_limit(pages: PageArrays, terms: DomainLimits) -> Limit:
 
 
 def shared_limit(pages: PageArrays, overall: Budget) -> Limit:
-    """What the budget of all domains leaves them together. pages: known ones of all."""
+    """The tightest limit by the budget of all domains together. pages: known pages of all domains."""
     requests = f"all domains' {overall.requests:,.0f} requests a day"
     return min(
         Limit(overall.requests, requests, requests),
@@ -113,7 +113,7 @@ def shared_limit(pages: PageArrays, overall: Budget) -> Limit:
 
 
 def _of_bytes(pages: PageArrays, received_bytes: float, whose: str) -> Limit:
-    """So many bytes as requests at these pages, by chance."""
+    """A limit of bytes as a limit of requests, by the mean look at these pages."""
     requests = float((pages.stands_for * pages.requests).sum())
     received = float((pages.stands_for * pages.received_bytes).sum())
     asked = received_bytes * requests / received if received else math.inf
@@ -121,7 +121,7 @@ def _of_bytes(pages: PageArrays, received_bytes: float, whose: str) -> Limit:
     return Limit(asked, f"{whose} {rate}", rate if whose == "the budget of" else f"{whose} {rate}")
 
 
-def asked_of(work: Work, terms: DomainLimits, shares: Shares) -> Asked:
+def target_demand(work: Work, terms: DomainLimits, shares: Shares) -> TargetDemand:
     """The requests a day that the domain's target takes. work: of this domain alone, with known pages."""
     limit = own_limit(work.known, terms)
     if terms.part < limit.requests:
@@ -130,7 +130,7 @@ def asked_of(work: Work, terms: DomainLimits, shares: Shares) -> Asked:
     if terms.freshness is not None:
         need = cost_of_freshness(work, terms.freshness, limits, shares=shares)
         target = f"{100 * terms.freshness:.3g} % fresh"
-        return Asked(
+        return TargetDemand(
             budget_for(need.requests), None, _finding(target, need, limit, f"gives {100 * need.reachable:.1f} %")
         )
     assert terms.oldest_days is not None
@@ -148,7 +148,7 @@ def asked_of(work: Work, terms: DomainLimits, shares: Shares) -> Asked:
         finding = f"{target} is out of reach; a least interval or a rule leaves a page for {span_of(kept)}"
     least = float(known.least.min(initial=math.inf, where=~known.is_ruled))
     oldest = max(terms.oldest_days, need.reachable, least if math.isfinite(least) else 0.0)
-    return Asked(budget_for(need.requests), oldest, finding)
+    return TargetDemand(budget_for(need.requests), oldest, finding)
 
 
 def _finding(target: str, need: TargetCost, limit: Limit, reached: str) -> str:
@@ -160,12 +160,12 @@ def _finding(target: str, need: TargetCost, limit: Limit, reached: str) -> str:
 
 
 def left_by(work: Work, shares: Shares) -> float:
-    """The part of all requests that discovery leaves to known pages, while it has work."""
+    """The share of requests that discovery leaves to known pages while it has work."""
     return 1 - shares.discovery if len(work.new.a) else 1.0
 
 
 def span_of(days: float) -> str:
-    """So many days, in the unit that a person would say it in."""
+    """A number of days as text, in the unit that a person would use."""
     size, unit = next(((size, unit) for size, unit in UNITS if days >= size), UNITS[-1])
     number = days / size
     return f"{number:,.3g} {unit if number != 1 else unit[:-1]}" if number < 1e3 else f"{number:,.0f} {unit}"

@@ -1,4 +1,4 @@
-"""Importance across domains: the same economy once more, on the graph of domains instead of pages."""
+"""Importance across domains: OPIC on the graph of domains instead of pages."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,12 +14,12 @@ MOST_ROUNDS = 500  # the error falls by the factor 1 - RESERVE_SHARE in each
 def popularity(
     domains: Sequence[int], flows: Mapping[tuple[int, int], float], *, reserve_share: float = RESERVE_SHARE
 ) -> dict[int, float]:
-    """How important each domain is by the links between domains, relative to the mean (mean 1).
+    """The importance of each domain by the links between domains (mean 1).
 
     domains: their ids, each once.  flows: from domain to domain, what its pages pass on along links to the other, in
-    any unit, more than 0; a domain's cash leaves in these proportions. From and to the same does not count.
-    The graph is small enough to be at hand, so this is the fixpoint itself, to which OPIC comes step by step. A
-    domain without links to others pays the virtual one, which pays all alike.
+    any unit, more than 0; a domain's cash leaves in these proportions. A flow from a domain to itself does not count.
+    The graph is small enough to be at hand, so the result is the fixpoint that OPIC approaches step by step. A domain
+    without links to others pays the virtual one, which pays all domains alike.
     Source: Abiteboul, Preda, Cobena, WWW 2003, sections 2 and 6 (links between sites say more than links within).
     """
     place = {domain: n for n, domain in enumerate(domains)}

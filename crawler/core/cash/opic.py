@@ -3,9 +3,9 @@
 Source: Abiteboul, Preda, Cobena, "Adaptive On-Line Page Importance Computation", WWW 2003.
 
 Every domain is closed: coins in pages, in the reserve (the paper's virtual page) and dormant add up to COINS for ever.
-The paper begins with C[i] = 1/n; who does not know n yet must not give all cash to the few pages found first, whose
-history would tell of it for many passes. So each page brings the same endowment into circulation when it is admitted,
-out of the dormant coins, and takes it out when it leaves.
+The paper begins with C[i] = 1/n. A crawler does not know n yet, and must not give all cash to the few pages found
+first, whose history would show it for many passes. So each page brings an equal endowment into circulation when it is
+admitted, out of the dormant coins, and takes it out when it leaves.
 The reserve pays lazily: a pool of pages that are paid alike has a running dividend, and a page's cash is its own net
 plus its pool's dividend, so that paying a million pages changes one number.
 """
@@ -19,18 +19,18 @@ from crawler.core.http import PageKey
 
 COINS = 10**15  # of one domain; a share of a share stays whole, and the sum fits in 64 bits
 ENDOWMENT = COINS // 10**7  # of each page; enough for ten million of them, and a hundred million shares of each
-# What the first seeds of a domain bring together, in endowments, to share it out over what they link to. With one for
-# each, any page with a few links says more about its neighbours than the root about its chapters.
+# Endowments that the first seeds of a domain bring in together, to share out over the pages they link to. With one
+# endowment each, any page with a few links would raise its neighbours more than the root raises its chapters.
 FIRST_SEEDS = 100
 RESERVE_SHARE = 0.15  # of every visit's cash: the small edge to the virtual page, with the weight of PageRank's jump
 # k in the window T = k M of importance; M: the coins in circulation. Of graphs that do not change, 24 estimate five
 # times as well as 8, and most-cash-first runs through them in ten visits of each page (docs/decisions/0012).
 WINDOW_PASSES = 24.0
-NEWCOMERS = 50  # by the first visits of about so many pages is judged what a new page is worth
+NEWCOMERS = 50  # pages whose first visits are averaged to estimate the importance of a new page
 
 
 class Pool(IntEnum):
-    """Pages that the reserve pays alike. The focused twins hold pages that the user favours."""
+    """A pool of pages that the reserve pays alike. The focused pools hold pages that the user favours."""
 
     NEW = 0
     KNOWN = 1
@@ -40,29 +40,29 @@ class Pool(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """Where a visit's cash goes. Always: cash == sum(shares) + to_reserve."""
+    """The distribution of a visit's cash. Always: cash == sum(shares) + to_reserve."""
 
     shares: Mapping[PageKey, int]
     to_reserve: int
 
 
 def settle(
-    cash: int, outlinks: Collection[PageKey], *, elsewhere: float = 0.0, reserve_share: float = RESERVE_SHARE
+    cash: int, outlinks: Collection[PageKey], *, external_links: float = 0.0, reserve_share: float = RESERVE_SHARE
 ) -> Settlement:
     """Share a visited page's cash out over the pages it links to.
 
-    cash: coins, 0 or more.  outlinks: keys of in-domain links; duplicates count once.  elsewhere: for how many more
-    links of that kind those to other domains count; their part leaves by the reserve, as the economy is closed.
+    cash: coins, 0 or more.  outlinks: keys of in-domain links; duplicates count once.  external_links: number of
+    in-domain links that the links to other domains count for; their part goes to the reserve, as the economy is closed.
     Always: cash == sum(shares) + to_reserve, to the coin.  Without outlinks all of it goes to the reserve, and so does
-    what does not divide.
+    a remainder that does not divide.
     Source: Abiteboul, Preda, Cobena, WWW 2003, section 3.
     """
     distinct = dict.fromkeys(outlinks)
     if not distinct or cash <= 0:
         return Settlement(shares={}, to_reserve=max(cash, 0))
     given = cash - math.ceil(cash * reserve_share)
-    if elsewhere > 0:
-        given = int(given * (len(distinct) / (len(distinct) + elsewhere)))
+    if external_links > 0:
+        given = int(given * (len(distinct) / (len(distinct) + external_links)))
     share = given // len(distinct)
     if share <= 0:
         return Settlement(shares={}, to_reserve=cash)
@@ -78,7 +78,7 @@ def history_after(history: float, cash: float, *, clock_before: float, clock_now
     """The cash that a page received within the window, after a visit that takes `cash`.
 
     All in coins. clock_before: the domain's clock at the page's last visit (or admission).
-    The interpolation policy: H (T - d)/T + C for d = G - G_last < T, else C T/d. Until the clock has run for a whole
+    By the interpolation policy: H (T - d)/T + C for d = G - G_last < T, else C T/d. Until the clock has run for a whole
     window nothing is forgotten, and the old history stands for the shorter window of its own time.
     Source: Abiteboul, Preda, Cobena, WWW 2003, section 5.
     """
@@ -92,7 +92,7 @@ def history_after(history: float, cash: float, *, clock_before: float, clock_now
 
 
 def importance(history: float, cash: float, *, clock_last: float, clock_now: float, pages: int, window: float) -> float:
-    """How important a page is, relative to the mean page of its domain (mean 1).
+    """The importance of a page, relative to the mean page of its domain (mean 1).
 
     history, cash, clocks, window: in coins; cash that waits counts as if taken now.
     The paper's (H + C)/(G + 1) with the window in place of G, times the number of pages; never below 0.
@@ -105,27 +105,27 @@ def importance(history: float, cash: float, *, clock_last: float, clock_now: flo
 
 
 def default_history(relative: float, *, pages: int, clock: float, window: float, endowment: int = ENDOWMENT) -> float:
-    """The history of a page admitted now: what a page of that relative importance would have received.
+    """The history of a page admitted now: the cash that a page of that relative importance would have received.
 
-    Less its endowment, which it has not received from anybody: without that debt every page looks more alike than it
-    is for as long as its first cash is remembered.
-    A domain whose clock has not run for a window is not believed in full, but by the part that it has run: while a site
-    is discovered, the first visits are those of the richest new pages, and nothing of what they say is forgotten yet.
+    The endowment is subtracted, since no page paid it: without that debt pages would look more alike than they are
+    for as long as their first cash is remembered.
+    Before the clock has run for a window, the history is scaled down by the part that it has run: while a site is
+    discovered, the first visits are those of the richest new pages, and would raise all others too much.
     """
     reach = min(window, clock)
     return relative * reach / max(pages, 1) * (reach / max(window, 1.0)) - endowment
 
 
 def seed_endowment(seeds: int, *, is_first: bool) -> int:
-    """What each of so many seeds brings into circulation, in coins. is_first: the domain has no page yet."""
+    """The coins that each of so many seeds brings into circulation. is_first: the domain has no page yet."""
     return max(FIRST_SEEDS // seeds, 1) * ENDOWMENT if is_first and seeds else ENDOWMENT
 
 
 def weights_of(*, discovery: float, refresh: float, focus: float) -> dict[Pool, float]:
-    """What one page of each pool gets of the reserve, against one of another: the paper's dial.
+    """The weight of one page of each pool when the reserve pays out: the paper's dial.
 
-    discovery, refresh: of a page that was never fetched, and of a known one.  focus: how many times as much one that
-    the user favours.  1 each is the virtual page as published, which links to all pages alike.
+    discovery, refresh: weight of a page that was never fetched, and of a known page.  focus: factor for a page that the
+    user favours.  1 each is the virtual page as published, which links to all pages alike.
     """
     return {
         Pool.NEW: discovery,
@@ -137,7 +137,7 @@ def weights_of(*, discovery: float, refresh: float, focus: float) -> dict[Pool, 
 
 @dataclass(slots=True)
 class PageAccount:
-    """One page's part in the economy while a batch is settled: its cash is net + its pool's dividend."""
+    """The account of one page while a batch is settled: its cash is net + its pool's dividend."""
 
     pool: Pool
     net: int
@@ -149,7 +149,7 @@ class PageAccount:
 class Economy:
     """A domain's economy while one batch is settled; loaded from the store, changed here, written back whole.
 
-    Holds only the purses that the batch touches. Invariant, with the purses that are not here unchanged:
+    Only the accounts that the batch touches are loaded. Always, with all other accounts unchanged:
     sum(net) + sum(pages[p] * dividend[p]) + reserve + dormant == coins.
     """
 
@@ -166,7 +166,7 @@ class Economy:
 
     @property
     def members(self) -> int:
-        """How many pages take part."""
+        """Number of pages that take part."""
         return sum(self.pages)
 
     @property
@@ -181,78 +181,80 @@ class Economy:
         return window_of(self.coins - self.dormant)
 
     def cash_of(self, key: PageKey) -> int:
-        purse = self.accounts[key]
-        return purse.net + self.dividend[purse.pool]
+        account = self.accounts[key]
+        return account.net + self.dividend[account.pool]
 
     def admit(self, key: PageKey, pool: Pool) -> PageAccount:
-        """Let a page take part: with its endowment, and the importance that new pages have had of late."""
+        """Admit a page with its endowment, and the importance that new pages have had of late."""
         endowment = min(ENDOWMENT, self.dormant)
         self.dormant -= endowment
         self.pages[pool] += 1
         history = default_history(
             self.new_importance, pages=self.members, clock=self.clock, window=self.window, endowment=endowment
         )
-        purse = PageAccount(pool=pool, net=endowment - self.dividend[pool], history=history, clock=self.clock)
-        self.accounts[key] = purse
-        return purse
+        account = PageAccount(pool=pool, net=endowment - self.dividend[pool], history=history, clock=self.clock)
+        self.accounts[key] = account
+        return account
 
     def leave(self, key: PageKey) -> int:
-        """Take a page out: an endowment sleeps again, the rest goes to the reserve. Gives how much that was."""
-        purse = self.accounts.pop(key)
-        coins = purse.net + self.dividend[purse.pool]
+        """Take a page out: an endowment becomes dormant again, the rest goes to the reserve. Returns the rest."""
+        account = self.accounts.pop(key)
+        coins = account.net + self.dividend[account.pool]
         asleep = min(ENDOWMENT, coins)
-        self._shrink(purse.pool)
+        self._shrink(account.pool)
         self.dormant += asleep
         self.reserve += coins - asleep
         return coins - asleep
 
     def change_pool(self, key: PageKey, pool: Pool) -> None:
         """Move a page to another pool: it carries its cash, never its net."""
-        purse = self.accounts[key]
-        if purse.pool == pool:
+        account = self.accounts[key]
+        if account.pool == pool:
             return
-        purse.net += self.dividend[purse.pool] - self.dividend[pool]
-        self._shrink(purse.pool)
+        account.net += self.dividend[account.pool] - self.dividend[pool]
+        self._shrink(account.pool)
         self.pages[pool] += 1
-        purse.pool = pool
+        account.pool = pool
 
     def _shrink(self, pool: Pool) -> None:
-        """An empty pool begins again with no dividend. It only ever grows, and ranks, made of nets, have 32 bits."""
+        """Count one page less in a pool; an empty pool begins again with dividend 0.
+
+        A dividend only ever grows otherwise, and ranks, which are made of nets, have 32 bits.
+        """
         self.pages[pool] -= 1
         if self.pages[pool] == 0:
             self.dividend[pool] = 0
 
     def take(self, key: PageKey, cash: int, *, first: bool) -> None:
-        """A visit takes the cash that was read at the claim; what links paid in since stays.
+        """Take the cash of a visited page, as it was read at the claim; cash that links paid in since stays.
 
-        Adds it to the page's history and to the domain's clock.
+        The cash is added to the page's history and to the domain's clock.
         """
-        purse = self.accounts[key]
-        purse.net -= cash
-        before = purse.clock
+        account = self.accounts[key]
+        account.net -= cash
+        before = account.clock
         self.clock += cash
-        purse.history = history_after(
-            purse.history, cash, clock_before=before, clock_now=self.clock, window=self.window
+        account.history = history_after(
+            account.history, cash, clock_before=before, clock_now=self.clock, window=self.window
         )
-        purse.clock = self.clock
-        if first:  # what links paid it in which time; its endowment tells nothing
+        account.clock = self.clock
+        if first:  # without the endowment, which no link paid
             self.newcomers_cash += max(cash - ENDOWMENT, 0) - self.newcomers_cash / NEWCOMERS
             self.newcomers_clock += self.clock - before - self.newcomers_clock / NEWCOMERS
 
     def pay(self, key: PageKey, coins: int) -> None:
         """Pay a page that takes part; one that is not loaded is remembered as a delta to its net."""
-        purse = self.accounts.get(key)
-        if purse is not None:
-            purse.net += coins
+        account = self.accounts.get(key)
+        if account is not None:
+            account.net += coins
         else:
             self.deltas[key] = self.deltas.get(key, 0) + coins
 
     def pay_dividends(self, weights: Mapping[Pool, float] | None = None) -> None:
-        """Pay the reserve out over the pools; what does not divide, and what no page can take, stays.
+        """Pay the reserve out over the pools; a remainder that does not divide, or that no page can take, stays.
 
-        weights: of one page of each pool against one of another, 1 each by default, as published: the virtual page
-        links to all pages alike. This is the paper's dial between discovery, refresh and focus. Where it leaves nobody
-        to be paid, all are paid alike: else the reserve would be a sink for ever.
+        weights: of one page of each pool (see `weights_of`), 1 each by default, as published: the virtual page links to
+        all pages alike. Where they leave no page to be paid, all are paid alike: else the reserve would be a sink.
         """
         shares = [self.pages[pool] * (1.0 if weights is None else weights.get(pool, 0.0)) for pool in Pool]
         if sum(shares) <= 0:

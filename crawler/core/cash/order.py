@@ -1,4 +1,4 @@
-"""In which order new pages are fetched: by cash, by depth, or by a mix of cash and what the URL itself promises."""
+"""The order in which new pages are fetched: by cash, by depth, or by a mix of cash and the score of the URL."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from crawler.core.cash.opic import ENDOWMENT, Pool, weights_of
 from crawler.core.http import Url, path_and_query, pattern_of
 
 STEPS = 8  # of rank for each endowment of cash
-DEEPEST = 500  # of the orders by depth; what lies deeper is told apart by cash only
+DEEPEST = 500  # depth up to which the orders by depth look; deeper pages are ordered by cash alone
 LEVEL = 1 << 21  # ranks of one depth; 500 of them fit 32 bits
 USUAL_FOLDERS = 2  # a page so many folders down has a score of 1
 MOST_FOLDERS = 6  # deeper ones score no less: a deep site is not without importance
@@ -18,7 +18,7 @@ USUAL_FAVOUR = 4.0
 
 
 class Order(StrEnum):
-    """What comes first among the pages that were never fetched."""
+    """The order of pages that were never fetched."""
 
     OPIC = "opic"  # most cash first: greedy, as published
     BREADTH = "breadth"  # nearest to the root first
@@ -28,12 +28,12 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """What a domain's user wants to have first.
+    """The order of discovery that a domain's user wants.
 
-    url_share: how much of importance the URL's score makes up, 0 to 1; of `mixed` alone.
-    favour: patterns, as in Scope, of the pages that the user favours.  favour_by: how many times as much the reserve
-    pays them, and their URLs score.
-    discovery, refresh: what the reserve pays one page that was never fetched, and one known page; the paper's dial.
+    url_share: share of the URL's score in importance, 0 to 1; for `mixed` alone.
+    favour: patterns, as in Scope, of the pages that the user favours.  favour_by: factor on what the reserve pays them,
+    and on their URLs' score.
+    discovery, refresh: weights by which the reserve pays a page that was never fetched, and a known page.
     """
 
     order: Order = Order.OPIC
@@ -49,19 +49,19 @@ class Ordering:
 
     @property
     def weights(self) -> dict[Pool, float]:
-        """How the reserve's payout is split over the pools."""
+        """The weights by which the reserve's payout is split over the pools."""
         return weights_of(discovery=self.discovery, refresh=self.refresh, focus=self.favour_by)
 
     def favours(self, url: Url) -> bool:
-        asked = path_and_query(url)
-        return any(pattern.search(asked) for pattern in self._favoured)
+        path = path_and_query(url)
+        return any(pattern.search(path) for pattern in self._favoured)
 
     def score(self, url: Url) -> float:
         """The URL's score for this user."""
         return url_score(url) * (self.favour_by if self.favours(url) else 1.0)
 
     def pool(self, *, known: bool, favoured: bool) -> Pool:
-        """Where a page belongs."""
+        """The pool that a page belongs to."""
         if known:
             return Pool.KNOWN_FOCUSED if favoured else Pool.KNOWN
         return Pool.NEW_FOCUSED if favoured else Pool.NEW
@@ -76,11 +76,11 @@ class Ordering:
         return (1 - self.url_share) * popularity + self.url_share * url_score
 
     def rank(self, coins: int, *, depth: int, url_score: float, favour: float = 1.0) -> int:
-        """A 32-bit integer by which pages come first, the greatest first.
+        """The rank of a new page as a 32-bit integer, the greatest first.
 
-        coins: a page's net where pages of one pool are compared, which the reserve's dividends then leave in order and
-        the rank as it is; its cash where those of several pools are.  favour: as how many times its cash that counts
-        there, in the order by cash alone; in the mixed one the URL's score holds it.
+        coins: a page's net where pages of one pool are compared, since dividends change neither their order nor their
+        ranks; its cash where pages of several pools are.  favour: factor on the coins in the order by cash alone; in
+        the mixed order the URL's score holds it.
         """
         match self.order:
             case Order.OPIC:
@@ -96,7 +96,7 @@ class Ordering:
 
 
 def url_score(url: Url) -> float:
-    """How important a page looks by its URL alone: each folder further down halves it, and so does a query."""
+    """The importance of a page judged by its URL alone: each folder further down halves it, and so does a query."""
     path, _, query = path_and_query(url).partition("?")
     folders = len([part for part in path.split("/") if part])
     score = 2.0 ** (USUAL_FOLDERS - min(folders, MOST_FOLDERS))

@@ -1,14 +1,16 @@
-"""What has changed between two versions of a page, and whether it is the page's own.
+"""Changes between two versions of a page, and whether they are the page's own.
 
-`judge` decides by digests; `difference` and `news` by blocks, under the domain's noise mask and without the site's
-boilerplate; `learn` is what a comparison teaches the mask. Uses volatile and what is below it.
+`judge` decides by digests; `difference` and `significant` by blocks, under the domain's noise mask and without the
+site's boilerplate; `update_mask` learns from a comparison. Uses volatile and what is below it.
 """
 
 from crawler.core.change.boilerplate import BlockCount, Boilerplate, form_of
 from crawler.core.change.change import Change, Rung, Verdict, judge
 from crawler.core.change.difference import Difference, difference, significant
 from crawler.core.change.explain import ExplainedBlock, Why, explain_blocks, why_no_news
-from crawler.core.change.lesson import (
+from crawler.core.change.mask import NO_MASK, NoiseMask
+from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS, DuplicateGroup, duplicate_groups
+from crawler.core.change.observation import (
     Observation,
     has_pairs,
     take_site_edits,
@@ -16,8 +18,6 @@ from crawler.core.change.lesson import (
     update_with_difference,
     wants_pair,
 )
-from crawler.core.change.mask import NO_MASK, NoiseMask
-from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS, DuplicateGroup, duplicate_groups
 from crawler.core.change.site_edits import Edits, SiteEdit
 from crawler.core.change.variants import ENOUGH_RETURNS, Variant, learn_variants, numbers_of, returns_of, variant_of
 

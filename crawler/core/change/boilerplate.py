@@ -1,8 +1,8 @@
-"""The frame of a domain's pages: what stands on all of them alike, and when the site itself has changed it.
+"""The boilerplate of a domain: blocks that stand on nearly all its pages, and when the site itself has changed them.
 
-Learnt page by page. A piece belongs to the frame while nearly every page that has its path says the same there. So a
-menu that is edited on all pages is one change of the site and none of its pages'; while "sold out" on one page of fifty
-that say "in stock" is news of that page, however often either is said.
+Boilerplate is learnt page by page. A block belongs to it while nearly every page that has the block's path says the
+same there. So a menu that is edited on all pages is one edit of the site and no change of its pages; while "sold out"
+on one page of fifty that say "in stock" is a change of that page, however often either is said.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,17 +12,21 @@ from crawler.core.http import PageKey
 from crawler.core.page import Block, number_of
 from crawler.core.volatile import Words
 
-MOST_STANDS = 2048  # pieces of one domain that are counted, and as many paths
-MOST_NEW = 256  # of one page that were not met before, from its beginning, and as many from its end
-ENOUGH_PAGES = 3  # distinct ones
-NEARLY_ALL = 0.8  # of the looks at pages with this path
-TURNS = 3  # texts that a path of the frame has had, one after the other: it is one for news of the day
-SEVERAL = 2  # distinct pages, none of which says news of its own where they all say the same
+MOST_COUNTED = 2048  # blocks of one domain that are counted, and as many paths
+MOST_NEW = 256  # blocks of one page that were not met before, from its beginning, and as many from its end
+ENOUGH_PAGES = 3  # distinct pages with a block, to call it boilerplate
+NEARLY_ALL = 0.8  # share of the looks at pages with the block's path
+ENOUGH_TURNS = 3  # boilerplate texts that a path has had one after the other: it is one for news of the day
+SEVERAL_PAGES = 2  # distinct pages with a block at such a path: then it is no page's own
 
 
 @dataclass(frozen=True, slots=True)
 class BlockCount:
-    """How a piece was met. pages: the first few distinct ones.  first, last: by the count of looks at its path."""
+    """How often a block was met. pages: the first few distinct ones with it, at most ENOUGH_PAGES.
+
+    first, last: when it was met, as number of the look at its path.  looks: that met it.
+    was_boilerplate: the block is boilerplate, or was once.
+    """
 
     path: int
     pages: tuple[PageKey, ...]
@@ -34,10 +38,10 @@ class BlockCount:
 
 @dataclass(frozen=True, slots=True)
 class Boilerplate:
-    """What is known of one domain's frame; immutable, and bounded.
+    """The blocks of one domain, counted; immutable, and bounded.
 
-    stands: of pieces, by form_of.  looks: at pages that have a path, by path.
-    turned: how many pieces of the frame a path has had, one after the other; those that stand side by side are one.
+    counts: of blocks, by form_of.  looks: at pages that have a path, by path.
+    turned: how many boilerplate blocks a path has had, one after the other; blocks side by side count as one.
     """
 
     counts: Mapping[int, BlockCount] = field(default_factory=dict)
@@ -45,118 +49,111 @@ class Boilerplate:
     turned: Mapping[int, int] = field(default_factory=dict)
 
     def contains(self, form: int) -> bool:
-        """Whether this piece stands on nearly all pages now."""
-        return _is_frame(self.counts.get(form), self.looks)
+        """Whether a block stands on nearly all pages now."""
+        return _is_boilerplate(self.counts.get(form), self.looks)
 
     def contained(self, form: int) -> bool:
-        """Whether it ever did."""
-        stand = self.counts.get(form)
-        return stand is not None and stand.was_boilerplate
+        """Whether a block ever stood on nearly all pages."""
+        count = self.counts.get(form)
+        return count is not None and count.was_boilerplate
 
     def has_dropped(self, form: int) -> bool:
-        """Whether it did, and the last few pages that could have had it have not."""
-        stand = self.counts.get(form)
+        """Whether a block was boilerplate, and the last few pages with its path did not have it."""
+        count = self.counts.get(form)
         return (
-            stand is not None and stand.was_boilerplate and self.looks.get(stand.path, 0) - stand.last >= ENOUGH_PAGES
+            count is not None and count.was_boilerplate and self.looks.get(count.path, 0) - count.last >= ENOUGH_PAGES
         )
 
-    def has_switched(self, before: int, after: int) -> bool:
-        """Whether some pages say the one where they all used to say the other: no two of them at the same time."""
-        old, new = self.counts.get(before), self.counts.get(after)
-        if old is None or new is None or min(len(old.pages), len(new.pages)) < ENOUGH_PAGES:
-            return False
-        return old.path == new.path and old.last < new.first
-
     def turns(self, path: int) -> bool:
-        """Whether the frame says something else here now and then."""
-        return self.turned.get(path, 0) >= TURNS
+        """Whether the boilerplate at a path says something else now and then, such as news of the day."""
+        return self.turned.get(path, 0) >= ENOUGH_TURNS
 
     def turns_to(self, form: int) -> bool:
-        """Whether this is what it says here now: not one page alone, and nearly all that were looked at since."""
-        stand = self.counts.get(form)
-        return _stands(stand, self.looks, pages=SEVERAL) and stand is not None and self.turns(stand.path)
+        """Whether a block is the current text of a path that `turns`: on SEVERAL_PAGES, and on nearly all since."""
+        count = self.counts.get(form)
+        return _is_on(count, self.looks, pages=SEVERAL_PAGES) and count is not None and self.turns(count.path)
 
 
 NO_BOILERPLATE = Boilerplate()
 
 
-def form_of(place: Block, words: Words) -> int:
-    """A number for what is said in a place, by its words under a mask."""
-    return number_of(f"{place.css_path} {place.kind} {' '.join(words)}")
+def form_of(block: Block, words: Words) -> int:
+    """A number for a block's path, kind and words. words: of the block, under a mask."""
+    return number_of(f"{block.css_path} {block.kind} {' '.join(words)}")
 
 
-def _is_frame(stand: BlockCount | None, looks: Mapping[int, int]) -> bool:
-    return _stands(stand, looks, pages=ENOUGH_PAGES)
+def _is_boilerplate(count: BlockCount | None, looks: Mapping[int, int]) -> bool:
+    return _is_on(count, looks, pages=ENOUGH_PAGES)
 
 
-def _stands(stand: BlockCount | None, looks: Mapping[int, int], *, pages: int) -> bool:
-    """Whether so many pages say a piece, and nearly all looks at its path met it since the first that did."""
-    if stand is None or len(stand.pages) < pages or looks.get(stand.path, 0) < stand.last:
+def _is_on(count: BlockCount | None, looks: Mapping[int, int], *, pages: int) -> bool:
+    """Whether so many pages have a block, and nearly all looks at its path have met it since the first that did."""
+    if count is None or len(count.pages) < pages or looks.get(count.path, 0) < count.last:
         return False
-    since = looks.get(stand.path, 0) - stand.first + 1
-    return stand.looks >= NEARLY_ALL * since and since - 1 + stand.first - stand.last < ENOUGH_PAGES
+    since = looks.get(count.path, 0) - count.first + 1
+    return count.looks >= NEARLY_ALL * since and since - 1 + count.first - count.last < ENOUGH_PAGES
 
 
-def learn_page(boilerplate: Boilerplate, page: PageKey, pieces: Sequence[tuple[int, int]]) -> Boilerplate:
-    """What one look at a page teaches. pieces: the path and the form of each of its places, in the page's order."""
-    pieces = _counted(boilerplate, pieces)
+def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[int, int]]) -> Boilerplate:
+    """The boilerplate after one more look at a page. blocks: path and form of each block, in the page's order."""
+    blocks = _blocks_to_count(boilerplate, blocks)
     looks = dict(boilerplate.looks)
-    for path in {path for path, _ in pieces}:
+    for path in {path for path, _ in blocks}:
         looks[path] = looks.pop(path, 0) + 1
-    for path in list(looks)[: max(len(looks) - MOST_STANDS, 0)]:  # not met for the longest time
+    for path in list(looks)[: max(len(looks) - MOST_COUNTED, 0)]:  # not met for the longest time
         del looks[path]
-    stands = dict(boilerplate.counts)
+    counts = dict(boilerplate.counts)
     turned = dict(boilerplate.turned)
-    for form, path in {form: path for path, form in pieces if path in looks}.items():
-        stand = stands.pop(form, None)
-        if stand is None or stand.last > looks[path]:  # or its path was forgotten meanwhile
-            stand = BlockCount(path, (), first=looks[path], last=looks[path], looks=0)
-        gap = looks[path] - stand.last - 1
-        pages = stand.pages if page in stand.pages or len(stand.pages) >= ENOUGH_PAGES else (*stand.pages, page)
-        stand = replace(stand, pages=pages, last=looks[path], looks=stand.looks + 1)
-        if not stand.was_boilerplate and _is_frame(stand, looks):
-            stand = replace(stand, was_boilerplate=True)
-            turned[path] = turned.get(path, 0) + 1 if _follows(stand, stands) else max(1, turned.get(path, 0))
-        # It comes and goes on pages that are looked at in a row: the first few had it by chance.
-        elif stand.was_boilerplate and 0 < gap < ENOUGH_PAGES and not _is_frame(stand, looks):
-            stand = replace(stand, was_boilerplate=False)
-        stands[form] = stand
-    if len(turned) > MOST_STANDS:
+    for form, path in {form: path for path, form in blocks if path in looks}.items():
+        count = counts.pop(form, None)
+        if count is None or count.last > looks[path]:  # or its path was forgotten meanwhile
+            count = BlockCount(path, (), first=looks[path], last=looks[path], looks=0)
+        gap = looks[path] - count.last - 1
+        pages = count.pages if page in count.pages or len(count.pages) >= ENOUGH_PAGES else (*count.pages, page)
+        count = replace(count, pages=pages, last=looks[path], looks=count.looks + 1)
+        if not count.was_boilerplate and _is_boilerplate(count, looks):
+            count = replace(count, was_boilerplate=True)
+            turned[path] = turned.get(path, 0) + 1 if _follows(count, counts) else max(1, turned.get(path, 0))
+        # The block comes and goes on pages that are looked at in a row: the first few had it by chance.
+        elif count.was_boilerplate and 0 < gap < ENOUGH_PAGES and not _is_boilerplate(count, looks):
+            count = replace(count, was_boilerplate=False)
+        counts[form] = count
+    if len(turned) > MOST_COUNTED:
         turned = {path: many for path, many in turned.items() if path in looks}
-    return Boilerplate(_bounded(stands), looks, turned)
+    return Boilerplate(_trimmed(counts), looks, turned)
 
 
-def _follows(stand: BlockCount, stands: Mapping[int, BlockCount]) -> bool:
-    """Whether a piece began after one of the frame at its path had ended, and is the first that did.
+def _follows(count: BlockCount, counts: Mapping[int, BlockCount]) -> bool:
+    """Whether a block is the first at its path after a boilerplate block there had ended.
 
-    Entries of a menu stand beside each other. Of three new ones after one was taken out, one at most is in its place.
+    Entries of a menu stand beside each other. Of three new ones after one was taken out, at most one is in its place.
     """
-    others = [other for other in stands.values() if other.was_boilerplate and other.path == stand.path]
-    ended = max((other.last for other in others if other.last < stand.first), default=None)
+    others = [other for other in counts.values() if other.was_boilerplate and other.path == count.path]
+    ended = max((other.last for other in others if other.last < count.first), default=None)
     return ended is not None and not any(other.first > ended for other in others)
 
 
-def _counted(boilerplate: Boilerplate, pieces: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-    """Those of a page that are counted: what was met before, and of the rest the page's two ends, where a frame is.
+def _blocks_to_count(boilerplate: Boilerplate, blocks: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    """The blocks of a page that are counted: all that were met before, and new ones near the page's two ends.
 
-    A page of thousands of pieces, a table or an index, would push out all that is known of the frame; that would be
-    learnt anew from the next pages, and seem to turn.
+    A table or an index of thousands of blocks would push out all counts of boilerplate otherwise. Boilerplate stands
+    at the ends of a page, mostly.
     """
-    if len(pieces) <= 2 * MOST_NEW:
-        return pieces
-    new = [n for n, (_, form) in enumerate(pieces) if form not in boilerplate.counts]
+    if len(blocks) <= 2 * MOST_NEW:
+        return blocks
+    new = [n for n, (_, form) in enumerate(blocks) if form not in boilerplate.counts]
     left_out = set(new[MOST_NEW:-MOST_NEW])
-    return [piece for n, piece in enumerate(pieces) if n not in left_out]
+    return [block for n, block in enumerate(blocks) if n not in left_out]
 
 
-def _bounded(stands: dict[int, BlockCount]) -> dict[int, BlockCount]:
-    """Of the half that was not met for the longest time those go that were met on the fewest pages.
+def _trimmed(counts: Mapping[int, BlockCount]) -> Mapping[int, BlockCount]:
+    """At most MOST_COUNTED counts: of the half that was not met for the longest time, those on the fewest pages go.
 
-    So a site that is made anew can fill the other half with what its frame says now.
+    So a site that is made anew can fill the other half with its new boilerplate.
     """
-    surplus = len(stands) - MOST_STANDS
-    if surplus > 0:
-        older = list(stands)[: max(len(stands) // 2, surplus)]
-        for form in sorted(older, key=lambda form: len(stands[form].pages))[:surplus]:
-            del stands[form]
-    return stands
+    surplus = len(counts) - MOST_COUNTED
+    if surplus <= 0:
+        return counts
+    older = list(counts)[: max(len(counts) // 2, surplus)]
+    dropped = set(sorted(older, key=lambda form: len(counts[form].pages))[:surplus])
+    return {form: count for form, count in counts.items() if form not in dropped}

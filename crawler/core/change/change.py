@@ -8,7 +8,7 @@ from crawler.core.page import Version, distance_bits
 
 
 class Change(StrEnum):
-    """What one look found."""
+    """The finding of one look."""
 
     FIRST = "first"
     SAME = "same"
@@ -21,18 +21,18 @@ class Change(StrEnum):
 
 
 class Rung(StrEnum):
-    """What decided."""
+    """The rung of the ladder of evidence that decided a verdict."""
 
     NOT_MODIFIED = "not_modified"  # a 304
     HEAD = "head"  # length and date, without a body
     BYTES = "bytes"
-    TEXT = "text"  # all that a reader or a link can tell
-    VOLATILE = "volatile"  # what differs was proven to differ from look to look
-    RULE = "rule"  # what differs is out of sight by a user's rule
-    MARKUP = "markup"  # nothing differs piece by piece, only what no piece tells
-    FRAME = "frame"  # what differs is the site's, on nearly all its pages
+    TEXT = "text"  # text and links of the whole page
+    VOLATILE = "volatile"  # what differs was proven to differ from fetch to fetch
+    RULE = "rule"  # what differs is left out by a user's rule
+    MARKUP = "markup"  # no block differs, only markup
+    FRAME = "frame"  # what differs is boilerplate, on nearly all pages of the site
     VARIANT = "variant"  # what differs has gone and come back on this page before
-    PIECES = "pieces"  # piece by piece
+    PIECES = "pieces"  # block by block
     # Where the last Snapshot's body cannot be had any more:
     MAIN = "main"  # the main text
     SHAPE = "shape"  # lines came or went, though not in what was taken for the main text
@@ -43,7 +43,7 @@ class Rung(StrEnum):
 class Verdict:
     """A Change, the rung that decided it, and its size in bits of SimHash distance where both sides have text.
 
-    left: what is news, piece by piece, where the pieces decided.
+    significant: the blocks that count, where blocks decided.
     """
 
     change: Change
@@ -59,11 +59,11 @@ def judge(
     *,
     unseen: Rung = Rung.VOLATILE,
 ) -> Verdict:
-    """Compare what was just read with the last Snapshot, never with the last look: small edits cannot drift through.
+    """Judge a page against its last Snapshot, never against the last look: small edits cannot drift through.
 
-    compared: all that differs piece by piece but for volatile words, and what of it is news; None where that cannot be
-    told any more. Then what differs outside the main text is no change as long as the shape of the page stays.
-    unseen: what has decided where nothing differs piece by piece.
+    compared: all blocks that differ but for volatile words, and the significant part of them. None where the
+    Snapshot's blocks cannot be had any more: then only the main text counts, and the shape of the page.
+    unseen: the rung that decided where no block differs.
     Where neither side has any text (an image, an empty page) the bytes decide.
     """
     if before is None:

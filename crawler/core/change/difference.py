@@ -1,4 +1,4 @@
-"""What separates two versions of a page, block by block, and the part of it that counts."""
+"""The difference between two versions of a page, block by block, and the significant part of it."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ from crawler.core.change.mask import NoiseMask
 from crawler.core.page import Block, BlockKind, BlockList
 from crawler.core.volatile import Volatile, clock_in, counterparts, counts_time, gaps, tells_the_day, words_of
 
-MOST_GUESSED = 8  # places of one kind between two that stayed, of which some came or went: order tells which is which
+MOST_GUESSED = 8  # blocks of one path in a gap of which some came or went; up to so many, order tells which is which
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What separates two outlines under a mask.
+    """The difference between two lists of blocks under a mask.
 
-    replaced: what stood in a place, and what stands there now.  removed, added: what has no counterpart.
-    guessed: places of many of one kind of which some came or went, so that which stands for which is a guess.
+    replaced: pairs of a block and the one in its place now.  removed, added: blocks without a counterpart.
+    guessed: blocks among many of one path of which some came or went, so that their pairing is a guess.
     """
 
     replaced: tuple[tuple[Block, Block], ...] = ()
@@ -30,28 +30,28 @@ class Difference:
         return bool(self.replaced or self.removed or self.added)
 
     @property
-    def places(self) -> tuple[Block, ...]:
-        return (*(place for pair in self.replaced for place in pair), *self.removed, *self.added)
+    def blocks(self) -> tuple[Block, ...]:
+        return (*(block for pair in self.replaced for block in pair), *self.removed, *self.added)
 
     @property
-    def parts(self) -> frozenset[BlockKind]:
-        return frozenset(place.kind for place in self.places)
+    def kinds(self) -> frozenset[BlockKind]:
+        return frozenset(block.kind for block in self.blocks)
 
 
 SAME = Difference()
 
 
 def difference(before: BlockList, after: BlockList, volatile: Volatile) -> Difference:
-    """All that differs, but for volatile words. Their order counts; where they stand in the tree does not."""
+    """All blocks that differ, but for volatile words. Their order counts; their path in the tree does not."""
     before, after = volatile.named(before), volatile.named(after)
     replaced: list[tuple[Block, Block]] = []
     removed: list[Block] = []
     added: list[Block] = []
     guessed: set[Block] = set()
-    for went, came in gaps(_forms(before, volatile), _forms(after, volatile)):
-        old, new = before[went], after[came]
+    for old_range, new_range in gaps(block_forms(before, volatile), block_forms(after, volatile)):
+        old, new = before[old_range], after[new_range]
         guessed.update(_guessed(old, new))
-        for n, m in counterparts(_kinds(old), _kinds(new)):
+        for n, m in counterparts(_paths_and_kinds(old), _paths_and_kinds(new)):
             if n is not None and m is not None:
                 replaced.append((old[n], new[m]))
             elif n is not None:
@@ -61,32 +61,32 @@ def difference(before: BlockList, after: BlockList, volatile: Volatile) -> Diffe
     return Difference(tuple(replaced), tuple(removed), tuple(added), frozenset(guessed))
 
 
-def _guessed(went: BlockList, came: BlockList) -> Iterator[Block]:
-    """What stands among many of its kind that are more, or fewer, on the other side."""
-    if min(len(went), len(came)) <= MOST_GUESSED:
+def _guessed(old: BlockList, new: BlockList) -> Iterator[Block]:
+    """The blocks of a gap that stand among many of one path, more or fewer of them on the other side."""
+    if min(len(old), len(new)) <= MOST_GUESSED:
         return
-    were, are = Counter(_kinds(went)), Counter(_kinds(came))
+    were, are = Counter(_paths_and_kinds(old)), Counter(_paths_and_kinds(new))
     unsure = {kind for kind, many in were.items() if many != are[kind] and min(many, are[kind]) > MOST_GUESSED}
-    yield from (place for place in (*went, *came) if (place.css_path, place.kind) in unsure)
+    yield from (block for block in (*old, *new) if (block.css_path, block.kind) in unsure)
 
 
-def _kinds(outline: BlockList) -> list[tuple[int, BlockKind]]:
-    return [(place.css_path, place.kind) for place in outline]
+def _paths_and_kinds(page: BlockList) -> list[tuple[int, BlockKind]]:
+    return [(block.css_path, block.kind) for block in page]
 
 
-def _forms(outline: BlockList, volatile: Volatile) -> list[tuple[BlockKind, tuple[str, ...]]]:
-    return [(place.kind, volatile.masked(place)) for place in outline]
+def block_forms(page: BlockList, volatile: Volatile) -> list[tuple[BlockKind, tuple[str, ...]]]:
+    return [(block.kind, volatile.masked(block)) for block in page]
 
 
 def significant(found: Difference, mask: NoiseMask, *, then: datetime, now: datetime) -> Difference:
-    """What of a difference is the page's own: neither volatile, nor the frame's, nor the days of the two looks."""
+    """The part of a difference that is the page's own: neither volatile, nor boilerplate, nor the date of a look."""
     replaced: list[tuple[Block, Block]] = []
-    removed = [place for place in found.removed if not _went_with_frame(place, mask)]
-    added = [place for place in found.added if not _came_with_frame(place, mask)]
+    removed = [block for block in found.removed if not _went_with_boilerplate(block, mask)]
+    added = [block for block in found.added if not _came_with_boilerplate(block, mask)]
     for before, after in found.replaced:
-        if _is_turned(before, after, mask) or _tells_the_day(before, after, mask, then=then, now=now):
+        if _is_turned(before, after, mask) or block_tells_the_day(before, after, mask, then=then, now=now):
             continue
-        went, came = _went_with_frame(before, mask), _came_with_frame(after, mask)
+        went, came = _went_with_boilerplate(before, mask), _came_with_boilerplate(after, mask)
         if not went and not came:
             replaced.append((before, after))
         elif not went:
@@ -96,29 +96,27 @@ def significant(found: Difference, mask: NoiseMask, *, then: datetime, now: date
     return Difference(tuple(replaced), tuple(removed), tuple(added))
 
 
-def _form(place: Block, mask: NoiseMask) -> int:
-    return form_of(place, mask.volatile.masked(place))
+def block_form(block: Block, mask: NoiseMask) -> int:
+    return form_of(block, mask.volatile.masked(block))
 
 
-def _went_with_frame(place: Block, mask: NoiseMask) -> bool:
-    return mask.volatile.is_noise(place) or mask.boilerplate.has_dropped(_form(place, mask))
+def _went_with_boilerplate(block: Block, mask: NoiseMask) -> bool:
+    return mask.volatile.is_noise(block) or mask.boilerplate.has_dropped(block_form(block, mask))
 
 
-def _came_with_frame(place: Block, mask: NoiseMask) -> bool:
-    return mask.volatile.is_noise(place) or mask.boilerplate.contains(_form(place, mask))
+def _came_with_boilerplate(block: Block, mask: NoiseMask) -> bool:
+    return mask.volatile.is_noise(block) or mask.boilerplate.contains(block_form(block, mask))
 
 
 def _is_turned(before: Block, after: Block, mask: NoiseMask) -> bool:
-    """Whether one piece of the frame took another's place, or a volatile place says it in other words."""
-    boilerplate, was, now = mask.boilerplate, _form(before, mask), _form(after, mask)
+    """Whether one boilerplate block took another's place, or the two stand there by turns."""
+    boilerplate, was, now = mask.boilerplate, block_form(before, mask), block_form(after, mask)
     if boilerplate.contained(was) and (boilerplate.contained(now) or boilerplate.turns_to(now)):
         return True
-    if mask.volatile.has_gaps(after) and boilerplate.has_switched(was, now):
-        return True
-    return mask.volatile.takes_the_place(before, after) or mask.volatile.is_by_turns(before, after)
+    return mask.volatile.is_by_turns(before, after)
 
 
-def _tells_the_day(before: Block, after: Block, mask: NoiseMask, *, then: datetime, now: datetime) -> bool:
+def block_tells_the_day(before: Block, after: Block, mask: NoiseMask, *, then: datetime, now: datetime) -> bool:
     if before.kind is not after.kind or after.kind is BlockKind.LINK:
         return False
     one, other = mask.volatile.both(before, after)
@@ -127,7 +125,7 @@ def _tells_the_day(before: Block, after: Block, mask: NoiseMask, *, then: dateti
         one, other = (tuple(word for n, word in enumerate(words) if n not in clock) for words in (one, other))
     if one == other or tells_the_day(one, other, then=then, now=now):
         return True
-    # On another day a place says another date beside its volatile words, so that no pattern of its words fits.
+    # On another day a block has another date beside its volatile words, so that no pattern of its words fits.
     loose = mask.volatile.loosely(before, after)
     if loose is not None and loose[0] != loose[1] and tells_the_day(*loose, then=then, now=now):
         return True

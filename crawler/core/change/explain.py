@@ -1,4 +1,4 @@
-"""What of a page is masked, piece by piece, and why: for people who want to see what is compared."""
+"""Explain the mask of a page, block by block: what is not compared, and why. For people."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,22 +14,22 @@ from crawler.core.volatile import tells_the_day, words_of
 
 
 class Why(StrEnum):
-    """Why a piece, or a difference, is no news."""
+    """Reason why a block, or a difference, is not significant."""
 
-    NOT = ""  # it is
+    NOT = ""  # it is significant
     WORDS = "words"  # some of its words were found to differ within seconds, or to count the time; the rest is compared
-    NOISE = "noise"  # this very piece came or went within seconds
-    SWINGS = "swings"  # what stands in its place differs from one look to the next
-    FRAME = "frame"  # it stands, or stood, on nearly all pages of the domain
-    DAY = "day"  # it tells the day of the look
-    RULE = "rule"  # its user wants it ignored, or others watched
+    NOISE = "noise"  # this very block came or went within seconds
+    SWINGS = "swings"  # the text at its path differs from one fetch to the next
+    FRAME = "frame"  # boilerplate, now or before
+    DAY = "day"  # it says the day of the look
+    RULE = "rule"  # a user's rule ignores it, or watches others
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedBlock:
-    """A place with what of it is masked. masked: where in the text such words begin and end, in their order.
+    """A block and what of it is masked. masked: begin and end in the text of each masked word, in their order.
 
-    rule: what of the rules leaves it out, or some of it: a selector, an XPath, an expression.
+    rule: the selector, XPath or expression of a user's rule that leaves the block out, or some of it.
     """
 
     kind: BlockKind
@@ -40,82 +40,82 @@ class ExplainedBlock:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing of it can be news of the page."""
+        """Whether no word of the block can be a change of the page."""
         return self.why in {Why.NOISE, Why.SWINGS, Why.FRAME, Why.RULE}
 
 
-def explain_block(place: Block, mask: NoiseMask) -> ExplainedBlock:
-    """What a domain's mask hides of a place."""
-    (place,) = mask.volatile.named((place,))
-    why = _why_masked(place, mask)
-    masked = _masked_in(place, mask)
-    return ExplainedBlock(place.kind, place.text, why or (Why.WORDS if masked else Why.NOT), masked)
+def explain_block(block: Block, mask: NoiseMask) -> ExplainedBlock:
+    """A block with what a domain's mask hides of it."""
+    (block,) = mask.volatile.named((block,))
+    why = _why_masked(block, mask)
+    masked = _masked_in(block, mask)
+    return ExplainedBlock(block.kind, block.text, why or (Why.WORDS if masked else Why.NOT), masked)
 
 
 def explain_blocks(
     whole: BlockList, seen: BlockList, mask: NoiseMask, *, view: View, apart: Mapping[str, BlockList] | None = None
 ) -> list[ExplainedBlock]:
-    """All of a page, with what of it is masked. seen: through that view.
+    """All blocks of a page, with what of each is masked. seen: the blocks left by the view.
 
-    apart: what each of the view's places alone leaves of the page, by which is told what leaves a piece out.
+    apart: the blocks left by each rule of the view alone, by rule; shows which rule leaves a block out.
     """
     left = Counter(seen)
     every = Counter(whole)
     lacking = {rule: every - Counter(rest) for rule, rest in (apart or {}).items()}
     found: list[ExplainedBlock] = []
-    for place in whole:
-        compared = replace(place, text=view.without_ignored(place.text))
+    for block in whole:
+        compared = replace(block, text=view.without_ignored(block.text))
         if left[compared]:
             left[compared] -= 1
-            found.append(replace(explain_block(compared, mask), rule=_cutting(place, view)))
+            found.append(replace(explain_block(compared, mask), rule=_cutting(block, view)))
         else:
-            rule = next((rule for rule, lost in lacking.items() if lost[place]), _cutting(place, view))
-            found.append(ExplainedBlock(place.kind, place.text, Why.RULE, rule=rule))
+            rule = next((rule for rule, lost in lacking.items() if lost[block]), _cutting(block, view))
+            found.append(ExplainedBlock(block.kind, block.text, Why.RULE, rule=rule))
     return found
 
 
-def _cutting(place: Block, view: View) -> str:
-    """Which of a view's expressions finds something in a place."""
-    return next((text for text in view.ignore_text if View(ignore_text=(text,)).cuts(place.text)), "")
+def _cutting(block: Block, view: View) -> str:
+    """The first of a view's expressions that finds something in a block, or an empty string."""
+    return next((text for text in view.ignore_text if View(ignore_text=(text,)).cuts(block.text)), "")
 
 
-def _why_masked(place: Block, mask: NoiseMask) -> Why:
-    if mask.volatile.swings(place):
+def _why_masked(block: Block, mask: NoiseMask) -> Why:
+    if mask.volatile.swings(block):
         return Why.SWINGS
-    if mask.volatile.is_noise(place):
+    if mask.volatile.is_noise(block):
         return Why.NOISE
-    if mask.boilerplate.contains(form_of(place, mask.volatile.masked(place))):
+    if mask.boilerplate.contains(form_of(block, mask.volatile.masked(block))):
         return Why.FRAME
     return Why.NOT
 
 
-def _masked_in(place: Block, mask: NoiseMask) -> tuple[tuple[int, int], ...]:
-    """Between two words stands only what is of no word, so each is the next such text."""
-    said = mask.volatile.said(place)
-    gaps = mask.volatile.gaps(place.css_path, said)
+def _masked_in(block: Block, mask: NoiseMask) -> tuple[tuple[int, int], ...]:
+    """Begin and end of each masked word in a block's text. Each word is searched for behind the one before it."""
+    compared_words = mask.volatile.said(block)
+    gaps = mask.volatile.gaps(block.css_path, compared_words)
     found: list[tuple[int, int]] = []
     end = n = 0
-    for word in words_of(place):
-        start = place.text.index(word, end)
+    for word in words_of(block):
+        start = block.text.index(word, end)
         end = start + len(word)
-        is_said = n < len(said) and said[n] == word
-        if not is_said or n in gaps:
+        is_compared = n < len(compared_words) and compared_words[n] == word
+        if not is_compared or n in gaps:
             found.append((start, end))
-        n += is_said
+        n += is_compared
     return tuple(found)
 
 
 def why_no_news(found: Difference, mask: NoiseMask, *, then: datetime, now: datetime) -> Why:
-    """Why one single difference is none, or NOT where it is."""
+    """The reason why a difference is not significant; Why.NOT where it is."""
     if significant(found, mask, then=then, now=now):
         return Why.NOT
     for before, after in found.replaced:
-        said = mask.volatile.both(before, after)
-        if before.kind is not BlockKind.LINK and tells_the_day(*said, then=then, now=now):
+        compared_words = mask.volatile.both(before, after)
+        if before.kind is not BlockKind.LINK and tells_the_day(*compared_words, then=then, now=now):
             return Why.DAY
-    masked = [_why_masked(place, mask) for place in found.places]
+    masked = [_why_masked(block, mask) for block in found.blocks]
     return next((why for why in masked if why), Why.WORDS if _has_gaps(found, mask) else Why.FRAME)
 
 
 def _has_gaps(found: Difference, mask: NoiseMask) -> bool:
-    return any(mask.volatile.has_gaps(place) for place in found.places)
+    return any(mask.volatile.has_gaps(block) for block in found.blocks)

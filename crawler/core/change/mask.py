@@ -10,10 +10,10 @@ from crawler.core.volatile import NOTHING_VOLATILE, Volatile
 
 @dataclass(frozen=True, slots=True)
 class NoiseMask:
-    """What one domain's pages have that is no news; immutable.
+    """The noise mask of one domain: what of its pages never counts as a change; immutable.
 
-    pairs: taken so far, of `compared` looks.  looks: that it was learnt from.  edits: of the frame, told and not.
-    variants: of its pages, what they say by turns.
+    pairs: second fetches taken so far, over `compared` looks.  looks: that the mask was learnt from.
+    edits: of the boilerplate, reported or not yet.  variants: texts that its pages show by turns (A/B tests).
     """
 
     volatile: Volatile = NOTHING_VOLATILE

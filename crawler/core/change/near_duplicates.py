@@ -1,4 +1,4 @@
-"""Pages that say nearly the same: which fingerprints are near each other, and how they are told in groups."""
+"""Near duplicates: which fingerprints are near each other, and their groups."""
 
 from array import array
 from collections import defaultdict
@@ -9,17 +9,17 @@ import numpy as np
 
 from crawler.core.page import Fingerprint, distance_bits
 
-NEAR_BITS = 3  # of 64: Manku, Jain, Das Sarma, WWW 2007. Four quarters find no more: with three bits one is untouched.
+NEAR_BITS = 3  # of 64: Manku, Jain, Das Sarma, WWW 2007. Four quarters find no more: three bits leave one untouched.
 QUARTERS = 4
-MANY = 50  # of one band, from which on they are compared all at once; below, a loop is faster
-LEAST_TEXT_BYTES = 100  # of main text, some 16 words: what says less ("Loading") is equal by chance
+VECTOR_FROM = 50  # fingerprints of one band, from which on numpy compares them at once; below, a loop is faster
+LEAST_TEXT_BYTES = 100  # of main text, some 16 words: a shorter text ("Loading") is equal by chance
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
-    """A leader, and the fingerprints that are near it, itself among them, the nearest first.
+    """A group of near duplicates: a leader, and the fingerprints near it, the leader among them, the nearest first.
 
-    bits: from the leader to each member.  pages: that have one of them.
+    bits: distance from the leader to each member.  pages: number of pages in the group.
     """
 
     leader: Fingerprint
@@ -30,7 +30,7 @@ class DuplicateGroup:
 def bands(fingerprint: Fingerprint) -> Iterator[int]:
     """The four quarters of a fingerprint, each with its number in front: 0 to 262143.
 
-    Fingerprints that differ in three bits at most have one of them in common. Source: as NEAR_BITS.
+    Fingerprints that differ in three bits at most have a quarter in common. Source: see NEAR_BITS.
     """
     for quarter in range(QUARTERS):
         yield quarter << 16 | fingerprint >> (48 - 16 * quarter) & 0xFFFF
@@ -47,7 +47,7 @@ class Bands:
             self._by_band[band].append(fingerprint)
 
     def near(self, fingerprint: Fingerprint, *, tolerance_bits: int) -> dict[Fingerprint, int]:
-        """Those that differ in so many bits at most, NEAR_BITS or fewer, and in how many."""
+        """The fingerprints within tolerance_bits (0 to NEAR_BITS) of one, each with its distance in bits."""
         found: dict[Fingerprint, int] = {}
         for band in bands(fingerprint):
             others = self._by_band.get(band)
@@ -57,7 +57,7 @@ class Bands:
 
 
 def _within(tolerance_bits: int, fingerprint: Fingerprint, others: "array[int]") -> Iterator[tuple[Fingerprint, int]]:
-    if len(others) < MANY:
+    if len(others) < VECTOR_FROM:
         for other in others:
             bits = (fingerprint ^ other).bit_count()
             if bits <= tolerance_bits:
@@ -69,13 +69,13 @@ def _within(tolerance_bits: int, fingerprint: Fingerprint, others: "array[int]")
 
 
 def duplicate_groups(pages: Mapping[Fingerprint, int], *, tolerance_bits: int) -> list[DuplicateGroup]:
-    """Pages that say nearly the same, the largest groups first.
+    """Groups of near duplicates, the largest first.
 
-    pages: how many have each fingerprint.  tolerance_bits: from the leader of a group, 0 to NEAR_BITS.
-    What most pages have leads, and whatever is near joins the nearest leader: nearness does not chain, so that a site
-    whose pages shade into each other is many groups and not one. Leaders are never near each other. One that nobody
-    joined, since all near it were nearer to others, has them in its group too: every page that is near another one is
-    in a group.
+    pages: how many pages have each fingerprint.  tolerance_bits: from the leader of a group, 0 to NEAR_BITS.
+    The fingerprint of most pages leads, and each one near it joins its nearest leader. Nearness does not chain, so
+    that a site whose pages shade into each other is many groups. Leaders are never near each other. A leader that
+    nobody joined, since all near it were nearer to others, has these in its group, too: every page that is near
+    another one is in a group.
     """
     leaders: dict[Fingerprint, list[Fingerprint]] = {}
     index, joined = Bands(), Bands()

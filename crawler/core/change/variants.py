@@ -1,7 +1,7 @@
-"""What a page says by turns: pieces that go and come back, as the halves of an A/B test do that each hold for a day.
+"""Variants of a page: blocks that go and come back, such as the halves of an A/B test that hold for a day each.
 
-Two looks seconds apart tell nothing of these. That a piece came back once proves nothing either: an edit that is taken
-back is news. One that comes back again and again, each time within weeks, was seen before and is told no more.
+A second fetch, seconds later, does not show them. A block that came back once proves nothing: an edit that is taken
+back is a change. A block that comes back again and again, each time within weeks, is a variant and no change.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,15 +13,15 @@ from crawler.core.http import PageKey
 from crawler.core.page import number_of
 from crawler.core.volatile import NUMBER, Words, newest, numberless
 
-MOST_VARIANTS = 2048  # pieces of one domain's pages that went or came; the oldest are forgotten first
-MOST_PIECES = 64  # of one look; a page that is written anew has no variants
-ENOUGH_RETURNS = 2
-WITHIN = timedelta(days=30)  # of what was met of it last
+MOST_VARIANTS = 2048  # blocks of one domain's pages that went or came; the oldest are forgotten first
+MOST_BLOCKS = 64  # of one look; a page that is written anew has no variants
+ENOUGH_RETURNS = 2  # of a block, to call it a variant
+WITHIN = timedelta(days=30)  # since a block last went or came; later, its returns are counted anew
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A piece of one page that went or came. returns: how often it came back.  last: when it went or came."""
+    """A block of one page that went or came. returns: how often it came back.  last: when it went or came."""
 
     returns: int
     last: datetime
@@ -41,8 +41,8 @@ def numbers_of(words: Iterable[str]) -> Words:
 
 
 def learn_variants(known: Variants, *, went: AbstractSet[int], came: AbstractSet[int], at: datetime) -> Variants:
-    """What one look teaches. went, came: of what is news of a page, each by variant_of."""
-    if not went | came or len(went | came) > MOST_PIECES:
+    """The variants after one more look. went, came: significant blocks of the page, by variant_of."""
+    if not went | came or len(went | came) > MOST_BLOCKS:
         return known
     variants = dict(known)
     for key in sorted(went | came):
@@ -56,6 +56,6 @@ def learn_variants(known: Variants, *, went: AbstractSet[int], came: AbstractSet
 
 
 def returns_of(known: Variants, key: int) -> int:
-    """How often a piece came back to its page."""
+    """How often a block came back to its page."""
     variant = known.get(key)
     return variant.returns if variant is not None else 0

@@ -4,12 +4,10 @@
 worth its price; `select` takes the best of what is due. SCHEDULING's formulas stand here. Uses cash, page and http.
 """
 
-from crawler.core.freshness.activity import Activity, after, decayed, factors
 from crawler.core.freshness.belief import (
     DAY,
     PRIOR,
     Belief,
-    chance_changed,
     chance_fresh,
     change_expected,
     changed,
@@ -55,7 +53,6 @@ __all__ = [
     "PRIOR",
     "UNKNOWN",
     "USUAL_TERMS",
-    "Activity",
     "Agreement",
     "Belief",
     "Candidates",
@@ -68,11 +65,9 @@ __all__ = [
     "Terms",
     "Twin",
     "Wanted",
-    "after",
     "blend",
     "blended",
     "candidates_of",
-    "chance_changed",
     "chance_fresh",
     "chances",
     "change_expected",
@@ -80,11 +75,9 @@ __all__ = [
     "changed_at",
     "credible_interval",
     "credible_rates",
-    "decayed",
     "drift_of",
     "due_again",
     "due_gap",
-    "factors",
     "fade",
     "faded",
     "first_gap",

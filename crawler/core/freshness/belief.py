@@ -19,8 +19,6 @@ SHORTEST_GAP_DAYS = 1e-6  # under a tenth of a second a gap teaches nothing, and
 SHORTEST_AGE_DAYS = 1 / 1440  # of a Last-Modified
 LARGEST_SHAPE = 1e6  # beyond it a belief is a point, and differences of moments drown in rounding
 FADING_DAYS = 365.0  # evidence of a year ago counts 1/e of today's
-# But one look, however late, takes at most so much (in the exponent): pages seldom seen keep theirs.
-MOST_FADED = 1 / 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ def faded(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers, gap: Numbers) -> tup
     To be applied before what a look found is learnt. What was learnt under a prior that is known better now goes with
     it; what a domain's drift takes away comes on top (core/drift).
     """
-    kept = np.exp(-np.minimum(np.maximum(gap, 0.0) / FADING_DAYS, MOST_FADED))
+    kept = np.exp(-np.maximum(gap, 0.0) / FADING_DAYS)
     return np.asarray(a0 + (a - a0) * kept), np.asarray(b0 + (b - b0) * kept)
 
 

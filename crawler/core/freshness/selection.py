@@ -31,7 +31,7 @@ Indices = NDArray[np.intp]
 class Candidates:
     """Pages at the head of one of the two orders, as a claim reads them: arrays of equal length. Times in days.
 
-    a, b: of today's belief, b divided by the domain's activity factor.
+    a, b: of today's belief.
     price: importance x days that this look must be worth: the domain's price times what the look costs.
     least, most: no sooner after the last good look, and no later: the floor.  unseen: since it; of no meaning for a new
     page.  due_in: until the stored due time; below 0 when overdue.
@@ -92,19 +92,19 @@ def candidates_of(
 ) -> Candidates:
     """Pages as the selection weighs them, the new ones in the order of discovery.
 
-    terms: of each page, one object for many of them.  a, b: of today's belief, activity not counted.  is_had: it has a
+    terms: of each page, one object for many of them.  a, b: of today's belief.  is_had: it has a
     version.  wanted: a Wanted each; a page that its terms want once is looked at again for a user only.
     """
     alike = {id(each): each for each in terms}
     place = {same: n for n, same in enumerate(alike)}
-    figures = np.array([_figures(each) for each in alike.values()]).reshape(-1, 6)
-    price, least, most, activity, once, is_ruled = figures[[place[id(each)] for each in terms]].T
+    figures = np.array([_figures(each) for each in alike.values()]).reshape(-1, 5)
+    price, least, most, once, is_ruled = figures[[place[id(each)] for each in terms]].T
     new, had = np.array(is_new, dtype=np.bool_), np.array(is_had, dtype=np.bool_)
     asked = np.array(wanted, dtype=np.intp)
     done = ~new & had & (once > 0) & (asked != Wanted.BY_USER)
     return Candidates(
         a=np.array(a),
-        b=np.array(b) / activity,
+        b=np.array(b),
         weight=weights_of(np.array(importance)),
         price=price,
         least=np.where(done, FOREVER_DAYS, least),
@@ -121,7 +121,7 @@ def candidates_of(
 
 
 def _figures(terms: Terms) -> tuple[float, ...]:
-    return terms.price, terms.least / DAY, terms.most / DAY, terms.activity, terms.once, terms.is_ruled
+    return terms.price, terms.least / DAY, terms.most / DAY, terms.once, terms.is_ruled
 
 
 def joined(one: Candidates, other: Candidates) -> Candidates:

@@ -21,8 +21,7 @@ class Terms:
     """What holds for a page's next look: how much it must be worth, and by when.
 
     price: importance x days that this look must be worth, with what it costs in it.  prior: what the page's group says.
-    activity: how many times livelier than usual the domain is these days.  drift: how often a page's rate is drawn anew
-    there, per day (core/drift).  once: it is not to be looked at again.
+    drift: how often a page's rate is drawn anew in the domain, per day (drift.py).  once: it is not looked at again.
     is_ruled: a rule says how long at most: then such a look is ordinary work, and no floor under it.
     """
 
@@ -30,7 +29,6 @@ class Terms:
     least: timedelta = timedelta(minutes=10)
     most: timedelta = timedelta(days=180)
     prior: Belief = PRIOR
-    activity: float = 1.0
     drift: float = 0.0
     once: bool = False
     is_ruled: bool = False

@@ -1,7 +1,7 @@
-"""What one request says: addresses, answers, robots.txt, and how long to leave a server alone.
+"""One request and its answer: URLs, answers, robots.txt, and back-off.
 
-`normalise` makes the one spelling of a URL by which a page is known; Fetched, NotModified and Unreached are what a
-request can come to; `backoff` says how long a domain that refuses is left alone. The lowest room.
+`normalise` makes the one spelling of a URL by which a page is known; Fetched, NotModified and Unreached are the
+possible answers; `backoff` says how long a domain that refuses is left alone. The lowest room.
 """
 
 from crawler.core.http.backoff import backoff, http_date, retry_after

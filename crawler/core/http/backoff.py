@@ -1,4 +1,4 @@
-"""How long to stay away: Retry-After, and a back-off of our own where the server gives none."""
+"""Back-off: Retry-After, and exponential waits of our own where the server gives none."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -9,10 +9,10 @@ LEAST_BACKOFF = timedelta(seconds=1)  # Retry-After: 0 does not switch the back-
 
 
 def retry_after(value: str | None, *, now: datetime, server_date: str | None = None) -> timedelta | None:
-    """How long a Retry-After header asks us to wait, or None if it says nothing (RFC 9110, section 10.2.3).
+    """The wait that a Retry-After header asks for, or None if it asks for none (RFC 9110, section 10.2.3).
 
-    Seconds or an HTTP date. A date is counted from the server's own Date where there is one, since its clock may be
-    wrong, and ours may be an instant of the user's choice.
+    value: seconds or an HTTP date. A date is counted from the server's own Date where there is one, since the server's
+    clock may be wrong, and ours may be an instant of the user's choice.
     """
     if value is None:
         return None
@@ -37,9 +37,9 @@ def http_date(value: str | None) -> datetime | None:
 
 
 def backoff(refusals: int, *, asked: timedelta | None, most: timedelta, most_asked: timedelta) -> timedelta:
-    """How long a domain is left alone after its nth refusal in a row (429 or 503), or after an outage.
+    """The time for which a domain is left alone after its nth refusal in a row (429 or 503), or after an outage.
 
-    refusals: 1 or more, doubling FIRST_BACKOFF each time up to `most`.  asked: what Retry-After said; it is kept to,
+    refusals: 1 or more, doubling FIRST_BACKOFF each time up to `most`.  asked: the wait of Retry-After; it is kept to,
     up to `most_asked`, and never shortens our own.
     """
     doublings = min(max(refusals - 1, 0), math.ceil(math.log2(most / FIRST_BACKOFF)) if most > FIRST_BACKOFF else 0)

@@ -1,4 +1,4 @@
-"""What the web said to one request. Values, not exceptions: whatever a server does is a finding."""
+"""Answers to one request. They are values, not exceptions: whatever a server does is a finding."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -9,7 +9,7 @@ from crawler.core.http.urls import Url
 
 
 class Reason(StrEnum):
-    """Why no usable answer came. Each has its own consequence, and none erases what was learnt."""
+    """Reason why no usable answer came. Each has its own consequence, and none erases what was learnt."""
 
     DNS = "dns"  # the name does not resolve
     REFUSED = "refused"  # nothing listens there, or the network is unreachable
@@ -25,7 +25,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """The server's own words about a version, kept and sent back verbatim (RFC 9110, section 8.8)."""
+    """ETag and Last-Modified of a version, kept and sent back verbatim (RFC 9110, section 8.8)."""
 
     etag: str | None = None
     last_modified: str | None = None

@@ -1,4 +1,4 @@
-"""What robots.txt allows (RFC 9309)."""
+"""The rules of robots.txt (RFC 9309)."""
 
 import re
 from codecs import BOM_UTF8
@@ -12,7 +12,7 @@ from protego import Protego
 from crawler.core.http.urls import Url, normalise
 
 MAX_BYTES = 500 * 1024  # RFC 9309, 2.5: at least so much is read
-LONGEST_DELAY = timedelta(days=30)  # what somebody writes who wants nobody to come; longer would overflow somewhere
+LONGEST_DELAY = timedelta(days=30)  # enough for an owner who wants no crawler; longer would overflow somewhere
 REMEMBERED_URLS = 4096  # menus and footers are asked about again on every page
 ANYBODY = "*"
 
@@ -35,13 +35,13 @@ class RobotsRules:
     def allows(self, url: Url, agent: str) -> bool:
         """Whether the agent may ask for the URL, by the longest pattern that fits; Allow wins a draw.
 
-        agent: a product token ("recrawl"), in any case. Its own group counts, under this very name, or else that of
+        agent: a product token ("recrawl"), in any case. The group of this very name counts, or else the group of
         everybody ("*"), never both.
         """
         return self._can_fetch(url, self._group_of(agent))
 
     def crawl_delay(self, agent: str) -> timedelta | None:
-        """How long the group wants between two requests, at most LONGEST_DELAY; None if it does not say."""
+        """The delay between two requests that the agent's group wants, at most LONGEST_DELAY; None without one."""
         seconds = self._parsed.crawl_delay(self._group_of(agent))
         return None if seconds is None else timedelta(seconds=min(seconds, LONGEST_DELAY.total_seconds()))
 

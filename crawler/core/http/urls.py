@@ -35,7 +35,7 @@ _TRACKING = re.compile(
 # and to join them by hand is five times faster than to parse them.
 _PLAIN_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*"
 _PLAIN = re.compile(rf"/?(?:{_PLAIN_SEGMENT}/)*(?:{_PLAIN_SEGMENT})?")
-# What comes out of the parser in need of nothing more.
+# A URL that comes out of the parser in need of nothing more.
 _HOST = r"(?:[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*|\[[0-9a-f:.]+\])"
 _DONE = re.compile(rf"https?://{_HOST}(?::\d+)?/[^%?]*(?:\?[^%]+)?")
 _AUTHORITY = re.compile(rf"({_HOST})(:\d+)?")
@@ -48,7 +48,7 @@ _OTHER_SCHEME = re.compile(r"(?i:about|blob|data|file|ftp|javascript|mailto|tel|
 
 
 class Refusal(StrEnum):
-    """Why a URL is not a page of a domain."""
+    """Reason why a URL is not a page of a domain."""
 
     OTHER_DOMAIN = "other_domain"
     EXCLUDED = "excluded"
@@ -60,9 +60,9 @@ class Refusal(StrEnum):
 def normalise(text: str, *, base: Url | None = None) -> Url | None:
     """The one spelling of a link's target, or None where it is not a URL that can be crawled.
 
-    Parsed as browsers do (WHATWG). Then: fragment, default port, a host's final dot and an empty query off; escapes of
-    unreserved characters decoded, other escapes in upper case (RFC 3986, 6.2.2); tracking parameters dropped. The order
-    of the query and the case of path and query mean something and are kept.
+    URLs are parsed as browsers do (WHATWG). Dropped: fragment, default port, a host's final dot, an empty query,
+    tracking parameters. Escapes of unreserved characters are decoded, other escapes are in upper case (RFC 3986,
+    6.2.2). The order of the query and the case of path and query mean something and are kept.
     None: another scheme, credentials in the URL, an impossible host, more than MAX_URL_BYTES, garbage.
     Always: normalise(u) == u for every result u; printable ASCII only.
     """
@@ -77,7 +77,7 @@ def normalise(text: str, *, base: Url | None = None) -> Url | None:
 
 
 def normalise_all(hrefs: Iterable[str], *, base: Url) -> tuple[Url, ...]:
-    """The distinct targets of one page's links, in order of first appearance; what is no URL is left out."""
+    """The distinct targets of one page's links, in order of first appearance; hrefs that are no URL are left out."""
     origin = base[: base.index("/", 8)]
     directory = base.partition("?")[0].rpartition("/")[0] + "/"
     own, at_path = origin + "/", len(origin)
@@ -121,7 +121,7 @@ def from_user(text: str) -> Url:
 
 
 def key_of(url: Url) -> PageKey:
-    """What a page is stored under, within its domain."""
+    """The key under which a page is stored within its domain: a hash of its URL."""
     return PageKey(blake2b(url.encode(), digest_size=16).digest())
 
 
@@ -131,12 +131,12 @@ def authority_of(url: Url) -> Authority:
 
 
 def scheme_of(url: Url) -> str:
-    """Either http or https."""
+    """The scheme of a URL: http or https."""
     return url[: url.index(":")]
 
 
 def path_and_query(url: Url) -> str:
-    """What goes on the request line, from the first slash on."""
+    """The path and query of a URL, from the first slash on, as they go on the request line."""
     return url[url.index("/", 8) :]
 
 
@@ -164,7 +164,7 @@ def registrable(authority: Authority) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    r"""Which URLs are pages of one domain.
+    r"""The rules by which URLs are pages of one domain.
 
     authority, scheme: the domain's own, as the root's redirect fixed them.  aliases: other names of the same pages.
     include: if there are any, a URL must match one.  exclude: a URL must match none; it wins over include.
@@ -225,7 +225,7 @@ class Scope:
 
 
 def _finish(href: str) -> Url | None:
-    """Our own rules, on what the parser gave."""
+    """Apply our own rules of spelling to the parser's result."""
     if len(href) <= _MAX_HOST_CHARS and _DONE.fullmatch(href) and not ("?" in href and _TRACKING.search(href)):
         return Url(href)
     scheme, _, rest = href.partition("://")

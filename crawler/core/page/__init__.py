@@ -1,7 +1,7 @@
-"""What a body says: from bytes to text, links, blocks and a fingerprint.
+"""The content of a page: from bytes to text, links, blocks and a fingerprint.
 
-`read` takes any bytes and never raises: HTML, XML, feeds, JSON, PDF, plain text. `understand` adds the digests by
-which two versions are told apart. Uses http alone.
+`extract` takes any bytes and never raises: HTML, XML, feeds, JSON, PDF, plain text. `parse` adds the digests by which
+two versions are told apart. Uses http alone.
 """
 
 from crawler.core.page.content import HtmlEnd, PageContent, extract, has_password_field_in, html_end_of

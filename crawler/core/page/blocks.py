@@ -1,4 +1,4 @@
-"""The text of a web page block by block, and which blocks frame the others."""
+"""The text of a web page block by block, and the blocks that frame the content: menus, footers and the like."""
 
 import re
 from collections.abc import Iterator
@@ -42,9 +42,10 @@ TEXT_ID, BREAK_ID = _tag_ids()  # numbers compare three times faster than names,
 
 @dataclass(slots=True)
 class _TextBlocks:
-    """The block that each element's own text belongs to, by their numbers, and where the blocks stand.
+    """The block that each element's own text belongs to, by the elements' numbers.
 
-    roles: elements that say they frame the content.  framed, content: blocks within a frame, and within the content.
+    roles: elements whose ARIA role frames the content.  framed, content: blocks within such a frame, and within the
+    content.
     """
 
     blocks: dict[int, int]
@@ -53,7 +54,7 @@ class _TextBlocks:
     content: set[int]
 
     def block_of(self, node: LexborNode) -> int:
-        """The block of an element's own text; learnt for all elements above it, too."""
+        """The block of an element's own text; stored for all elements above it, too."""
         block = self.blocks.get(node.mem_id)
         return self._learn(node) if block is None else block
 
@@ -85,9 +86,10 @@ class _TextBlocks:
 
 
 def blocks_of(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
-    """The visible text of each block as it is written, or nothing but space between blocks; and whether it is framing.
+    """The visible text of each block as it is written, and whether the block frames the content.
 
-    A block is what stands in one block element, up to the next such element within it or a <br>.
+    A block is the text in one block element, up to the next such element within it or a <br>. Between blocks there may
+    be entries of white space alone.
     """
     root = tree.root
     if root is None:
@@ -123,13 +125,13 @@ def blocks_of(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
 
 
 def not_shown(tree: LexborHTMLParser) -> Iterator[int]:
-    """The numbers of elements that say themselves that they are not shown."""
+    """The numbers of elements that their own attributes hide."""
     for node in tree.css('[hidden],[style*="display" i]'):
         if "hidden" in node.attrs or _NOT_SHOWN.search(node.attrs.get("style") or ""):
             yield node.mem_id
 
 
 def main_of(blocks: list[tuple[str, bool]], text: str) -> str:
-    """The text without what frames it; all of it where the frame is nearly everything."""
+    """The text without the blocks that frame the content; all of it where these are nearly everything."""
     found = collapsed(block for block, is_framing in blocks if not is_framing)
     return found if len(found) >= MAIN_SHARE * len(text) else text

@@ -1,4 +1,4 @@
-"""Which characters the bytes of a body stand for, told in the order of the HTML standard.
+"""Find the charset of a body, in the order of the HTML standard, and decode it.
 
 Sources: WHATWG HTML, 13.2.3 (determining the character encoding); WHATWG Encoding (labels). Python's codecs decode.
 """
@@ -43,9 +43,10 @@ _MORE_LABELS = {"x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrill
 
 
 def decoded(body: bytes, content_type: str, kind: str) -> tuple[str, str]:
-    """The charset, by the name of a Python codec, and the text. Never raises; what is no character becomes U+FFFD.
+    """The charset, by the name of a Python codec, and the text. Never raises; invalid bytes become U+FFFD.
 
-    By the BOM, the Content-Type header, what a page of kind "html" or "xml" says of itself, and last by its bytes.
+    First counts the BOM, then the Content-Type header, the declaration in a page of kind "html" or "xml", and last a
+    guess by the bytes.
     """
     for bom, name in _BOMS:
         if body.startswith(bom):
@@ -67,7 +68,7 @@ def codec(label: str) -> str | None:
 
 
 def _own(body: bytes, kind: str) -> str | None:
-    """What a page says of itself, in its first bytes."""
+    """The charset that a page declares in its first bytes, or None."""
     for start, name in _WIDE_XML:
         if body.startswith(start):
             return name
@@ -120,13 +121,13 @@ def _by_xml(start: bytes) -> str | None:
 
 
 def _readable_by(label: bytes) -> str | None:
-    """A label that was read as ASCII: were it true that two bytes make a character, it could not have been read."""
+    """The codec of a label that was read as ASCII; UTF-8 for UTF-16, in which the label could not have been read."""
     name = codec(label.decode("ascii", "replace"))
     return "utf-8" if name is not None and name.startswith("utf-16") else name
 
 
 def _guessed(body: bytes) -> tuple[str, str]:
-    """By the bytes alone: ISO-2022-JP by its escapes, for it is ASCII else; UTF-8 if it is valid; then by likeness."""
+    """The charset and text by the bytes alone: ISO-2022-JP by its escapes, UTF-8 if valid, else the likeliest one."""
     for name in ("iso2022_jp_ext", "utf-8") if _JAPANESE_ESCAPE.search(body) else ("utf-8",):
         try:
             return name, body.decode(name)

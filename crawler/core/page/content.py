@@ -1,4 +1,4 @@
-"""What a body says: its text, its links and what it asks of crawlers. Any bytes can be read."""
+"""Extract the content of a body: its text, its links and its directives for crawlers. Any bytes can be read."""
 
 import re
 from dataclasses import dataclass
@@ -23,32 +23,32 @@ MAX_LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1
 
 
 class HtmlEnd(StrEnum):
-    """How the body of a web page ends."""
+    """The way in which the body of a web page ends."""
 
-    CLOSED = "closed"
-    OPEN = "open"  # which the standard allows
-    TORN = "torn"  # within a tag, which it does not
+    CLOSED = "closed"  # with a closing tag of html or body
+    OPEN = "open"  # without one, which the standard allows
+    TORN = "torn"  # within a tag, which the standard does not allow
 
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """A body, understood.
+    """The content of a body.
 
-    text: all that a reader sees, one block per line, whitespace collapsed.  main: the same without what frames it
-    (menus, footers), or all of it where that cannot be told.  Both are empty for what has no text, or none that could
-    be read as a whole: then the digest of the bytes is what counts.
-    beside: what the page shows and says of itself beside its text: its images, and what its head tells.
-    links: distinct, in order of the page, without those that are marked nofollow.  canonical, refresh: what the page
-    says of itself; refresh is also among the links.  is_passed_on: the refresh comes at once, as a redirect.
+    text: all that a reader sees, one block per line, whitespace collapsed.  main: the text without menus, footers and
+    the like, or all of it where these cannot be told.  Both are empty for a body without text, or that could not be
+    read as a whole: then the digest of the bytes is what counts.
+    images_and_meta: names and texts of its images, and the descriptions in its head.
+    links: distinct, in order of the page, without those marked nofollow.  canonical, refresh: targets that the head
+    names; refresh is also among the links.  is_passed_on: the refresh comes at once, as a redirect.
     noindex, nofollow: of the page, by its head or its HTTP header.
-    ending, asks_password: of a web page; what else is read is closed, and asks nothing.
+    html_end, has_password_field: of a web page; CLOSED and False for other bodies.
     Always: no NUL, no lone surrogate in any string.
     """
 
     title: str = ""
     text: str = ""
     main: str = ""
-    beside: str = ""
+    images_and_meta: str = ""
     links: tuple[Url, ...] = ()
     canonical: Url | None = None
     refresh: Url | None = None
@@ -69,9 +69,9 @@ def extract(
 
     url: where it was found, for its relative links.  content_type, robots_tag: the HTTP headers, as they came.
     markup: of a web page, where it was parsed already.
-    A page that is made to be too costly to parse is read only as far as that is affordable (core/markup).
+    A page that is made to be too costly to parse is read only as far as that is affordable (page/html).
     """
-    said = _robots(robots_tag) if robots_tag else frozenset()
+    directives = _robots(robots_tag) if robots_tag else frozenset()
     kind = kind_of(body, content_type)
     if kind != "html":
         charset, document = read_document(body, kind, url=url, content_type=content_type)
@@ -80,8 +80,8 @@ def extract(
             text=document.text,
             main=document.text if document.main is None else document.main,
             links=document.links,
-            noindex="noindex" in said,
-            nofollow="nofollow" in said,
+            noindex="noindex" in directives,
+            nofollow="nofollow" in directives,
             charset=charset,
             kind=kind,
         )
@@ -90,18 +90,18 @@ def extract(
     head = _head(tree, url)
     blocks = list(blocks_of(tree))
     text = collapsed(block for block, _ in blocks)
-    said |= head.robots
+    directives |= head.robots
     return PageContent(
         title=head.title,
         text=text,
         main=main_of(blocks, text),
-        beside=_beside(tree),
+        images_and_meta=_images_and_meta(tree),
         links=_links(tree, head),
         canonical=head.canonical,
         refresh=head.refresh,
         is_passed_on=head.is_passed_on,
-        noindex="noindex" in said,
-        nofollow="nofollow" in said,
+        noindex="noindex" in directives,
+        nofollow="nofollow" in directives,
         language=_language(tree),
         charset=markup.charset,
         kind=kind,
@@ -114,7 +114,7 @@ _CLOSED = re.compile(r"(?i)</(?:html|body)\s*>")
 
 
 def html_end_of(source: str) -> HtmlEnd:
-    """Whether a web page ends as it should. Comments of caches and proxies may come after its end."""
+    """The way in which a web page ends. Comments of caches and proxies may come after its end."""
     tail = source[-TAIL_CHARS:].rstrip()
     if tail.rfind("<") > tail.rfind(">"):
         return HtmlEnd.TORN
@@ -122,12 +122,12 @@ def html_end_of(source: str) -> HtmlEnd:
 
 
 def has_password_field_in(tree: LexborHTMLParser) -> bool:
-    """Whether there is a field for a password, which is markup in any language."""
+    """Whether a page has a field for a password; that is markup, in whatever language the page is."""
     return tree.css_first("input[type=password i]") is not None
 
 
-# What it says of itself to others.
-TOLD = 'meta[name="description" i][content],meta[name="keywords" i][content],meta[property^="og:" i][content]'
+# The descriptions that a page gives of itself to search engines and link previews.
+META_SELECTOR = 'meta[name="description" i][content],meta[name="keywords" i][content],meta[property^="og:" i][content]'
 
 _REFRESH = re.compile(r"(?is)\s*(\d*)(?:\.\d*)?\s*(?:[;,]\s*|\s+)(?:url\s*=\s*)?+(?:\"([^\"]*)|'([^']*)|(.*))")
 _LINKS = (
@@ -174,9 +174,9 @@ def _head(tree: LexborHTMLParser, url: Url) -> _Head:
     return _Head(base, title or "", canonical, None if refresh == url else refresh, is_passed_on, robots)
 
 
-def _beside(tree: LexborHTMLParser) -> str:
-    told = (node.attrs for node in tree.css(f"img,{TOLD}"))
-    return "\n".join(" ".join(each.get(name) or "" for name in ("content", "alt", "src")) for each in told)
+def _images_and_meta(tree: LexborHTMLParser) -> str:
+    nodes = (node.attrs for node in tree.css(f"img,{META_SELECTOR}"))
+    return "\n".join(" ".join(each.get(name) or "" for name in ("content", "alt", "src")) for each in nodes)
 
 
 def base_of(tree: LexborHTMLParser, url: Url) -> Url:
@@ -195,7 +195,7 @@ def _links(tree: LexborHTMLParser, head: _Head) -> tuple[Url, ...]:
 
 
 def _robots(directives: str) -> frozenset[str]:
-    """Which of noindex and nofollow hold for everybody; those after "otherbot:" hold for that one only."""
+    """The directives noindex and nofollow that hold for everybody; those after "otherbot:" hold for that one only."""
     found = set()
     for part in directives.lower().split(","):
         agent, colon, rest = part.partition(":")
@@ -225,7 +225,7 @@ def _is_within(node: LexborNode, tag: str) -> bool:
 def read_document(
     body: bytes, kind: Literal["text", "xml", "json", "pdf", "binary"], *, url: Url, content_type: str
 ) -> tuple[str, Document]:
-    """What a body says that is no web page, and its charset, empty where it has none. Never raises."""
+    """The charset, empty where there is none, and the Document of a body that is no web page. Never raises."""
     if kind == "binary":
         return "", Document()
     if kind == "pdf":

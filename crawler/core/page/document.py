@@ -1,4 +1,4 @@
-"""What a body that is not a web page says."""
+"""The content of a body that is not a web page."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,10 +8,11 @@ from crawler.core.http import Url
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Its title, its text and where it leads.
+    """The title, text and links of a body that is not a web page.
 
-    text: one line for each piece (core/lines); empty for what cannot be read as a whole.  main: the same without what
-    tells when and by what the file was made; None where nothing does.  links: distinct, in their order.
+    text: one line for each block (see `collapsed`); empty for a body that cannot be read as a whole.
+    main: the text without the lines that say when and by which program the file was made; None where there are none.
+    links: distinct, in their order.
     """
 
     title: str = ""
@@ -21,6 +22,6 @@ class Document:
 
 
 def collapsed(lines: Iterable[str]) -> str:
-    """One line for each that holds anything, white space collapsed; no NUL."""
+    """The lines that are not empty, as one text, with white space collapsed; no NUL."""
     text = "\n".join([line for line in [" ".join(line.split()) for line in lines] if line])
     return text.replace("\0", "") if "\0" in text else text

@@ -15,20 +15,20 @@ MAX_DEPTH = 200  # feeds have five, documents for print thirty
 _FEEDS = frozenset({"rss", "feed", "RDF"})
 _WHOLE = frozenset({"channel", "feed"})
 _ENTRIES = frozenset({"item", "entry"})
-# What the formats themselves have to tell of the file, not of what is in it: the time it was written, and by what.
+# Elements about the file itself, not about its content: when and by which program it was written.
 _OF_THE_FILE = frozenset({"lastBuildDate", "pubDate", "updated", "date", "generator", "ttl"})
 
 
 class _RefusedError(Exception):
-    """It declares entities, which can multiply, or is nested too deep."""
+    """The XML declares entities, which can multiply, or is nested too deep."""
 
 
 def read_xml(source: str, *, url: Url) -> Document:
-    """One line for each piece of text between two tags, and one for each attribute. Never raises.
+    """Read XML as one line for each text between two tags, and one for each attribute. Never raises.
 
-    Comments, processing instructions, and the order of attributes are nothing. Nothing is fetched for it.
-    What is not well-formed is read up to there, and the rest is its source, line by line; a file that declares entities
-    or is nested deeper than MAX_DEPTH is its source from the start.
+    Comments, processing instructions, and the order of attributes do not count. Nothing is fetched for it.
+    A file that is not well-formed is read up to the error, and its source line by line from there. A file that declares
+    entities or is nested deeper than MAX_DEPTH is read as source from the start.
     """
     content = source.lstrip("\ufeff \t\r\n").encode("utf-8", "replace")
     parser = expat.ParserCreate("utf-8")  # whatever it declares: it has been decoded
@@ -69,7 +69,7 @@ class _Reader:
     pieces: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     bases: list[Url] = field(default_factory=list)
-    leads: bool = False  # the entry that is being read has told where it leads
+    leads: bool = False  # the entry that is being read has named its address
     attributes: dict[str, str] = field(default_factory=dict)  # of the element that began last
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -105,7 +105,7 @@ class _Reader:
         raise _RefusedError
 
     def flush(self) -> str:
-        """What has been read since the last tag becomes a line."""
+        """Add the text read since the last tag as a line, and return it."""
         self.at_byte = self.parser.CurrentByteIndex
         text = " ".join("".join(self.pieces).split())
         self.pieces.clear()
@@ -135,7 +135,7 @@ class _Reader:
         return self._is_in_feed() and self.names[-1] in _OF_THE_FILE and not _WHOLE.isdisjoint(self.names[-2:-1])
 
     def _is_address(self, name: str, text: str) -> bool:
-        """Whether an entry without a link tells by its guid where it leads."""
+        """Whether an element is the guid of an entry without a link, and an address."""
         is_permanent = self.attributes.get("isPermaLink") != "false"
         return name == "guid" and not self.leads and is_permanent and text.startswith(("http://", "https://"))
 

@@ -39,9 +39,9 @@ def fingerprint(text: str) -> Fingerprint | None:
 
 
 def _words(text: str) -> list[bytes]:
-    r"""What the expression \w+ finds, in UTF-8, in half its time: all else becomes space, and the text is split there.
+    r"""The words of a text in UTF-8, as the expression \w+ finds them, in half its time; each ideograph is a word.
 
-    Of a text with ideographs, each of them is a word.
+    All other characters become space, and the text is split there.
     """
     if not text.isascii():
         if _IDEOGRAPH.search(text):
@@ -67,15 +67,15 @@ _SHIFT = np.uint64(29)
 
 
 def number_of(text: str) -> int:
-    """64 bits that are nearly always another number for another text; of no use against an adversary."""
+    """A 64-bit hash of a text; of no use against an adversary."""
     return xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"))
 
 
 def distance_bits(one: Fingerprint, other: Fingerprint) -> int:
-    """In how many of 64 bits two fingerprints differ: 0 for equal texts, about 32 for unrelated ones."""
+    """The number of bits, of 64, in which two fingerprints differ: 0 for equal texts, about 32 for unrelated ones."""
     return (one ^ other).bit_count()
 
 
 def digest(data: bytes) -> bytes:
-    """16 bytes that are equal only for equal data."""
+    """A digest of 16 bytes that is equal only for equal data."""
     return blake2b(data, digest_size=16).digest()

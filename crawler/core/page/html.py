@@ -1,4 +1,4 @@
-"""A web page as a tree, and what it would cost to build it, found out before anybody tries.
+"""Parse a web page into a tree, as far as that is affordable; the cost is estimated first.
 
 HTML as browsers parse it is quadratic in the depth of open elements and in the attributes of one tag, and in twenty
 kilobytes of unclosed formatting elements there are two million nodes. No honest page comes near; a page that does is
@@ -21,7 +21,7 @@ MANY_ATTRIBUTES_CHARS = 2000  # no shorter tag has so many attributes that it ma
 _FORMATTING = frozenset(
     {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"}
 )
-# Elements without content, and those that the next one of their kind ends: no depth comes of them.
+# Elements without content, and elements that the next one of their kind ends: they add no depth.
 _SHALLOW = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
     | {"body", "head", "html", "li", "dt", "dd", "optgroup", "option", "p", "rp", "rt"}
@@ -37,7 +37,7 @@ _ENDS = {"": re.compile("--!?>"), **{name: re.compile(f"(?i)</{name}") for name 
 
 @dataclass(frozen=True, slots=True)
 class Markup:
-    """A web page that was parsed: once for all who read it, so none of them may change the tree.
+    """A parsed web page. Several readers share the tree, so none may change it.
 
     charset: the name of a Python codec.  source: all of it, as text; the tree ends where it is not affordable any more.
     """
@@ -48,13 +48,13 @@ class Markup:
 
 
 def parse_html(body: bytes, content_type: str) -> Markup:
-    """Never raises, whatever the bytes."""
+    """Parse a web page. Never raises, whatever the bytes."""
     charset, source = decoded(body, content_type, "html")
     return Markup(charset, source, LexborHTMLParser(source[: affordable(source)]))
 
 
 def affordable(html: str) -> int:
-    """How many characters of a page, from its start, can be read in bounded time and memory: nearly always all.
+    """The number of characters of a page, from its start, that can be parsed in bounded time and memory; mostly all.
 
     Estimated from the tags alone: the steps are the sum, over all tags, of the elements that are then open.
     """

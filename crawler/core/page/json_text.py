@@ -15,14 +15,14 @@ _PARSER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=s
 
 
 class _TooMuchError(Exception):
-    """It is nested too deep, or its lines would be too long."""
+    """The JSON is nested too deep, or its lines would be too long."""
 
 
 def read_json(source: str) -> Document:
-    """One line for each value, "path: value", in the order of the names. Never raises.
+    """Read JSON as one line for each value, "path: value", in the order of the names. Never raises.
 
-    The elements of a list have no numbers, so that one that comes first changes no other line; the first line of each
-    begins with a dash, as in YAML. What is no JSON, or exceeds the bounds above, is its source, line by line.
+    The elements of a list have no numbers, so that a new first element changes no other line; the first line of each
+    begins with a dash, as in YAML. A source that is no JSON, or exceeds the bounds above, is read line by line.
     """
     try:
         text = _text(source)

@@ -1,4 +1,4 @@
-"""What a body is, by its header and by its bytes."""
+"""The media type of a body, by its header and by its bytes."""
 
 import re
 from typing import Literal
@@ -32,7 +32,7 @@ _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # the standard's "bin
 
 
 def kind_of(body: bytes, content_type: str) -> Kind:
-    """What a body is, by its Content-Type, corrected where the bytes plainly say otherwise (WHATWG MIME sniffing)."""
+    """The kind of a body by its Content-Type, corrected where the bytes plainly differ (WHATWG MIME sniffing)."""
     mime = content_type.partition(";")[0].strip().lower()
     start = body[:SNIFFED_BYTES].lstrip()
     binary = body.startswith(_MAGIC) or (_NOT_TEXT.search(start) and not body.startswith(WIDE_STARTS))

@@ -1,4 +1,4 @@
-"""A page as a list of places: what is said where, so that two versions can be compared piece by piece."""
+"""A page as a list of blocks, each with its text and path, so that two versions can be compared block by block."""
 
 import re
 from collections import Counter
@@ -11,31 +11,33 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.core.http import Url, normalise
 from crawler.core.page.blocks import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, not_shown
-from crawler.core.page.content import TOLD, PageContent, base_of, extract
+from crawler.core.page.content import META_SELECTOR, PageContent, base_of, extract
 from crawler.core.page.fingerprint import number_of
 from crawler.core.page.html import Markup, parse_html
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.selectors import WHOLE, View
 
-MOST_PLACES = 20_000  # of one page; what comes after them is compared as one
-MAX_PLACE_CHARS = 100_000  # what comes after them is one word, the digest of it
+MOST_BLOCKS = 20_000  # of one page; all text after them is one block
+MAX_BLOCK_CHARS = 100_000  # of one block's text; the rest is replaced by its digest
 DIGEST_BYTES = 16
 
 
 class BlockKind(StrEnum):
-    """What a place holds."""
+    """Kind of content that a block holds."""
 
     TEXT = "text"
-    LINK = "link"  # where a link within the text leads
-    IMAGE = "image"  # which image stands in the text
+    LINK = "link"  # the target of a link within the text
+    IMAGE = "image"  # the name and the alternative text of an image
     TITLE = "title"
-    META = "meta"  # what the head says of the page
+    META = "meta"  # a description in the head
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One piece of a page. path: a hash of the elements that it stands in, with their classes but without
-    numbers, so that it stays when rows come and go.  bare: of the same without their classes; path tells it.
+    """One block of a page. css_path: a hash of the tags and classes of the elements that it stands in.
+
+    Numbers are left out of the classes, so that a path stays when rows come and go.
+    tag_path: a hash of the tags alone; it follows from css_path, and so does not count in comparisons.
     """
 
     css_path: int
@@ -49,64 +51,64 @@ BlockList = tuple[Block, ...]
 
 def block_list(
     body: bytes,
-    reading: PageContent | None = None,
+    content: PageContent | None = None,
     *,
     url: Url,
     content_type: str,
     view: View = WHOLE,
     markup: Markup | None = None,
 ) -> BlockList:
-    """A body as places, in their order. Empty for what has no text. Never raises, whatever the bytes.
+    """The blocks of a body, in their order; empty for a body without text. Never raises, whatever the bytes.
 
-    What is not HTML has a place for each line of its main text.
-    view: what of the page is seen; selectors say nothing of what is not HTML. Where it is not the whole, an empty place
-    comes first, which says by its number (`bare`) what is left out: a page of which nothing is seen is not one that was
-    not told.
-    reading, markup: where it was read, and parsed, already.
+    A body that is not HTML has a block for each line of its main text.
+    view: the parts of the page to compare; its selectors apply to HTML only. If it leaves anything out, an empty block
+    comes first, whose tag_path is a hash of all that is left out (see `left_out`). So a page of which nothing is
+    compared differs from a page that has no blocks.
+    content, markup: of the body, where the caller has them already.
     """
     if kind_of(body, content_type) == "html":
         tree = (markup or parse_html(body, content_type)).tree
-        places = whole = list(_seen(tree, url, view))
+        blocks = whole = list(_html_blocks(tree, url, view))
         if view.ignore or view.watch:
-            whole = list(_seen(tree, url, WHOLE))
+            whole = list(_html_blocks(tree, url, WHOLE))
     else:
-        reading = reading or extract(body, url=url, content_type=content_type)
-        places = whole = [Block(_LINE, line) for line in reading.main.split("\n") if line]
+        content = content or extract(body, url=url, content_type=content_type)
+        blocks = whole = [Block(_LINE, line) for line in content.main.split("\n") if line]
     if view:
-        places = [Block(_LINE, "", tag_path=_left_out(whole, places, view)), *_without_ignored(places, view)]
-    if len(places) > MOST_PLACES:
-        rest = "\n".join(place.text for place in places[MOST_PLACES:])
-        places[MOST_PLACES:] = [Block(_LINE, rest)]
-    return tuple(place if len(place.text) <= MAX_PLACE_CHARS else _cut(place) for place in places)
+        blocks = [Block(_LINE, "", tag_path=_left_out(whole, blocks, view)), *_without_ignored(blocks, view)]
+    if len(blocks) > MOST_BLOCKS:
+        rest = "\n".join(block.text for block in blocks[MOST_BLOCKS:])
+        blocks[MOST_BLOCKS:] = [Block(_LINE, rest)]
+    return tuple(block if len(block.text) <= MAX_BLOCK_CHARS else _cut(block) for block in blocks)
 
 
-def _without_ignored(places: Sequence[Block], view: View) -> Iterator[Block]:
-    for place in places:
-        text = view.without_ignored(place.text)
-        if text or not place.text:
-            yield replace(place, text=text)
+def _without_ignored(blocks: Sequence[Block], view: View) -> Iterator[Block]:
+    for block in blocks:
+        text = view.without_ignored(block.text)
+        if text or not block.text:
+            yield replace(block, text=text)
 
 
 def _left_out(whole: Sequence[Block], seen: Sequence[Block], view: View) -> int:
-    """A number for all that a view leaves out of a page: places, and texts within others."""
-    places = (Counter(whole) - Counter(seen)).elements()
-    texts = (text for place in seen for text in view.ignored_of(place.text))
-    return number_of("\n".join((*(place.text for place in places), *texts)))
+    """A hash of all that a view leaves out of a page: blocks, and texts within other blocks."""
+    blocks = (Counter(whole) - Counter(seen)).elements()
+    texts = (text for block in seen for text in view.ignored_of(block.text))
+    return number_of("\n".join((*(block.text for block in blocks), *texts)))
 
 
-def left_out(outline: BlockList) -> int:
-    """A number for all that a view left out of a page; the same for all of which nothing was."""
-    return outline[0].tag_path if outline and outline[0] == Block(_LINE, "") else 0
+def left_out(blocks: BlockList) -> int:
+    """The hash of all that a view left out of a page; 0 if nothing was."""
+    return blocks[0].tag_path if blocks and blocks[0] == Block(_LINE, "") else 0
 
 
-def _cut(place: Block) -> Block:
-    """The beginning of a long place; whatever changes after it changes the digest."""
-    kept = MAX_PLACE_CHARS - 1 - 2 * DIGEST_BYTES
-    rest = blake2b(place.text[kept:].encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES)
-    return replace(place, text=f"{place.text[:kept]} {rest.hexdigest()}")
+def _cut(block: Block) -> Block:
+    """A long block cut to MAX_BLOCK_CHARS; the digest of the rest stands at its end."""
+    kept = MAX_BLOCK_CHARS - 1 - 2 * DIGEST_BYTES
+    rest = blake2b(block.text[kept:].encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES)
+    return replace(block, text=f"{block.text[:kept]} {rest.hexdigest()}")
 
 
-def _seen(tree: LexborHTMLParser, url: Url, view: View) -> Iterator[Block]:
+def _html_blocks(tree: LexborHTMLParser, url: Url, view: View) -> Iterator[Block]:
     ignored, watched = view.ignored_in(tree), view.watched_in(tree)
     yield from _head(tree, ignored, watched)
     yield from _body(tree, base_of(tree, url), ignored, watched)
@@ -116,7 +118,7 @@ _CODE = re.compile(r"(?<![^\s_-])(?:\d+|(?=[^\s_-]*\d)[^\s_-]{5,})(?![^\s_-])")
 
 
 def _head(tree: LexborHTMLParser, ignored: frozenset[int], watched: frozenset[int] | None) -> Iterator[Block]:
-    """Of the head only what is named itself is watched."""
+    """The blocks of the head. If elements are watched, only those that are named themselves count here."""
 
     def is_seen(node: LexborNode) -> bool:
         return node.mem_id not in ignored and (watched is None or node.mem_id in watched)
@@ -124,17 +126,17 @@ def _head(tree: LexborHTMLParser, ignored: frozenset[int], watched: frozenset[in
     title = tree.css_first("title")
     if title is not None and is_seen(title):
         yield Block(_TITLE, _collapsed(title.text()), BlockKind.TITLE)
-    for node in filter(is_seen, tree.css(TOLD)):
+    for node in filter(is_seen, tree.css(META_SELECTOR)):
         name = (node.attrs.get("name") or node.attrs.get("property") or "").lower()
         yield Block(number_of(f"meta {name}"), _collapsed(node.attrs.get("content") or ""), BlockKind.META)
 
 
 @dataclass(frozen=True, slots=True)
 class _OpenBlock:
-    """An element that text stands in. path, bare: as in Place.  shown: to readers.  watched: it is to be compared."""
+    """A block element that text stands in. css_path, tag_path: as in Block.  shown: to readers.  watched: compared."""
 
-    path: int
-    bare: int = 0
+    css_path: int
+    tag_path: int = 0
     shown: bool = True
     watched: bool = True
 
@@ -144,8 +146,8 @@ class _OpenBlock:
 
 
 @dataclass(slots=True)
-class _Seen:
-    """The block of each element's own text, by the elements' numbers."""
+class _OpenBlocks:
+    """The block that each element's own text belongs to, by the elements' numbers."""
 
     known: dict[int, _OpenBlock]
     watched: frozenset[int] | None
@@ -165,8 +167,8 @@ class _Seen:
         if not outer.shown or tag in UNSEEN_TAGS:
             block = _HIDDEN
         elif tag in BLOCK_TAGS:
-            path, bare = number_of(f"{outer.path} {_label(node, tag)}"), number_of(f"{outer.bare} {tag}")
-            block = _OpenBlock(path, bare, watched=is_watched)
+            css_path = number_of(f"{outer.css_path} {_label(node, tag)}")
+            block = _OpenBlock(css_path, number_of(f"{outer.tag_path} {tag}"), watched=is_watched)
         else:
             block = outer if is_watched == outer.watched else replace(outer, watched=True)
         self.known[node.mem_id] = block
@@ -174,7 +176,7 @@ class _Seen:
 
 
 def _label(node: LexborNode, tag: str) -> str:
-    """An element by its tag and classes, less what counts rows or names builds: ids, numbers, and codes."""
+    """The tag and classes of an element, without ids, numbers and codes, which count rows or name builds."""
     classes = node.attrs.get("class")
     return f"{tag}.{' '.join(sorted(_CODE.sub('', classes).split()))}" if classes else tag
 
@@ -186,52 +188,54 @@ def _body(
     root = tree.root
     if root is None:
         return
-    blocks = _Seen(dict.fromkeys((*not_shown(tree), *ignored), _HIDDEN), watched)
+    blocks = _OpenBlocks(dict.fromkeys((*not_shown(tree), *ignored), _HIDDEN), watched)
     current = _HIDDEN
-    pieces: list[str] = []
-    beside: list[Block] = []
+    texts: list[str] = []
+    pointers: list[Block] = []
     for node in root.traverse(include_text=True):
         kind = node.tag_id
         if kind == TEXT_ID:
             text = node.text_content or ""
             parent = node.parent
             if text.isspace() or parent is None:
-                pieces.append(" ")
+                texts.append(" ")
                 continue
             block = blocks.of(parent)
             if not block.seen:
                 continue
             if block is not current:
-                yield from _flushed(current, pieces, beside)
+                yield from _flushed(current, texts, pointers)
                 current = block
-            pieces.append(text)
+            texts.append(text)
         elif kind == BREAK_ID:
-            yield from _flushed(current, pieces, beside)
+            yield from _flushed(current, texts, pointers)
         elif kind in _POINTING and blocks.of(node).seen:
-            beside += _pointed(node, blocks.of(node), base)
-    yield from _flushed(current, pieces, beside)
+            pointers += _pointer_blocks(node, blocks.of(node), base)
+    yield from _flushed(current, texts, pointers)
 
 
-def _flushed(block: _OpenBlock, pieces: list[str], beside: list[Block]) -> Iterator[Block]:
-    text = _collapsed("".join(pieces))
+def _flushed(block: _OpenBlock, texts: list[str], pointers: list[Block]) -> Iterator[Block]:
+    text = _collapsed("".join(texts))
     if text:
-        yield Block(block.path, text, tag_path=block.bare)
-    yield from beside
-    pieces.clear()
-    beside.clear()
+        yield Block(block.css_path, text, tag_path=block.tag_path)
+    yield from pointers
+    texts.clear()
+    pointers.clear()
 
 
-def _pointed(node: LexborNode, block: _OpenBlock, base: Url) -> Iterator[Block]:
-    """Where a link leads, and what an image shows: its name without the query, and the text in its place."""
+def _pointer_blocks(node: LexborNode, block: _OpenBlock, base: Url) -> Iterator[Block]:
+    """The block of a link (its target) or of an image (its alternative text and its name without the query)."""
     attributes = node.attrs
     if node.tag == "img":
         image = (attributes.get("src") or "").partition("?")[0].rpartition("/")[2]
-        yield Block(block.path, _collapsed(f"{attributes.get('alt') or ''} {image}"), BlockKind.IMAGE, block.bare)
+        yield Block(
+            block.css_path, _collapsed(f"{attributes.get('alt') or ''} {image}"), BlockKind.IMAGE, block.tag_path
+        )
         return
     href = (attributes.get("href") or "").strip()
     target = normalise(href, base=base) if href and not href.startswith("#") else None
     if target is not None:
-        yield Block(block.path, target, BlockKind.LINK, block.bare)
+        yield Block(block.css_path, target, BlockKind.LINK, block.tag_path)
 
 
 def _collapsed(text: str) -> str:

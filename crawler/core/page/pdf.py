@@ -1,6 +1,6 @@
-"""What a PDF says, told by PDFium: docs/decisions/0015-pdfs-are-read-by-pdfium.md.
+"""Read PDFs with PDFium: docs/decisions/0015-pdfs-are-read-by-pdfium.md.
 
-It is native code that reads what strangers wrote. A PDF that is made to break it, or to keep it busy, costs the process
+PDFium is native code that reads untrusted files. A PDF that is made to break it, or to keep it busy, costs the process
 that reads it (crawler/crawl/parser_pool.py) and nothing else.
 """
 
@@ -28,9 +28,9 @@ _HYPHENS = str.maketrans("", "", "\ufffe\x02\xad")  # where PDFium has put a wor
 def read_pdf(body: bytes, *, url: Url) -> Document:
     """The text of a PDF, its title and the addresses that it links to. Never raises.
 
-    One line for each block of lines, which stand closer together than blocks do.
-    No text and no links where it is damaged, asks for a password or exceeds the bounds above: a part must not pass for
-    the whole, so then the bytes decide.
+    Lines that stand close together are one line of the text.
+    A file that is damaged, asks for a password or exceeds the bounds above has no text and no links: a part must not
+    pass for the whole, so the bytes decide whether it changed.
     """
     try:
         with pypdfium2.PdfDocument(body) as file:
@@ -66,14 +66,14 @@ def _title(file: pypdfium2.PdfDocument) -> str:
 
 
 def _blocks(words: pypdfium2.PdfTextPage) -> Iterator[str]:
-    """The lines of a page, those that stand close together as one."""
+    """The lines of a page; lines that stand close together are joined to one."""
     lines = words.get_text_range().split(_LINE_END)
     feet = list(_feet(words, lines))
     steps = sorted(above - foot for above, foot in pairwise(feet) if above > foot)
-    defaults = steps[len(steps) // 4] if steps else 0.0  # the lower quartile: on a page of short blocks most are wide
+    usual_step = steps[len(steps) // 4] if steps else 0.0  # the lower quartile: on a page of short blocks most are wide
     block: list[str] = []
     for line, above, foot in zip(lines, feet[:1] + feet, feet, strict=False):
-        if not -defaults < above - foot <= APART * defaults:  # further down, or up again to another column
+        if not -usual_step < above - foot <= APART * usual_step:  # further down, or up again to another column
             yield " ".join(block)
             block.clear()
         block.append(line.translate(_HYPHENS))
@@ -81,7 +81,7 @@ def _blocks(words: pypdfium2.PdfTextPage) -> Iterator[str]:
 
 
 def _feet(words: pypdfium2.PdfTextPage, lines: list[str]) -> Iterator[float]:
-    """How high above the bottom of the page each line stands, in points; where it cannot be told, as the one before."""
+    """The height of each line above the bottom of the page, in points; an unknown one is that of the line before."""
     box = raw.FS_RECTF()
     position = 0
     for line in lines:
@@ -92,7 +92,7 @@ def _feet(words: pypdfium2.PdfTextPage, lines: list[str]) -> Iterator[float]:
 
 
 def _hrefs(file: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Iterator[str]:
-    """Where the links of a page lead that lead out of the file."""
+    """The targets of a page's links that lead out of the file."""
     position, link = ctypes.c_int(0), raw.FPDF_LINK()
     for _ in range(MOST_LINKS):
         if not raw.FPDFLink_Enumerate(page, position, link):

@@ -1,4 +1,4 @@
-"""What of a page its user wants to have compared: places to ignore, and places to watch."""
+"""The parts of a page that its user wants compared, by CSS selectors, XPath and regular expressions."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -16,12 +16,12 @@ _NOTHING = LexborHTMLParser("<p>")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is seen of a page; whoever looks through it sees both versions so, so that another view is no change.
+    """The parts of a page to compare. Both versions are read through one view, so that a new view is no change.
 
-    ignore: elements that are not seen, by CSS selectors or, behind XPATH, by XPath.  watch: if there are any, nothing
-    else is seen.
-    ignore_text: regular expressions; what they find in the text of a piece is not seen.
-    ValueError, a sentence for a person, if one of them is none.
+    ignore: elements that are left out, by CSS selectors or, behind XPATH, by XPath.  watch: if there are any, all other
+    elements are left out.
+    ignore_text: regular expressions; text of a block that they find is left out.
+    ValueError, a sentence for a person, if one of them cannot be read.
     """
 
     ignore: tuple[str, ...] = ()
@@ -42,54 +42,54 @@ class View:
 
     @property
     def is_wild(self) -> bool:
-        """Whether it may take any time, so that it may only be used where a deadline ends that."""
-        return bool(self.ignore_text) or any(place.startswith(XPATH) for place in (*self.ignore, *self.watch))
+        """Whether the view may take any time, so that it may only be used under a deadline."""
+        return bool(self.ignore_text) or any(selector.startswith(XPATH) for selector in (*self.ignore, *self.watch))
 
     def without_ignored(self, text: str) -> str:
-        """A piece's text without what is ignored in it."""
+        """The text of a block without the parts that `ignore_text` finds."""
         for pattern in self._text:
             text = pattern.sub("", text)
         return " ".join(text.split()) if self._text else text
 
     def ignored_of(self, text: str) -> Iterator[str]:
-        """What of a piece's text is ignored."""
+        """The parts of a block's text that `ignore_text` finds."""
         for pattern in self._text:
             yield from (found[0] for found in pattern.finditer(text))
             text = pattern.sub("", text)
 
     def cuts(self, text: str) -> bool:
-        """Whether anything in a piece's text is ignored."""
+        """Whether `ignore_text` finds anything in a block's text."""
         return any(pattern.search(text) for pattern in self._text)
 
     def apart(self) -> "dict[str, View]":
-        """Each of its places alone, by how it is written."""
-        alone = {place: View(ignore=(place,)) for place in self.ignore}
+        """The view split into one View for each ignored selector and one for all watched, by how they are written."""
+        alone = {selector: View(ignore=(selector,)) for selector in self.ignore}
         return alone | ({f"only {' and '.join(self.watch)}": View(watch=self.watch)} if self.watch else {})
 
     def ignored_in(self, tree: LexborHTMLParser) -> frozenset[int]:
-        """The numbers of the elements that are not seen."""
+        """The numbers of the elements that are left out."""
         return _matched(tree, self.ignore)
 
     def watched_in(self, tree: LexborHTMLParser) -> frozenset[int] | None:
-        """The numbers of the elements that alone are seen, with all that is in them; None for the whole page."""
+        """The numbers of the elements that alone are compared, with their content; None for the whole page."""
         return _matched(tree, self.watch) if self.watch else None
 
 
-def _matched(tree: LexborHTMLParser, places: tuple[str, ...]) -> frozenset[int]:
-    selected = {node.mem_id for place in places if not place.startswith(XPATH) for node in tree.css(place)}
-    paths = [place.removeprefix(XPATH) for place in places if place.startswith(XPATH)]
+def _matched(tree: LexborHTMLParser, selectors: tuple[str, ...]) -> frozenset[int]:
+    selected = {node.mem_id for selector in selectors if not selector.startswith(XPATH) for node in tree.css(selector)}
+    paths = [selector.removeprefix(XPATH) for selector in selectors if selector.startswith(XPATH)]
     return frozenset(selected.union(found_by(paths, tree)) if paths else selected)
 
 
-def _refuse(place: str) -> None:
-    if place.startswith(XPATH):
-        refuse_xpath(place.removeprefix(XPATH))
+def _refuse(selector: str) -> None:
+    if selector.startswith(XPATH):
+        refuse_xpath(selector.removeprefix(XPATH))
         return
     try:
-        _NOTHING.css(place)
+        _NOTHING.css(selector)
     except SelectolaxError as error:
-        hint = f"; an XPath is written {XPATH}{place}" if place.startswith(("/", "(", ".//")) else ""
-        raise ValueError(f"{place!r} is no CSS selector{hint}") from error
+        hint = f"; an XPath is written {XPATH}{selector}" if selector.startswith(("/", "(", ".//")) else ""
+        raise ValueError(f"{selector!r} is no CSS selector{hint}") from error
 
 
 def _expression(text: str) -> re.Pattern[str]:
@@ -106,7 +106,7 @@ WHOLE = View()
 
 
 def together(views: Iterable[View]) -> View:
-    """What several rules say about one page."""
+    """One View for several: all that any ignores is ignored, all that any watches is watched."""
     found = [view for view in views if view]
     if len(found) <= 1:
         return found[0] if found else WHOLE
@@ -117,5 +117,5 @@ def together(views: Iterable[View]) -> View:
     )
 
 
-def _each(said: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text for each in said for text in each))
+def _each(texts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for each in texts for text in each))

@@ -1,4 +1,4 @@
-"""What is kept of a page's body: the digests by which two versions are told apart, and what a reader made of it."""
+"""Versions of a page: the digests by which two of them are told apart, and the Snapshot with the content."""
 
 from dataclasses import dataclass, field, replace
 
@@ -13,16 +13,13 @@ from crawler.core.page.selectors import WHOLE, View
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A Snapshot in short: all that a judgement needs of the last one.
-
-    number: 1 for a page's first Snapshot.
-    """
+    """The digests of a Snapshot, which are kept with its page. number: 1 for a page's first Snapshot."""
 
     number: int
     body_digest: bytes
     text_digest: bytes
     main_digest: bytes
-    shape_digest: bytes  # of how many words stand on each line of the text
+    shape_digest: bytes  # of the number of words on each line of the text
     fingerprint: Fingerprint | None
 
 
@@ -41,9 +38,9 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A body that was read, with what a judgement needs of it. The version has no number yet: 0.
+    """A parsed body: its content and digests. The version's number is 0, as it has none yet.
 
-    outline: its pieces, if they were wanted.
+    blocks: empty unless they were wanted.
     """
 
     content: PageContent
@@ -54,20 +51,20 @@ class Parsed:
 def parse(
     body: bytes, *, url: Url, content_type: str, robots_tag: str | None, outlined: bool = True, view: View = WHOLE
 ) -> Parsed:
-    """Read a body and take its digests and its fingerprint: all of a look that costs time.
+    """Parse a body and take its digests and its fingerprint: all of a look that costs time.
 
-    view: what of it is compared; the digests are of the whole.
+    outlined: its blocks are wanted.  view: the parts of it that are compared; the digests are of the whole.
     """
     markup = parse_html(body, content_type) if kind_of(body, content_type) == "html" else None
-    reading = extract(body, url=url, content_type=content_type, robots_tag=robots_tag, markup=markup)
+    content = extract(body, url=url, content_type=content_type, robots_tag=robots_tag, markup=markup)
     version = Version(
         number=0,
         body_digest=digest(body),
-        text_digest=digest("\n".join((reading.title, reading.text, reading.beside, *reading.links)).encode()),
-        main_digest=digest(f"{reading.title}\n{reading.main}".encode()),
-        shape_digest=digest(" ".join(str(len(line.split())) for line in reading.text.split("\n")).encode()),
-        fingerprint=fingerprint(reading.main),
+        text_digest=digest("\n".join((content.title, content.text, content.images_and_meta, *content.links)).encode()),
+        main_digest=digest(f"{content.title}\n{content.main}".encode()),
+        shape_digest=digest(" ".join(str(len(line.split())) for line in content.text.split("\n")).encode()),
+        fingerprint=fingerprint(content.main),
     )
-    places = block_list(body, reading, url=url, content_type=content_type, view=view, markup=markup) if outlined else ()
-    short = replace(reading, text="", beside="")  # of these only the digests are kept
-    return Parsed(short, version, places)
+    blocks = block_list(body, content, url=url, content_type=content_type, view=view, markup=markup) if outlined else ()
+    short = replace(content, text="", images_and_meta="")  # only their digests are kept
+    return Parsed(short, version, blocks)

@@ -19,33 +19,33 @@ _NO_ELEMENT = re.compile(
 )
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ANY = "any"  # the name of an element whose own cannot be said in XPath
+_ANY = "any"  # the name of an element whose own cannot be written in XPath
 _PROBE = etree.fromstring("<html><body><p/></body></html>")
 
 
 def refuse_xpath(expression: str) -> None:
-    """ValueError, a sentence for a person, if this does not find elements in a page.
+    """Raise ValueError, a sentence for a person, if an expression does not find elements in a page.
 
-    What is only wrong on some pages cannot be told before: see `found_by`.
+    An error that depends on the page cannot be found before: see `found_by`.
     """
     try:
         etree.XPath(expression)
         _compiled(expression)(_PROBE)
-        said = _LITERAL.sub("''", expression)
-        while predicates := _PREDICATE.findall(said):
+        rest = _LITERAL.sub("''", expression)
+        while predicates := _PREDICATE.findall(rest):
             for predicate in predicates:
                 etree.XPath(f"self::*[{predicate}]")(_PROBE)
-            said = _PREDICATE.sub("", said)
+            rest = _PREDICATE.sub("", rest)
     except etree.XPathError as error:
         raise ValueError(f"{expression!r} is no XPath that finds elements: {error}") from error
-    if any(_NO_ELEMENT.match(path.rpartition("/")[2]) for path in said.split("|")):
+    if any(_NO_ELEMENT.match(path.rpartition("/")[2]) for path in rest.split("|")):
         raise ValueError(f"{expression!r} finds no elements, but what is in them")
 
 
 def found_by(expressions: Iterable[str], tree: LexborHTMLParser) -> Iterator[int]:
-    """The numbers of the elements that any of these finds; one that cannot be worked out on this page finds nothing.
+    """The numbers of the elements that any expression finds; an expression that fails on this page finds nothing.
 
-    Names are in small letters, and without namespaces. It may take any time.
+    Names are in small letters, and without namespaces. An expression may take any time.
     """
     numbers = _copied(tree)
     for expression in expressions:
@@ -58,12 +58,12 @@ def found_by(expressions: Iterable[str], tree: LexborHTMLParser) -> Iterator[int
 
 @lru_cache(256)
 def _compiled(expression: str) -> etree.XPath:
-    """It fails where the expression gives a number, a string or a truth."""
+    """The compiled expression. Its use raises XPathError where the expression gives a number, a string or a truth."""
     return etree.XPath(f"({expression})/self::*", smart_strings=False)
 
 
 def _copied(tree: LexborHTMLParser) -> dict[etree._Element, int]:
-    """The elements of a copy, the root first, with the numbers of what they are copies of."""
+    """The elements of a copy of the tree, the root first, each with the number of its original."""
     made: dict[int, etree._Element] = {}
     root = tree.root
     for node in root.traverse(include_text=True) if root is not None else ():
@@ -87,5 +87,5 @@ def _add_text(above: etree._Element, text: str) -> None:
 
 
 def _attributes(node: LexborNode) -> dict[str, str]:
-    """Those whose names can be said in XPath."""
+    """The attributes of an element whose names can be written in XPath."""
     return {name: _NOT_XML.sub("", value or "") for name, value in node.attrs.items() if name and _NAME.fullmatch(name)}

@@ -1,7 +1,7 @@
-"""Soft 404, login, consent and block pages, truncated bodies: what comes with status 200 and is not the page.
+"""Soft errors: soft 404, login, consent and block pages, truncated bodies, which come with status 200.
 
-`recognise` names the soft error that an answer shows, or None. It is told apart by texts that many pages share, by
-what the domain says of a page that cannot exist, and by how much of the own text was replaced. Uses change.
+`recognise` names the soft error that an answer shows, or None. The evidence is a text that many pages share, the
+domain's answer to a not-found probe, and the share of the page's own text that was replaced. Uses change.
 """
 
 from crawler.core.soft_errors.recognise import (

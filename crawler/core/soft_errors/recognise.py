@@ -1,7 +1,8 @@
-"""What looks like an answer but is no version of the page: soft 404, login and block pages, what is cut off or empty.
+"""Recognise soft errors: answers with status 200 that are no version of their page (soft 404, login, block, truncated).
 
-Told by evidence, never by a list of words: by what the domain answers for a path that cannot exist, by one text on many
-pages that said different things before, by markup that asks for a password, and by what is gone from the page.
+Evidence decides, never a list of words: what the domain answers for a path that cannot exist (the not-found probe),
+one text on many pages that said different things before (a shared text), a password field that is new, and how much
+of the page's own text is gone.
 """
 
 from dataclasses import dataclass, replace
@@ -10,19 +11,19 @@ from enum import StrEnum
 
 from crawler.core.soft_errors.sketch import NOTHING, SAME_SHARE, TextReplacement, TextSketch, alike
 
-MANY = 3  # pages that said different things before and say one thing now: that is the site's doing, not theirs
-TOGETHER = timedelta(days=1)  # between two of them
-REMEMBERED = timedelta(days=30)  # what was met on many pages is known again for so long after the last of them
+ENOUGH_PAGES = 3  # pages that said different things before and say one thing now: then it is the site's doing
+SHARED_WITHIN = timedelta(days=1)  # between two pages that turn into one text, until ENOUGH_PAGES have
+REMEMBERED = timedelta(days=30)  # for which a text of ENOUGH_PAGES is known, counted from the last page that showed it
 MOST_SHARED_TEXTS = 32  # of one domain; the oldest are forgotten first
-LEAST_TOLD = 5  # words of a new page, to know a wall by them: what says less is like another by chance
-LEAST_WORDS = 20  # that a page must have had of its own to be missed
-SHORT = 1 / 3  # of its length before
-FIRST_WAIT = timedelta(hours=1)  # until a domain is asked again what it says where nothing can be, and
-LONGEST_WAIT = timedelta(days=30)  # at most, where it always says the same
+LEAST_WORDS_NEW = 5  # of a page without a Snapshot; a shorter text equals another by chance
+LEAST_WORDS_BEFORE = 20  # own words in the Snapshot, below which their loss proves nothing
+SHRUNK_SHARE = 1 / 3  # of the words of before; less is SHRUNK rather than REPLACED
+FIRST_PROBE_WAIT = timedelta(hours=1)  # from one not-found probe to the next; doubles while the answer stays the same
+LONGEST_PROBE_WAIT = timedelta(days=30)
 
 
 class SoftError(StrEnum):
-    """Why an answer is no version of its page."""
+    """Kind of soft error: why an answer is no version of its page."""
 
     SOFT_404 = "soft_404"  # what the domain answers for a path that cannot exist
     LOGIN = "login"  # a form for a password, in place of what the page said
@@ -30,12 +31,12 @@ class SoftError(StrEnum):
     TRUNCATED = "cut_off"
     EMPTY = "empty_body"  # not a byte
     BLANK = "no_text"
-    SHRUNK = "shrunk"  # little is left, and that is new; it may be a wall that nothing else has told of yet
-    REPLACED = "replaced"  # the same at its full length, on a page that does not change like that
+    SHRUNK = "shrunk"  # little text is left, and that is new; perhaps a block page that no other sign has shown yet
+    REPLACED = "replaced"  # another text of about the same length, on a page that does not change like that
 
 
-# After so many looks in a row it is what the page says now; what is not named here never is. The pauses double from an
-# hour on: 5 looks take 15 hours, 12 take five weeks, and no wall for an hour or a few days lasts so long.
+# After so many looks in a row the answer counts as what the page says now; a kind that is absent here never does. The
+# pauses double from an hour on: 5 looks take 15 hours, 12 take five weeks; block pages rarely last so long.
 LOOKS_UNTIL_REAL = {
     SoftError.SHRUNK: 2,
     SoftError.REPLACED: 2,
@@ -49,34 +50,35 @@ LOOKS_UNTIL_GONE = 2  # of a soft 404, as of a 404
 
 @dataclass(frozen=True, slots=True)
 class SharedText:
-    """A text, or the target of a redirect, that pages turned into. befores: digests of what each one said before."""
+    """A text, or the target of a redirect, that pages turned into. befores: digests of what each page said before."""
 
     sketch: TextSketch
     befores: tuple[bytes, ...]
     last_at: datetime
 
     def holds_at(self, now: datetime) -> bool:
-        """Whether another page that turns into it now belongs to these."""
-        return now - self.last_at <= (REMEMBERED if self.is_many else TOGETHER)
+        """Whether the text is still remembered, so that a page that turns into it now is counted with the others."""
+        return now - self.last_at <= (REMEMBERED if self.is_many else SHARED_WITHIN)
 
     @property
     def is_many(self) -> bool:
-        return len(self.befores) >= MANY
+        """Whether enough pages turned into the text to call it the site's doing."""
+        return len(self.befores) >= ENOUGH_PAGES
 
 
 @dataclass(frozen=True, slots=True)
 class SoftErrorMemory:
-    """What a domain has shown in place of its pages; immutable, and bounded.
+    """A domain's memory of soft errors: texts shown in place of its pages; immutable, and bounded.
 
-    absent: what it says where nothing can be; empty if it says so by its status.  is_told: it has answered that.
-    front: what a seed says.  is_front: the one is the other.
-    asked_at, wait: when it was asked, and for how long it is not asked again.
-    good: looks since then that brought other pages as they are, counted up to MANY.
+    absent: text of the last answer to a not-found probe; empty where its status said 404.  is_answered: there was one.
+    front: text of a seed.  is_front: unknown paths are answered with the front page.
+    probed_at, wait: when the last probe was sent, and how long no other one is.
+    good: looks since the probe that brought other pages as they are, counted up to ENOUGH_PAGES.
     """
 
     shared_texts: tuple[SharedText, ...] = ()
     absent: TextSketch = NOTHING
-    is_told: bool = False
+    is_answered: bool = False
     front: TextSketch = NOTHING
     is_front: bool = False
     probed_at: datetime | None = None
@@ -85,8 +87,8 @@ class SoftErrorMemory:
 
     @property
     def is_proven(self) -> bool:
-        """Whether other pages were well meanwhile, so that what is said for absent pages is no wall around all."""
-        return self.good >= MANY
+        """Whether other pages were well since the probe: then its answer is no block page that hides the whole site."""
+        return self.good >= ENOUGH_PAGES
 
 
 NO_SOFT_ERRORS = SoftErrorMemory()
@@ -94,17 +96,17 @@ NO_SOFT_ERRORS = SoftErrorMemory()
 
 @dataclass(frozen=True, slots=True)
 class SoftErrorSignals:
-    """What a page answers with, as far as it can tell a wall.
+    """The signs in an answer by which a soft error is recognised.
 
-    said: its own text.  beside: words that prove nothing: those of the frame and of its own URL.
-    turn: None for a page without a Snapshot, whose digest is `before`.
-    is_cut, is_empty, is_blank, asks_password: its body ends too early, has not a byte, has no text where there was
-    some, or has a field for a password; the first and the last only where its Snapshot had not.
-    is_lively: it is expected to change so often that a new text is no surprise.  is_seed: nobody needs to link to it.
+    own: the page's own text.  ignored: words that prove nothing, of the boilerplate and of the page's URL.
+    replacement: of the Snapshot's own text; None for a page without a Snapshot.  before: the Snapshot's main digest.
+    is_cut: the body ends too early, and the Snapshot's did not.  is_empty: the body has not a byte.
+    is_blank: there is no text where there was some.  has_password_field: there is one, and the Snapshot had none.
+    is_lively: the page changes so often that a new text is no surprise.  is_seed: the page is a seed of the domain.
     """
 
-    said: TextSketch
-    beside: TextSketch = NOTHING
+    own: TextSketch
+    ignored: TextSketch = NOTHING
     replacement: TextReplacement | None = None
     before: bytes = b""
     is_cut: bool = False
@@ -116,109 +118,110 @@ class SoftErrorSignals:
 
 
 def recognise(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> SoftError | None:
-    """Why an answer is no version of its page, or None where it is one."""
-    turn = signals.replacement
+    """The soft error that an answer shows, or None where the answer is a version of its page."""
+    replacement = signals.replacement
     if signals.is_blank:
         return SoftError.EMPTY if signals.is_empty else SoftError.BLANK
-    if turn is None:
+    if replacement is None:
         return _of_new_page(signals, soft_errors, now=now)
-    if signals.is_cut and turn.kept < 1 and turn.added <= 1 - SAME_SHARE:
+    if signals.is_cut and replacement.kept < 1 and replacement.added <= 1 - SAME_SHARE:
         return SoftError.TRUNCATED
-    return _of_known_page(signals, turn, soft_errors, now=now) if turn.is_complete else None
+    return _of_known_page(signals, replacement, soft_errors, now=now) if replacement.is_complete else None
 
 
 def _of_known_page(
-    signals: SoftErrorSignals, turn: TextReplacement, soft_errors: SoftErrorMemory, *, now: datetime
+    signals: SoftErrorSignals, replacement: TextReplacement, soft_errors: SoftErrorMemory, *, now: datetime
 ) -> SoftError | None:
-    """The same of a page that says something else altogether."""
-    if turn.after == 0:
-        return SoftError.BLANK  # but for the frame
+    """The soft error of a page whose own text is gone altogether, or None."""
+    if replacement.after == 0:
+        return SoftError.BLANK  # only boilerplate is left
     if signals.has_password_field:
         return SoftError.LOGIN
-    if alike(signals.said, soft_errors.absent, beside=signals.beside):
+    if alike(signals.own, soft_errors.absent, ignored=signals.ignored):
         return SoftError.SHARED_TEXT if signals.is_seed else SoftError.SOFT_404
     if is_shared(signals, soft_errors, now=now):
         return SoftError.SHARED_TEXT
-    if turn.before < LEAST_WORDS:
+    if replacement.before < LEAST_WORDS_BEFORE:
         return None
-    if turn.after < SHORT * turn.before:
+    if replacement.after < SHRUNK_SHARE * replacement.before:
         return SoftError.SHRUNK
     return None if signals.is_lively else SoftError.REPLACED
 
 
 def _of_new_page(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> SoftError | None:
-    """The same of a page of which nothing is known; where all that is absent gets the front page, none can be told."""
-    if signals.is_seed or len(signals.said) < LEAST_TOLD:
+    """The soft error shown by a page without a Snapshot, or None.
+
+    If the domain answers unknown paths with its front page, no soft 404 is reported, since any page may look like it.
+    """
+    if signals.is_seed or len(signals.own) < LEAST_WORDS_NEW:
         return None
-    if not soft_errors.is_front and alike(signals.said, soft_errors.absent, beside=signals.beside):
+    if not soft_errors.is_front and alike(signals.own, soft_errors.absent, ignored=signals.ignored):
         return SoftError.SOFT_404
     found = _find_shared(signals, soft_errors, now=now)
     return SoftError.SHARED_TEXT if found is not None and found.is_many else None
 
 
 def is_shared(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> bool:
-    """Whether many pages have turned into this lately, with this one."""
+    """Whether enough pages, this one among them, have turned into the page's text lately."""
     found = _find_shared(signals, soft_errors, now=now)
-    return found is not None and len({*found.befores, signals.before}) >= MANY
+    return found is not None and len({*found.befores, signals.before}) >= ENOUGH_PAGES
 
 
 def _find_shared(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> SharedText | None:
-    near = (
-        s for s in soft_errors.shared_texts if s.holds_at(now) and alike(signals.said, s.sketch, beside=signals.beside)
-    )
-    return next(near, None)
+    shared = (text for text in soft_errors.shared_texts if text.holds_at(now))
+    return next((text for text in shared if alike(signals.own, text.sketch, ignored=signals.ignored)), None)
 
 
 def remember_shared(soft_errors: SoftErrorMemory, signals: SoftErrorSignals, *, now: datetime) -> SoftErrorMemory:
-    """The domain's knowledge after one more page has turned into something else altogether."""
-    if not signals.said or not signals.before:
+    """The domain's memory after the own text of one more page was replaced altogether."""
+    if not signals.own or not signals.before:
         return soft_errors
     found = _find_shared(signals, soft_errors, now=now)
-    others = tuple(s for s in soft_errors.shared_texts if s is not found)
+    others = tuple(text for text in soft_errors.shared_texts if text is not found)
     befores = () if found is None else found.befores
-    if signals.before not in befores and len(befores) < MANY:
+    if signals.before not in befores and len(befores) < ENOUGH_PAGES:
         befores = (*befores, signals.before)
-    seen = SharedText(signals.said if found is None else found.sketch, befores, now)
-    return replace(soft_errors, shared_texts=(*others, seen)[-MOST_SHARED_TEXTS:])
+    shared = SharedText(signals.own if found is None else found.sketch, befores, now)
+    return replace(soft_errors, shared_texts=(*others, shared)[-MOST_SHARED_TEXTS:])
 
 
-# What the domain says where nothing can be
+# The not-found probe: what the domain answers for a path that cannot exist
 
 
 def is_probe_due(soft_errors: SoftErrorMemory, *, now: datetime) -> bool:
-    """Whether it may be asked what it says for a path that cannot exist."""
+    """Whether the domain may be sent a not-found probe."""
     return soft_errors.probed_at is None or now - soft_errors.probed_at >= soft_errors.wait
 
 
 def probe_sent(soft_errors: SoftErrorMemory, *, now: datetime) -> SoftErrorMemory:
-    """While the answer is under way, nobody else asks."""
-    return replace(soft_errors, probed_at=now, wait=max(soft_errors.wait, FIRST_WAIT))
+    """The domain's memory when a not-found probe is sent: no other one is due while its answer is under way."""
+    return replace(soft_errors, probed_at=now, wait=max(soft_errors.wait, FIRST_PROBE_WAIT))
 
 
 def probe_answered(
     soft_errors: SoftErrorMemory, absent: TextSketch, *, keep_good_count: bool = False
 ) -> SoftErrorMemory:
-    """After the answer. As long as it stays the same, it is asked for half as often each time.
+    """The domain's memory after the answer to a not-found probe; the wait doubles while the answer stays the same.
 
-    is_later: the page for which it was asked had been behind a wall when it was asked last. What was well since then
-    still counts, or a page that comes whenever it is time to ask would never be told gone.
+    absent: text of the answer.
+    keep_good_count: the page that caused this probe also caused the last one. Then the count of good pages since is
+    kept; otherwise each probe would reset it and no page could ever be confirmed gone.
     """
-    is_same = soft_errors.is_told and (absent == soft_errors.absent or alike(absent, soft_errors.absent))
-    wait = min(2 * soft_errors.wait, LONGEST_WAIT) if is_same else FIRST_WAIT
+    is_same = soft_errors.is_answered and (absent == soft_errors.absent or alike(absent, soft_errors.absent))
+    wait = min(2 * soft_errors.wait, LONGEST_PROBE_WAIT) if is_same else FIRST_PROBE_WAIT
     good = soft_errors.good if is_same and keep_good_count else 0
     return replace(
-        soft_errors, absent=absent, is_told=True, is_front=alike(absent, soft_errors.front), wait=wait, good=good
+        soft_errors, absent=absent, is_answered=True, is_front=alike(absent, soft_errors.front), wait=wait, good=good
     )
 
 
 def after_good(soft_errors: SoftErrorMemory, signals: SoftErrorSignals | None) -> SoftErrorMemory:
-    """After a page was found as it is. face: of a seed that was read."""
-    if signals is not None and signals.is_seed and signals.said:
-        soft_errors = replace(
-            soft_errors, front=signals.said, is_front=alike(soft_errors.absent, signals.said, beside=signals.beside)
-        )
+    """The domain's memory after a page was found as it is. signals: of a seed that was read, or None."""
+    if signals is not None and signals.is_seed and signals.own:
+        is_front = alike(soft_errors.absent, signals.own, ignored=signals.ignored)
+        soft_errors = replace(soft_errors, front=signals.own, is_front=is_front)
     return (
         replace(soft_errors, good=soft_errors.good + 1)
-        if soft_errors.is_told and soft_errors.good < MANY
+        if soft_errors.is_answered and soft_errors.good < ENOUGH_PAGES
         else soft_errors
     )

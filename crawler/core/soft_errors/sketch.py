@@ -1,4 +1,4 @@
-"""Texts that are known again though a few of their words differ, and what became of a page's own text."""
+"""Sketches of texts, equal but for a few words (Broder, 1997), and the share of a page's own text that was replaced."""
 
 import re
 from collections import Counter
@@ -12,22 +12,23 @@ from crawler.core.http import PageKey, Url
 from crawler.core.page import Block, BlockKind, BlockList
 from crawler.core.volatile import words_of
 
-MOST_WORDS = 256  # of one text, to know it again: the smallest of its hashes (Broder, 1997)
-FEW_WORDS = 4  # in which two sayings of one text may differ: a name, a code, the address that was asked for
-SAME_SHARE = 0.9  # of the words of both, otherwise
-MOST_KEPT = 0.25  # of a page's own text, when all of it went
+MOST_WORDS = 256  # hashes kept of one text, the smallest ones (Broder, 1997)
+FEW_WORDS = 4  # by which two copies of one text may differ: a name, a code, the address that was asked for
+SAME_SHARE = 0.9  # of the words of both texts together, where that allows more than FEW_WORDS to differ
+MOST_KEPT = 0.25  # of a page's own text, where all of it counts as gone
 
 _LAST_HASH = (1 << 32) - 1
 
-TextSketch = frozenset[int]  # of a text: hashes of its words; empty for what says nothing
+TextSketch = frozenset[int]  # hashes of the words of a text; empty for a text without words
 NOTHING: TextSketch = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class TextReplacement:
-    """What became of a page's own text, without what frames it, since its last Snapshot.
+    """How much of a page's own text, without boilerplate, was replaced since its last Snapshot.
 
-    before, after: words.  kept: the share of the text before that is still there.  added: of the text now, that is new.
+    before, after: number of words then and now.  kept: share of the text before that is still there, 0 to 1.
+    added: share of the text now that is new, 0 to 1.
     """
 
     before: int
@@ -37,80 +38,83 @@ class TextReplacement:
 
     @property
     def is_complete(self) -> bool:
-        """Whether next to nothing of what the page said is left."""
+        """Whether next to nothing of the page's own text is left."""
         return self.before > 0 and self.kept < MOST_KEPT
 
 
-def alike(one: TextSketch, other: TextSketch, *, beside: TextSketch = NOTHING) -> bool:
-    """Whether two texts are one, but for a few words. What says nothing is like nothing.
+def alike(first: TextSketch, second: TextSketch, *, ignored: TextSketch = NOTHING) -> bool:
+    """Whether two texts are one, but for a few words. A text without words is like none.
 
-    beside: words that count on neither side.
+    ignored: words that count on neither side.
     """
-    if not one or not other:
+    if not first or not second:
         return False
-    known_up_to = min(_end(one), _end(other))
-    either = {word for word in (one | other) - beside if word <= known_up_to}
-    common = len(either & one & other)
+    known_up_to = min(_end(first), _end(second))
+    either = {word for word in (first | second) - ignored if word <= known_up_to}
+    common = len(either & first & second)
     different = len(either) - common
     return common > 0 and different <= min(common, max(FEW_WORDS, (1 - SAME_SHARE) * len(either)))
 
 
 def _end(sketch: TextSketch) -> int:
-    """Up to which hash a sketch holds all the words of its text."""
+    """The largest hash up to which a sketch holds all the words of its text."""
     return max(sketch) if len(sketch) >= MOST_WORDS else _LAST_HASH
 
 
-def sketch(places: Iterable[Block]) -> TextSketch:
-    """The words of some places. Those with a digit in them are left out: instants and numbers of incidents."""
-    return _smallest({_hash(word) for place in places for word in _plain(place)})
+def sketch(blocks: Iterable[Block]) -> TextSketch:
+    """The words of some blocks. Words with a digit are left out, as they are instants and numbers of incidents."""
+    return _smallest({_hash(word) for block in blocks for word in _words_without_digits(block)})
 
 
 def sketch_of_url(url: Url) -> TextSketch:
-    """The words that a page may repeat of the address that it was asked for."""
+    """The words of a URL, which its page may repeat ("/x was not found")."""
     return _smallest({_hash(word) for word in re.findall(r"\w+|[^\w\s]", url.casefold())})
 
 
 def sketch_of_target(key: PageKey) -> TextSketch:
-    """Where a redirect leads, in place of a text."""
+    """The target of a redirect as a sketch, compared in place of a text."""
     return frozenset({crc32(key)})
 
 
-def own_text(outline: BlockList, mask: NoiseMask) -> tuple[Block, ...]:
-    """The places of a page that are its own text, and not the frame of the site."""
-    return tuple(place for place in _texts(outline, mask) if not _is_frame(place, mask))
+def own_text(page: BlockList, mask: NoiseMask) -> tuple[Block, ...]:
+    """The text blocks of a page that are its own, not the site's boilerplate."""
+    return tuple(block for block in _texts(page, mask) if not _is_boilerplate(block, mask))
 
 
-def boilerplate_text(outline: BlockList, mask: NoiseMask) -> tuple[Block, ...]:
-    """The others."""
-    return tuple(place for place in _texts(outline, mask) if _is_frame(place, mask))
+def boilerplate_text(page: BlockList, mask: NoiseMask) -> tuple[Block, ...]:
+    """The text blocks of a page that belong to the site's boilerplate; the complement of `own_text`."""
+    return tuple(block for block in _texts(page, mask) if _is_boilerplate(block, mask))
 
 
 def replacement_of(before: Sequence[Block], after: Sequence[Block]) -> TextReplacement:
-    """What became of a page's own places. Pairs of words are compared: single ones are in any text of a language."""
-    one, other = _pairs(before), _pairs(after)
-    common = (one & other).total()
+    """How much of a page's own blocks was replaced.
+
+    Pairs of words are compared, since single words are common to all texts of a language.
+    """
+    old_pairs, new_pairs = _pairs(before), _pairs(after)
+    common = (old_pairs & new_pairs).total()
     return TextReplacement(
-        before=sum(len(words_of(place)) for place in before),
-        after=sum(len(words_of(place)) for place in after),
-        kept=common / one.total() if one else 1.0,
-        added=1 - common / other.total() if other else 0.0,
+        before=sum(len(words_of(block)) for block in before),
+        after=sum(len(words_of(block)) for block in after),
+        kept=common / old_pairs.total() if old_pairs else 1.0,
+        added=1 - common / new_pairs.total() if new_pairs else 0.0,
     )
 
 
-def _texts(outline: BlockList, mask: NoiseMask) -> Iterable[Block]:
-    return (place for place in mask.volatile.named(outline) if place.kind is BlockKind.TEXT)
+def _texts(page: BlockList, mask: NoiseMask) -> Iterable[Block]:
+    return (block for block in mask.volatile.named(page) if block.kind is BlockKind.TEXT)
 
 
-def _is_frame(place: Block, mask: NoiseMask) -> bool:
-    return mask.boilerplate.contains(form_of(place, mask.volatile.masked(place)))
+def _is_boilerplate(block: Block, mask: NoiseMask) -> bool:
+    return mask.boilerplate.contains(form_of(block, mask.volatile.masked(block)))
 
 
-def _pairs(places: Iterable[Block]) -> Counter[tuple[str, str]]:
-    return Counter(pair for place in places for pair in pairwise(("", *words_of(place))))
+def _pairs(blocks: Iterable[Block]) -> Counter[tuple[str, str]]:
+    return Counter(pair for block in blocks for pair in pairwise(("", *words_of(block))))
 
 
-def _plain(place: Block) -> Iterable[str]:
-    return (word.casefold() for word in words_of(place) if word.isalpha() or not any(map(str.isdigit, word)))
+def _words_without_digits(block: Block) -> Iterable[str]:
+    return (word.casefold() for word in words_of(block) if word.isalpha() or not any(map(str.isdigit, word)))
 
 
 def _hash(word: str) -> int:

@@ -1,31 +1,31 @@
-"""Which looks are challenges: full looks in spite of validators, to see whether these are true.
+"""Challenges: full looks in spite of validators, to see whether these are true; and which looks they are.
 
-The revisits of a whole domain count, or a site of many small sections would pay for as many first rounds. Each section
-is challenged for itself where that may pass it over; and as long as it is young, it is held to what others have shown.
+The revisits of a whole domain count, or a site of many small groups would pay for as many first rounds. A group is
+challenged for itself where the domain's count may pass it over. A young group is suspected of what others have shown.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from crawler.core.validators.trust import NO_LIE, SENT, Trust, Validator, has_lied, sendable
+from crawler.core.validators.trust import NO_LIE, SENT, Trust, Validator, has_lied, validators_to_send
 from crawler.core.visit import Visit
 
-WHOLE = -1  # in place of a group's number: all of a domain's pages, whose revisits count, and no more
+WHOLE_DOMAIN = -1  # in place of a group's number: all pages of a domain, of which only the revisits are counted
 
-FIRST_STRETCH = 4  # of the first revisits one in so many is a challenge,
-FIRST_STRETCHES = 5  # for so many times that,
-LONGER_BY = 4  # then fewer,
-LONGEST_STRETCH = 100  # down to one in so many
-AFTER_ALL = 100  # revisits, from which on it is so
+FIRST_STRETCH = 4  # revisits with one challenge among them, at first
+FIRST_STRETCHES = 5  # number of stretches of that length
+LONGER_BY = 4  # factor from one later stretch to the next
+LONGEST_STRETCH = 100  # revisits with one challenge among them, in the end
+AFTER_ALL = 100  # revisits, from which on each stretch is the longest
 GOLDEN = 0.6180339887498949  # its multiples fall evenly and never in step with a round of the group's pages
 ALONE = 0.9  # the part of its domain's revisits from which on a group is challenged by the domain's count alone
 YOUNG = FIRST_STRETCH * FIRST_STRETCHES  # revisits of a group about which others may know better
 
 
 def is_challenge(revisit: int) -> bool:
-    """Whether a revisit of this number, from 0, is a challenge: 5 of the first 20, later 1 of 100.
+    """Whether the revisit of this number, from 0, is a challenge: 5 of the first 20, later 1 of 100.
 
-    One in each stretch of revisits; 8 of the first 200. Never more than 200 revisits go by without one.
+    Each stretch of revisits has one challenge; the first 200 have 8. Never more than 200 revisits go by without one.
     """
     number, start, length = 0, 0, FIRST_STRETCH
     while revisit >= start + length:
@@ -39,10 +39,10 @@ def is_challenge(revisit: int) -> bool:
 
 
 def is_challenge_due(trust: Trust, of_group: int, of_domain: int) -> bool:
-    """Whether a group's revisit of this number is a challenge, which is the domain's of that number.
+    """Whether a revisit is a challenge. of_group, of_domain: its number in the group and in the domain, from 0.
 
-    Of a group that has nearly all of the revisits, the domain's count is enough. One that lied is asked as often as a
-    new domain; any other now and then.
+    For a group that has nearly all of the revisits, the domain's count is enough. A group whose validators lied is
+    challenged as often as a new domain; any other group now and then.
     """
     if is_challenge(of_domain):
         return True
@@ -50,20 +50,20 @@ def is_challenge_due(trust: Trust, of_group: int, of_domain: int) -> bool:
     return of_group < ALONE * of_domain and is_challenge(of_group if is_known_liar else of_group + AFTER_ALL)
 
 
-def counted(whole: Trust, visit: Visit, believed: Trust) -> Trust:
-    """The domain's count after a look: it begins again where words lied that were believed of the page's group."""
-    is_news = has_lied(visit) and bool(sendable(visit.target.held, believed))
+def domain_trust_after(whole: Trust, visit: Visit, believed: Trust) -> Trust:
+    """The domain's count of revisits after a look: back to 0 where validators lied that the page's group believed."""
+    is_news = has_lied(visit) and bool(validators_to_send(visit.target.held, believed))
     return replace(whole, revisits=0) if is_news else whole
 
 
-def suspected(trusts: Mapping[int, Trust]) -> frozenset[Validator]:
-    """The words that have lied wherever a change has put them to the test. trusts: by group."""
+def suspected_validators(trusts: Mapping[int, Trust]) -> frozenset[Validator]:
+    """The validators that have lied in every group where a change has put them to the test. trusts: by group."""
     tested = {kind: [one for each in trusts.values() if (one := each.of(kind)).changes_seen] for kind in SENT}
     return frozenset(kind for kind, found in tested.items() if found and not any(one.is_honest for one in found))
 
 
 def with_suspicion(trust: Trust, suspected: frozenset[Validator]) -> Trust:
-    """What is believed of a group where these words are suspected: of a young one, what it has not been told itself."""
+    """The trust in a group where some validators are suspected: a young group without a test of its own believes it."""
     unknown = [kind for kind in suspected if not trust.of(kind).changes_seen]
     if not unknown or trust.revisits >= YOUNG:
         return trust

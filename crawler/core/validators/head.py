@@ -1,6 +1,6 @@
-"""What a HEAD tells: whether a page is as it was, by its length and its date (RFC 9110, sections 8.6 and 9.3.2).
+"""Decide by a HEAD whether a page is unchanged, from its length and validators (RFC 9110, sections 8.6 and 9.3.2).
 
-It costs a request, and spares a body where no conditional request does.
+A HEAD costs a request, and spares a body where no conditional request does.
 """
 
 from dataclasses import replace
@@ -12,34 +12,34 @@ from crawler.core.validators.trust import SENT, Trust, Validator, only, value_of
 from crawler.core.visit import HeadOutcome, Target, Visit, learnt_visit
 
 
-def told_by_head(held: Validators, trust: Trust) -> Validators | None:
-    """What a HEAD must say again, beside the length, of a page that has not changed.
+def head_validators(held: Validators, trust: Trust) -> Validators | None:
+    """The validators that a HEAD must repeat, beside the length, for the page to count as unchanged.
 
     Empty where the length alone is believed. None where a HEAD is of no use: a conditional request spares the body, or
-    neither words nor length are honest.
+    neither validators nor length are honest.
     """
     if not trust.stats:
         return None
-    words = only(held, [kind for kind in SENT if trust.of(kind).is_honest and trust.of(kind).is_steady])
-    if words:
-        return words if trust.of(Validator.CONDITION).is_vain else None
-    return words if trust.of(Validator.LENGTH).is_exact else None
+    validators = only(held, [kind for kind in SENT if trust.of(kind).is_honest and trust.of(kind).is_steady])
+    if validators:
+        return validators if trust.of(Validator.CONDITION).is_vain else None
+    return validators if trust.of(Validator.LENGTH).is_exact else None
 
 
-def is_told_same(target: Target, answer: Answer) -> bool:
-    """Whether a HEAD says of a page what is known of it."""
+def head_shows_same(target: Target, answer: Answer) -> bool:
+    """Whether the answer to a HEAD repeats the length and validators known of a page."""
     if not isinstance(answer, Fetched) or answer.status != 200 or target.by_head is None:
         return False
     if answer.declared_bytes not in {None, target.received_bytes}:
         return False
-    words = [kind for kind in SENT if value_of(target.by_head, kind)]
-    if any(value_of(target.by_head, kind) != value_of(answer.validators, kind) for kind in words):
+    validators = [kind for kind in SENT if value_of(target.by_head, kind)]
+    if any(value_of(target.by_head, kind) != value_of(answer.validators, kind) for kind in validators):
         return False
-    return bool(words) or answer.declared_bytes is not None
+    return bool(validators) or answer.declared_bytes is not None
 
 
 def spared_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
-    """A look that needed no body."""
+    """The Visit of a look that a HEAD decided, without a body."""
     return replace(
         learnt_visit(target, Verdict(Change.SAME, Rung.HEAD), now=now),
         status=answer.status,
@@ -52,10 +52,10 @@ def spared_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
 
 
 def head_outcome_of(head: Answer, answer: Answer) -> HeadOutcome:
-    """What a HEAD was worth that was followed by a look at the body."""
+    """The outcome of a HEAD that was followed by a request for the body."""
     if isinstance(answer, NotModified):
         return HeadOutcome.DIFFERED
     if not isinstance(head, Fetched) or not isinstance(answer, Fetched) or head.status != answer.status:
         return HeadOutcome.USELESS
-    is_so = answer.status != 200 or head.declared_bytes in {None, answer.received_bytes}
-    return HeadOutcome.DIFFERED if is_so else HeadOutcome.USELESS
+    is_true = answer.status != 200 or head.declared_bytes in {None, answer.received_bytes}
+    return HeadOutcome.DIFFERED if is_true else HeadOutcome.USELESS

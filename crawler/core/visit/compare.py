@@ -1,4 +1,4 @@
-"""A page beside its last Snapshot, worked out once for all who ask: is one more look wanted, what is the verdict?"""
+"""Compare a page with its last Snapshot, once for both questions: is a second fetch wanted, and what is the verdict?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -31,11 +31,11 @@ from crawler.core.volatile import hidden_by_mask, wants_test
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What differs under a mask, and what of it is news.
+    """The difference between a page and its Baseline under a mask, and its significant part.
 
-    under: the mask that was known.  mask: the one by which it was compared, with what this look teaches.
-    face: what the page shows, as far as it can tell a wall.
-    hidden: what differs and is volatile, where nothing is news.  unseen: what decides where nothing differs.
+    under: the domain's mask before this look.  mask: the one compared with, which has learnt from this look.
+    signals: of a soft error, or None.  hidden: volatile blocks that differ, where nothing is significant.
+    unseen: the rung that decides where no block differs.
     """
 
     under: NoiseMask = field(repr=False)
@@ -45,23 +45,23 @@ class Comparison:
     signals: SoftErrorSignals | None
     hidden: Sequence[Block] = ()
     unseen: Rung = Rung.VOLATILE
-    varies: bool = False  # some of it would be news, had the page not said it by turns before
+    varies: bool = False  # some of it is a known variant of the page, and would be significant otherwise
 
 
 def compare(
     target: Target, parsed: Parsed, baseline: Baseline, *, now: datetime, known: Known, settled: bool = False
 ) -> Comparison:
-    """What separates a page from what it was. settled: the mask is taken as it stands."""
+    """Compare a page with its Baseline. settled: the mask is taken as it stands, and learns nothing."""
     mask = known.mask
     if settled:
         found = difference(baseline.blocks, parsed.blocks, mask.volatile)
     else:
-        lesson = Observation(target.key, parsed.blocks, now, baseline.blocks, baseline.at, baseline.second_fetches)
-        mask, found = update_with_difference(mask, lesson)
-    fresh = significant(found, mask, then=baseline.at, now=now)
+        seen = Observation(target.key, parsed.blocks, now, baseline.blocks, baseline.at, baseline.second_fetches)
+        mask, found = update_with_difference(mask, seen)
+    own = significant(found, mask, then=baseline.at, now=now)
     if not settled:
-        mask = _with_variants(mask, target.key, fresh, at=now)
-    left = _unseen_before(fresh, mask, target.key)
+        mask = _with_variants(mask, target.key, own, at=now)
+    left = _without_variants(own, mask, target.key)
     return Comparison(
         under=known.mask,
         mask=mask,
@@ -69,57 +69,57 @@ def compare(
         significant=left,
         signals=signals_of(target, parsed, baseline, known=known),
         hidden=() if left or settled else hidden_by_mask(baseline.blocks, parsed.blocks, mask.volatile),
-        unseen=_unseen(parsed, baseline),
-        varies=left != fresh,
+        unseen=_rung_unseen(parsed, baseline),
+        varies=left != own,
     )
 
 
-def _with_variants(mask: NoiseMask, page: PageKey, fresh: Difference, *, at: datetime) -> NoiseMask:
-    went = {_variant(place, mask, page) for place in (*(was for was, _ in fresh.replaced), *fresh.removed)}
-    came = {_variant(place, mask, page) for place in (*(now for _, now in fresh.replaced), *fresh.added)}
+def _with_variants(mask: NoiseMask, page: PageKey, own: Difference, *, at: datetime) -> NoiseMask:
+    went = {_variant(block, mask, page) for block in (*(was for was, _ in own.replaced), *own.removed)}
+    came = {_variant(block, mask, page) for block in (*(now for _, now in own.replaced), *own.added)}
     return replace(mask, variants=learn_variants(mask.variants, went=went, came=came, at=at))
 
 
-def _variant(place: Block, mask: NoiseMask, page: PageKey) -> int:
-    return variant_of(page, form_of(place, mask.volatile.masked(place)))
+def _variant(block: Block, mask: NoiseMask, page: PageKey) -> int:
+    return variant_of(page, form_of(block, mask.volatile.masked(block)))
 
 
-def _unseen_before(fresh: Difference, mask: NoiseMask, page: PageKey) -> Difference:
-    """What is left without what this page says by turns: words, never numbers."""
+def _without_variants(own: Difference, mask: NoiseMask, page: PageKey) -> Difference:
+    """A difference without the page's known variants; blocks with a number are never variants."""
 
-    def numbers(place: Block) -> Sequence[str]:
-        return numbers_of(mask.volatile.masked(place))
+    def numbers(block: Block) -> Sequence[str]:
+        return numbers_of(mask.volatile.masked(block))
 
-    def returned(place: Block) -> int:
-        return returns_of(mask.variants, _variant(place, mask, page))
+    def returned(block: Block) -> int:
+        return returns_of(mask.variants, _variant(block, mask, page))
 
-    def is_known(place: Block) -> bool:
-        return not numbers(place) and returned(place) >= ENOUGH_RETURNS
+    def is_known(block: Block) -> bool:
+        return not numbers(block) and returned(block) >= ENOUGH_RETURNS
 
     def are_known(was: Block, now: Block) -> bool:
         has_returned = returned(was) and returned(now) and max(returned(was), returned(now)) >= ENOUGH_RETURNS
         return bool(has_returned) and numbers(was) == numbers(now)
 
     return replace(
-        fresh,
-        replaced=tuple(pair for pair in fresh.replaced if not are_known(*pair)),
-        removed=tuple(place for place in fresh.removed if not is_known(place)),
-        added=tuple(place for place in fresh.added if not is_known(place)),
+        own,
+        replaced=tuple(pair for pair in own.replaced if not are_known(*pair)),
+        removed=tuple(block for block in own.removed if not is_known(block)),
+        added=tuple(block for block in own.added if not is_known(block)),
     )
 
 
-def _unseen(parsed: Parsed, baseline: Baseline) -> Rung:
-    """Why no piece of bodies that differ may: a rule hides some, its words are volatile, or no piece tells it."""
+def _rung_unseen(parsed: Parsed, baseline: Baseline) -> Rung:
+    """Why no block differs though the bodies do: a user's rule hides it, its words are volatile, or only markup did."""
     if left_out(baseline.blocks) != left_out(parsed.blocks):
         return Rung.RULE
-    then, now = ([(place.kind, place.text) for place in places] for places in (baseline.blocks, parsed.blocks))
+    then, now = ([(block.kind, block.text) for block in blocks] for blocks in (baseline.blocks, parsed.blocks))
     return Rung.VOLATILE if then != now else Rung.MARKUP
 
 
 def wants_second_fetch(
     target: Target, comparison: Comparison, baseline: Baseline, *, now: datetime, known: Known
 ) -> bool:
-    """Whether one more look at the page, at once, would tell more about what differs; not of a wall."""
+    """Whether a second fetch, at once, would tell more about what differs; never of an explained soft error."""
     if soft_error_of(target, comparison.signals, now=now, known=known) not in {
         None,
         SoftError.SHRUNK,

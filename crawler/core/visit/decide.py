@@ -1,4 +1,4 @@
-"""One finished look: from what we knew and what the web said, to what we know now. Pure, so that it can be replayed."""
+"""Decide one finished look: from what we knew and what the web said to a Visit. Pure, so that it can be replayed."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -14,8 +14,8 @@ from crawler.core.visit.soft_errors import redirect_signals, signals_of, soft_er
 from crawler.core.visit.update import CLOCK_SLACK, is_honest, learnt_visit, modified_of
 from crawler.core.visit.visit import PERMANENT, TEMPORARY, Baseline, Evidence, Known, State, Target, Visit, with_answer
 
-ENOUGH_LOOKS = 100  # of a domain, before only a sample of its pages teaches what its frame is
-SAMPLED_PART = 16  # one page in so many
+ENOUGH_LOOKS = 100  # of a domain, after which only a sample of its pages teaches what its boilerplate is
+SAMPLED_PART = 16  # one page in so many is in the sample
 
 
 def decide(
@@ -29,28 +29,27 @@ def decide(
     comparison: Comparison | None = None,
     settled: bool = False,
 ) -> Visit:
-    """What a look means: the same arguments always give the same Visit.
+    """Decide what a look means. Always: equal arguments give equal Visits.
 
-    now: the knowledge time at which the answer was complete.  earlier: what it is compared with, piece by piece, if
-    needs_earlier.  understood, comparison: the body, where it was read elsewhere already, and where it was compared;
-    they make no difference to the result.  settled: the domain's mask is taken as it stands, and this look teaches it
-    nothing more.
+    now: the knowledge time at which the answer was complete.  baseline: the blocks to compare with, if
+    needs_baseline.  parsed, comparison: of the body, where the caller has them already; they save work and do not
+    change the result.  settled: the domain's mask is taken as it stands, and learns nothing from this look.
     """
     match answer:
         case NotModified():
-            return _not_modified(target, answer, now=now)
+            return _not_modified_visit(target, answer, now=now)
         case Unreached():
             return unreached_visit(target, answer, now=now)
         case Fetched(status=status) if 200 <= status < 300:
             if not needs_parsing(target, answer):
-                return _same(target, answer, now=now)
-            parsed = parsed or _understood(target, answer, known)
-            is_stale = comparison is None or comparison.under is not known.mask  # somebody taught it meanwhile
+                return _same_bytes_visit(target, answer, now=now)
+            parsed = parsed or _parse(target, answer, known)
+            is_stale = comparison is None or comparison.under is not known.mask  # the mask has learnt meanwhile
             if baseline is not None and parsed.blocks and is_stale:
                 comparison = compare(target, parsed, baseline, now=now, known=known, settled=settled)
-            return _read(target, answer, parsed, baseline, comparison, now=now, known=known, settled=settled)
+            return _parsed_visit(target, answer, parsed, baseline, comparison, now=now, known=known, settled=settled)
         case Fetched(status=status, location=location) if status in PERMANENT | TEMPORARY and location is not None:
-            return _elsewhere(target, answer, location, now=now, known=known)
+            return _redirect_visit(target, answer, location, now=now, known=known)
         case Fetched(status=404 | 410):
             return missing_visit(target, answer, now=now)
         case Fetched():
@@ -59,7 +58,7 @@ def decide(
             assert_never(answer)
 
 
-def _not_modified(target: Target, answer: NotModified, *, now: datetime) -> Visit:
+def _not_modified_visit(target: Target, answer: NotModified, *, now: datetime) -> Visit:
     if target.version is None:
         return failed_visit(target, answer, now=now, reason="unasked_304")
     verdict = Verdict(Change.SAME, Rung.NOT_MODIFIED)
@@ -74,7 +73,7 @@ def _not_modified(target: Target, answer: NotModified, *, now: datetime) -> Visi
 
 
 def needs_parsing(target: Target, answer: Answer) -> bool:
-    """Whether there is a body that must be read: a good one, other than the one that is known."""
+    """Whether an answer has a body that must be parsed: a good one, other than the last Snapshot's."""
     if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
         return False
     version = target.version
@@ -82,26 +81,26 @@ def needs_parsing(target: Target, answer: Answer) -> bool:
 
 
 def wants_blocks(target: Target, known: Known) -> bool:
-    """Whether a body's pieces are wanted: to compare it, or as one of the sample that tells the site's frame."""
+    """Whether a body's blocks are wanted: to compare it, or as one of the sample that teaches the boilerplate."""
     in_sample = known.mask.looks < ENOUGH_LOOKS or target.key[0] % SAMPLED_PART == 0
     return target.version is not None or in_sample
 
 
 def needs_baseline(target: Target, parsed: Parsed) -> bool:
-    """Whether only the last Snapshot's pieces can tell what changed."""
+    """Whether the blocks of the last Snapshot are needed to tell what changed."""
     version = target.version
     return version is not None and bool(parsed.blocks) and version.text_digest != parsed.version.text_digest
 
 
 def reconsider(visit: Visit, known: Known) -> Visit:
-    """A change, judged once more by what has been learnt of the domain since: it may have been the whole site's.
+    """Judge a change once more by what has been learnt of the domain since.
 
-    Or a wall, of which it was the first page.
+    The change may have been a site edit, or the first page of a soft error that later pages showed as well.
     """
     evidence = visit.evidence
     if evidence is None or (visit.mask is known.mask and visit.signals is None):
         return visit
-    again = decide(
+    reconsidered = decide(
         visit.target,
         evidence.answer,
         now=visit.at,
@@ -110,12 +109,12 @@ def reconsider(visit: Visit, known: Known) -> Visit:
         baseline=evidence.baseline,
         settled=True,
     )
-    if again.change not in {Change.COSMETIC, Change.UNKNOWN}:
+    if reconsidered.change not in {Change.COSMETIC, Change.UNKNOWN}:
         return visit
-    return replace(again, second_fetches=visit.second_fetches, head_outcome=visit.head_outcome)
+    return replace(reconsidered, second_fetches=visit.second_fetches, head_outcome=visit.head_outcome)
 
 
-def _elsewhere(target: Target, answer: Fetched, location: Url, *, now: datetime, known: Known) -> Visit:
+def _redirect_visit(target: Target, answer: Fetched, location: Url, *, now: datetime, known: Known) -> Visit:
     signals = redirect_signals(target, location) if answer.status in TEMPORARY else None
     soft_error = soft_error_of(target, signals, now=now, known=known)
     if signals is not None and soft_error is not None:
@@ -123,16 +122,16 @@ def _elsewhere(target: Target, answer: Fetched, location: Url, *, now: datetime,
     return replace(redirected_visit(target, answer, now=now, known=known), signals=signals)
 
 
-def _same(target: Target, answer: Fetched, *, now: datetime) -> Visit:
-    """The very bytes that are known."""
+def _same_bytes_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
+    """The Visit of a look that brought exactly the bytes of the last Snapshot."""
     touched = modified_of(answer, now=now)
     lies = touched is not None and target.last_good_at is not None and touched > target.last_good_at + CLOCK_SLACK
     looked_at = learnt_visit(target, Verdict(Change.SAME, Rung.BYTES, 0), now=now)
-    same = with_answer(looked_at, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes)
-    return replace(same, recipients=target.outlinks, modified_honest=False if lies else None)
+    visit = with_answer(looked_at, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes)
+    return replace(visit, recipients=target.outlinks, modified_honest=False if lies else None)
 
 
-def _read(
+def _parsed_visit(
     target: Target,
     answer: Fetched,
     parsed: Parsed,
@@ -143,13 +142,13 @@ def _read(
     known: Known,
     settled: bool,
 ) -> Visit:
-    """A body that was read, held against the last Snapshot."""
+    """The Visit of a look whose body was parsed and judged against the last Snapshot."""
     before = target.version
-    reading, after = parsed.content, replace(parsed.version, number=before.number + 1 if before else 1)
-    if reading.is_passed_on:
-        return passed_on_visit(target, answer, reading, now=now, known=known)
-    links, elsewhere = links_of(reading, target=target, known=known)
-    alias = canonical_of(reading, links, known=known)
+    content, after = parsed.content, replace(parsed.version, number=before.number + 1 if before else 1)
+    if content.is_passed_on:
+        return passed_on_visit(target, answer, content, now=now, known=known)
+    links, external_links = links_of(content, target=target, known=known)
+    alias = canonical_of(content, links, known=known)
     verdict = judge(before, after)
     if comparison is not None:
         verdict = judge(before, after, (comparison.found, comparison.significant), unseen=comparison.unseen)
@@ -160,8 +159,8 @@ def _read(
         signals = comparison.signals if comparison is not None else signals_of(target, parsed, baseline, known=known)
         soft_error = soft_error_of(target, signals, now=now, known=known)
         if signals is not None and soft_error is not None:
-            shut = soft_error_visit(target, answer, signals, soft_error, now=now, known=known)
-            return replace(shut, second_fetches=len(baseline.second_fetches) if baseline else 0)
+            hidden = soft_error_visit(target, answer, signals, soft_error, now=now, known=known)
+            return replace(hidden, second_fetches=len(baseline.second_fetches) if baseline else 0)
     modified = modified_of(answer, now=now)
     if target.state in {State.GONE, State.MOVED} and before is not None:
         verdict = replace(verdict, change=Change.BACK)
@@ -173,9 +172,9 @@ def _read(
         with_answer(visit, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes),
         links=links,
         recipients=(alias,) if alias else tuple(link.key for link in links),
-        external_links=() if alias else elsewhere,
+        external_links=() if alias else external_links,
         modified_honest=honest,
-        snapshot=_snapshot(reading, answer, after, verdict) if _is_new_version(verdict, before, after) else None,
+        snapshot=_snapshot(content, answer, after, verdict) if _is_new_version(verdict, before, after) else None,
         second_fetches=len(baseline.second_fetches) if baseline else 0,
         mask=None if settled else _mask_after(target, parsed, comparison, now=now, known=known),
         evidence=Evidence(answer, parsed, baseline) if changed and baseline else None,
@@ -183,7 +182,7 @@ def _read(
     )
 
 
-def _understood(target: Target, answer: Fetched, known: Known) -> Parsed:
+def _parse(target: Target, answer: Fetched, known: Known) -> Parsed:
     return parse(
         answer.body,
         url=target.url,
@@ -205,9 +204,9 @@ def _mask_after(
 
 
 def _is_new_version(verdict: Verdict, before: Version | None, after: Version) -> bool:
-    """Whether a Snapshot is due: one of a page that is back, too, if anything but its markup is another.
+    """Whether a Snapshot is due. A page that is back gets one, too, if anything but its markup differs.
 
-    Its validators become those of what is there now, so a 304 would hide whatever differed and was not kept.
+    The page's validators become those of today's body, so a 304 would hide whatever differed and was not kept.
     """
     if verdict.change is Change.BACK and before is not None:
         has_text = before.fingerprint is not None and after.fingerprint is not None
@@ -215,13 +214,13 @@ def _is_new_version(verdict: Verdict, before: Version | None, after: Version) ->
     return verdict.change in {Change.FIRST, Change.CHANGED}
 
 
-def _snapshot(reading: PageContent, answer: Fetched, version: Version, verdict: Verdict) -> Snapshot:
+def _snapshot(content: PageContent, answer: Fetched, version: Version, verdict: Verdict) -> Snapshot:
     return Snapshot(
         version=version,
-        title=reading.title,
-        language=reading.language,
+        title=content.title,
+        language=content.language,
         content_type=answer.content_type,
-        text=reading.main,
+        text=content.main,
         body=answer.body,
         distance_bits=verdict.distance_bits,
     )

@@ -27,7 +27,8 @@ CONFIRM_MISSING_AFTER = timedelta(hours=1)  # a second 404 sooner than this may 
 LOOK_AGAIN_MISSING = timedelta(days=1)
 CROWD = 5  # pages that move to one target within CROWD_TIME: an outage, or a site that hides what it took away
 CROWD_TIME = timedelta(days=7)
-WITH_OTHERS, ONTO_A_PAGE = "moves_with_others", "moves_onto_a_page"  # why a move is not believed yet
+WITH_OTHERS = "moves_with_others"  # reason: many pages redirect to one target (a bulk redirect)
+ONTO_A_PAGE = "moves_onto_a_page"  # reason: the target existed beside the page, so that a second look must confirm
 CONFIRM_CROWD_AFTER = timedelta(days=3)  # between two looks; with the waits before it, a week after the first one
 LOOK_AGAIN_REDIRECT = timedelta(days=7)
 LOOK_AGAIN_GONE = timedelta(days=30)
@@ -37,9 +38,9 @@ LAST_RETRY = timedelta(days=7)
 
 
 def refused_visit(target: Target, *, reason: str, now: datetime) -> Visit:
-    """A page that we may not ask for any more: no request, no part in the economy, looked at again in a week.
+    """The Visit of a page that may not be fetched any more: no request, no cash, looked at again in a week.
 
-    What is gone or has moved stays so: otherwise nobody would hear of it when it is back.
+    A page that is gone or has moved stays so: otherwise its return would not be reported.
     """
     return replace(
         unchanged_visit(target, now=now),
@@ -53,19 +54,19 @@ def refused_visit(target: Target, *, reason: str, now: datetime) -> Visit:
 
 
 def unfinished_visit(target: Target, *, now: datetime) -> Visit:
-    """A look that was begun, and ended by the lease or the budget before it told anything: as due as it was."""
+    """The Visit of a look that the end of the lease or the budget cut off: the page stays as due as it was."""
     return replace(unchanged_visit(target, now=now), due_at=now, reason=Reason.LEASE.value)
 
 
 def unreadable_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
-    """A body that whoever should read it has choked on."""
+    """The Visit of a page whose body the parser failed on."""
     return failed_visit(target, answer, now=now, reason="unreadable")
 
 
-def passed_on_visit(target: Target, answer: Fetched, reading: PageContent, *, now: datetime, known: Known) -> Visit:
-    """A page that sends its reader on at once, by its markup, has moved as if its server had said so."""
-    said = replace(answer, status=min(PERMANENT), location=reading.refresh)
-    return replace(redirected_visit(target, said, now=now, known=known), status=answer.status)
+def passed_on_visit(target: Target, answer: Fetched, content: PageContent, *, now: datetime, known: Known) -> Visit:
+    """The Visit of a page whose markup redirects at once (meta refresh): as if its server had answered 301."""
+    as_redirect = replace(answer, status=min(PERMANENT), location=content.refresh)
+    return replace(redirected_visit(target, as_redirect, now=now, known=known), status=answer.status)
 
 
 def redirected_visit(target: Target, answer: Fetched, *, now: datetime, known: Known) -> Visit:
@@ -74,11 +75,11 @@ def redirected_visit(target: Target, answer: Fetched, *, now: datetime, known: K
     if link is not None and link.key == target.key:
         return failed_visit(target, answer, now=now, reason="redirects_to_itself")
     if answer.status in TEMPORARY:
-        return _elsewhere_today(target, answer, link, now=now)
-    already = target.state is State.MOVED
+        return _temporary_redirect_visit(target, answer, link, now=now)
+    was_so = target.state is State.MOVED
     return replace(
         with_answer(unchanged_visit(target, now=now), answer=answer),
-        verdict=Verdict(Change.SAME if already else Change.MOVED, Rung.STATUS),
+        verdict=Verdict(Change.SAME if was_so else Change.MOVED, Rung.STATUS),
         state=State.MOVED,
         due_at=now + min(LOOK_AGAIN_GONE, target.terms.most),
         reason="" if link else "moved_away",
@@ -88,10 +89,10 @@ def redirected_visit(target: Target, answer: Fetched, *, now: datetime, known: K
     )
 
 
-def _elsewhere_today(target: Target, answer: Fetched, link: Link | None, *, now: datetime) -> Visit:
-    """A page that stays what it is; where it points today is a link like any other.
+def _temporary_redirect_visit(target: Target, answer: Fetched, link: Link | None, *, now: datetime) -> Visit:
+    """The Visit of a page that redirects for now: the page stays, and the target is a link like any other.
 
-    One that has a version keeps the links of that: it may be a wall, and the page unchanged behind it.
+    A page that has a version keeps that version's links: the redirect may be a soft error.
     """
     visit = replace(
         with_answer(unchanged_visit(target, now=now), answer=answer),
@@ -99,9 +100,9 @@ def _elsewhere_today(target: Target, answer: Fetched, link: Link | None, *, now:
         links=(link,) if link else (),
     )
     if target.version is None:
-        gives = (link.key,) if link else ()
+        recipients = (link.key,) if link else ()
         due_at = now + min(LOOK_AGAIN_REDIRECT, target.terms.most)
-        return replace(visit, failures=0, due_at=due_at, recipients=gives, external_links=())
+        return replace(visit, failures=0, due_at=due_at, recipients=recipients, external_links=())
     failures = target.failures + 1
     wait = LOOK_AGAIN_REDIRECT if visit.state is not State.KNOWN else retry_after_failures(failures)
     due_at = now + min(wait, LOOK_AGAIN_REDIRECT, target.terms.most)
@@ -110,10 +111,10 @@ def _elsewhere_today(target: Target, answer: Fetched, link: Link | None, *, now:
 
 @dataclass(frozen=True, slots=True)
 class MoveTarget:
-    """What the domain knows of the place that a page says it moved to.
+    """Knowledge about the target of a page's permanent redirect.
 
     others: pages with a version, beside this one, that began to redirect there within CROWD_TIME.
-    read_since: since when it is known, if it was ever read.  is_circle: redirects lead from there back to the page.
+    read_since: when the target was first read, None if never.  is_circle: redirects lead from there back to the page.
     """
 
     others: int = 0
@@ -121,51 +122,50 @@ class MoveTarget:
     is_circle: bool = False
 
     def stood_beside(self, target: Target) -> bool:
-        """Whether it was there while the page was still where it had been."""
+        """Whether the target existed already while the page was still a page of its own."""
         if self.read_since is None or target.last_good_at is None:
             return False
         return self.read_since < target.last_good_at
 
 
-def confirm_move(visit: Visit, landing: MoveTarget) -> Visit:
-    """A move as it stands, or as long as it may be an outage no move at all: then the page keeps its state and history.
+def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
+    """Confirm a permanent redirect, or put it off as long as it may be an outage; the page keeps its state until then.
 
-    Where many pages move to one target, in the domain or out of it, each is asked again for a week or so, and is gone
-    then rather than moved: their importance is not that one page's. Where a page moves onto one that stood there
-    already, beside it, a second look must say the same, as for a 404. Who never had a version has nothing to lose, and
-    moves at once.
+    Where CROWD pages redirect to one target, in the domain or out of it, each is looked at again for about a week. Then
+    it is gone rather than moved: the importance of all of them does not belong to one page. Where a page moves onto one
+    that existed beside it, a second look must confirm, as for a 404. A page that never had a version moves at once.
     """
     target = visit.target
     if visit.change is not Change.MOVED:
         return visit
-    if landing.is_circle:
+    if move_target.is_circle:
         return _put_off(
             replace(visit, moved_to=None), "redirects_in_a_circle", wait=retry_after_failures(target.failures + 1)
         )
     if target.version is None:
         return visit
-    waited = _moving_for(visit)
+    moving_for = _moving_for(visit)
     wait = min(LOOK_AGAIN_MISSING * int(2 ** min(target.failures, 20)), LAST_RETRY)
-    if landing.others + 1 >= CROWD:
-        if target.state is State.GONE or waited >= CONFIRM_CROWD_AFTER:
+    if move_target.others + 1 >= CROWD:
+        if target.state is State.GONE or moving_for >= CONFIRM_CROWD_AFTER:
             return _gone(replace(visit, moved_to=None), reason=WITH_OTHERS)
         return _put_off(visit, WITH_OTHERS, wait=wait)
-    if landing.stood_beside(target) and waited < CONFIRM_MISSING_AFTER:
+    if move_target.stood_beside(target) and moving_for < CONFIRM_MISSING_AFTER:
         return _put_off(visit, ONTO_A_PAGE, wait=wait)
     return visit
 
 
 def _moving_for(visit: Visit) -> timedelta:
-    """How long ago the last look was, if that found a move as well, by the same kind of answer."""
+    """Time since the last look, if that one found a redirect of the same kind, too; else zero."""
     target = visit.target
-    is_again = target.status in PERMANENT if visit.status in PERMANENT else target.status == visit.status
-    if not is_again or target.failures == 0 or target.last_look_at is None:
+    is_repeated = target.status in PERMANENT if visit.status in PERMANENT else target.status == visit.status
+    if not is_repeated or target.failures == 0 or target.last_look_at is None:
         return timedelta(0)
     return visit.at - target.last_look_at
 
 
 def _put_off(visit: Visit, reason: str, *, wait: timedelta) -> Visit:
-    """A look that is not believed yet, and counts as one without a good answer."""
+    """The Visit of a redirect that is not believed yet: it counts as a look without a good answer."""
     target = visit.target
     failures = target.failures + 1
     return replace(
@@ -180,7 +180,7 @@ def _put_off(visit: Visit, reason: str, *, wait: timedelta) -> Visit:
 
 
 def missing_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
-    """404 is believed when it is confirmed, 410 at once; a page that never was there needs no second opinion."""
+    """The Visit of a 404 or 410. A 404 must be confirmed; a 410, or a page without any version, is gone at once."""
     confirmed = (
         answer.status == 410
         or target.version is None
@@ -201,10 +201,10 @@ def missing_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
 
 def _gone(visit: Visit, *, reason: str) -> Visit:
     target = visit.target
-    already = target.state is State.GONE
+    was_so = target.state is State.GONE
     return replace(
         visit,
-        verdict=Verdict(Change.SAME if already else Change.GONE, Rung.STATUS),
+        verdict=Verdict(Change.SAME if was_so else Change.GONE, Rung.STATUS),
         state=State.GONE,
         due_at=visit.at + min(LOOK_AGAIN_GONE, target.terms.most),
         reason=reason,
@@ -224,7 +224,7 @@ def unreached_visit(target: Target, answer: Unreached, *, now: datetime) -> Visi
 
 
 def failed_visit(target: Target, answer: Answer, *, now: datetime, reason: str) -> Visit:
-    """No good answer: nothing that was learnt is touched, and the page is tried again after a while."""
+    """The Visit of a look without a good answer: nothing that was learnt is touched, and the page is tried again."""
     before = unchanged_visit(target, now=now)
     visit = replace(
         with_answer(before, answer=answer) if isinstance(answer, Fetched) else replace(before, elapsed=answer.elapsed),
@@ -232,10 +232,10 @@ def failed_visit(target: Target, answer: Answer, *, now: datetime, reason: str) 
         answer="not_modified" if isinstance(answer, NotModified) else "fetched",
     )
     if isinstance(answer, Fetched) and answer.status in OVERLOADED:
-        asked = retry_after(answer.retry_after, now=now, server_date=answer.date)
-        # The page has its own back-off beside the domain's: if it alone is busy, others must come first next time.
+        wait_asked = retry_after(answer.retry_after, now=now, server_date=answer.date)
+        # The page has a back-off of its own beside the domain's: if it alone is busy, others must come first next time.
         wait = min(FIRST_BUSY_RETRY * int(2 ** min(target.failures, 20)), LAST_RETRY)
-        visit = replace(visit, overloaded=True, retry_after=asked, due_at=now + min(wait, target.terms.most))
+        visit = replace(visit, overloaded=True, retry_after=wait_asked, due_at=now + min(wait, target.terms.most))
     failures = target.failures + 1
     return replace(
         visit,

@@ -7,39 +7,39 @@ from crawler.core.page import PageContent
 from crawler.core.visit.visit import ExternalLinks, Known, Link, Target, refusal_of
 
 MOST_LINKS = 5000  # of one page; the rest says nothing about importance any more
-MOST_ELSEWHERE = 100  # other domains that one page links to
+MOST_EXTERNAL = 100  # other domains that one page links to
 
 
-def links_of(reading: PageContent, *, target: Target, known: Known) -> tuple[tuple[Link, ...], ExternalLinks]:
+def links_of(content: PageContent, *, target: Target, known: Known) -> tuple[tuple[Link, ...], ExternalLinks]:
     """The distinct links to pages of this domain, each with why it may not be followed, and those to other domains.
 
     The page itself is left out.
     """
-    followed = () if reading.nofollow else (reading.refresh, *reading.links)
+    followed = () if content.nofollow else (content.refresh, *content.links)
     found: dict[PageKey, Link] = {}
-    elsewhere: dict[Authority, int] = {}
-    for raw in filter(None, (reading.canonical, *followed)):
+    external: dict[Authority, int] = {}
+    for raw in filter(None, (content.canonical, *followed)):
         link = link_of(raw, target=target, known=known)
         if link is None:
             authority = authority_of(raw)
-            if authority in elsewhere or len(elsewhere) < MOST_ELSEWHERE:
-                elsewhere[authority] = elsewhere.get(authority, 0) + 1
+            if authority in external or len(external) < MOST_EXTERNAL:
+                external[authority] = external.get(authority, 0) + 1
         elif link.key != target.key:
             found.setdefault(link.key, link)
             if len(found) >= MOST_LINKS:
                 break
-    return tuple(found.values()), tuple(elsewhere.items())
+    return tuple(found.values()), tuple(external.items())
 
 
-def canonical_of(reading: PageContent, links: tuple[Link, ...], *, known: Known) -> PageKey | None:
-    """The page whose copy this one says it is, if it may be fetched: all its cash goes there, as from a moved page."""
-    if reading.canonical is None or not links or links[0].refusal:
+def canonical_of(content: PageContent, links: tuple[Link, ...], *, known: Known) -> PageKey | None:
+    """The page that this one names as its canonical, if that may be fetched: all cash goes there, as after a move."""
+    if content.canonical is None or not links or links[0].refusal:
         return None
-    return links[0].key if links[0].url == known.scope.home(reading.canonical) else None
+    return links[0].key if links[0].url == known.scope.home(content.canonical) else None
 
 
 def link_of(raw: Url, *, target: Target, known: Known) -> Link | None:
-    """An in-domain link; None for one that leads elsewhere."""
+    """An in-domain link; None for a link to another domain."""
     url = known.scope.home(raw)
     refusal = refusal_of(url, depth=target.depth + 1, known=known)
     if refusal == Refusal.OTHER_DOMAIN.value:
@@ -48,10 +48,11 @@ def link_of(raw: Url, *, target: Target, known: Known) -> Link | None:
 
 
 def led_to(target: Target, location: Url) -> PageKey:
-    """The place that a redirect leads to, whoever is led there: without a query that repeats the page's own address.
+    """The target of a redirect, without a query that repeats the page's own address.
 
-    A sign-on is told there where to send its reader back to, so each page is led to an address of its own.
+    A sign-on page gets the address to send its reader back to in its query. Without it, all pages that redirect to one
+    sign-on have one target.
     """
     own = urlsplit(target.url)._replace(scheme="", netloc="").geturl()
-    place, _, query = location.partition("?")
-    return key_of(Url(place) if own in unquote(query) else location)
+    base, _, query = location.partition("?")
+    return key_of(Url(base) if own in unquote(query) else location)

@@ -1,4 +1,4 @@
-"""Looks whose answer is no version of the page: how they are told, what they leave as it was, and what they teach."""
+"""Looks that met a soft error: how one is recognised, what it leaves as it was, and what it teaches."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -44,20 +44,21 @@ from crawler.core.volatile import words_of
 
 DAY = timedelta(days=1)
 LIVELY = 0.5  # chance of a change within a day, from which on a new text is no surprise
-CUT_KEPT = 0.8  # of the text of a page, at most, where only its closing tags tell that its end is missing
+CUT_KEPT = 0.8  # share of the own text still there, at most, where missing closing tags alone show a truncated body
 SLIGHT_BITS = 4  # of 64 by which fingerprints differ: then most of the text is still there
 NO_BODY = digest(b"")
-UNEXPLAINED = frozenset({SoftError.SHRUNK, SoftError.REPLACED})  # one wall, whatever the length of what it says
+UNEXPLAINED = frozenset({SoftError.SHRUNK, SoftError.REPLACED})  # counted as one soft error, whatever its length
 MOST_IN_A_ROW = 1000  # looks that are counted
-REDIRECTED = TextReplacement(before=1, after=1, kept=0.0, added=1.0)  # all of a page is gone where it leads elsewhere
+REDIRECTED = TextReplacement(before=1, after=1, kept=0.0, added=1.0)  # a redirect leaves nothing of a page's text
 
 
-def with_soft_error_signs(baseline: Baseline, reading: PageContent, body: bytes, *, content_type: str) -> Baseline:
-    """A Snapshot with those signs of a wall that its body shows as well; it is read only where the page shows one now.
+def with_soft_error_signs(baseline: Baseline, content: PageContent, body: bytes, *, content_type: str) -> Baseline:
+    """The Baseline with the signs of a soft error that the Snapshot's own body shows: its end, a password field.
 
+    reading: of the page now; only if it shows such a sign is the Snapshot's body parsed.
     body, content_type: of the Snapshot.
     """
-    is_plain = reading.html_end is HtmlEnd.CLOSED and not reading.has_password_field
+    is_plain = content.html_end is HtmlEnd.CLOSED and not content.has_password_field
     if is_plain or kind_of(body, content_type) != "html":
         return baseline
     markup = parse_html(body, content_type)
@@ -65,45 +66,45 @@ def with_soft_error_signs(baseline: Baseline, reading: PageContent, body: bytes,
 
 
 def signals_of(target: Target, parsed: Parsed, baseline: Baseline | None, *, known: Known) -> SoftErrorSignals | None:
-    """What a page that was read shows, as far as it can be told a wall by it; None where nothing speaks for one."""
-    before, after, reading = target.version, parsed.version, parsed.content
+    """The signals of a soft error in a page that was parsed; None where nothing speaks for one."""
+    before, after, content = target.version, parsed.version, parsed.content
     if before is None:
         return _signals_of_new_page(target, parsed, known=known)
     had_text, has_text = before.fingerprint is not None, after.fingerprint is not None
-    if after.body_digest == NO_BODY or (had_text and not has_text and reading.kind != "binary"):
+    if after.body_digest == NO_BODY or (had_text and not has_text and content.kind != "binary"):
         return SoftErrorSignals(NOTHING, is_empty=after.body_digest == NO_BODY, is_blank=True)
     if baseline is None or baseline.has_returned or before.fingerprint is None or after.fingerprint is None:
         return None
-    if reading.html_end is HtmlEnd.CLOSED and distance_bits(before.fingerprint, after.fingerprint) <= SLIGHT_BITS:
+    if content.html_end is HtmlEnd.CLOSED and distance_bits(before.fingerprint, after.fingerprint) <= SLIGHT_BITS:
         return None
     mask = known.mask
     text = own_text(parsed.blocks, mask)
-    turn = replacement_of(own_text(baseline.blocks, mask), text)
-    is_torn = reading.html_end is HtmlEnd.TORN and baseline.html_end is not HtmlEnd.TORN
-    is_open = reading.html_end is HtmlEnd.OPEN and baseline.html_end is HtmlEnd.CLOSED and turn.kept < CUT_KEPT
+    replacement = replacement_of(own_text(baseline.blocks, mask), text)
+    is_torn = content.html_end is HtmlEnd.TORN and baseline.html_end is not HtmlEnd.TORN
+    is_open = content.html_end is HtmlEnd.OPEN and baseline.html_end is HtmlEnd.CLOSED and replacement.kept < CUT_KEPT
     return SoftErrorSignals(
-        said=sketch(text),
-        beside=sketch(boilerplate_text(parsed.blocks, mask)) | sketch_of_url(target.url),
-        replacement=turn,
+        own=sketch(text),
+        ignored=sketch(boilerplate_text(parsed.blocks, mask)) | sketch_of_url(target.url),
+        replacement=replacement,
         before=before.main_digest,
         is_cut=is_torn or is_open,
-        has_password_field=reading.has_password_field and not baseline.has_password_field,
+        has_password_field=content.has_password_field and not baseline.has_password_field,
         is_lively=change_expected(target.belief, gap=DAY) >= LIVELY,
         is_seed=target.depth == 0,
     )
 
 
 def _signals_of_new_page(target: Target, parsed: Parsed, *, known: Known) -> SoftErrorSignals | None:
-    """Of a page without a Snapshot; only where there is something that it could be like."""
+    """The signals of a page without a Snapshot; None where the domain has shown no soft error that it could be like."""
     soft_errors, is_seed = known.soft_errors, target.depth == 0
     if not is_seed and not soft_errors.absent and not any(seen.is_many for seen in soft_errors.shared_texts):
         return None
-    beside = sketch(boilerplate_text(parsed.blocks, known.mask)) | sketch_of_url(target.url)
-    return SoftErrorSignals(sketch(own_text(parsed.blocks, known.mask)), beside, is_seed=is_seed)
+    ignored = sketch(boilerplate_text(parsed.blocks, known.mask)) | sketch_of_url(target.url)
+    return SoftErrorSignals(sketch(own_text(parsed.blocks, known.mask)), ignored, is_seed=is_seed)
 
 
 def redirect_signals(target: Target, location: Url) -> SoftErrorSignals | None:
-    """Of a page that had a text and leads elsewhere today."""
+    """The signals of a page that has a Snapshot and redirects elsewhere today; None without a Snapshot."""
     if target.version is None:
         return None
     is_seed = target.depth == 0
@@ -116,7 +117,7 @@ def redirect_signals(target: Target, location: Url) -> SoftErrorSignals | None:
 
 
 def soft_error_of(target: Target, signals: SoftErrorSignals | None, *, now: datetime, known: Known) -> SoftError | None:
-    """Why an answer is no version of its page; None where it is one, or has been the answer for so long that it is."""
+    """The soft error that an answer shows, or None. After LOOKS_UNTIL_REAL looks the answer counts as the page."""
     soft_error = recognise(signals, known.soft_errors, now=now) if signals is not None else None
     if soft_error is None:
         return None
@@ -125,14 +126,14 @@ def soft_error_of(target: Target, signals: SoftErrorSignals | None, *, now: date
 
 
 def _in_a_row(target: Target, soft_error: SoftError) -> int:
-    """How many looks in a row have met this wall until now; failures of other kinds are none, and end it."""
+    """How many looks in a row before this one met this soft error; a failure of another kind ends the row."""
     if target.reason == soft_error.value:
         return target.soft_errors
     return target.soft_errors if soft_error in UNEXPLAINED and target.reason in UNEXPLAINED else 0
 
 
 def _is_confirmed(target: Target, soft_error: SoftError, looks: int, now: datetime) -> bool:
-    """Whether this is one of so many looks in a row at the same wall."""
+    """Whether so many looks in a row, this one among them, met this soft error, and the last is an hour old or more."""
     if _in_a_row(target, soft_error) + 1 < looks:
         return False
     return target.last_look_at is not None and now - target.last_look_at >= CONFIRM_MISSING_AFTER
@@ -141,9 +142,10 @@ def _is_confirmed(target: Target, soft_error: SoftError, looks: int, now: dateti
 def soft_error_visit(
     target: Target, answer: Fetched, signals: SoftErrorSignals, soft_error: SoftError, *, now: datetime, known: Known
 ) -> Visit:
-    """A look that told nothing of the page, or, where others are well and it stays absent, that it is gone.
+    """The Visit of a look that met a soft error: nothing is learnt of the page, or a confirmed soft 404 makes it gone.
 
-    The waits grow with the looks at this wall alone: after an outage of weeks it is believed no later than otherwise.
+    The wait until the next look grows with the looks that met this soft error only. Failures of other kinds before it,
+    such as an outage of weeks, do not lengthen it.
     """
     in_a_row = min(_in_a_row(target, soft_error) + 1, MOST_IN_A_ROW)
     if soft_error is SoftError.SOFT_404 and _is_gone(target, signals, now=now, known=known):
@@ -155,9 +157,9 @@ def soft_error_visit(
 
 
 def _is_gone(target: Target, signals: SoftErrorSignals, *, now: datetime, known: Known) -> bool:
-    """Whether a soft 404 is believed: as a 404 is, and only while other pages are well.
+    """Whether a soft 404 is believed: it needs confirmation as a 404 does, and other pages must be well meanwhile.
 
-    Where many turn into it at once, it is believed as late as any wall.
+    Where many pages turn into one text at once, it takes as many looks as any shared text.
     """
     if target.state is State.GONE or not known.soft_errors.is_proven:
         return target.state is State.GONE
@@ -168,19 +170,19 @@ def _is_gone(target: Target, signals: SoftErrorSignals, *, now: datetime, known:
 
 
 def may_be_soft_404(visit: Visit) -> bool:
-    """Whether a look may have met what the domain says where nothing can be."""
+    """Whether a look may have met a soft 404, so that a not-found probe would tell."""
     signals = visit.signals
     return (
         signals is not None
         and not visit.is_good
-        and bool(signals.said)
+        and bool(signals.own)
         and signals.replacement is not None
         and signals.replacement.is_complete
     )
 
 
 def memory_after(soft_errors: SoftErrorMemory, visit: Visit) -> SoftErrorMemory:
-    """What a domain is known to show in place of its pages, after one more look."""
+    """The domain's memory of soft errors after one more look."""
     signals = visit.signals
     if signals is not None and signals.replacement is not None and signals.replacement.is_complete:
         return remember_shared(soft_errors, signals, now=visit.at)
@@ -189,7 +191,7 @@ def memory_after(soft_errors: SoftErrorMemory, visit: Visit) -> SoftErrorMemory:
 
 
 def not_found_text(answer: Fetched, parsed: Parsed | None, *, known: Known) -> TextSketch | None:
-    """What a domain says where nothing can be; NOTHING if its status says it all, None if this answer tells nothing."""
+    """The text of an answer to a not-found probe; NOTHING if its status says it all, None if it tells nothing."""
     if answer.status >= 500 or answer.status == 429:
         return None
     if answer.location is not None:
@@ -198,7 +200,7 @@ def not_found_text(answer: Fetched, parsed: Parsed | None, *, known: Known) -> T
 
 
 def is_same_page(target: Target, first: Parsed, second: Parsed, *, now: datetime, known: Known) -> bool:
-    """Whether both looks brought the same page. known: of the domain, before the second."""
+    """Whether a second fetch brought the same page as the first. known: of the domain, before the second fetch."""
     one, other = first.content, second.content
     is_torn = other.html_end is not HtmlEnd.CLOSED and one.html_end is not other.html_end
     asks = other.has_password_field and not one.has_password_field
@@ -208,11 +210,11 @@ def is_same_page(target: Target, first: Parsed, second: Parsed, *, now: datetime
     soft_error = recognise(signals, known.soft_errors, now=now) if signals is not None else None
     if soft_error is not None and not (soft_error is SoftError.TRUNCATED and one.html_end is other.html_end):
         return False
-    turn = replacement_of(own_text(first.blocks, known.mask), own_text(second.blocks, known.mask))
-    return not turn.is_complete or _titles(first) == _titles(second)
+    replacement = replacement_of(own_text(first.blocks, known.mask), own_text(second.blocks, known.mask))
+    return not replacement.is_complete or _titles(first) == _titles(second)
 
 
 def _titles(page: Parsed) -> list[str]:
-    """The words by which a page calls itself, without numbers: a counter may stand there."""
-    titles = (place for place in page.blocks if place.kind is BlockKind.TITLE)
-    return [word for place in titles for word in words_of(place) if not any(map(str.isdigit, word))]
+    """The words of a page's title, without numbers: a counter may stand there."""
+    titles = (block for block in page.blocks if block.kind is BlockKind.TITLE)
+    return [word for block in titles for word in words_of(block) if not any(map(str.isdigit, word))]

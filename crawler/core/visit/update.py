@@ -1,4 +1,4 @@
-"""What a good look teaches: the belief, when the next look is due, and whether Last-Modified can be believed."""
+"""Update what is known of a page by a good look: its belief, its next due time, and trust in its Last-Modified."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,9 +31,9 @@ CLOCK_SLACK = timedelta(minutes=1)  # Last-Modified nearer to now than this is t
 
 
 def modified_of(answer: Fetched, *, now: datetime) -> datetime | None:
-    """When the page changed last, as its server says, on our clock: counted from the server's own Date."""
-    told = http_date(answer.validators.last_modified)
-    return None if told is None else now - ((http_date(answer.date) or now) - told)
+    """Last-Modified on our clock: counted back from now by its distance to the server's own Date."""
+    modified = http_date(answer.validators.last_modified)
+    return None if modified is None else now - ((http_date(answer.date) or now) - modified)
 
 
 def is_honest(target: Target, modified: datetime | None, change: Change, *, now: datetime) -> bool | None:
@@ -48,10 +48,10 @@ def is_honest(target: Target, modified: datetime | None, change: Change, *, now:
 
 
 def learnt_visit(target: Target, verdict: Verdict, *, now: datetime, age: timedelta | None = None) -> Visit:
-    """A good look: it teaches, and the next one is due when it will be worth its price.
+    """The Visit of a good look: the belief learns, and the next look is due when it will be worth its price.
 
     age: how long ago an honest Last-Modified says that the page changed.
-    What was gone or had moved is back, also where a 304 is all that tells.
+    A page that was gone or had moved is back, also where a 304 is all that tells.
     """
     if target.state in {State.GONE, State.MOVED} and verdict.change is Change.SAME:
         verdict = replace(verdict, change=Change.BACK)
@@ -73,7 +73,7 @@ def due_after(target: Target, belief: Belief, change: Change, *, now: datetime) 
     if terms.once:
         return NEVER
     wait = interval(
-        Belief(belief.a, belief.b / terms.activity),
+        belief,
         importance=target.importance,
         price=terms.price,
         least=terms.least,
@@ -112,7 +112,7 @@ def _after(belief: Belief, change: Change, *, gap: timedelta, age: timedelta | N
 
 
 def drift_after(scores: Scores, visits: Sequence[Visit], *, days: float) -> Scores:
-    """What is known of a domain's drift after looks that told changed from same. days: since the last batch of them."""
+    """A domain's drift scores after looks that found "changed" or "same". days: since the last batch of looks."""
     targets = [visit.target for visit in visits]
     gap = [(visit.at - visit.target.last_good_at) / DAY for visit in visits if visit.target.last_good_at]
     changed = np.array([visit.change is Change.CHANGED for visit in visits])

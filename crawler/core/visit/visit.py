@@ -23,7 +23,7 @@ NETWORK_FAILURES = frozenset({Reason.DNS, Reason.REFUSED, Reason.RESET, Reason.T
 
 
 class State(StrEnum):
-    """Where a URL stands. Each has a due time or, when new, a place in the order of discovery."""
+    """State of a URL. Each URL has a due time or, while new, a rank in the order of discovery."""
 
     NEW = "new"  # never asked for
     KNOWN = "known"
@@ -42,11 +42,11 @@ class Link:
 
 
 class HeadOutcome(StrEnum):
-    """What came of a HEAD that was asked before the body."""
+    """Outcome of a HEAD request that was sent before the body was asked for."""
 
     SPARED = "spared"  # length and date are as they were: no body was asked for
     DIFFERED = "differed"
-    USELESS = "useless"  # it was refused, or said of the body what is not so
+    USELESS = "useless"  # the server refused it, or its length was not the body's
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,42 +62,43 @@ class Target:
     importance: float = 1.0  # the domain's mean is 1
     wanted: Wanted = Wanted.NO
     cash: int = 0  # coins, read at the claim
-    group: int = 0  # of pages with one prior, which are trusted alike
+    group: int = 0  # of pages that share one prior and one trust in validators
     validators: Validators = NO_VALIDATORS  # to be sent
-    held: Validators = NO_VALIDATORS  # what the last good answer said, whether it is sent or not
-    challenge: bool = False  # nothing of that is sent, to see whether it is true
-    by_head: Validators | None = None  # a HEAD would tell: it must say these, beside the length; None: it would not
-    asks_head: bool = False  # and is asked first, this time
+    held: Validators = NO_VALIDATORS  # of the last good answer, whether they are sent or not
+    challenge: bool = False  # no validator is sent, to see whether they are true
+    by_head: Validators | None = None  # what a HEAD must repeat, beside the length, of an unchanged page; None: useless
+    asks_head: bool = False  # a HEAD is sent first, this time
     trusts_modified: bool = False  # the group's Last-Modified has been honest: it tells when a page changed
     received_bytes: int = 0  # of the last good answer's body
     version: Version | None = None
     outlinks: tuple[PageKey, ...] = field(default=(), repr=False)
     external_links: ExternalLinks = field(default=(), repr=False)
     status: int | None = None  # of the last look
-    reason: str = ""  # the same
+    reason: str = ""  # of the last look
     failures: int = 0  # looks in a row without a good answer
-    soft_errors: int = 0  # of these, the last ones at the wall that `reason` names
+    soft_errors: int = 0  # of these, the last ones that met the soft error that `reason` names
     last_look_at: datetime | None = None
     last_good_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the domain knows while a lease lasts; an immutable copy."""
+    """Knowledge about a domain while a lease lasts; an immutable copy."""
 
     scope: Scope
     rules: RobotsRules
     agent: str
-    mask: NoiseMask = field(default=NO_MASK, repr=False)  # what of its pages is no news
-    soft_errors: SoftErrorMemory = field(default=NO_SOFT_ERRORS, repr=False)  # what it shows in place of them
+    mask: NoiseMask = field(default=NO_MASK, repr=False)  # what of its pages does not count as a change
+    soft_errors: SoftErrorMemory = field(default=NO_SOFT_ERRORS, repr=False)  # what it shows in place of its pages
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a look is compared with: the last Snapshot, and more looks that were taken seconds after it.
+    """The blocks that a look is compared with: of the last Snapshot, and of second fetches seconds after this look.
 
     at: when the Snapshot was taken.  has_returned: the page is as it was in an even earlier version.
-    ending, asks_password: of the Snapshot's body, where the page now shows such a sign of a wall (core/withheld).
+    html_end, has_password_field: of the Snapshot's body, filled in only where the page shows such a sign of a soft
+    error now (`with_soft_error_signs`).
     """
 
     blocks: BlockList
@@ -110,7 +111,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a look was judged by, to judge it once more when more is known of its domain."""
+    """The evidence of a verdict, kept to judge the look once more when more is known of its domain."""
 
     answer: Fetched
     parsed: Parsed
@@ -119,11 +120,11 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What one look changes. The store applies it as it stands.
+    """One finished look and all that it changes. The store applies it as it stands.
 
-    None in validators, links, elsewhere, snapshot or last_good_at: stays as it was.
-    links: what the look makes known.  gives: where the taken cash goes, in equal parts; None keeps the cash on the
-    page. elsewhere: the links to other domains, which take their part if the user counts them.
+    None in validators, links, external_links, snapshot or mask: stays as it was.
+    links: in-domain links that the look makes known.  recipients: pages that the taken cash goes to, in equal parts;
+    None keeps the cash on the page.  external_links: to other domains, which take their part if the user counts them.
     """
 
     target: Target = field(repr=False)
@@ -137,13 +138,13 @@ class Visit:
     reason: str
     failures: int
     requests: int
-    soft_errors: int = 0  # looks in a row at the wall that `reason` names, with this one
-    second_fetches: int = 0  # requests for more looks at the page, seconds later
+    soft_errors: int = 0  # looks in a row, with this one, that met the soft error that `reason` names
+    second_fetches: int = 0  # requests for the page again, seconds later
     received_bytes: int = 0
     saved_bytes: int = 0
     elapsed: timedelta = timedelta(0)
     conditional: bool = False
-    expected_change: float | None = None  # what we gave for "changed" before we looked
+    expected_change: float | None = None  # chance given for "changed" before the look, 0 to 1
     modified_honest: bool | None = None  # whether Last-Modified agrees with the body; None: nothing to compare
     refused_304: bool | None = None  # whether old validators, asked after a challenge, got a body; None: not asked
     head_outcome: HeadOutcome | None = None
@@ -154,12 +155,12 @@ class Visit:
     recipients: tuple[PageKey, ...] | None = field(default=None, repr=False)
     external_links: ExternalLinks | None = field(default=None, repr=False)
     moved_to: Link | None = None
-    led_to: PageKey | None = None  # the place that a redirect for good names, in the domain or not (core/outlinks)
+    led_to: PageKey | None = None  # the target of a permanent redirect, in the domain or not (visit/links)
     overloaded: bool = False  # 429 or 503: it is the domain that wants to be left alone
     retry_after: timedelta | None = None
     mask: NoiseMask | None = field(default=None, repr=False)  # of the domain, after this look; None: it taught nothing
     evidence: Evidence | None = field(default=None, repr=False)  # of a change
-    signals: SoftErrorSignals | None = field(default=None, repr=False)  # what may be a wall, and was looked at as one
+    signals: SoftErrorSignals | None = field(default=None, repr=False)  # by which a soft error was looked for
     no_response: bool = False  # no answer at all: this page's fault or, with others, the domain's
 
     @property
@@ -168,7 +169,7 @@ class Visit:
 
     @property
     def is_server_error(self) -> bool:
-        """An error of the server's own: this page's fault or, with others, the domain's."""
+        """Whether the server failed (5xx but 503): this page's fault or, with others, the domain's."""
         return self.status is not None and self.status >= 500 and not self.overloaded and not self.is_good
 
     @property
@@ -186,7 +187,7 @@ def refusal_of(url: Url, *, depth: int, known: Known) -> str:
 
 
 def unchanged_visit(target: Target, *, now: datetime) -> Visit:
-    """A look after which we know what we knew before."""
+    """The Visit of a look after which nothing new is known; the start of all other Visits."""
     return Visit(
         target=target,
         at=now,

@@ -19,10 +19,8 @@ from crawler.core.volatile.words import (
     agrees,
     fits,
     gaps_of,
-    joined,
     numberless,
     pattern_of,
-    shares,
     words_of,
 )
 
@@ -167,22 +165,6 @@ class Volatile:
         """Whether some words of a place are volatile: a machine writes it."""
         return bool(self.gaps(place.css_path, self.said(place)))
 
-    def takes_the_place(self, before: Block, after: Block) -> bool:
-        """Whether a place stands where a volatile one stood and says much of the same, as "1 hour ago" in place of
-        "59 minutes ago".
-        """
-        for (path, _), patterns in self.patterns.items():
-            if path != before.css_path:
-                continue
-            for pattern in patterns:
-                if (
-                    len(pattern) != len(words_of(after))
-                    and fits(pattern, words_of(before))
-                    and shares(pattern, words_of(after))
-                ):
-                    return True
-        return False
-
 
 NOTHING_VOLATILE = Volatile()
 
@@ -243,14 +225,12 @@ def without_gaps(volatile: Volatile, place: Block) -> Volatile:
 
 
 def with_pattern(volatile: Volatile, path: int, pattern: Pattern) -> Volatile:
-    """Its gaps join those of a known one that says the same; where only the other words differ, gaps hold anywhere."""
+    """Where only the other words differ from those of a known one with the same gaps, these hold anywhere."""
     same = (path, len(pattern))
     kept: list[Pattern] = []
     anywhere = dict(volatile.anywhere)
     for known in volatile.patterns.get(same, ()):
-        both = joined(known, pattern)
-        if both is not None:
-            pattern = both
+        if known == pattern:
             continue
         kept.append(known)
         if gaps_of(known) == gaps_of(pattern):

@@ -36,7 +36,7 @@ Pattern = tuple[str, ...]  # the words of a place, with ANY or, of words with an
 
 ANY = ""
 
-ALIKE = 0.5  # of the words that stay: a place that shares so many with a volatile one is the same place
+ALIKE = 0.5  # of a place's words have to stay to know it by
 
 ORIGIN_WORDS = 2  # of a link: all of a site's begin with the same
 
@@ -66,13 +66,6 @@ def fits(pattern: Pattern, words: Words) -> bool:
     return len(pattern) == len(words) and all(map(agrees, pattern, words))
 
 
-def shares(pattern: Pattern, words: Words) -> bool:
-    """Whether a text says much of what stays in a pattern, wherever it does."""
-    fixed = [each for n, each in enumerate(pattern) if n not in gaps_of(pattern)]
-    said = set(words)
-    return bool(fixed) and sum(each in said for each in fixed) >= ALIKE * len(fixed)
-
-
 def is_one_place(pattern: Pattern, part: BlockKind) -> bool:
     """Whether enough of a place stayed to know it by; that there is a number, or a colon, tells nothing.
 
@@ -83,11 +76,3 @@ def is_one_place(pattern: Pattern, part: BlockKind) -> bool:
         return own.count(ANY) < ALIKE * len(own) or not own
     own = tuple(each for each in pattern if each == ANY or any(map(str.isalpha, each)))
     return own.count(ANY) <= ALIKE * len(own)
-
-
-def joined(one: Pattern, other: Pattern) -> Pattern | None:
-    """One pattern for both, if all their other words are the same."""
-    gaps = gaps_of(one) | gaps_of(other)
-    if any(a != b and n not in gaps for n, (a, b) in enumerate(zip(one, other, strict=True))):
-        return None
-    return pattern_of(one, other)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from crawler.demo.server.journal import Counts, Entry
 
-PATIENCE_S = 30.0  # for the other process to start or to end
+PATIENCE_S = 300.0  # for the other process to start or to end; it takes less than a second
 
 
 @dataclass(frozen=True, slots=True)

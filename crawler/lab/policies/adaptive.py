@@ -51,10 +51,10 @@ class Adaptive:
     def learn(self, looks: LookBatch) -> None:
         page, rule = looks.page, self._rule
         self._changed_at[page] = np.where(looks.changed | looks.first, looks.at, self._changed_at[page])
-        interval, baseline = rule.step(self._interval[page], looks, looks.at - self._changed_at[page])
+        interval, earlier = rule.step(self._interval[page], looks, looks.at - self._changed_at[page])
         interval = np.where(looks.first, rule.first, np.clip(interval, rule.least, rule.most))
         self._interval[page] = interval
-        wait = np.minimum(np.maximum(interval - np.where(looks.first, 0, baseline), rule.least), rule.ceiling)
+        wait = np.minimum(np.maximum(interval - np.where(looks.first, 0, earlier), rule.least), rule.ceiling)
         self._due[page] = np.where(looks.gone, np.inf, looks.at + wait)
 
     def meet(self, pages: Ints, now: float) -> None:

@@ -11,13 +11,10 @@ from crawler.core.freshness import (
     UNKNOWN,
     Candidates,
     blend,
-    chance_changed,
     chance_fresh,
     chances,
-    decayed,
     drift_of,
     due_gap,
-    factors,
     faded,
     is_believable,
     learn_changed,
@@ -57,7 +54,6 @@ class Ours:
         self._due = np.full(size, np.inf)  # the due index: inf for pages that are new, gone, or not met yet
         self._new = np.zeros(0, np.int64)
         self._hosts = int(scene.host.max()) + 1
-        self._seen, self._expected, self._active_at = np.zeros(self._hosts), np.zeros(self._hosts), 0.0
         self._drift, self._drift_at = UNKNOWN, 0.0
         self._rng = np.random.default_rng(0)  # samples and first gaps; the world has a seed of its own
         self._planned_day = -1
@@ -130,7 +126,7 @@ class Ours:
         a, b = self._beliefs(pages)
         head = Candidates(
             a=a,
-            b=b / self._factors(now)[self._scene.host[pages]],
+            b=b,
             weight=self._weight[pages],
             price=self._plan.prices[self._scene.host[pages]],
             least=np.full(len(pages), LEAST_DAYS),
@@ -153,7 +149,6 @@ class Ours:
 
     def learn(self, looks: LookBatch) -> None:
         page, again = looks.page, ~looks.first & ~looks.gone
-        self._observe(looks, again)
         group = self._scene.group[page]
         a0, b0 = self._a0[group], self._b0[group]
         a, b = self._beliefs(page)
@@ -166,20 +161,8 @@ class Ours:
         a, b = np.where(again, learnt[0], a), np.where(again, learnt[1], b)
         self._evidence_a[page], self._evidence_b[page] = without_prior(a, b, a0, b0)
         self._since[page] = looks.at
-        self._due[page] = np.where(looks.gone, np.inf, looks.at + self._gaps(page, looks.at[-1]))
+        self._due[page] = np.where(looks.gone, np.inf, looks.at + self._gaps(page))
         self._since[page[looks.gone]] = np.nan
-
-    def _observe(self, looks: LookBatch, again: Flags) -> None:
-        """Tell the hosts' activity what was found and what was expected."""
-        page, now = looks.page[again], float(looks.at[-1])
-        host = self._scene.host[page]
-        chance = chance_changed(*self._beliefs(page), looks.gap[again])
-        passed = now - self._active_at
-        self._seen = decayed(self._seen, passed) + np.bincount(
-            host, weights=looks.changed[again], minlength=self._hosts
-        )
-        self._expected = decayed(self._expected, passed) + np.bincount(host, weights=chance, minlength=self._hosts)
-        self._active_at = now
 
     def _learn_drift(self, looks: LookBatch, again: Flags, given: Floats, by_prior: Floats) -> None:
         """Tell the domain's drift what was found, and what chances that had been given."""
@@ -189,12 +172,12 @@ class Ours:
         )
         self._drift_at = now
 
-    def _gaps(self, pages: Ints, now: float) -> Floats:
+    def _gaps(self, pages: Ints) -> Floats:
         host = self._scene.host[pages]
         a, b = self._beliefs(pages)
         return due_gap(
             a,
-            b / self._factors(now)[host],
+            b,
             self._weight[pages],
             self._plan.prices[host],
             least=LEAST_DAYS,
@@ -204,10 +187,6 @@ class Ours:
     def _beliefs(self, pages: Ints) -> tuple[Floats, Floats]:
         group = self._scene.group[pages]
         return with_prior(self._evidence_a[pages], self._evidence_b[pages], self._a0[group], self._b0[group])
-
-    def _factors(self, now: float) -> Floats:
-        passed = now - self._active_at
-        return factors(decayed(self._seen, passed), decayed(self._expected, passed))
 
     # plan
 
@@ -236,7 +215,7 @@ class Ours:
         self._plan = plan(a, b, weight, self._scene, known=known, new=new, rng=self._rng, before=self._plan)
         if now == 0:
             # All pages were fetched at once: what would fall due together is spread over its first gap.
-            self._due[known] = self._rng.random(len(known)) * self._gaps(known, 0.0)
+            self._due[known] = self._rng.random(len(known)) * self._gaps(known)
 
     def _refit(self, known: Ints) -> None:
         """New priors from all pages known; those without evidence stand for the prior, and keep it from leaping."""

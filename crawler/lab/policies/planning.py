@@ -6,7 +6,7 @@ import numpy as np
 from numpy.random import Generator
 
 from crawler.core.budget import (
-    MOST_FLOOR_SHARE,
+    FLOOR_VISITS_SHARE,
     NOBODY,
     Budget,
     PageArrays,
@@ -89,7 +89,7 @@ def plan(
     else:
         limits = np.full(hosts, scene.cap_per_day)
         prices = shadow_prices(Work(some, new, hosts), limits, scene.budget_per_day, near=before.solved)
-    left = int(MOST_FLOOR_SHARE * scene.budget_per_day)
+    left = int(FLOOR_VISITS_SHARE * scene.budget_per_day)
     return PlannedRates(prices, longest, left, before.host_trim, before.trim, before.trimmed_at)
 
 

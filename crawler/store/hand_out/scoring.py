@@ -1,4 +1,4 @@
-"""By what a domain's pages are measured today: clock and window of importance, price, costs, activity, rules."""
+"""By what a domain's pages are measured today: clock and window of importance, price, costs, rules."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -6,23 +6,30 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget import BY_TIME, Costs, Price, RequestKind, floor_left, is_head_cheaper
-from crawler.core.budget import FLOOR_SHARE as LONGEST_SHARE
-from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
+from crawler.core.budget import (
+    BY_TIME,
+    FLOOR_VISITS_SHARE,
+    LONGEST_INTERVAL_SHARE,
+    Costs,
+    Price,
+    RequestKind,
+    floor_left,
+    is_head_cheaper,
+)
 from crawler.core.cash import window_of
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import DAY, Belief, Defaults, Terms, decayed, drift_of, factors
+from crawler.core.freshness import DAY, Belief, Defaults, Terms, drift_of
 from crawler.core.http import Url, Validators
 from crawler.core.page_rules import PageRules
 from crawler.core.validators import (
     NO_TRUST,
-    WHOLE,
+    WHOLE_DOMAIN,
     Trust,
+    head_validators,
     is_challenge_due,
-    sendable,
-    suspected,
-    told_by_head,
+    suspected_validators,
+    validators_to_send,
     with_suspicion,
 )
 from crawler.core.validators import Validator as Trusted
@@ -31,8 +38,7 @@ from crawler.store.database import Connection
 from crawler.store.learned import Trusts, trusts_of
 
 STANDARDS = """
-    SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.activity_seen, s.activity_expected, s.activity_at,
-           s.drift, s.tracked, d.bytes_per_day, l.price_request,
+    SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.drift, s.tracked, d.bytes_per_day, l.price_request,
            coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.trim, 1) AS trim, l.longest_s, coalesce(d.budget_per_day, l.budget_per_day) AS budget,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_floor ELSE 0 END AS spent_floor,
@@ -62,7 +68,6 @@ class ScoringContext:
     settings: DomainSettings
     price: Price
     costs: Costs
-    activity: float
     drift: float
     least: timedelta
     most: timedelta
@@ -80,7 +85,7 @@ class ScoringContext:
     @property
     def revisits(self) -> int:
         """Of all groups, as far as they count for challenges."""
-        return self.trusts.get(WHOLE, NO_TRUST).revisits
+        return self.trusts.get(WHOLE_DOMAIN, NO_TRUST).revisits
 
     def is_challenge(self, group: int) -> bool:
         """Whether a group's next revisit is one, if it is the domain's next."""
@@ -96,8 +101,8 @@ class ScoringContext:
     def kinds(self, held: Validators, group: int) -> tuple[RequestKind, RequestKind]:
         """The same where a HEAD is worth it, and where it is not; what the validators say makes no difference."""
         trust = self.trust(group)
-        otherwise = RequestKind.CONDITIONAL if sendable(held, trust) else RequestKind.FULL
-        return otherwise if told_by_head(held, trust) is None else RequestKind.HEAD, otherwise
+        otherwise = RequestKind.CONDITIONAL if validators_to_send(held, trust) else RequestKind.FULL
+        return otherwise if head_validators(held, trust) is None else RequestKind.HEAD, otherwise
 
     def is_head_worth_it(self, group: int, *, body_bytes: int) -> bool:
         """Whether a HEAD was of use in that group, and is cheaper than this body."""
@@ -114,7 +119,6 @@ class ScoringContext:
             least=min(said.least or self.least, most),
             most=most,
             prior=prior,
-            activity=self.activity,
             drift=self.drift,
             once=said.once,
             is_ruled=said.most is not None,
@@ -138,7 +142,6 @@ def _context(
 ) -> ScoringContext:
     price = row["price_request"] or defaults.price
     longest = defaults.most if row["longest_s"] is None else timedelta(seconds=row["longest_s"])
-    since = (at - row["activity_at"]) / DAY if row["activity_at"] else 0.0
     return ScoringContext(
         clock=row["clock"],
         window=window_of(row["circulating"]),
@@ -146,7 +149,6 @@ def _context(
         settings=domain.settings,
         price=Price(price * row["trim"], row["price_byte"] * row["trim"]),
         costs=costs_from(row["costs"]),
-        activity=float(factors(decayed(row["activity_seen"], since), decayed(row["activity_expected"], since))),
         drift=drift_of(row["drift"]),
         least=defaults.least,
         most=longest,
@@ -155,7 +157,7 @@ def _context(
         trusts=trusts,
         turn=_days(at) + domain.id + row["spent_today"],
         is_scarce=row["price_request"] is not None,
-        suspected=suspected(trusts),
+        suspected=suspected_validators(trusts),
     )
 
 
@@ -174,7 +176,7 @@ def _floor_left(row: dict[str, Any], domain: Domain, defaults: Defaults, *, at: 
     if (defaults.budget_per_day, defaults.bytes_per_day, row["bytes_per_day"]) != (None, None, None) and row[
         "longest_s"
     ]:
-        budgets.append(row["tracked"] * DAY.total_seconds() / (LONGEST_SHARE * row["longest_s"]))
+        budgets.append(row["tracked"] * DAY.total_seconds() / (LONGEST_INTERVAL_SHARE * row["longest_s"]))
     least = min((budget for budget in budgets if budget is not None), default=None)
     turn = _days(at) + domain.id
-    return None if least is None else floor_left(row["spent_floor"], least, share=FLOOR_SHARE, turn=turn)
+    return None if least is None else floor_left(row["spent_floor"], least, share=FLOOR_VISITS_SHARE, turn=turn)

@@ -9,7 +9,14 @@ from typing import NamedTuple, cast
 from crawler.core.freshness import Belief, Wanted
 from crawler.core.http import NO_VALIDATORS, Authority, PageKey
 from crawler.core.page import Version
-from crawler.core.validators import WHOLE, Trust, Validator, is_challenge_due, sendable, told_by_head
+from crawler.core.validators import (
+    WHOLE_DOMAIN,
+    Trust,
+    Validator,
+    head_validators,
+    is_challenge_due,
+    validators_to_send,
+)
 from crawler.core.visit import State, Target
 from crawler.store.columns import from_signed
 from crawler.store.database import Connection
@@ -69,7 +76,7 @@ async def targets_of(
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(DETAILS, {"domain_id": domain_id, "keys": keys})
         details = {row[0]: Details(*row[1:]) for row in await cursor.fetchall()}
-    groups = {no: _group(context.trust(no)) for no in {WHOLE, *(row.prior_no for row in rows)}}
+    groups = {no: _group(context.trust(no)) for no in {WHOLE_DOMAIN, *(row.prior_no for row in rows)}}
     return [_target(pages, n, details.get(pages.rows[n].key, UNSEEN), groups, context) for n in chosen]
 
 
@@ -87,9 +94,9 @@ def _target(
 ) -> Target:
     """A challenge believes neither validators nor a HEAD. Where a HEAD was of no use, it is tried instead of one."""
     row = pages.rows[n]
-    group, whole = groups[row.prior_no], groups[WHOLE]
+    group, whole = groups[row.prior_no], groups[WHOLE_DOMAIN]
     held = held_of(row)
-    by_head = told_by_head(held, group.trust) if _can_be_told(row, details) else None
+    by_head = head_validators(held, group.trust) if _can_be_told(row, details) else None
     is_slot = asks_head = False  # whether it is this look's turn to be a challenge
     if held or by_head is not None:
         is_slot = is_challenge_due(group.trust, group.revisits, whole.revisits)
@@ -108,7 +115,7 @@ def _target(
         wanted=WANTED[row.wanted],
         cash=row.cash,
         group=row.prior_no,
-        validators=NO_VALIDATORS if is_slot else sendable(held, group.trust),
+        validators=NO_VALIDATORS if is_slot else validators_to_send(held, group.trust),
         held=held,
         challenge=is_slot and not asks_head,
         by_head=by_head,

@@ -89,8 +89,8 @@ def _written(mask: NoiseMask) -> bytes:
         "compared": mask.compared,
         "all_looks": mask.looks,
         "met": [[key, [page.hex() for page in pages]] for key, pages in mask.edits.met.items()],
-        "told": list(mask.edits.told),
-        "turns": [[path, many, last.isoformat()] for path, (many, last) in mask.edits.turns.items()],
+        "told": list(mask.edits.reported),
+        "turns": [[path, many, last.isoformat()] for path, (many, last) in mask.edits.repeats.items()],
         "variants": [[key, v.returns, v.last.isoformat(), v.is_gone] for key, v in mask.variants.items()],
     }
     return json.dumps(plain, separators=(",", ":")).encode()
@@ -134,8 +134,8 @@ def unpack_mask(data: bytes) -> NoiseMask:
     )
     edits = Edits(
         met={key: _pages(pages) for key, pages in plain["met"]},
-        told=dict.fromkeys(plain["told"]),
-        turns={path: (many, datetime.fromisoformat(last)) for path, many, last in plain["turns"]},
+        reported=dict.fromkeys(plain["told"]),
+        repeats={path: (many, datetime.fromisoformat(last)) for path, many, last in plain["turns"]},
     )
     variants = {
         key: Variant(returns, datetime.fromisoformat(last), is_gone)

@@ -53,7 +53,7 @@ def pack_soft_errors(soft_errors: SoftErrorMemory) -> bytes:
             for seen in soft_errors.shared_texts
         ],
         "absent": sorted(soft_errors.absent),
-        "is_told": soft_errors.is_told,
+        "is_told": soft_errors.is_answered,
         "front": sorted(soft_errors.front),
         "is_front": soft_errors.is_front,
         "asked_at": soft_errors.probed_at and soft_errors.probed_at.isoformat(),
@@ -76,7 +76,7 @@ def unpack_soft_errors(data: bytes) -> SoftErrorMemory:
             for words, befores, at in plain["sightings"]
         ),
         absent=frozenset(plain["absent"]),
-        is_told=plain["is_told"],
+        is_answered=plain["is_told"],
         front=frozenset(plain["front"]),
         is_front=plain["is_front"],
         probed_at=datetime.fromisoformat(plain["asked_at"]) if plain["asked_at"] else None,

@@ -9,7 +9,15 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
-from crawler.core.validators import NO_TRUST, WHOLE, Trust, Validator, ValidatorStats, counted, learn
+from crawler.core.validators import (
+    NO_TRUST,
+    WHOLE_DOMAIN,
+    Trust,
+    Validator,
+    ValidatorStats,
+    domain_trust_after,
+    trust_after,
+)
 from crawler.core.visit import Visit
 from crawler.store.database import Connection, Database
 
@@ -58,7 +66,7 @@ async def count_revisits(connection: Connection, domain_id: int, groups: Iterabl
     """Count pages with validators that are handed out. groups: of each of them, once for each page."""
     counts = Counter(groups)
     if counts:
-        counts[WHOLE] = counts.total()
+        counts[WHOLE_DOMAIN] = counts.total()
         await connection.execute(
             COUNT, {"domain_id": domain_id, "groups": list(counts), "revisits": list(counts.values())}
         )
@@ -70,8 +78,8 @@ async def learn_of(connection: Connection, domain_id: int, visits: Sequence[Visi
     after = dict(before)
     for visit in visits:
         trust = after.get(visit.target.group, NO_TRUST)
-        after[visit.target.group] = learn(trust, visit)
-        after[WHOLE] = counted(after.get(WHOLE, NO_TRUST), visit, trust)
+        after[visit.target.group] = trust_after(trust, visit)
+        after[WHOLE_DOMAIN] = domain_trust_after(after.get(WHOLE_DOMAIN, NO_TRUST), visit, trust)
     news = {no: trust for no, trust in after.items() if trust != before.get(no, NO_TRUST)}
     if news:
         await connection.execute(

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.budget import Costs, Price
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, Belief, decayed, factors
+from crawler.core.freshness import Belief
 from crawler.store.columns import costs_from
 from crawler.store.database import Database
 from crawler.store.domains import COLUMNS, domain_from
@@ -36,9 +36,8 @@ FLOWS = """
      GROUP BY n.domain_id
 """
 STANDING = f"""
-    SELECT {COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.activity_seen, s.activity_expected,
-           s.activity_at, s.resume_at, l.price_request, coalesce(l.price_byte, 0) AS price_byte,
-           coalesce(l.trim, 1) AS trim,
+    SELECT {COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.resume_at,
+           l.price_request, coalesce(l.price_byte, 0) AS price_byte, coalesce(l.trim, 1) AS trim,
            coalesce(l.importance, d.weight) AS importance, l.planned_at,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
            (SELECT count(*) FROM (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state <> 'new'
@@ -90,7 +89,6 @@ class PlanInput:
     tracked: int
     announced_s: float
     costs: Costs
-    activity: float
     importance: float
     price: Price | None
     trim: float
@@ -122,17 +120,15 @@ async def plan_inputs(db: Database, *, at: datetime, only: Domain | None = None)
     """All domains by name, or one of them."""
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(STANDING, {"at": at, "only": only.id if only else None, "most_waiting": MOST_WAITING})
-        return [_standing(row, at=at) for row in await cursor.fetchall()]
+        return [_standing(row) for row in await cursor.fetchall()]
 
 
-def _standing(row: dict[str, Any], *, at: datetime) -> PlanInput:
-    days = max((at - row["activity_at"]) / DAY, 0.0) if row["activity_at"] else 0.0
+def _standing(row: dict[str, Any]) -> PlanInput:
     return PlanInput(
         domain=domain_from(row),
         tracked=row["tracked"],
         announced_s=row["announced_s"],
         costs=costs_from(row["costs"]),
-        activity=float(factors(decayed(row["activity_seen"], days), decayed(row["activity_expected"], days))),
         importance=row["importance"],
         price=None if row["price_request"] is None else Price(row["price_request"], row["price_byte"]),
         trim=row["trim"],

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from math import ceil
 from typing import Any
 
-from crawler.core.budget import ASKED, SAYS_NOTHING, PageSample, RequestKind, sample_of
+from crawler.core.budget import NO_RULE, REQUEST_KINDS, PageSample, RequestKind, sample_of
 from crawler.core.freshness import DAY, PRIOR, Belief, Defaults
 from crawler.core.http import Url, Validators
 from crawler.store.database import Connection, Database
@@ -48,7 +48,7 @@ async def sample_domain(
         priors = await _priors(connection, domain_id)
         context = await scoring_context(connection, standing.domain, at=at, defaults=defaults)
     ruled = list(_ruled(rows, context)) if context is not None else []  # it may have been removed meanwhile
-    return sample_of(ruled, share=1 / slices, priors=priors, costs=standing.costs, activity=standing.activity)
+    return sample_of(ruled, share=1 / slices, priors=priors, costs=standing.costs)
 
 
 def slice_of(n: int, slices: int) -> dict[str, bytes]:
@@ -71,8 +71,8 @@ def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[t
         kind, otherwise = kinds[alike]
         if kind is not otherwise and not context.is_head_worth_it(group, body_bytes=body_bytes):
             kind = otherwise
-        least, most = (SAYS_NOTHING if days is None else days / DAY for days in (said.least, said.most))
-        yield is_new, a, b, group, importance * said.weight, ASKED.index(kind), least, most, rides
+        least, most = (NO_RULE if days is None else days / DAY for days in (said.least, said.most))
+        yield is_new, a, b, group, importance * said.weight, REQUEST_KINDS.index(kind), least, most, rides
 
 
 async def _priors(connection: Connection, domain_id: int) -> list[Belief]:

@@ -54,13 +54,13 @@ def _row(visit: Visit) -> tuple[Any, ...]:
 def _site_row(domain: Domain, edit: SiteEdit, *, at: datetime) -> tuple[Any, ...]:
     """An edit of the site stands at its root."""
     root = Url(domain.root)
-    parts = " ".join(sorted({place.kind for sides in edit.pieces for place in sides if place is not None}))
-    return at, key_of(root), root, FRAME, 0, None, parts, _written(edit.pieces), edit.pages
+    parts = " ".join(sorted({place.kind for sides in edit.blocks for place in sides if place is not None}))
+    return at, key_of(root), root, FRAME, 0, None, parts, _written(edit.blocks), edit.pages
 
 
 def parts_of(visit: Visit) -> str:
     """What changed, by name: text, link, image, title, meta."""
-    return " ".join(sorted(visit.verdict.significant.parts))
+    return " ".join(sorted(visit.verdict.significant.kinds))
 
 
 def _pieces(visit: Visit) -> Jsonb | None:

@@ -172,7 +172,7 @@ class OpicBatch:
         cash = min(visit.target.cash, self.economy.cash_of(visit.target.key))
         self.economy.take(visit.target.key, cash, first=first)
         links = visit.target.external_links if visit.external_links is None else visit.external_links
-        done = settle(cash, visit.recipients or (), elsewhere=self.external_links * sum(many for _, many in links))
+        done = settle(cash, visit.recipients or (), external_links=self.external_links * sum(many for _, many in links))
         self.economy.reserve += done.to_reserve
         for link, coins in done.shares.items():
             self.pay(link, coins)

@@ -7,9 +7,9 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from crawler.core.budget import Costs, RequestKind, learnt
-from crawler.core.change import Change, NoiseMask, SiteEdit
+from crawler.core.change import NoiseMask, SiteEdit
 from crawler.core.domain import Hold, Lease
-from crawler.core.freshness import DAY, Activity, Scores, Wanted, after
+from crawler.core.freshness import DAY, Scores, Wanted
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit import HeadOutcome, State, Visit, drift_after
 from crawler.errors import LeaseLost
@@ -26,7 +26,7 @@ RENEW_AND_READ = """
     UPDATE domain_state
        SET leased_until = clock_timestamp() + %(term)s
      WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- expiry only lets others take it
- RETURNING next_event, costs, drift, activity_seen, activity_expected, activity_at
+ RETURNING next_event, costs, drift, drift_at
 """
 ADVANCE = """
     UPDATE domain_state
@@ -36,8 +36,7 @@ ADVANCE = """
            spent_requests = greatest(
                spent_requests - CASE WHEN budget_day = %(refund_day)s::date THEN %(refund)s ELSE 0 END, 0),
            refusals = CASE WHEN %(good)s THEN 0 ELSE refusals END,
-           costs = %(costs)s, activity_seen = %(seen)s, activity_expected = %(expected)s,
-           activity_at = coalesce(%(learnt_at)s, activity_at), drift = %(drift)s
+           costs = %(costs)s, drift = %(drift)s, drift_at = coalesce(%(learnt_at)s, drift_at)
      WHERE domain_id = %(domain_id)s
 """
 VISITS = """
@@ -93,7 +92,7 @@ async def record(
         await pages.write_links(connection, domain_id, books, visits)
         await write_batch(connection, domain_id, books)
         await pages.write_versions(connection, domain_id, visits)
-        next_event, costs, scores, seen, expected, learnt_at = row
+        next_event, costs, scores, learnt_at = row
         told = await events.write(connection, lease.domain, visits, edit, first=next_event)
         await _write_visits(connection, domain_id, visits)
         await learned.learn_of(connection, domain_id, visits)
@@ -114,7 +113,7 @@ async def record(
                 "refund": unused,
                 "debited_bytes": debited_bytes,
                 "good": any(visit.is_good for visit in visits) and hold is None,
-                **_learnt(visits, costs, scores, Activity(seen, expected), learnt_at),
+                **_learnt(visits, costs, scores, learnt_at),
             },
         )
         if hold is not None:
@@ -130,26 +129,16 @@ async def record(
         return sum(stand.state is State.NEW for _, stand in admitted)
 
 
-def _learnt(
-    visits: Sequence[Visit], costs: dict[str, Any], scores: Scores, lively: Activity, at: datetime | None
-) -> dict[str, Any]:
-    """What a batch teaches about the domain: what looks cost, how lively it is, and how fast its rates drift."""
+def _learnt(visits: Sequence[Visit], costs: dict[str, Any], scores: Scores, at: datetime | None) -> dict[str, Any]:
+    """What a batch teaches about the domain: what looks cost, and how fast its rates drift."""
     told = [visit for visit in visits if visit.expected_change is not None and visit.target.wanted is Wanted.NO]
     last = max((visit.at for visit in told), default=None)
     if last is not None:
         days = (last - at) / DAY if at is not None else 0.0
-        lively = after(
-            lively,
-            days=days,
-            found=sum(visit.change is Change.CHANGED for visit in told),
-            expected=sum(visit.expected_change or 0.0 for visit in told),
-        )
         scores = drift_after(scores, told, days=days)
     return {
         "costs": Jsonb(costs_to(_costs_after(costs_from(costs), visits))),
         "drift": list(scores),
-        "seen": lively.seen,
-        "expected": lively.expected,
         "learnt_at": last,
     }
 

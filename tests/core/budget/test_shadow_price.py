@@ -20,7 +20,7 @@ from crawler.core.budget import (
     shadow_prices,
 )
 from crawler.core.budget.page_arrays import gaps, looks_per_day
-from crawler.core.budget.shadow_price import MOST_TRIM, spent
+from crawler.core.budget.shadow_price import MOST_CORRECTION, spent
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -196,4 +196,4 @@ def test_no_trim_runs_away() -> None:
         high = price_correction(high, used=100, allowed=100, waiting=1000)
         low = price_correction(low, used=0, allowed=100, waiting=0)
 
-    assert (low, high) == (1 / MOST_TRIM, MOST_TRIM)
+    assert (low, high) == (1 / MOST_CORRECTION, MOST_CORRECTION)

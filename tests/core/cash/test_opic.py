@@ -104,15 +104,15 @@ def test_what_links_pay_in_between_claim_and_record_stays() -> None:
 def test_links_elsewhere_leave_by_the_reserve_and_no_coin_is_lost(
     cash: int, outlinks: list[PageKey], elsewhere: float
 ) -> None:
-    done = settle(cash, outlinks, elsewhere=elsewhere)
+    done = settle(cash, outlinks, external_links=elsewhere)
 
     assert cash == sum(done.shares.values()) + done.to_reserve
     assert sum(done.shares.values()) <= sum(settle(cash, outlinks).shares.values())
 
 
 def test_a_link_elsewhere_counts_as_much_as_its_user_says() -> None:
-    assert settle(1000, [key(1)], elsewhere=1.0, reserve_share=0.0).shares == {key(1): 500}
-    assert settle(1000, [key(1)], elsewhere=0.25, reserve_share=0.0).shares == {key(1): 800}
+    assert settle(1000, [key(1)], external_links=1.0, reserve_share=0.0).shares == {key(1): 500}
+    assert settle(1000, [key(1)], external_links=0.25, reserve_share=0.0).shares == {key(1): 800}
 
 
 def test_the_dial_pays_the_pools_by_their_weights() -> None:

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from crawler.core.change import Boilerplate
-from crawler.core.change.boilerplate import MOST_STANDS, NO_BOILERPLATE, learn_page
+from crawler.core.change.boilerplate import MOST_COUNTED, NO_BOILERPLATE, learn_page
 from crawler.core.change.difference import SAME
 from crawler.core.http import PageKey
 from tests.core.pages import Domain
@@ -89,7 +89,6 @@ def test_a_piece_that_the_last_pages_have_not_had_is_lost_and_was_the_frames() -
     assert boilerplate.contained(10)
     assert not boilerplate.contains(10)
     assert boilerplate.contains(11)
-    assert boilerplate.has_switched(10, 11)
 
 
 def test_a_page_that_does_not_have_the_path_says_nothing_of_the_frame() -> None:
@@ -175,8 +174,8 @@ def test_the_tables_are_bounded_and_what_most_pages_have_stays() -> None:
         pieces = [(1, 10), *((2 + 200 * n + k, 10_000 + 200 * n + k) for k in range(200))]
         boilerplate = learn_page(boilerplate, met(n), pieces)
 
-    assert len(boilerplate.counts) == MOST_STANDS
-    assert len(boilerplate.looks) <= MOST_STANDS
+    assert len(boilerplate.counts) == MOST_COUNTED
+    assert len(boilerplate.looks) <= MOST_COUNTED
     assert boilerplate.contains(10)
 
 
@@ -186,7 +185,7 @@ def test_how_often_places_turned_is_forgotten_with_the_places() -> None:
         for n in range(3):
             boilerplate = learn_page(boilerplate, met(n), [(5000 * batch + k, 5000 * batch + k) for k in range(1500)])
 
-    assert len(boilerplate.turned) <= MOST_STANDS
+    assert len(boilerplate.turned) <= MOST_COUNTED
 
 
 def test_pages_of_thousands_of_pieces_neither_push_out_the_frame_nor_make_it_turn() -> None:
@@ -198,4 +197,4 @@ def test_pages_of_thousands_of_pieces_neither_push_out_the_frame_nor_make_it_tur
 
     assert all(boilerplate.contains(form) for form in (10, 11, 12))
     assert not any(boilerplate.turns(path) for path in (1, 2, 3, *range(100, 150)))
-    assert len(boilerplate.counts) <= MOST_STANDS
+    assert len(boilerplate.counts) <= MOST_COUNTED

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crawler.core.change import NO_MASK, difference, significant, wants_pair
 from crawler.core.change.difference import SAME
-from crawler.core.change.lesson import ENOUGH_PAIRS
+from crawler.core.change.observation import ENOUGH_PAIRS
 from crawler.core.page import BlockKind
 from crawler.core.volatile import NOTHING_VOLATILE
 from tests.core.pages import DAY, NOON, Domain, places
@@ -57,8 +57,8 @@ def test_a_section_that_was_moved_is_seen() -> None:
 def test_only_a_links_target_may_change() -> None:
     found = Domain().look("<p>Get it <a href=/v1.zip>here</a></p>", "<p>Get it <a href=/v2.zip>here</a></p>")
 
-    assert found.parts == {BlockKind.LINK}
-    assert found.places[0].text.endswith("/v1.zip")
+    assert found.kinds == {BlockKind.LINK}
+    assert found.blocks[0].text.endswith("/v1.zip")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_only_a_links_target_may_change() -> None:
     ],
 )
 def test_a_change_says_of_which_part_it_is(before: str, after: str, part: BlockKind) -> None:
-    assert Domain().look(before, after).parts == {part}
+    assert Domain().look(before, after).kinds == {part}
 
 
 def test_the_address_of_the_same_image_may_carry_any_query() -> None:

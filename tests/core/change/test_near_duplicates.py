@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.change import NEAR_BITS, duplicate_groups
-from crawler.core.change.near_duplicates import MANY, Bands, bands
+from crawler.core.change.near_duplicates import VECTOR_FROM, Bands, bands
 from crawler.core.page import Fingerprint, distance_bits
 
 fingerprints = st.integers(0, 2**64 - 1).map(Fingerprint)
@@ -49,7 +49,7 @@ def test_in_a_crowd_the_same_are_found_as_among_few() -> None:
 
     found = index_of(*crowd).near(one, tolerance_bits=3)
 
-    assert len(crowd) > 10 * MANY
+    assert len(crowd) > 10 * VECTOR_FROM
     assert found == {each: bits for each in crowd if (bits := distance_bits(one, each)) <= 3}
     assert found
 

@@ -22,7 +22,7 @@ def told(domain: Domain) -> tuple[Texts, int] | None:
 
 
 def texts(edit: SiteEdit) -> Texts:
-    return [(was.text if was else None, now.text if now else None) for was, now in edit.pieces]
+    return [(was.text if was else None, now.text if now else None) for was, now in edit.blocks]
 
 
 def edited(domain: Domain, *pages: int, before: str = "", after: str) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.change import Change, Rung, learn_variants, returns_of, variant_of
-from crawler.core.change.variants import MOST_PIECES, MOST_VARIANTS, Variants
+from crawler.core.change.variants import MOST_BLOCKS, MOST_VARIANTS, Variants
 from crawler.core.http import PageKey
 from crawler.core.page import Parsed, parse
 from crawler.core.visit import Baseline, compare, decide
@@ -105,7 +105,7 @@ def test_what_is_met_again_and_again_without_having_gone_has_not_come_back() -> 
 
 def test_variants_are_bounded_and_a_page_that_is_written_anew_pushes_out_none() -> None:
     variants = learnt({}, [1], [2])
-    assert learnt(variants, range(MOST_PIECES), range(100, 200)) is variants
+    assert learnt(variants, range(MOST_BLOCKS), range(100, 200)) is variants
 
     for n in range(MOST_VARIANTS):
         variants = learnt(variants, [10 + n], [])

@@ -139,23 +139,21 @@ def exact_means(a: float, b: float, days: Numbers, found: NDArray[np.bool_]) -> 
 
 
 @given(belief=beliefs, prior=beliefs, gap=gaps)
-def test_fading_goes_toward_the_prior_and_never_past_a_fifteenth_at_once(
-    belief: Belief, prior: Belief, gap: timedelta
-) -> None:
+def test_fading_goes_toward_the_prior_and_never_past_it(belief: Belief, prior: Belief, gap: timedelta) -> None:
     after = fade(belief, prior=prior, gap=gap)
 
     for now, then, at in ((after.a, belief.a, prior.a), (after.b, belief.b, prior.b)):
         assert min(then, at) * (1 - 1e-9) <= now <= max(then, at) * (1 + 1e-9)
-        assert abs(now - at) >= abs(then - at) * math.exp(-1 / 15) * (1 - 1e-9) - 1e-9 * max(then, at)
 
 
-def test_a_year_of_weekly_looks_leaves_a_third_of_old_evidence() -> None:
+def test_a_year_leaves_a_third_of_old_evidence_however_many_looks_it_had() -> None:
     a, b = np.asarray(10.5), np.asarray(1010.0)
     for _ in range(52):
         a, b = faded(a, b, PRIOR.a, PRIOR.b, 7.0)
 
     assert float(a - PRIOR.a) == pytest.approx(10 * math.exp(-52 * 7 / 365))
     assert float(b - PRIOR.b) == pytest.approx(1000 * math.exp(-52 * 7 / 365))
+    assert float(a) == pytest.approx(float(faded(10.5, 1010.0, PRIOR.a, PRIOR.b, 52 * 7.0)[0]))
 
 
 def test_the_credible_interval_holds_its_mass() -> None:

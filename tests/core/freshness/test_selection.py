@@ -203,8 +203,8 @@ def test_another_window_is_read_only_while_this_one_yields() -> None:
     assert not chosen([]).further
 
 
-def test_a_page_is_weighed_by_its_own_terms_and_by_how_lively_its_domain_is_these_days() -> None:
-    defaults = Terms(price=2.0, least=timedelta(hours=12), most=timedelta(days=90), activity=4.0)
+def test_a_page_is_weighed_by_its_own_terms() -> None:
+    defaults = Terms(price=2.0, least=timedelta(hours=12), most=timedelta(days=90))
     dear = replace(defaults, price=8.0, once=True, is_ruled=True)
 
     head = candidates_of(
@@ -221,7 +221,7 @@ def test_a_page_is_weighed_by_its_own_terms_and_by_how_lively_its_domain_is_thes
         phase=[1.0] * 3,
     )
 
-    assert head.b.tolist() == [2.0, 2.0, 10.0]
+    assert head.b.tolist() == [8.0, 8.0, 40.0]
     assert head.price.tolist() == [2.0, 8.0, 2.0]
     assert head.weight.tolist() == [1.0, 0.05, 3.0]  # nothing is worth nothing
     assert (head.least.tolist(), head.most.tolist()) == ([0.5] * 3, [90.0] * 3)

@@ -249,7 +249,7 @@ def test_a_person_may_be_brief(text: str, url: str) -> None:
         ("example.com/" + "a" * 9000, "longer than"),
     ],
 )
-def test_a_person_is_told_in_one_line_what_is_wrong(text: str, says: str) -> None:
+def test_an_error_says_in_one_line_what_is_wrong(text: str, says: str) -> None:
     with pytest.raises(ValueError, match=says) as caught:
         from_user(text)
     assert "\n" not in str(caught.value)

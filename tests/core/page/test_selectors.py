@@ -59,7 +59,7 @@ def test_pages_that_differ_in_what_is_ignored_alone_do_not_differ() -> None:
     assert difference(places(page()), places(page("5", "99")), NOTHING_VOLATILE)
 
 
-def test_a_page_without_what_is_watched_is_told_to_have_nothing() -> None:
+def test_a_page_without_what_is_watched_has_no_block_but_the_mark_of_its_view() -> None:
     view = View(watch=("#missing",))
 
     assert places(page(), view=view) == places("", view=view) != ()

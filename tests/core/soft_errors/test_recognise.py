@@ -23,7 +23,7 @@ from crawler.core.soft_errors import (
     replacement_of,
     sketch,
 )
-from crawler.core.soft_errors.recognise import FIRST_WAIT, LONGEST_WAIT, MOST_SHARED_TEXTS, TOGETHER
+from crawler.core.soft_errors.recognise import FIRST_PROBE_WAIT, LONGEST_PROBE_WAIT, MOST_SHARED_TEXTS, SHARED_WITHIN
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -40,8 +40,8 @@ def said(*texts: str) -> TextSketch:
 
 def signals(after: str, *, before: str = STORY, page: bytes = b"page", **more: object) -> SoftErrorSignals:
     """A page that said one thing and says another."""
-    turn = replacement_of((Block(1, before),), (Block(1, after),) if after else ())
-    return replace(SoftErrorSignals(said(after), replacement=turn, before=page), **more)  # type: ignore[arg-type]
+    replacement = replacement_of((Block(1, before),), (Block(1, after),) if after else ())
+    return replace(SoftErrorSignals(said(after), replacement=replacement, before=page), **more)  # type: ignore[arg-type]
 
 
 def fresh(text: str) -> SoftErrorSignals:
@@ -56,45 +56,45 @@ def after_many(text: str, *, pages: int = 3, apart: timedelta = HOUR) -> SoftErr
     return soft_errors
 
 
-def where_nothing_is(text: str, *, good: int = 3) -> SoftErrorMemory:
+def after_probe(text: str, *, good: int = 3) -> SoftErrorMemory:
     soft_errors = probe_answered(probe_sent(NO_SOFT_ERRORS, now=NOW - DAY), said(text))
     for _ in range(good):
         soft_errors = after_good(soft_errors, None)
     return soft_errors
 
 
-def test_a_page_that_says_what_it_said_is_behind_no_wall() -> None:
+def test_a_page_that_says_what_it_said_shows_no_soft_error() -> None:
     assert recognise(signals(STORY), after_many(STORY), now=NOW) is None
     assert recognise(signals(STORY + " One word more.", is_cut=True), NO_SOFT_ERRORS, now=NOW) is None
 
 
-def test_a_page_that_is_rewritten_by_half_is_behind_no_wall() -> None:
+def test_a_page_that_is_rewritten_by_half_shows_no_soft_error() -> None:
     half = STORY[: len(STORY) // 2]
     assert recognise(signals(half + ANOTHER), NO_SOFT_ERRORS, now=NOW) is None
     assert recognise(signals(half), NO_SOFT_ERRORS, now=NOW) is None
 
 
 def test_what_the_domain_says_for_a_path_that_cannot_exist_is_a_soft_404() -> None:
-    soft_errors = where_nothing_is("Sorry, there is no page of this name")
+    soft_errors = after_probe("Sorry, there is no page of this name")
 
     for each in (signals("Sorry, there is no page of this name"), fresh("Sorry, there is no page of this name")):
         assert recognise(each, soft_errors, now=NOW) is SoftError.SOFT_404
     assert recognise(fresh(STORY), soft_errors, now=NOW) is None
 
 
-def test_a_new_page_of_a_word_or_two_is_told_by_nothing() -> None:
-    assert recognise(fresh("All is well"), where_nothing_is("All is well"), now=NOW) is None
+def test_a_new_page_of_a_word_or_two_is_recognised_by_nothing() -> None:
+    assert recognise(fresh("All is well"), after_probe("All is well"), now=NOW) is None
 
 
-def test_a_page_that_its_user_named_is_never_told_absent() -> None:
-    soft_errors = where_nothing_is(MAINTENANCE)
+def test_a_page_that_its_user_named_is_never_a_soft_404() -> None:
+    soft_errors = after_probe(MAINTENANCE)
 
     assert recognise(signals(MAINTENANCE, is_seed=True), soft_errors, now=NOW) is SoftError.SHARED_TEXT
     assert recognise(replace(fresh(MAINTENANCE), is_seed=True), soft_errors, now=NOW) is None
 
 
 def test_a_site_that_answers_everything_with_its_front_page_tells_nothing_of_new_pages() -> None:
-    soft_errors = after_good(where_nothing_is(ANOTHER), replace(fresh(ANOTHER), is_seed=True))
+    soft_errors = after_good(after_probe(ANOTHER), replace(fresh(ANOTHER), is_seed=True))
 
     assert recognise(fresh(ANOTHER), soft_errors, now=NOW) is None
     assert (
@@ -103,9 +103,12 @@ def test_a_site_that_answers_everything_with_its_front_page_tells_nothing_of_new
 
 
 def test_a_page_that_asks_for_a_password_in_place_of_its_text_wants_a_login() -> None:
-    assert recognise(signals("Your name, your secret", asks_password=True), NO_SOFT_ERRORS, now=NOW) is SoftError.LOGIN
     assert (
-        recognise(signals(STORY + " Sign in", asks_password=True), NO_SOFT_ERRORS, now=NOW) is None
+        recognise(signals("Your name, your secret", has_password_field=True), NO_SOFT_ERRORS, now=NOW)
+        is SoftError.LOGIN
+    )
+    assert (
+        recognise(signals(STORY + " Sign in", has_password_field=True), NO_SOFT_ERRORS, now=NOW) is None
     )  # a form beside the text
 
 
@@ -127,13 +130,13 @@ def test_duplicates_that_change_together_are_one_page_and_not_many() -> None:
     assert not is_shared(signals(ANOTHER, page=b"the same"), soft_errors, now=NOW)
 
 
-def test_pages_that_come_to_one_text_long_after_each_other_are_no_wall() -> None:
-    soft_errors = after_many(ANOTHER, pages=2, apart=2 * TOGETHER)
+def test_pages_that_come_to_one_text_long_after_each_other_are_no_shared_text() -> None:
+    soft_errors = after_many(ANOTHER, pages=2, apart=2 * SHARED_WITHIN)
     assert not is_shared(signals(ANOTHER), soft_errors, now=NOW)
-    assert not is_shared(signals(ANOTHER), after_many(ANOTHER, pages=2), now=NOW + 2 * TOGETHER)
+    assert not is_shared(signals(ANOTHER), after_many(ANOTHER, pages=2), now=NOW + 2 * SHARED_WITHIN)
 
 
-def test_a_wall_that_was_met_on_many_pages_is_known_again_weeks_later() -> None:
+def test_a_text_that_was_met_on_many_pages_is_known_again_weeks_later() -> None:
     assert is_shared(signals(MAINTENANCE), after_many(MAINTENANCE), now=NOW + timedelta(days=20))
     assert not is_shared(signals(MAINTENANCE), after_many(MAINTENANCE), now=NOW + timedelta(days=40))
 
@@ -178,26 +181,26 @@ def test_what_is_said_of_absent_pages_is_asked_once_and_ever_more_rarely() -> No
             soft_errors, times = probe_answered(probe_sent(soft_errors, now=at), said("no such page")), times + 1
         at += HOUR
     assert 10 < times < 25
-    assert soft_errors.wait == LONGEST_WAIT
+    assert soft_errors.wait == LONGEST_PROBE_WAIT
 
 
 def test_it_is_asked_again_soon_when_it_has_become_another() -> None:
     soft_errors = NO_SOFT_ERRORS
     for _ in range(5):
         soft_errors = probe_answered(probe_sent(soft_errors, now=NOW), said("no such page"))
-    assert soft_errors.wait > FIRST_WAIT
-    assert probe_answered(soft_errors, said(MAINTENANCE)).wait == FIRST_WAIT
+    assert soft_errors.wait > FIRST_PROBE_WAIT
+    assert probe_answered(soft_errors, said(MAINTENANCE)).wait == FIRST_PROBE_WAIT
 
 
 @pytest.mark.parametrize("good", range(3))
-def test_an_absent_page_is_not_told_from_a_wall_around_all_until_others_were_well(good: int) -> None:
-    assert not where_nothing_is(MAINTENANCE, good=good).is_proven
-    assert where_nothing_is(MAINTENANCE).is_proven
-    assert not probe_answered(probe_sent(where_nothing_is(MAINTENANCE), now=NOW), said(MAINTENANCE)).is_proven
+def test_an_absent_page_is_not_told_from_a_block_of_all_pages_until_others_were_well(good: int) -> None:
+    assert not after_probe(MAINTENANCE, good=good).is_proven
+    assert after_probe(MAINTENANCE).is_proven
+    assert not probe_answered(probe_sent(after_probe(MAINTENANCE), now=NOW), said(MAINTENANCE)).is_proven
 
 
 def test_what_was_well_between_two_looks_at_one_absent_page_still_counts_when_the_domain_answers_as_before() -> None:
-    again = probe_sent(where_nothing_is(MAINTENANCE), now=NOW)
+    again = probe_sent(after_probe(MAINTENANCE), now=NOW)
 
     assert probe_answered(again, said(MAINTENANCE), keep_good_count=True).is_proven
     assert not probe_answered(

@@ -10,45 +10,45 @@ from crawler.core.soft_errors.sketch import alike
 WORDS = st.lists(st.text("abcdefgh", min_size=3, max_size=6), min_size=1, max_size=400)
 
 
-def places(*texts: str) -> tuple[Block, ...]:
+def blocks(*texts: str) -> tuple[Block, ...]:
     return tuple(Block(n, text) for n, text in enumerate(texts))
 
 
 @given(WORDS)
 def test_a_text_is_like_itself_whatever_is_left_out(words: list[str]) -> None:
-    one = sketch(places(" ".join(words)))
+    one = sketch(blocks(" ".join(words)))
     assert alike(one, one)
-    assert not alike(one, one, beside=one)
+    assert not alike(one, one, ignored=one)
 
 
 @given(WORDS, WORDS)
 def test_likeness_has_no_direction(one: list[str], other: list[str]) -> None:
-    first, second = sketch(places(" ".join(one))), sketch(places(" ".join(other)))
+    first, second = sketch(blocks(" ".join(one))), sketch(blocks(" ".join(other)))
     assert alike(first, second) == alike(second, first)
 
 
 def test_what_says_nothing_is_like_nothing() -> None:
     assert not alike(NOTHING, NOTHING)
-    assert not alike(NOTHING, sketch(places("something")))
+    assert not alike(NOTHING, sketch(blocks("something")))
 
 
 def test_numbers_instants_and_the_address_that_was_asked_for_do_not_count() -> None:
-    one = sketch(places("We could not find /guide/install here", "Incident 8c1f2 at 2026-03-01 12:00"))
-    other = sketch(places("We could not find /0a93bf12 here", "Incident 77ab0 at 2026-04-02 13:30"))
-    assert alike(one, other, beside=sketch_of_url(Url("https://site.test/guide/install")))
+    one = sketch(blocks("We could not find /guide/install here", "Incident 8c1f2 at 2026-03-01 12:00"))
+    other = sketch(blocks("We could not find /0a93bf12 here", "Incident 77ab0 at 2026-04-02 13:30"))
+    assert alike(one, other, ignored=sketch_of_url(Url("https://site.test/guide/install")))
 
 
 def test_two_short_texts_are_not_alike_for_a_word_that_they_share() -> None:
-    assert not alike(sketch(places("Log in")), sketch(places("Log out")))
-    assert not alike(sketch(places("Sold out")), sketch(places("Prices on request")))
+    assert not alike(sketch(blocks("Log in")), sketch(blocks("Log out")))
+    assert not alike(sketch(blocks("Sold out")), sketch(blocks("Prices on request")))
 
 
 def test_long_texts_are_compared_by_a_part_of_their_words() -> None:
     long = [f"{a}{b}{c}" for a in "bcdfghjkl" for b in "aeiou" for c in "mnpqrstvwxz"]
-    one, other = sketch(places(" ".join(long))), sketch(places(" ".join([*long[:-10], "something", "else"])))
+    one, other = sketch(blocks(" ".join(long))), sketch(blocks(" ".join([*long[:-10], "something", "else"])))
     assert len(one) < len(long)
     assert alike(one, other)
-    assert not alike(one, sketch(places(" ".join(long[: len(long) // 2]))))
+    assert not alike(one, sketch(blocks(" ".join(long[: len(long) // 2]))))
 
 
 def test_redirects_are_alike_when_they_lead_to_one_place() -> None:
@@ -58,21 +58,21 @@ def test_redirects_are_alike_when_they_lead_to_one_place() -> None:
 
 
 def test_a_text_of_which_all_went_keeps_next_to_nothing() -> None:
-    before = places("The first paragraph tells of one thing", "and the second one of another thing")
+    before = blocks("The first paragraph tells of one thing", "and the second one of another thing")
 
     assert replacement_of(before, before).kept == 1
-    assert replacement_of(before, places("Sign in to go on")).is_complete
+    assert replacement_of(before, blocks("Sign in to go on")).is_complete
     assert not replacement_of(before, before[:1]).is_complete
     assert not replacement_of((), before).is_complete  # nothing was there that could be missed
 
 
 def test_a_text_without_its_end_says_nothing_new() -> None:
-    before = places("one two three four five six", "seven eight nine ten eleven twelve")
-    turn = replacement_of(before, places("one two three four five six", "seven eight"))
+    before = blocks("one two three four five six", "seven eight nine ten eleven twelve")
+    replacement = replacement_of(before, blocks("one two three four five six", "seven eight"))
 
-    assert turn.added == 0
-    assert 0.6 < turn.kept < 0.7
-    assert (turn.before, turn.after) == (12, 8)
+    assert replacement.added == 0
+    assert 0.6 < replacement.kept < 0.7
+    assert (replacement.before, replacement.after) == (12, 8)
 
 
 def test_what_no_reader_sees_is_no_text_of_the_page() -> None:

@@ -10,7 +10,7 @@ from crawler.core.validators import (
     Validator,
     ValidatorStats,
     is_challenge_due,
-    suspected,
+    suspected_validators,
     with_suspicion,
 )
 from crawler.core.validators.challenge import YOUNG, is_challenge
@@ -75,8 +75,13 @@ def test_words_are_suspected_where_each_group_that_was_tested_was_lied_to() -> N
     lied, honest = Trust(stats={Validator.ETAG: LIES}), Trust(stats={Validator.ETAG: TRUE})
     untested = Trust(stats={Validator.ETAG: ValidatorStats(unchanged=3)})
 
-    assert suspected({1: lied, 2: untested}) == {Validator.ETAG}
-    assert suspected({1: lied, 2: honest}) == suspected({1: untested}) == suspected({}) == frozenset()
+    assert suspected_validators({1: lied, 2: untested}) == {Validator.ETAG}
+    assert (
+        suspected_validators({1: lied, 2: honest})
+        == suspected_validators({1: untested})
+        == suspected_validators({})
+        == frozenset()
+    )
 
 
 def test_a_suspicion_counts_for_young_groups_that_know_nothing_of_their_own() -> None:

@@ -13,10 +13,10 @@ from crawler.core.validators import (
     Validator,
     ValidatorStats,
     head_outcome_of,
-    is_told_same,
-    learn,
+    head_shows_same,
+    head_validators,
     spared_visit,
-    told_by_head,
+    trust_after,
 )
 from crawler.core.visit import HeadOutcome, Target
 from tests.core.visit.test_visit import NOW, fetched, html, looked, seen
@@ -37,38 +37,40 @@ def head(length: int | None = len(SAME), words: Validators = NO_VALIDATORS, stat
 
 
 def test_a_new_group_and_one_that_answers_304_are_not_asked_by_head() -> None:
-    assert told_by_head(DATED, NO_TRUST) is None
+    assert head_validators(DATED, NO_TRUST) is None
     assert (
-        told_by_head(DATED, Trust(stats={Validator.CONDITION: ValidatorStats(unchanged=4.0), Validator.LENGTH: PROVEN}))
+        head_validators(
+            DATED, Trust(stats={Validator.CONDITION: ValidatorStats(unchanged=4.0), Validator.LENGTH: PROVEN})
+        )
         is None
     )
 
 
 def test_where_no_conditional_request_is_honoured_an_honest_date_must_be_the_same() -> None:
-    assert told_by_head(DATED, Trust(stats={Validator.CONDITION: IGNORED})) == DATED
+    assert head_validators(DATED, Trust(stats={Validator.CONDITION: IGNORED})) == DATED
 
 
 def test_a_length_alone_is_believed_once_it_has_told_of_five_changes_and_missed_none() -> None:
     trust, length = NO_TRUST, len(SAME)
     for n in range(5):
-        assert told_by_head(NO_VALIDATORS, trust) is None
+        assert head_validators(NO_VALIDATORS, trust) is None
         body = html("<p>more " + "and more " * n)
         visit = looked(replace(seen(SAME), received_bytes=length), fetched(body, validators=NO_VALIDATORS))
-        trust, length = learn(trust, visit), len(body)
-    assert told_by_head(NO_VALIDATORS, trust) == NO_VALIDATORS
+        trust, length = trust_after(trust, visit), len(body)
+    assert head_validators(NO_VALIDATORS, trust) == NO_VALIDATORS
 
     missed = looked(seen(SAME), fetched(html("<p>price 19.98"), validators=NO_VALIDATORS))
     assert missed.body_bytes == len(SAME)
-    assert told_by_head(NO_VALIDATORS, learn(trust, missed)) is None
+    assert head_validators(NO_VALIDATORS, trust_after(trust, missed)) is None
 
 
 def test_one_request_that_should_have_got_a_304_and_did_not_proves_nothing_and_two_do() -> None:
     asked = replace(seen(SAME), held=DATED, validators=DATED)
-    once = learn(NO_TRUST, looked(asked, fetched(SAME, validators=DATED)))
-    twice = learn(once, looked(asked, fetched(SAME, validators=DATED)))
+    once = trust_after(NO_TRUST, looked(asked, fetched(SAME, validators=DATED)))
+    twice = trust_after(once, looked(asked, fetched(SAME, validators=DATED)))
 
-    assert told_by_head(DATED, once) is None
-    assert told_by_head(DATED, twice) == DATED
+    assert head_validators(DATED, once) is None
+    assert head_validators(DATED, twice) == DATED
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_one_request_that_should_have_got_a_304_and_did_not_proves_nothing_and_t
     ],
 )
 def test_a_page_is_the_same_where_its_length_and_its_words_are(words: Validators, said: Answer, is_same: bool) -> None:
-    assert is_told_same(page(words), said) is is_same
+    assert head_shows_same(page(words), said) is is_same
 
 
 def test_a_look_that_a_head_decided_says_so_and_keeps_what_the_page_is() -> None:
@@ -130,19 +132,19 @@ def test_a_head_is_useless_where_it_is_refused_or_says_of_the_body_what_is_not_s
 def test_a_group_learns_whether_heads_are_of_use(body: bytes, headed: HeadOutcome, is_of_use: bool) -> None:
     visit = replace(looked(page(), fetched(body, validators=NO_VALIDATORS)), head_outcome=headed)
 
-    assert learn(NO_TRUST, visit).of(Validator.HEAD).is_steady is is_of_use
+    assert trust_after(NO_TRUST, visit).of(Validator.HEAD).is_steady is is_of_use
 
 
 def test_an_outage_says_nothing_of_heads() -> None:
     visit = replace(looked(page(), Unreached(Reason.RESET, timedelta(0))), head_outcome=HeadOutcome.USELESS)
 
-    assert learn(NO_TRUST, visit) == NO_TRUST
+    assert trust_after(NO_TRUST, visit) == NO_TRUST
 
 
 def test_a_change_that_the_length_hid_brings_the_challenges_of_the_beginning_back() -> None:
     hidden = looked(replace(page(), asks_head=False, challenge=True), fetched(html("<p>price 19.98")))
 
-    after = learn(Trust(revisits=500, stats={Validator.LENGTH: PROVEN}), hidden)
+    after = trust_after(Trust(revisits=500, stats={Validator.LENGTH: PROVEN}), hidden)
 
     assert (after.revisits, after.challenges) == (0, 1)
 

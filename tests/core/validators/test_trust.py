@@ -4,7 +4,15 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.http import NO_VALIDATORS, NotModified, PageKey, Validators
-from crawler.core.validators import NO_TRUST, Trust, Validator, ValidatorStats, learn, sendable, to_verify
+from crawler.core.validators import (
+    NO_TRUST,
+    Trust,
+    Validator,
+    ValidatorStats,
+    trust_after,
+    validators_to_send,
+    validators_to_verify,
+)
 from crawler.core.validators.challenge import is_challenge
 from crawler.core.visit import Target, Visit
 from tests.core.visit.test_visit import fetched, html, looked, seen
@@ -30,7 +38,7 @@ def full(page: Target, body: bytes, said: Validators) -> Visit:
 
 def taught(*visits: Visit, trust: Trust = NO_TRUST) -> Trust:
     for visit in visits:
-        trust = learn(trust, visit)
+        trust = trust_after(trust, visit)
     return trust
 
 
@@ -38,7 +46,7 @@ def test_a_changed_body_under_the_same_words_is_a_lie_and_they_are_not_sent_any_
     trust = taught(full(challenged(), CHANGED, BOTH))
 
     assert trust.of(Validator.ETAG).missed == trust.of(Validator.LAST_MODIFIED).missed == 1
-    assert sendable(BOTH, trust) == NO_VALIDATORS
+    assert validators_to_send(BOTH, trust) == NO_VALIDATORS
 
 
 def test_where_only_the_etag_lies_the_date_is_sent_alone() -> None:
@@ -46,7 +54,7 @@ def test_where_only_the_etag_lies_the_date_is_sent_alone() -> None:
 
     trust = taught(full(asked(), CHANGED, frozen))
 
-    assert sendable(BOTH, trust) == Validators(None, BOTH.last_modified)
+    assert validators_to_send(BOTH, trust) == Validators(None, BOTH.last_modified)
 
 
 def test_a_weak_etag_is_the_same_word_as_the_strong_one() -> None:
@@ -62,23 +70,23 @@ def test_other_words_for_the_same_body_are_no_lie_but_useless() -> None:
 
     assert trust.of(Validator.ETAG).is_honest
     assert not trust.of(Validator.ETAG).is_steady
-    assert sendable(BOTH, trust) == Validators(None, BOTH.last_modified)
-    assert sendable(Validators('"1"'), trust) == Validators('"1"')  # alone it may still spare a body now and then
+    assert validators_to_send(BOTH, trust) == Validators(None, BOTH.last_modified)
+    assert validators_to_send(Validators('"1"'), trust) == Validators('"1"')  # alone it may spare a body
 
 
 def test_other_words_after_a_challenge_prove_nothing_until_the_server_was_asked_with_the_old_ones() -> None:
     visit = full(challenged(), CHANGED, OTHER)
 
-    assert to_verify(visit) == BOTH
+    assert validators_to_verify(visit) == BOTH
     assert taught(visit).of(Validator.ETAG) == ValidatorStats()
     assert taught(replace(visit, refused_304=True)).of(Validator.ETAG) == ValidatorStats(changes_seen=1)
     assert taught(replace(visit, refused_304=False)).of(Validator.ETAG) == ValidatorStats(changes_seen=1, missed=1)
 
 
 def test_nothing_is_in_doubt_where_nothing_changed_or_the_words_are_as_before() -> None:
-    assert to_verify(full(challenged(), SAME, OTHER)) == NO_VALIDATORS
-    assert to_verify(full(challenged(), CHANGED, BOTH)) == NO_VALIDATORS
-    assert to_verify(full(asked(), CHANGED, OTHER)) == NO_VALIDATORS
+    assert validators_to_verify(full(challenged(), SAME, OTHER)) == NO_VALIDATORS
+    assert validators_to_verify(full(challenged(), CHANGED, BOTH)) == NO_VALIDATORS
+    assert validators_to_verify(full(asked(), CHANGED, OTHER)) == NO_VALIDATORS
 
 
 def test_a_conditional_look_that_finds_a_change_is_proof_of_honesty() -> None:
@@ -95,8 +103,8 @@ def test_a_trusted_group_loses_its_trust_by_two_lies_and_not_by_one() -> None:
     trusted = taught(*[full(asked(), CHANGED, OTHER)] * 20)
     lie = full(challenged(), CHANGED, BOTH)
 
-    assert sendable(BOTH, taught(lie, trust=trusted)) == BOTH
-    assert sendable(BOTH, taught(lie, lie, trust=trusted)) == NO_VALIDATORS
+    assert validators_to_send(BOTH, taught(lie, trust=trusted)) == BOTH
+    assert validators_to_send(BOTH, taught(lie, lie, trust=trusted)) == NO_VALIDATORS
 
 
 def test_a_trusted_group_that_begins_to_lie_is_found_within_200_revisits_whenever_it_begins() -> None:
@@ -111,22 +119,22 @@ def test_a_trusted_group_that_begins_to_lie_is_found_within_200_revisits_wheneve
 def revisits_until_found(trust: Trust, lie: Visit, told_same: Visit) -> int:
     """After how many revisits to pages that all change the words are not sent any more."""
     for revisits in range(10_000):
-        if not sendable(BOTH, trust):
+        if not validators_to_send(BOTH, trust):
             return revisits
         turn = is_challenge(trust.revisits)
-        trust = learn(replace(trust, revisits=trust.revisits + 1), lie if turn else told_same)
+        trust = trust_after(replace(trust, revisits=trust.revisits + 1), lie if turn else told_same)
     return 10_000
 
 
 def test_where_nothing_is_believed_one_change_of_four_is_a_test_too() -> None:
     pages = [replace(challenged(), challenge=False, key=PageKey(bytes([n]) * 16)) for n in range(256)]
 
-    tested = [to_verify(full(each, CHANGED, OTHER)) for each in pages]
+    tested = [validators_to_verify(full(each, CHANGED, OTHER)) for each in pages]
 
     assert tested.count(BOTH) == 64
     assert tested.count(NO_VALIDATORS) == 192
     date_alone = [replace(each, validators=Validators(None, BOTH.last_modified)) for each in pages]
-    assert all(to_verify(full(each, CHANGED, OTHER)) == NO_VALIDATORS for each in date_alone)
+    assert all(validators_to_verify(full(each, CHANGED, OTHER)) == NO_VALIDATORS for each in date_alone)
 
 
 def test_a_lie_brings_the_challenges_of_the_beginning_back() -> None:
@@ -139,7 +147,7 @@ def test_six_honest_challenges_restore_trust(lies: int) -> None:
 
     trust = taught(*[full(challenged(), CHANGED, BOTH)] * lies, *[honest] * 6)
 
-    assert sendable(BOTH, trust) == BOTH
+    assert validators_to_send(BOTH, trust) == BOTH
 
 
 def test_an_equal_length_of_another_body_is_noted_and_no_reason_for_challenges() -> None:

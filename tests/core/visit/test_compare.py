@@ -1,4 +1,4 @@
-"""What is told to have decided where bodies differ and nothing of it is news."""
+"""The rung that has decided where bodies differ and no significant block does."""
 
 from dataclasses import replace
 
@@ -17,14 +17,14 @@ def parsed(markup: str, *, view: View = WHOLE) -> Parsed:
 
 
 def look(then: str, now: str, *, view: View = WHOLE, again: tuple[str, ...] = ()) -> Visit:
-    """A look at a page that said the one and says the other, and others a moment later."""
+    """A look at a page that changed from `then` to `now`. again: its second fetches, a moment later."""
     target = seen(html(then))
     one, two, *others = (parsed(each, view=view) for each in (then, now, *again))
     baseline = Baseline(one.blocks, NOW - DAY, second_fetches=tuple(each.blocks for each in others))
     return decide(target, fetched(html(now)), now=NOW, known=KNOWN, parsed=two, baseline=baseline)
 
 
-def test_what_a_rule_hides_is_told_to_be_hidden_by_a_rule() -> None:
+def test_what_a_rule_hides_is_reported_as_hidden_by_a_rule() -> None:
     for view in (View(ignore=(".price",)), View(ignore_text=(r"\d+\.\d+",)), View(watch=("b",))):
         visit = look(PRICE, PRICE.replace("19.99", "99.99"), view=view)
 
@@ -41,7 +41,7 @@ def test_what_neither_a_reader_nor_a_rule_tells_is_markup(then: str, now: str) -
     assert (visit.change, visit.verdict.rung) == (Change.COSMETIC, Rung.MARKUP)
 
 
-def test_what_a_rule_hides_is_told_though_a_volatile_word_beside_it_differs_too() -> None:
+def test_what_a_rule_hides_is_reported_though_a_volatile_word_beside_it_differs_too() -> None:
     now = PRICE.replace("<b>12", "<b>13")
     again = [now.replace("13", said) for said in ("17", "15")]
     for view in (View(ignore=(".price",)), View(ignore_text=(r"\d+\.\d+",))):
@@ -56,7 +56,7 @@ def test_where_a_rule_hides_nothing_that_differs_it_has_decided_nothing() -> Non
     assert (visit.change, visit.verdict.rung) == (Change.COSMETIC, Rung.MARKUP)
 
 
-def test_seen_words_that_differ_are_told_to_be_volatile_where_a_rule_hides_what_is_the_same() -> None:
+def test_seen_words_that_differ_are_reported_as_volatile_where_a_rule_hides_what_is_the_same() -> None:
     now = PRICE.replace("<b>12", "<b>13")
     for view in (WHOLE, View(ignore=(".price",))):
         visit = look(PRICE, now, view=view, again=(PRICE.replace("12", "17"), PRICE.replace("12", "15")))
@@ -64,12 +64,12 @@ def test_seen_words_that_differ_are_told_to_be_volatile_where_a_rule_hides_what_
         assert (visit.change, visit.verdict.rung) == (Change.COSMETIC, Rung.VOLATILE)
 
 
-def test_now_and_then_a_look_at_which_all_that_differs_is_masked_is_paired_to_test_that() -> None:
+def test_now_and_then_a_look_at_which_all_that_differs_is_masked_gets_a_second_fetch_to_test_that() -> None:
     mask, target = NO_MASK, seen(html("<p>0 people"))
-    outlines = [parsed(f"<p>{n} people").blocks for n in range(5)]
-    mask = update_mask(mask, Observation(target.key, outlines[1], NOW, outlines[0], NOW - DAY, tuple(outlines[2:])))
+    pages = [parsed(f"<p>{n} people").blocks for n in range(5)]
+    mask = update_mask(mask, Observation(target.key, pages[1], NOW, pages[0], NOW - DAY, tuple(pages[2:])))
     now = parsed("<p>9 people")
-    baseline = Baseline(outlines[0], NOW - DAY)
+    baseline = Baseline(pages[0], NOW - DAY)
 
     wanted = 0
     for looks in range(1000):
@@ -77,8 +77,8 @@ def test_now_and_then_a_look_at_which_all_that_differs_is_masked_is_paired_to_te
         comparison = compare(target, now, baseline, now=NOW, known=known)
         assert not comparison.significant
         wanted += wants_second_fetch(target, comparison, baseline, now=NOW, known=known)
-        paired = replace(baseline, second_fetches=(now.blocks,))
-        comparison = compare(target, now, paired, now=NOW, known=known)
-        assert not wants_second_fetch(target, comparison, paired, now=NOW, known=known)
+        fetched_twice = replace(baseline, second_fetches=(now.blocks,))
+        comparison = compare(target, now, fetched_twice, now=NOW, known=known)
+        assert not wants_second_fetch(target, comparison, fetched_twice, now=NOW, known=known)
 
     assert 0 < wanted < 100

@@ -19,14 +19,14 @@ CROWDED = MoveTarget(others=CROWD - 1)
 HOME = fetched(status=301, location=Url(ROOT))
 
 
-def moved(before: Target, *, at: datetime = NOW, landing: MoveTarget = CROWDED) -> Visit:
-    return confirm_move(looked(before, HOME, at=at), landing)
+def moved(before: Target, *, at: datetime = NOW, move_target: MoveTarget = CROWDED) -> Visit:
+    return confirm_move(looked(before, HOME, at=at), move_target)
 
 
 def test_the_fifth_page_to_one_target_is_no_move_and_keeps_what_it_was() -> None:
     before = seen()
 
-    alone, crowded = moved(before, landing=MoveTarget(others=CROWD - 2)), moved(before)
+    alone, crowded = moved(before, move_target=MoveTarget(others=CROWD - 2)), moved(before)
 
     assert (alone.change, alone.state) == (Change.MOVED, State.MOVED)
     assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.KNOWN, "moves_with_others")
@@ -78,31 +78,31 @@ def test_a_page_that_never_had_a_version_is_no_part_of_a_crowd() -> None:
 
 
 def test_a_page_that_has_moved_does_not_come_back_because_others_follow() -> None:
-    there = after(moved(seen(), landing=MoveTarget()))
+    there = after(moved(seen(), move_target=MoveTarget()))
 
     assert (moved(there, at=NOW + DAY).change, moved(there, at=NOW + DAY).state) == (Change.SAME, State.MOVED)
 
 
-def test_a_move_onto_a_page_that_stood_beside_it_needs_a_second_look() -> None:
+def test_a_move_onto_a_page_that_existed_beside_it_needs_a_second_look() -> None:
     before = seen()
     beside = MoveTarget(read_since=NOW - 9 * DAY)
 
-    once = moved(before, landing=beside)
-    too_soon = moved(after(once), landing=beside, at=NOW + timedelta(minutes=5))
-    twice = moved(after(once), landing=beside, at=once.due_at)
+    once = moved(before, move_target=beside)
+    too_soon = moved(after(once), move_target=beside, at=NOW + timedelta(minutes=5))
+    twice = moved(after(once), move_target=beside, at=once.due_at)
 
     assert (once.state, once.reason) == (State.KNOWN, "moves_onto_a_page")
     assert too_soon.state is State.KNOWN
     assert (twice.change, twice.state) == (Change.MOVED, State.MOVED)
-    assert moved(before, landing=MoveTarget(read_since=NOW)).state is State.MOVED
+    assert moved(before, move_target=MoveTarget(read_since=NOW)).state is State.MOVED
 
 
 @pytest.mark.parametrize("before", [seen(), target()], ids=["known", "new"])
 def test_redirects_in_a_circle_are_failures_that_come_ever_later(before: Target) -> None:
     circle = MoveTarget(is_circle=True)
 
-    once = moved(before, landing=circle)
-    twice = moved(after(once), landing=circle, at=once.due_at)
+    once = moved(before, move_target=circle)
+    twice = moved(after(once), move_target=circle, at=once.due_at)
 
     assert (once.change, once.reason, once.moved_to) == (Change.UNKNOWN, "redirects_in_a_circle", None)
     assert once.state is State.KNOWN
@@ -115,15 +115,15 @@ def test_redirects_in_a_circle_are_failures_that_come_ever_later(before: Target)
     is_circle=st.booleans(),
     days=st.lists(st.floats(0.01, 40), max_size=12),
 )
-def test_whatever_a_landing_is_nothing_that_was_learnt_is_lost(
+def test_whatever_the_target_of_a_move_is_nothing_that_was_learnt_is_lost(
     others: int, read_since: timedelta | None, is_circle: bool, days: list[float]
 ) -> None:
     before = page = seen()
-    landing = MoveTarget(others, None if read_since is None else NOW - read_since, is_circle)
+    move_target = MoveTarget(others, None if read_since is None else NOW - read_since, is_circle)
     at = NOW
     for gap in days:
         at += gap * DAY
-        visit = moved(page, at=at, landing=landing)
+        visit = moved(page, at=at, move_target=move_target)
         assert at < visit.due_at <= at + page.terms.most
         page = after(visit)
 
@@ -153,7 +153,7 @@ def test_a_crowd_that_is_led_out_of_the_domain_is_one_as_well() -> None:
     assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.KNOWN, "moves_with_others")
 
 
-def test_who_is_told_where_to_come_back_to_is_led_to_the_same_place_as_others() -> None:
+def test_a_sign_on_that_is_told_where_to_send_back_to_is_one_target_for_all_pages() -> None:
     one, other = (target(url=Url(f"{ROOT}{name}")) for name in ("one", "two?page=2"))
     sign_on = "http://sign-on.test/login?back="
 
@@ -209,18 +209,18 @@ KINDS: dict[str, Fetched | Unreached] = {
 }
 
 
-def test_404_410_429_and_500_are_four_things_and_redirects_silence_and_refusals_others() -> None:
+def test_404_410_429_and_500_are_four_things_and_redirects_no_response_and_refusals_others() -> None:
     visits = {name: looked(seen(), answer) for name, answer in KINDS.items()}
 
-    def those(holds: object) -> set[str]:
+    def names_of(holds: object) -> set[str]:
         return {name for name, visit in visits.items() if holds(visit)}  # type: ignore[operator]
 
-    assert those(lambda v: v.state is State.GONE) == {"410"}
-    assert those(lambda v: v.state is State.MOVED) == {"301"}
-    assert those(lambda v: v.state is State.REFUSED) == {"robots"}
-    assert those(lambda v: v.busy) == {"429"}
-    assert those(lambda v: v.silent) == {"dns"}
-    assert those(lambda v: v.is_good) == {"301", "410"}  # these two are events
+    assert names_of(lambda v: v.state is State.GONE) == {"410"}
+    assert names_of(lambda v: v.state is State.MOVED) == {"301"}
+    assert names_of(lambda v: v.state is State.REFUSED) == {"robots"}
+    assert names_of(lambda v: v.overloaded) == {"429"}
+    assert names_of(lambda v: v.no_response) == {"dns"}
+    assert names_of(lambda v: v.is_good) == {"301", "410"}  # these two are events
     waits = {name: (visit.due_at - NOW) / timedelta(hours=1) for name, visit in visits.items()}
     assert (waits["404"], waits["410"], waits["500"]) == (24, 30 * 24, 1)
     assert waits["429"] < 1  # its domain is held for two hours, and it is not last after that
@@ -267,7 +267,7 @@ def test_a_page_whose_markup_sends_its_reader_on_at_once_has_moved_and_keeps_its
     assert (again.change, again.state) == (Change.SAME, State.MOVED)
 
 
-def test_one_that_lets_its_reader_read_first_has_a_link_more() -> None:
+def test_a_page_that_lets_its_reader_read_first_has_a_link_more() -> None:
     visit = looked(seen(), refresh(5))
 
     assert (visit.change, visit.state) == (Change.CHANGED, State.KNOWN)

@@ -95,13 +95,13 @@ def test_a_second_look_too_soon_after_the_first_decides_nothing() -> None:
     assert look(after(once), short, later=timedelta(hours=1)).change is Change.CHANGED
 
 
-def test_a_failure_before_a_wall_is_no_first_look_at_it() -> None:
+def test_a_failure_before_a_soft_error_is_no_first_look_at_it() -> None:
     broken = after(looked(seen(BODY), fetched(status=500)))
 
     assert look(broken, b"<html><body><p>It moved to the cellar.</p></body></html>").change is Change.UNKNOWN
 
 
-def test_failures_before_a_wall_are_no_looks_at_it_however_many_they_are() -> None:
+def test_failures_before_a_soft_error_are_no_looks_at_it_however_many_they_are() -> None:
     page = seen(BODY)
     for _ in range(11):
         page = after(looked(page, fetched(status=500)))
@@ -123,7 +123,7 @@ def test_after_weeks_of_other_failures_a_login_is_believed_in_five_weeks_too() -
     assert timedelta(weeks=4) < visit.at - start.at < timedelta(weeks=5)
 
 
-def test_looks_at_one_wall_are_none_at_another() -> None:
+def test_looks_at_one_soft_error_are_none_at_another() -> None:
     page = seen(BODY)
     for _ in range(11):
         page = after(look(page, BODY[: len(BODY) // 2] if page.failures < 4 else LOGIN))
@@ -153,7 +153,7 @@ def test_an_end_that_was_never_closed_is_no_sign_of_a_body_cut_off() -> None:
     assert look(seen(closed), fewer, before=closed).reason == "cut_off"
 
 
-def test_a_wall_that_is_told_late_keeps_that_a_head_was_asked_for() -> None:
+def test_a_soft_error_that_is_recognised_late_keeps_that_a_head_was_asked_for() -> None:
     lively = replace(seen(BODY), belief=Belief(50.0, 1.0))
     other = PAGE % (b"", b" ".join(word + bytes([97 + n]) for word in WORDS for n in range(20)))
     visit = replace(look(lively, other), head_outcome=HeadOutcome.DIFFERED)
@@ -168,7 +168,7 @@ def test_a_wall_that_is_told_late_keeps_that_a_head_was_asked_for() -> None:
     assert (again.change, again.reason, again.head_outcome) == (Change.UNKNOWN, "many_alike", HeadOutcome.DIFFERED)
 
 
-def test_what_is_withheld_leaves_validators_belief_and_version() -> None:
+def test_a_soft_error_leaves_validators_belief_and_version() -> None:
     before = seen(BODY)
     visit = look(before, LOGIN)
 
@@ -196,7 +196,7 @@ def test_a_soft_404_is_believed_as_a_404_is() -> None:
     assert look(after(still), BODY.replace(b"19.99", b"19.98"), soft_errors=soft_errors).change is Change.BACK
 
 
-def test_a_page_that_leads_where_all_that_is_absent_leads_is_a_soft_404() -> None:
+def test_a_page_that_redirects_where_a_not_found_probe_does_is_a_soft_404() -> None:
     soft_errors = saying(sketch_of_target(key_of(Url(ROOT + "elsewhere"))), well=3)
     visit = decide(seen(BODY), AWAY, now=NOW, known=replace(KNOWN, soft_errors=soft_errors))
 
@@ -204,7 +204,7 @@ def test_a_page_that_leads_where_all_that_is_absent_leads_is_a_soft_404() -> Non
     assert looked(seen(BODY), AWAY).reason == "http_302"
 
 
-def test_pages_that_all_lead_to_one_place_are_behind_a_wall() -> None:
+def test_pages_that_all_redirect_to_one_place_are_a_shared_text() -> None:
     soft_errors = NO_SOFT_ERRORS
     reasons = []
     for n in range(4):

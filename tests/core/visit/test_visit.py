@@ -316,7 +316,7 @@ def test_a_failing_page_keeps_its_cash_twice_and_then_pays_as_a_leaf() -> None:
     assert gives == [None, None, (), ()]
 
 
-def test_busy_is_the_domains_affair() -> None:
+def test_an_overload_is_the_domains_affair() -> None:
     visit = looked(seen(), fetched(status=503, retry_after="120"))
 
     assert visit.overloaded

@@ -20,7 +20,7 @@ def test_a_session_parameter_is_no_word_of_a_link_and_the_others_are() -> None:
 
     assert domain.look(page.format("z3", "z3"), page.format("q4", "q4")) == SAME
     left = domain.look(page.format("z3", "z3"), page.format("q4", "q4").replace("id=7", "id=8"))
-    assert left.parts == {BlockKind.LINK}
+    assert left.kinds == {BlockKind.LINK}
 
 
 def test_a_parameter_that_one_pair_alone_saw_differ_may_have_been_edited() -> None:

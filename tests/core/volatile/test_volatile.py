@@ -309,7 +309,7 @@ def test_a_picture_that_stands_still_beside_a_banner_is_still_compared() -> None
 
     assert domain.look(page.format("Vote now!", "1.png"), page.format("Hello", "1.png")) == SAME
     left = domain.look(page.format("Vote now!", "1.png"), page.format("Hello", "2.png"))
-    assert left.parts == {BlockKind.IMAGE}
+    assert left.kinds == {BlockKind.IMAGE}
 
 
 def test_a_banner_that_was_the_same_in_some_pairs_is_one_all_the_same() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import zstandard
 
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SharedText, SoftErrorMemory
-from crawler.core.soft_errors.recognise import MANY, MOST_SHARED_TEXTS
+from crawler.core.soft_errors.recognise import ENOUGH_PAGES, MOST_SHARED_TEXTS
 from crawler.store.learned.soft_errors import (
     FORM,
     MOST_BYTES,
@@ -19,7 +19,7 @@ NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 def test_as_much_as_is_ever_known_comes_back_as_it_was() -> None:
     sketch = frozenset(range(1 << 31, (1 << 31) + 256))
-    befores = tuple(bytes([n]) * 32 for n in range(MANY))
+    befores = tuple(bytes([n]) * 32 for n in range(ENOUGH_PAGES))
     known = SoftErrorMemory(
         shared_texts=(SharedText(sketch, befores, NOON),) * MOST_SHARED_TEXTS,
         absent=sketch,

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from psycopg.types.json import Jsonb
 
-from crawler.core.budget import ASKED, PageSample, Price, RequestKind, work_in
+from crawler.core.budget import REQUEST_KINDS, PageSample, Price, RequestKind, work_in
 from crawler.core.budget.sample import beliefs_in
 from crawler.core.domain import Domain
 from crawler.core.freshness import PRIOR, Belief
@@ -32,7 +32,7 @@ async def test_a_small_domain_is_read_whole(db: Database, domain: Domain) -> Non
     sample = await read(db, most=1000)
 
     assert (sample.known, sample.new, sample.share) == (30, 5, 1.0)
-    assert (sample.asked == ASKED.index(RequestKind.CONDITIONAL)).sum() == 30
+    assert (sample.asked == REQUEST_KINDS.index(RequestKind.CONDITIONAL)).sum() == 30
     a, b = beliefs_in(sample, sample.priors)
     assert set(a[~sample.is_new]) == {PRIOR.a + 1.0}
     assert set(b[sample.is_new]) == {PRIOR.b}
@@ -66,7 +66,7 @@ async def test_a_page_that_is_asked_for_by_head_is_counted_as_that_where_it_was_
 
     sample = await read(db, most=1000)
 
-    assert {ASKED[n] for n in sample.asked} == {asked}
+    assert {REQUEST_KINDS[n] for n in sample.asked} == {asked}
     known = work_in(sample, [PRIOR], least_days=0.1, most_days=9).known
     assert set(known.received_bytes) == {sample.costs.of(asked).received_bytes}
 
@@ -77,7 +77,7 @@ async def test_a_page_whose_words_lie_is_counted_as_asked_for_in_full(db: Databa
         values = (domain.id, Jsonb({"etag": {"told": 4, "lied": 4}}))
         await connection.execute("INSERT INTO domain_trust (domain_id, prior_no, records) VALUES (%s, 0, %s)", values)
 
-    assert {ASKED[n] for n in (await read(db, most=1000)).asked} == {RequestKind.FULL}
+    assert {REQUEST_KINDS[n] for n in (await read(db, most=1000)).asked} == {RequestKind.FULL}
 
 
 async def test_of_a_large_domain_a_sample_stands_for_all(db: Database, domain: Domain) -> None:

@@ -1,4 +1,8 @@
-"""Sets the project up in `.venv`, with any Python 3.11 or newer: `python3 crawler/bootstrap.py [--bench]`.
+"""Sets the project up in `.venv`, with any Python 3.11 or newer: `python3 scripts/bootstrap.py [--test] [--bench]`.
+
+`.venv` is made of parts, each with a lock file: what crawling needs, which is always there; what testing adds; what the
+benchmarks compare with. A part that was once asked for stays, and is kept at its lock file whenever another one is
+installed. What installs, pip and uv, stands beside `.venv` in `.cache/tools`; `--tools` sees to that alone.
 
 Needs nothing but the standard library, since it runs before anything is installed. Writes nothing outside the project,
 except a browser from apt where it is root and none is found. Run again it does nothing in a few milliseconds, until
@@ -20,15 +24,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 PROJECT = Path(__file__).resolve().parent.parent
 VENV = PROJECT / ".venv"
 PYTHON = VENV / "bin" / "python"
 CACHE = PROJECT / ".cache"  # beside .venv, so that a repair need not download again
+TOOLS = CACHE / "tools"  # an environment of its own: what installs is no part of what is installed
+UV = TOOLS / "bin" / "uv"
 STAMP = VENV / "recrawl-stamp"
-LOCK = PROJECT / "requirements.lock"
-BENCH_LOCK = PROJECT / "requirements-bench.lock"
+TOOLS_LOCK = PROJECT / "requirements-tools.lock"
+LOCKS = {  # of the parts, in the order in which they are installed
+    "crawl": PROJECT / "requirements.lock",
+    "test": PROJECT / "requirements-test.lock",
+    "bench": PROJECT / "requirements-bench.lock",
+}
 LEAST_PYTHON = (3, 11)
 APT_SECONDS = 300  # a mirror that hangs must not hang the set-up
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -43,14 +53,20 @@ def main(arguments: Sequence[str]) -> int:
         say(f"Python 3.11 or newer is needed, {sys.executable} is {sys.version.split()[0]}: make PYTHON=python3.12 ...")
         return 1
     parser = argparse.ArgumentParser(description="Install recrawl and what it needs into .venv.")
+    parser.add_argument("--test", action="store_true", help="also install what tests and checks need")
     parser.add_argument("--bench", action="store_true", help="also install what the benchmarks compare with")
-    bench = parser.parse_args(arguments).bench
+    parser.add_argument("--tools", action="store_true", help="install uv into .cache/tools, and nothing else")
+    asked = parser.parse_args(arguments)
+    parts = {"crawl", *(part for part in ("test", "bench") if getattr(asked, part))}
     try:
-        if not is_ready(bench=bench):
+        if asked.tools:
+            with only_one():
+                install_uv()
+        elif not is_ready(parts):
             with only_one():
                 # Whoever waited for the lock may find the work done.
-                if not is_ready(bench=bench):
-                    set_up(bench=bench)
+                if not is_ready(parts):
+                    set_up(parts)
     except SetupError as error:
         say(str(error))
         return 1
@@ -60,34 +76,49 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def set_up(*, bench: bool) -> None:
+def set_up(asked: Collection[str]) -> None:
+    """Install the parts that are asked for, and those that are there already, so that all fit together."""
     started = time.monotonic()
-    # Without its stamp a half-made environment is never taken for a ready one, wherever this stops.
-    STAMP.unlink(missing_ok=True)
-    make_venv()
+    installed = read_stamp()
+    parts = [part for part in LOCKS if part in asked or part in installed]
     install_uv()
-    locks = [LOCK, BENCH_LOCK] if bench else [LOCK]
-    install_locked(locks)
+    make_venv()
+    # With a stamp that nothing fits, a half-made environment is never taken for a ready one, wherever this stops. It
+    # still names the parts, or a set-up for crawling after an interrupted one for testing would throw the latter away.
+    write_stamp(dict.fromkeys(installed, "unfinished"))
+    install_locked([LOCKS[part] for part in parts])
     install_project()
     find_browser()
-    STAMP.write_text("\n".join([fingerprint(LOCK), fingerprint(BENCH_LOCK) if bench else ""]), encoding="utf-8")
+    write_stamp({part: fingerprint(part) for part in parts})
     say(f"Ready in {time.monotonic() - started:.0f} s: .venv/bin/recrawl --help")
 
 
-def is_ready(*, bench: bool) -> bool:
-    """Whether `.venv` holds what the lock files and pyproject.toml ask for, by its stamp."""
+def is_ready(parts: Collection[str]) -> bool:
+    """Whether `.venv` holds what the lock files of the parts and pyproject.toml ask for, by its stamp."""
+    stamp = read_stamp()
+    return os.access(PYTHON, os.X_OK) and all(stamp.get(part) == fingerprint(part) for part in parts)
+
+
+def read_stamp() -> dict[str, str]:
+    """The parts that were installed, each with the digest of what it was made from."""
     try:
-        stamp = STAMP.read_text(encoding="utf-8").split("\n")
+        lines = STAMP.read_text(encoding="utf-8").splitlines()
     except OSError:
-        return False
-    wanted = [fingerprint(LOCK), fingerprint(BENCH_LOCK)]
-    return os.access(PYTHON, os.X_OK) and stamp[0] == wanted[0] and (not bench or stamp[1:] == wanted[1:])
+        return {}
+    words = [line.split() for line in lines]
+    return {line[0]: line[1] for line in words if len(line) == 2 and line[0] in LOCKS}
 
 
-def fingerprint(lock: Path) -> str:
-    """A digest of all that set-up depends on; the place is one of them, since a moved environment is broken."""
+def write_stamp(parts: dict[str, str]) -> None:
+    whole = STAMP.with_suffix(".new")  # never half a stamp
+    whole.write_text("".join(f"{part} {digest}\n" for part, digest in parts.items()), encoding="utf-8")
+    whole.replace(STAMP)
+
+
+def fingerprint(part: str) -> str:
+    """A digest of all that a part depends on; the place is one of them, since a moved environment is broken."""
     digest = hashlib.sha256(str(VENV).encode())
-    for path in (PROJECT / "pyproject.toml", lock, Path(__file__)):
+    for path in (PROJECT / "pyproject.toml", LOCKS[part], Path(__file__)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -113,73 +144,88 @@ def only_one() -> Iterator[None]:
 
 
 def make_venv() -> None:
-    if PYTHON.exists() and runs([str(PYTHON), "-c", "import sys, pip; sys.exit(sys.version_info < (3, 11))"]):
+    """An environment with nothing in it, unless there is one that works and stands where it was made."""
+    if runs([str(PYTHON), "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]) and was_made_here():
         return
-    if VENV.exists():
-        say("Throwing a broken .venv away")
-        shutil.rmtree(VENV, ignore_errors=True)
-    say(f"Making .venv with Python {sys.version.split()[0]}")
+    make_environment(VENV, "--without-pip")
+
+
+def was_made_here() -> bool:
+    """Whether `.venv` has not been moved: its commands name the place where they were made."""
+    try:
+        return str(VENV) in (VENV / "bin" / "activate").read_text(encoding="utf-8")
+    except OSError:
+        return False
+
+
+def make_environment(place: Path, *options: str) -> None:
+    name = place.relative_to(PROJECT)
+    if place.exists():
+        say(f"Throwing a broken {name} away")
+        shutil.rmtree(place, ignore_errors=True)
+    say(f"Making {name} with Python {sys.version.split()[0]}")
     try:
         import ensurepip  # noqa: F401  a Debian without python3-venv has venv, and lacks this
-        import venv
+        import venv  # noqa: F401
     except ImportError as error:
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"
         remedy = f"apt-get install python3-venv (or python{version}-venv)"
         raise SetupError(f"This Python cannot make environments ({error}): {remedy}, then run it again") from error
-    try:
-        venv.create(VENV, with_pip=True, symlinks=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise SetupError(f".venv could not be made ({error}): check the space left and the rights on it") from error
+    command = [sys.executable, "-m", "venv", "--symlinks", *options, str(place)]
+    if not run(command, may_fail=True):
+        raise SetupError(f"{name} could not be made (see above): check the space left and the rights on it")
 
 
 def install_uv() -> None:
-    """Put the locked uv into the environment; without it everything still works, only slower."""
-    wanted = uv_requirement()
-    version = wanted.split("==")[1].split()[0]
-    if runs([str(VENV / "bin" / "uv"), "--version"], holds=f"uv {version}"):
-        return
-    only_uv = VENV / "uv.lock.txt"
-    only_uv.write_text(wanted, encoding="utf-8")
-    say(f"Installing uv {version}, which installs the rest")
-    run([str(PYTHON), "-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps", "-r", str(only_uv)])
-
-
-def uv_requirement() -> str:
-    """uv's own lines of the lock file: name, version and hashes."""
-    found = re.search(r"^uv==.*\n(?:    .*\n?)*", LOCK.read_text(encoding="utf-8"), re.MULTILINE)
+    """Put the locked uv beside the environment; without it everything still works, only slower."""
+    text = TOOLS_LOCK.read_text(encoding="utf-8")
+    found = re.search(r"^uv==(\S+)", text, re.MULTILINE)
     if found is None:
-        raise SetupError("requirements.lock does not name uv: make lock")
-    return found.group()
+        raise SetupError(f"{TOOLS_LOCK.name} does not name uv: take the file as it was committed")
+    version = found.group(1)
+    if runs([str(UV), "--version"], holds=f"uv {version}"):
+        return
+    if not runs([str(TOOLS / "bin" / "python"), "-c", "import pip"]):
+        make_environment(TOOLS)
+    say(f"Installing uv {version}, which installs the rest")
+    run([*pip("install"), "--quiet", "--require-hashes", "--no-deps", "-r", str(TOOLS_LOCK)], may_fail=True)
+
+
+def pip(*words: str) -> list[str]:
+    return [str(TOOLS / "bin" / "python"), "-m", "pip", *words]
 
 
 def install_locked(locks: Sequence[Path]) -> None:
-    count = sum(map(packages_in, locks))
-    say(f"Installing {count} packages, each checked against its hash")
-    with_uv = [str(VENV / "bin" / "uv"), "pip", "sync", "--python", str(PYTHON), "--require-hashes"]
-    with_uv.append("--compile-bytecode")  # six seconds here, or as many in the first run of every command
+    """Make the environment hold what the lock files name, and nothing else."""
+    count = len(set().union(*map(packages_in, locks)))
+    say(f"Seeing to {count} packages, each checked against its hash")
+    with_uv = [str(UV), "pip", "sync", "--python", str(PYTHON), "--require-hashes"]
+    with_uv.append("--compile-bytecode")  # seconds here, or as many in the first run of every command
     if run([*with_uv, *map(str, locks)], may_fail=True, without=(" + ", " - ", " ~ ")):
         return
     # uv does not read pip's configuration, so pip may reach an index that uv cannot.
     say("uv could not; trying with pip, which takes longer")
-    with_pip = [str(PYTHON), "-m", "pip", "install", "--require-hashes", "--progress-bar", "on"]
+    # A lock file names everything there is to install. Let to look for itself, pip 23 asks for prefect's
+    # sqlalchemy[asyncio], does not find that in the line of sqlalchemy, and gives up.
+    with_pip = pip("--python", str(PYTHON), "install", "--require-hashes", "--no-deps", "--progress-bar", "on")
     for lock in locks:
         with_pip += ["-r", str(lock)]
     if not run(with_pip, may_fail=True):
         raise SetupError("The packages could not be installed (see above): check the network, then run it again")
 
 
-def packages_in(lock: Path) -> int:
-    return len(re.findall(r"^[a-z0-9]", lock.read_text(encoding="utf-8"), re.MULTILINE))
+def packages_in(lock: Path) -> set[str]:
+    return set(re.findall(r"^[a-z0-9][^=\[]*", lock.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def install_project() -> None:
     """Make `crawler` and the command `recrawl` available in the environment, straight from this checkout."""
     # hatchling comes from the lock, so that nothing is fetched for the build.
     options = ["--no-deps", "--no-build-isolation", "--editable", str(PROJECT)]
-    with_uv = [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", str(PYTHON)]
+    with_uv = [str(UV), "pip", "install", "--quiet", "--python", str(PYTHON)]
     if run([*with_uv, *options], may_fail=True):
         return
-    if not run([str(PYTHON), "-m", "pip", "install", "--quiet", *options], may_fail=True):
+    if not run([*pip("--python", str(PYTHON), "install", "--quiet"), *options], may_fail=True):
         raise SetupError("recrawl itself could not be installed (see above): is the checkout complete?")
 
 
@@ -226,7 +272,7 @@ def install_by_apt(apt: str) -> bool:
 
 
 def run(command: Sequence[str], *, may_fail: bool = False, without: tuple[str, ...] = ()) -> bool:
-    """Run a command inside the environment; whether it succeeded.
+    """Run a command with the caches of this checkout; whether it succeeded.
 
     Its output is shown, but for lines that begin with one of `without`.
     """

@@ -42,7 +42,7 @@ LOGIN = KETTLE.format("<form><input type=password name=p></form>")
 
 @pytest.mark.parametrize("first", [KETTLE.format("Price 19.99"), SHORT.format("19.99")])
 @pytest.mark.parametrize("second", [BLOCKED, LOGIN, "", KETTLE.format("Price 19.99")[:150]])
-def test_a_wall_or_half_a_page_is_not(first: str, second: str) -> None:
+def test_a_soft_error_or_half_a_page_is_not(first: str, second: str) -> None:
     assert not brought(first, second)
 
 

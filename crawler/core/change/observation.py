@@ -1,0 +1,162 @@
+"""Update the noise mask by one comparison, and tell whether a second fetch would teach it more."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from crawler.core.change.boilerplate import form_of, learn_page
+from crawler.core.change.difference import (
+    SAME,
+    Difference,
+    block_form,
+    block_forms,
+    block_tells_the_day,
+    difference,
+    significant,
+)
+from crawler.core.change.mask import NoiseMask
+from crawler.core.change.site_edits import BoilerplateChange, SiteEdit, boilerplate_change, learn_edits, take_due
+from crawler.core.http import PageKey
+from crawler.core.page import Block, BlockList
+from crawler.core.volatile import Volatile, learn_aliases, learn_changes, learn_elapsed, learn_from_repeat, trimmed
+
+MOST_SECOND_FETCHES = 2  # beside the first fetch; of a few banners in turn, two can be equal
+MOST_IN_DOUBT = 4  # second fetches, where one pair of fetches differs and another does not
+ENOUGH_PAIRS = 60  # second fetches of a domain, before they are rationed; it takes two to prove anything
+PAIRED_SHARE = 0.15  # second fetches for each comparison after that
+LIKELY = 2  # times that ration, where such blocks differed in a second fetch before: one more will probably mask them
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The blocks that one look brought, from which the domain's mask learns; see `update_mask`.
+
+    after: of this look, taken `at`.  before: of the last Snapshot, taken `then`; empty without one.
+    second_fetches: of the same page seconds later, each time.
+    """
+
+    page: PageKey
+    after: BlockList
+    at: datetime
+    before: BlockList = ()
+    then: datetime | None = None
+    second_fetches: tuple[BlockList, ...] = ()
+
+    @property
+    def elapsed(self) -> timedelta:
+        return self.at - self.then if self.then is not None else timedelta(0)
+
+
+def wants_pair(left: Difference, mask: NoiseMask, *, taken: int, returned: bool) -> bool:
+    """Whether one more fetch, seconds later, would tell more about what differs.
+
+    left: the significant part of the difference.  taken: second fetches so far.
+    returned: the page is as it was in an earlier version. Then it goes back and forth, perhaps from fetch to fetch.
+    """
+    is_likely = all(mask.volatile.has_moved(block) for block in left.blocks)
+    if not left or taken >= MOST_IN_DOUBT or not has_pairs(mask, times=LIKELY if is_likely else 1):
+        return False
+    if taken >= MOST_SECOND_FETCHES:
+        return any(mask.volatile.is_suspect(block) for block in left.blocks)
+    if taken and not returned:
+        return any(mask.volatile.is_unknown(block) for block in left.blocks)
+    return returned or any(not mask.volatile.is_tested(block) for block in left.blocks)
+
+
+def has_pairs(mask: NoiseMask, *, times: int = 1) -> bool:
+    """Whether the ration of second fetches allows one more. times: the usual ration."""
+    return mask.pairs < times * (ENOUGH_PAIRS + PAIRED_SHARE * mask.compared)
+
+
+def _with_aliases(mask: NoiseMask, seen: Observation) -> Volatile:
+    """The volatile places, with the path aliases that one look shows."""
+    if not seen.before:
+        return mask.volatile
+    aliases = learn_aliases(mask.volatile.aliases, seen.before, seen.after, met=mask.boilerplate.looks)
+    return mask.volatile if aliases is mask.volatile.aliases else replace(mask.volatile, aliases=aliases)
+
+
+def update_mask(mask: NoiseMask, seen: Observation) -> NoiseMask:
+    """The mask after one more look."""
+    return update_with_difference(mask, seen)[0]
+
+
+def update_with_difference(mask: NoiseMask, seen: Observation) -> tuple[NoiseMask, Difference]:
+    """The mask after one more look, and the difference from the last Snapshot under that mask."""
+    volatile = _with_aliases(mask, seen)
+    seen = replace(
+        seen,
+        after=volatile.named(seen.after),
+        before=volatile.named(seen.before),
+        second_fetches=tuple(map(volatile.named, seen.second_fetches)),
+    )
+    for first, second in pairwise((seen.after, *seen.second_fetches)):
+        volatile = trimmed(_with_second_fetch(volatile, seen.page, first, second))
+    volatile, found = _with_elapsed(volatile, seen)
+    if seen.before and seen.then is not None and not seen.second_fetches:
+        left = significant(found, NoiseMask(volatile, mask.boilerplate), then=seen.then, now=seen.at)
+        volatile = learn_changes(volatile, left.blocks)
+    forms = [(block.css_path, form_of(block, volatile.masked(block))) for block in seen.after]
+    updated = NoiseMask(
+        volatile=volatile,
+        boilerplate=learn_page(mask.boilerplate, seen.page, forms),
+        pairs=mask.pairs + len(seen.second_fetches),
+        compared=mask.compared + bool(seen.before),
+        looks=mask.looks + 1,
+        variants=mask.variants,
+    )
+    differing = _boilerplate_changes(found if seen.before else SAME, updated, seen)
+    edits = learn_edits(mask.edits, seen.page, differing, before=mask.boilerplate, after=updated.boilerplate)
+    return replace(updated, edits=edits), found
+
+
+def _with_second_fetch(volatile: Volatile, page: PageKey, first: BlockList, second: BlockList) -> Volatile:
+    """The volatile places after a second fetch.
+
+    Nothing is learnt from guessed pairs. A block that only moved on the page has no words that differ.
+    """
+    found = difference(first, second, volatile)
+    here, there = set(first), set(second)
+    moved = [pair for pair in found.replaced if pair[0] in there and pair[1] in here]
+    sure = set(found.replaced).difference(moved)
+    others = (*found.removed, *found.added, *(block for pair in moved for block in pair))
+    return learn_from_repeat(
+        volatile,
+        page=page,
+        replaced=[pair for pair in found.replaced if pair in sure and found.guessed.isdisjoint(pair)],
+        others=[block for block in others if block not in found.guessed],
+        first=[block for block in first if block not in found.guessed],
+        second=[block for block in second if block not in found.guessed],
+    )
+
+
+def _with_elapsed(volatile: Volatile, seen: Observation) -> tuple[Volatile, Difference]:
+    """The volatile places after learning from the time since the last Snapshot, and the difference under them."""
+    found = difference(seen.before, seen.after, volatile)
+    updated = volatile
+    for before, after in found.replaced:
+        if found.guessed.isdisjoint((before, after)):
+            updated = learn_elapsed(updated, before, after, page=seen.page, elapsed=seen.elapsed)
+    if block_forms(found.blocks, updated) != block_forms(found.blocks, volatile):
+        found = difference(seen.before, seen.after, updated)
+    return updated, found
+
+
+def take_site_edits(mask: NoiseMask, *, at: datetime) -> tuple[SiteEdit | None, NoiseMask]:
+    """The site edit that is due to be reported, or None, and the mask in which it is marked as reported."""
+    edit, edits = take_due(mask.edits, at=at)
+    return edit, mask if edits is mask.edits else replace(mask, edits=edits)
+
+
+def _boilerplate_changes(found: Difference, mask: NoiseMask, seen: Observation) -> Iterator[BoilerplateChange]:
+    """All blocks that differ, without volatile blocks and blocks that say the day."""
+
+    def known(block: Block) -> tuple[Block, int] | None:
+        return None if mask.volatile.is_noise(block) else (block, block_form(block, mask))
+
+    for was, now in found.replaced:
+        if seen.then is None or not block_tells_the_day(was, now, mask, then=seen.then, now=seen.at):
+            yield boilerplate_change(known(was), known(now))
+    yield from (boilerplate_change(known(block), None) for block in found.removed)
+    yield from (boilerplate_change(None, known(block)) for block in found.added)

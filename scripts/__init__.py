@@ -1,0 +1,1 @@
+"""What is run by people and by make, from a checkout; no part of the product."""

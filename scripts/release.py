@@ -1,0 +1,176 @@
+"""Builds, checks and tags the version that crawler/__init__.py names: `make release`.
+
+With ARGS=--dry-run it does all but the tag. Nothing is sent anywhere: the wheel and the source archive stay in `dist`,
+and the tag stays in this clone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import email
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from packaging.metadata import Metadata
+from packaging.version import Version
+
+from scripts import bootstrap
+
+PROJECT = bootstrap.PROJECT
+DIST = PROJECT / "dist"
+PACKAGES = ("crawler", "flows", "models", "migrations")
+
+
+class ReleaseError(Exception):
+    """The project cannot be released as it is; the message says why, a line for each reason."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="release", description="Build, check and tag this version.")
+    parser.add_argument("--dry-run", action="store_true", help="all but the tag")
+    is_dry = parser.parse_args(arguments).dry_run
+    try:
+        version = named_version(PROJECT)
+        refuse([*changelog_faults(PROJECT, version), *git_faults(PROJECT, version)])
+        wheel, archive = build(version)
+        refuse([*wheel_faults(wheel, version), *archive_faults(archive, version)])
+        try_out(wheel, version)
+        if not is_dry:
+            tag(PROJECT, version)
+    except ReleaseError as error:
+        for line in str(error).splitlines():
+            print(f"release: {line}", file=sys.stderr)
+        return 1
+    made = "would be tagged" if is_dry else "is tagged"
+    print(f"release: {wheel.name} and {archive.name} are good; v{version} {made}")
+    return 0
+
+
+def refuse(faults: Sequence[str]) -> None:
+    if faults:
+        raise ReleaseError("\n".join(faults))
+
+
+def named_version(project: Path) -> str:
+    """The version as crawler/__init__.py names it, three numbers."""
+    text = (project / "crawler" / "__init__.py").read_text(encoding="utf-8")
+    found = re.search(r'^__version__ = "(\d+\.\d+\.\d+)"', text, re.MULTILINE)
+    if found is None:
+        raise ReleaseError("crawler/__init__.py names no version of the form 1.2.3")
+    return found.group(1)
+
+
+def changelog_faults(project: Path, version: str) -> list[str]:
+    """What keeps CHANGELOG.md from being that of this version: its top section has to be about it, and not empty."""
+    text = (project / "CHANGELOG.md").read_text(encoding="utf-8")
+    _, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
+    title, _, body = sections[0].partition("\n") if sections else ("", "", "")
+    if not re.fullmatch(rf"\[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d", title.strip()):
+        return [f"the top section of CHANGELOG.md is {title.strip()!r}, not '[{version}] - YEAR-MONTH-DAY'"]
+    return [] if re.search(r"^- ", body, re.MULTILINE) else [f"CHANGELOG.md tells nothing of {version}"]
+
+
+def git_faults(project: Path, version: str) -> list[str]:
+    """What keeps this commit from being tagged: files that no commit has, or a tag that is there already."""
+    faults = []
+    if changed := git(project, "status", "--porcelain").splitlines():
+        faults.append(f"not committed: {', '.join(line[3:] for line in changed)}")
+    if git(project, "tag", "--list", f"v{version}"):
+        faults.append(f"v{version} is tagged already: the next version goes into crawler/__init__.py")
+    return faults
+
+
+def tag(project: Path, version: str) -> None:
+    git(project, "tag", "--annotate", f"v{version}", "--message", f"recrawl {version}")
+
+
+def git(project: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=project, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ReleaseError(f"git {words[0]}: {done.stderr.strip()}")
+    return done.stdout.strip("\n")
+
+
+def build(version: str) -> tuple[Path, Path]:
+    """The wheel and the source archive, made by the locked build backend without reaching for anything."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    if not bootstrap.run([sys.executable, "-m", "hatchling", "build"], may_fail=True):
+        raise ReleaseError("the build failed (see above)")
+    made = DIST / f"recrawl-{version}-py3-none-any.whl", DIST / f"recrawl-{version}.tar.gz"
+    refuse([f"the build made no {path.name}" for path in made if not path.is_file()])
+    return made
+
+
+def wheel_faults(wheel: Path, version: str) -> list[str]:
+    with zipfile.ZipFile(wheel) as file:
+        names = set(file.namelist())
+        faults = metadata_faults(file.read(f"recrawl-{version}.dist-info/METADATA"), version)
+    typed = {f"{package}/py.typed" for package in PACKAGES}
+    faults += [f"the wheel lacks {name}" for name in sorted(typed - names)]
+    rooms = {name.split("/")[0] for name in names} - {*PACKAGES, "deployments", f"recrawl-{version}.dist-info"}
+    return faults + [f"the wheel holds {room}, which is no part of the product" for room in sorted(rooms)]
+
+
+def archive_faults(archive: Path, version: str) -> list[str]:
+    top = f"recrawl-{version}"
+    with tarfile.open(archive) as file:
+        names = set(file.getnames())
+        metadata = file.extractfile(f"{top}/PKG-INFO")
+        faults = metadata_faults(metadata.read() if metadata else b"", version)
+    needed = ("Makefile", "README.md", "LICENSE", "CHANGELOG.md", "requirements.lock", "scripts/bootstrap.py")
+    return faults + [f"the source archive lacks {name}" for name in needed if f"{top}/{name}" not in names]
+
+
+def metadata_faults(given: bytes, version: str) -> list[str]:
+    """What an index would refuse, by the rules of the core metadata."""
+    try:
+        metadata = Metadata.from_email(given, validate=True)
+    except ExceptionGroup as error:
+        return [str(fault) for fault in error.exceptions]
+    faults = [] if metadata.version == Version(version) else [f"the metadata is of version {metadata.version}"]
+    if not str(email.message_from_bytes(given).get_payload()).strip():
+        faults.append("the metadata has no description")
+    return faults
+
+
+def try_out(wheel: Path, version: str) -> None:
+    """Install the wheel with the locked dependencies into an environment of its own, away from here, and run it."""
+    with tempfile.TemporaryDirectory(prefix="recrawl-release-") as folder:
+        place = Path(folder) / "venv"
+        lock = str(bootstrap.LOCKS["crawl"])
+        uv = [str(bootstrap.UV), "pip"]
+        into = ["--quiet", "--python", str(place / "bin" / "python")]
+        steps = (
+            [sys.executable, "-m", "venv", "--without-pip", str(place)],
+            [*uv, "sync", *into, "--require-hashes", lock],
+            [*uv, "install", *into, "--no-deps", "--no-index", str(wheel)],
+            [*uv, "check", *into],
+        )
+        for step in steps:
+            if not bootstrap.run(step, may_fail=True):
+                raise ReleaseError(f"{wheel.name} cannot be installed with {Path(lock).name} (see above)")
+        command = str(place / "bin" / "recrawl")
+        if f"recrawl {version}" not in said([command, "--version"], folder) or "Usage" not in said(
+            [command, "--help"], folder
+        ):
+            raise ReleaseError(f"{wheel.name} installs a command that does not know itself")
+
+
+def said(command: Sequence[str], folder: str) -> str:
+    env = {"HOME": folder, "PATH": os.environ["PATH"]}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ReleaseError(f"{' '.join(command[1:])} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
