@@ -120,6 +120,13 @@ def shown_share(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
+def shown_rate(per_day: float) -> str:
+    """A change rate as people say it."""
+    if per_day >= 1:
+        return f"{per_day:.1f} a day"
+    return f"every {shown_span(timedelta(days=1) / per_day)}" if per_day > 1e-4 else "hardly ever"
+
+
 def counted(count: int, noun: str) -> str:
     """So many of something, in English."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
