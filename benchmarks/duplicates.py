@@ -20,7 +20,8 @@ from benchmarks.claim import backend_of, cpu_of, percentile_ms
 from benchmarks.database import new_database
 from benchmarks.table import table
 from crawler.core.change import LEAST_TEXT_BYTES, NEAR_BITS
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, PageKey, Url, key_of
 from crawler.core.page import Fingerprint
 from crawler.store import domains, report

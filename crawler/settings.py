@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from crawler import __version__
 from crawler.core.budget import SharedBudget
-from crawler.core.domain import DomainSettings
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import Defaults
 from crawler.errors import BadInput
 from crawler.times import span

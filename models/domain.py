@@ -59,6 +59,7 @@ class Domain(SQLModel, table=True):
     bytes_per_day: int | None = Field(sa_column=big(nullable=True))
     target_freshness: float | None = Field(sa_column=real(nullable=True))
     target_age_s: float | None = Field(sa_column=real(nullable=True))
+    language: str = Field(sa_column=text(default=""))
 
 
 class Rule(SQLModel, table=True):

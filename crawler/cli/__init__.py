@@ -1,9 +1,9 @@
 """The command `recrawl`: parses what was typed, calls the rooms, prints what they give.
 
 `main` is its entrance. Each command is imported when it is called, so that `--help` waits for none of them. It may
-use all rooms; none may use it.
+use all rooms but the laboratory, whose own command (crawler/lab/cli) uses the shell offered here; nobody else does.
 """
 
 from crawler.cli.main import main
 
-__all__ = ["main"]
+__all__ = ["charts", "exits", "main", "options", "output", "progress", "session", "values"]

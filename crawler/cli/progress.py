@@ -4,8 +4,7 @@ from types import TracebackType
 from typing import Self
 from uuid import UUID
 
-from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from crawler.cli.output import err
 from crawler.core.change import Change
@@ -17,7 +16,7 @@ class _Shown:
     """A bar that is there while the block runs."""
 
     def __init__(self, *, title: str, total: int | None) -> None:
-        self._bar = Bar(
+        self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),

@@ -78,16 +78,6 @@ def positive(text: str) -> float:
     return number
 
 
-def order(text: str) -> str:
-    """An order of discovery."""
-    from crawler.core.cash import Order
-
-    known = [each.value for each in Order]
-    if text not in known:
-        raise typer.BadParameter(f"{text!r} is none of {', '.join(known)}")
-    return text
-
-
 def part(text: str) -> float:
     """A part of something, or more than all of it: 3% or 0.03."""
     number = positive(text.removesuffix("%").strip())
@@ -128,6 +118,13 @@ def shown_span(length: timedelta) -> str:
 def shown_share(share: float | None) -> str:
     """A share as a percentage."""
     return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def shown_rate(per_day: float) -> str:
+    """A change rate as people say it."""
+    if per_day >= 1:
+        return f"{per_day:.1f} a day"
+    return f"every {shown_span(timedelta(days=1) / per_day)}" if per_day > 1e-4 else "hardly ever"
 
 
 def counted(count: int, noun: str) -> str:

@@ -20,7 +20,13 @@ class Web(Protocol):
     """One request to the web."""
 
     async def fetch(
-        self, url: Url, *, validators: Validators = NO_VALIDATORS, deadline: timedelta, method: Method = "GET"
+        self,
+        url: Url,
+        *,
+        validators: Validators = NO_VALIDATORS,
+        deadline: timedelta,
+        method: Method = "GET",
+        language: str = "",
     ) -> Answer: ...
 
 
@@ -38,11 +44,13 @@ def received_of(answer: Answer) -> int:
 
 
 class PacedWeb:
-    """One server, asked no sooner than its pacer allows. deadline: of a request."""
+    """One server, asked no sooner than its pacer allows. deadline: of a request.  language: as in Http.fetch."""
 
-    def __init__(self, web: Web, pacer: Pacer, *, deadline: timedelta, fence: Fence = no_fence) -> None:
+    def __init__(
+        self, web: Web, pacer: Pacer, *, deadline: timedelta, language: str = "", fence: Fence = no_fence
+    ) -> None:
         self.pacer = pacer
-        self._web, self._deadline, self._fence = web, deadline, fence
+        self._web, self._deadline, self._language, self._fence = web, deadline, language, fence
 
     async def turn(self) -> None:
         """Wait until one request may be sent."""
@@ -51,7 +59,9 @@ class PacedWeb:
     async def send(self, url: Url, *, validators: Validators = NO_VALIDATORS, method: Method = "GET") -> Answer:
         """The request whose turn it is."""
         try:
-            return await self._web.fetch(url, validators=validators, deadline=self._deadline, method=method)
+            return await self._web.fetch(
+                url, validators=validators, deadline=self._deadline, method=method, language=self._language
+            )
         finally:
             self.pacer.answered()
 
@@ -66,8 +76,9 @@ class PacedWeb:
 
 def leased_server(web: Web, lease: Lease, *, settings: Settings, fence: Fence) -> PacedWeb:
     """The server of a leased domain, at the domain's delay. A longer request could outlast the lease."""
-    pacer = Pacer(delay=settings.delay_of(lease.domain.settings), wait=lease.wait)
-    return PacedWeb(web, pacer, deadline=min(settings.deadline, lease.term / 2), fence=fence)
+    wished = lease.domain.settings
+    pacer, deadline = Pacer(delay=settings.delay_of(wished), wait=lease.wait), min(settings.deadline, lease.term / 2)
+    return PacedWeb(web, pacer, deadline=deadline, language=wished.language, fence=fence)
 
 
 class Requester:

@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
 from crawler.demo.month import Days, live_through
 from crawler.demo.outcome import DemoOutcome, outcome_of

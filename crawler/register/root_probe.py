@@ -13,11 +13,11 @@ from crawler.web import Http
 class RootProbe:
     """Asks roots, those of one authority one after the other, never sooner than `delay` after the last answer.
 
-    left: requests that all of them together may still take; None: no limit.
+    left: requests that all of them together may still take; None: no limit.  language: as in Http.fetch.
     """
 
-    def __init__(self, web: Http, *, delay: timedelta, left: int | None = None) -> None:
-        self.web, self.left = web, left
+    def __init__(self, web: Http, *, delay: timedelta, left: int | None = None, language: str = "") -> None:
+        self.web, self.left, self.language = web, left, language
         self.requests = self.received_bytes = 0
         self._turns: defaultdict[Authority, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._pacers: defaultdict[Authority, Pacer] = defaultdict(lambda: Pacer(delay=delay))
@@ -32,7 +32,8 @@ class RootProbe:
         authority = authority_of(url)
         self.requests += 1
         async with self._turns[authority]:
-            answer = await PacedWeb(self.web, self._pacers[authority], deadline=deadline).fetch(url)
+            server = PacedWeb(self.web, self._pacers[authority], deadline=deadline, language=self.language)
+            answer = await server.fetch(url)
         self.received_bytes += received_of(answer)
         return answer
 

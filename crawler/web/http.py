@@ -150,10 +150,12 @@ class Http:
         validators: Validators = NO_VALIDATORS,
         deadline: timedelta,
         method: Method = "GET",
+        language: str = "",
     ) -> Answer:
         """What the server says to one request for the URL, exactly as it is spelt.
 
         validators: sent back verbatim.  deadline: for everything, waiting for a connection included.
+        language: the header Accept-Language; none is sent where it is empty.
         Never raises for anything that a server, a network or a name does.
         """
         assert self._session is not None, "use Http in `async with`"
@@ -162,7 +164,7 @@ class Http:
         token = _TRIP.set(trip)
         try:
             async with asyncio.timeout(deadline.total_seconds()):
-                answer = await self._ask(url, validators, method, trip)
+                answer = await self._ask(url, validators, method, language, trip)
         except TimeoutError:
             answer = _unreached(Reason.DEADLINE, f"no answer within {deadline.total_seconds():g} s", trip)
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -193,11 +195,10 @@ class Http:
         address, why = next(iter(refused.items()))
         return _unreached(Reason.ADDRESS, f"{address} is {why}", trip)
 
-    async def _ask(self, url: Url, validators: Validators, method: Method, trip: _Trip) -> Answer:
+    async def _ask(self, url: Url, validators: Validators, method: Method, language: str, trip: _Trip) -> Answer:
         assert self._session is not None
-        response = await self._session.request(
-            method, URL(url, encoded=True), headers=_conditions(validators), allow_redirects=False
-        )
+        headers = _conditions(validators) | ({"Accept-Language": language} if language else {})
+        response = await self._session.request(method, URL(url, encoded=True), headers=headers, allow_redirects=False)
         try:
             if response.status == 304:
                 return _not_modified(response, validators, trip)

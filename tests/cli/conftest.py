@@ -116,6 +116,7 @@ class Site:
     url: str = ""
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    languages: list[str | None] = field(default_factory=list)  # Accept-Language of each request
     asked_at: list[float] = field(default_factory=list)  # monotonic seconds
     gate: Lock = field(default_factory=Lock)  # while it is held, nobody gets an answer
 
@@ -137,6 +138,7 @@ def serving() -> Iterator[Site]:
 
         def do_GET(self) -> None:
             site.asked.append(self.path)
+            site.languages.append(self.headers.get("Accept-Language"))
             site.asked_at.append(time.monotonic())
             with site.gate:
                 pass

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from crawler.cli.lab_replay import history_of
 from crawler.core.http import Url
 from crawler.errors import CrawlerError
+from crawler.lab.cli.replay import history_of
 from crawler.lab.looks import ReplayedLook
 from tests.cli.conftest import Recrawl
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.domain import DomainSettings
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Url
 from crawler.core.page_rules import USUAL, PageRule, PageRules, RuleResult
 

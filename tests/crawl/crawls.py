@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from crawler.clock import Clock
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, Url, key_of
 from crawler.crawl import CrawlLimits, ShiftResult, open_tools, run_shift
 from crawler.settings import Settings

@@ -4,7 +4,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import Agreement, pooled_agreement
 from crawler.core.http import Authority
 from crawler.core.page_rules import PageRule

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawler.core.budget.shadow_price import CORRECTION_DOWN, CORRECTION_UP
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import PRIOR
 from crawler.core.http import Authority, Url
 from crawler.core.page_rules import PageRule

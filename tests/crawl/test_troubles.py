@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database

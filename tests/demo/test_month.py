@@ -3,7 +3,8 @@
 from datetime import timedelta
 
 from crawler.clock import Clock
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, path_and_query
 from crawler.crawl import open_tools, run_shift
 from crawler.demo.month import live_through

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, key_of
 from crawler.demo.server import Remote, living_process
 from crawler.local.children import tagged

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawler.core.budget import SharedBudget
-from crawler.core.domain import DomainSettings
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, Url
 from crawler.errors import BadInput
 from crawler.register import FoundDomain, RootProbe, look_up, register, unasked

@@ -3,7 +3,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
 from crawler.store import domains
 from crawler.store.database import Database, open_database

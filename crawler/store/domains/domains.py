@@ -8,44 +8,31 @@ from typing import Any
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from crawler.core.cash import COINS, Order, Ordering, Pool
-from crawler.core.domain import Domain, DomainSettings, DomainStatus
+from crawler.core.cash import COINS, Pool
+from crawler.core.domain import Domain, DomainStatus
+from crawler.core.domain_settings import SETTINGS, DomainSettings, value_of, with_values
 from crawler.core.freshness import ELSEWHERE, PRIOR
 from crawler.core.http import Authority, Url
+from crawler.core.setting import Kind, Setting
 from crawler.errors import BadInput
 from crawler.store.database import Connection, Database
-from crawler.store.domains.rules import COLUMN as RULES
-from crawler.store.domains.rules import replace_rules, rules_from, seconds, span
+from crawler.store.domains.rules import RULES_COLUMN, replace_rules, rules_from, seconds, span
 
+WRITTEN = [setting.column for setting in SETTINGS]
 COLUMNS = f"""
-    d.id, d.authority, d.scheme, d.state, d.registered_at, d.seeds, d.weight, d.budget_per_day, d.bytes_per_day,
-    d.target_freshness, d.target_age_s, d.delay_s, d.parallelism, d.max_depth, d.max_pages, d.include, d.exclude,
-    d.allow_private, d.discovery_order, d.url_share, d.favour, d.favour_by, d.discovery_weight, d.refresh_weight,
-    d.external_links,
+    d.id, d.authority, d.scheme, d.state, d.registered_at, {", ".join(f"d.{column}" for column in WRITTEN)},
     ARRAY(SELECT a.authority FROM domain_alias a WHERE a.domain_id = d.id) AS aliases,
-    {RULES}
-"""  # noqa: S608  only our own column is put in
-INSERT = """
-    INSERT INTO domain (authority, scheme, registered_at, seeds, weight, budget_per_day, delay_s, parallelism,
-                        max_depth, max_pages, include, exclude, allow_private, discovery_order, url_share, favour,
-                        favour_by, discovery_weight, refresh_weight, external_links, bytes_per_day, target_freshness,
-                        target_age_s)
-    VALUES (%(authority)s, %(scheme)s, %(at)s, %(seeds)s, %(weight)s, %(budget_per_day)s, %(delay_s)s, %(parallelism)s,
-            %(max_depth)s, %(max_pages)s, %(include)s, %(exclude)s, %(allow_private)s, %(discovery_order)s,
-            %(url_share)s, %(favour)s, %(favour_by)s, %(discovery_weight)s, %(refresh_weight)s, %(external_links)s,
-            %(bytes_per_day)s, %(target_freshness)s, %(target_age_s)s)
+    {RULES_COLUMN}
+"""  # noqa: S608  only our own columns are put in
+INSERT = f"""
+    INSERT INTO domain (authority, scheme, registered_at, {", ".join(WRITTEN)})
+    VALUES (%(authority)s, %(scheme)s, %(at)s, {", ".join(f"%({column})s" for column in WRITTEN)})
     RETURNING id
-"""
-UPDATE = """
-    UPDATE domain SET seeds = %(seeds)s, weight = %(weight)s, budget_per_day = %(budget_per_day)s,
-           delay_s = %(delay_s)s, parallelism = %(parallelism)s, max_depth = %(max_depth)s, max_pages = %(max_pages)s,
-           include = %(include)s, exclude = %(exclude)s, allow_private = %(allow_private)s,
-           discovery_order = %(discovery_order)s, url_share = %(url_share)s, favour = %(favour)s,
-           favour_by = %(favour_by)s, discovery_weight = %(discovery_weight)s, refresh_weight = %(refresh_weight)s,
-           external_links = %(external_links)s, bytes_per_day = %(bytes_per_day)s,
-           target_freshness = %(target_freshness)s, target_age_s = %(target_age_s)s
+"""  # noqa: S608  likewise
+UPDATE = f"""
+    UPDATE domain SET {", ".join(f"{column} = %({column})s" for column in WRITTEN)}
      WHERE id = %(id)s
-"""
+"""  # noqa: S608  likewise
 STANDING = """
     SELECT d.state = 'paused', CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END,
            CASE WHEN s.leased_until > clock_timestamp() THEN s.leased_until END,
@@ -183,7 +170,7 @@ async def change(db: Database, domain: Domain, domain_settings: DomainSettings, 
     """Change a domain's settings. New seeds go to the inbox, and other rules wake the domain.
 
     Where the scope became different, every page is read again in full: unchanged pages hide links that were out of
-    scope when they were last read.
+    scope when they were last read. The table of settings says which ask for that.
     """
     async with db.transaction() as connection:
         if (
@@ -195,11 +182,7 @@ async def change(db: Database, domain: Domain, domain_settings: DomainSettings, 
         if new_seeds:
             await _post(connection, domain.id, "seed", {"urls": new_seeds}, at=at)
         before = domain.settings
-        if (before.include, before.exclude, before.max_depth) != (
-            domain_settings.include,
-            domain_settings.exclude,
-            domain_settings.max_depth,
-        ):
+        if any(value_of(before, each) != value_of(domain_settings, each) for each in SETTINGS if each.rereads):
             await _post(connection, domain.id, "refresh", {"prefix": domain.root, "full": True}, at=at)
         if before.ordering != domain_settings.ordering:
             await _post(connection, domain.id, "reorder", {}, at=at)
@@ -295,57 +278,37 @@ def domain_from(row: dict[str, Any]) -> Domain:
         aliases=frozenset(map(Authority, row["aliases"])),
         paused=row["state"] == "paused",
         registered_at=row["registered_at"],
-        settings=DomainSettings(
-            seeds=tuple(map(Url, row["seeds"])),
-            weight=row["weight"],
-            budget_per_day=row["budget_per_day"],
-            bytes_per_day=row["bytes_per_day"],
-            target_freshness=row["target_freshness"],
-            target_age=span(row["target_age_s"]),
-            delay=span(row["delay_s"]),
-            parallelism=row["parallelism"],
-            max_depth=row["max_depth"],
-            max_pages=row["max_pages"],
-            include=tuple(row["include"]),
-            exclude=tuple(row["exclude"]),
-            allow_private=row["allow_private"],
-            ordering=Ordering(
-                order=Order(row["discovery_order"]),
-                url_share=row["url_share"],
-                favour=tuple(row["favour"]),
-                favour_by=row["favour_by"],
-                discovery=row["discovery_weight"],
-                refresh=row["refresh_weight"],
-            ),
-            external_links=row["external_links"],
-            rules=rules_from(row["rules"]),
+        settings=with_values(
+            DomainSettings(rules=rules_from(row["rules"])),
+            {setting.name: _from_column(setting, row[setting.column]) for setting in SETTINGS},
         ),
     )
 
 
 def _values(domain_settings: DomainSettings) -> dict[str, Any]:
-    return {
-        "seeds": list(domain_settings.seeds),
-        "weight": domain_settings.weight,
-        "budget_per_day": domain_settings.budget_per_day,
-        "bytes_per_day": domain_settings.bytes_per_day,
-        "target_freshness": domain_settings.target_freshness,
-        "target_age_s": seconds(domain_settings.target_age),
-        "delay_s": seconds(domain_settings.delay),
-        "parallelism": domain_settings.parallelism,
-        "max_depth": domain_settings.max_depth,
-        "max_pages": domain_settings.max_pages,
-        "include": list(domain_settings.include),
-        "exclude": list(domain_settings.exclude),
-        "allow_private": domain_settings.allow_private,
-        "discovery_order": domain_settings.ordering.order.value,
-        "url_share": domain_settings.ordering.url_share,
-        "favour": list(domain_settings.ordering.favour),
-        "favour_by": domain_settings.ordering.favour_by,
-        "discovery_weight": domain_settings.ordering.discovery,
-        "refresh_weight": domain_settings.ordering.refresh,
-        "external_links": domain_settings.external_links,
-    }
+    return {setting.column: _to_column(setting, value_of(domain_settings, setting)) for setting in SETTINGS}
+
+
+def _from_column(setting: Setting, stored: Any) -> Any:
+    match setting.kind:
+        case Kind.DELAY | Kind.SPAN:
+            return span(stored)
+        case Kind.TEXTS:
+            return tuple(stored)
+        case _:
+            return stored
+
+
+def _to_column(setting: Setting, value: Any) -> Any:
+    match setting.kind:
+        case Kind.DELAY | Kind.SPAN:
+            return seconds(value)
+        case Kind.TEXTS:
+            return list(value)
+        case Kind.TEXT:
+            return str(value)
+        case _:
+            return value
 
 
 async def _post(connection: Connection, domain_id: int, kind: str, payload: dict[str, Any], *, at: datetime) -> None:

@@ -12,7 +12,7 @@ from crawler.core.page_rules import PageRule
 from crawler.store.database import Connection, Database
 
 # Of a domain d.
-COLUMN = "ARRAY(SELECT to_jsonb(r) FROM rule r WHERE r.domain_id = d.id ORDER BY r.no) AS rules"
+RULES_COLUMN = "ARRAY(SELECT to_jsonb(r) FROM rule r WHERE r.domain_id = d.id ORDER BY r.no) AS rules"
 INSERT = """
     INSERT INTO rule (domain_id, no, pattern, least_s, most_s, weight, once, max_pages, pages,
                       ignore, watch, ignore_text)
@@ -22,7 +22,7 @@ AT_ONCE = 10_000  # URLs read at a time
 
 
 def rules_from(rows: Iterable[dict[str, Any]]) -> tuple[PageRule, ...]:
-    """What COLUMN gives as rules."""
+    """What RULES_COLUMN gives as rules."""
     return tuple(
         PageRule(
             pattern=row["pattern"],

@@ -17,7 +17,8 @@ from crawler.core.budget import (
     is_head_cheaper,
 )
 from crawler.core.cash import window_of
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import DAY, Belief, Defaults, Terms, drift_of
 from crawler.core.http import Url, Validators
 from crawler.core.page_rules import PageRules

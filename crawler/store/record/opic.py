@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crawler.core.cash import Economy, Ordering, PageAccount, Pool, history_after, settle
-from crawler.core.domain import DomainSettings
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import PageKey, Url
 from crawler.core.page_rules import PageRules
 from crawler.core.visit import LOOK_AGAIN_REFUSED, State, Visit

@@ -5,7 +5,8 @@ import pytest
 from psycopg import sql
 
 from crawler.core.budget import Refund, SharedBudget
-from crawler.core.domain import Domain, DomainSettings, Hold, Lease
+from crawler.core.domain import Domain, Hold, Lease
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, PageKey
 from crawler.core.visit import State
 from crawler.errors import LeaseLost

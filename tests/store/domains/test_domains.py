@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import PRIOR
 from crawler.core.http import Authority, Url, key_of
 from crawler.core.page_rules import PageRule

@@ -2,7 +2,8 @@
 
 from datetime import timedelta
 
-from crawler.core.domain import Domain, DomainSettings, Lease
+from crawler.core.domain import Domain, Lease
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, PageKey
 from crawler.core.page_rules import PageRule
 from crawler.core.visit import NEVER

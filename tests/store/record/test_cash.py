@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.cash import ENDOWMENT, Ordering
-from crawler.core.domain import DomainSettings
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.visit import Visit
 from crawler.errors import LeaseLost, StoreUnavailable
 from crawler.store import domains, record, report

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from crawler.core.cash import ENDOWMENT
-from crawler.core.domain import Domain, DomainSettings, Hold, Lease
+from crawler.core.domain import Domain, Hold, Lease
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import Wanted
 from crawler.core.http import Answer, Authority, Reason, Unreached, Url
 from crawler.core.page_rules import PageRule

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import ENOUGH_LOOKS, LEAST_SHARED_BYTES
 from crawler.core.http import Answer, Authority
 from crawler.store import claim, domains, record, report

@@ -9,7 +9,8 @@ import pytest
 
 from crawler.core.change import LEAST_TEXT_BYTES
 from crawler.core.change.near_duplicates import bands
-from crawler.core.domain import Domain, DomainSettings
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Answer, Authority
 from crawler.core.page import Fingerprint, distance_bits
 from crawler.core.page.fingerprint import fingerprint

@@ -1,0 +1,1 @@
+"""What the commands do: ask the rooms, and print what they give. A file for each, named as the command."""

@@ -1,0 +1,169 @@
+"""recrawl crawl: one shift in this process, from names to a table of what was done."""
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from crawler.cli.actions.crawl_outcome import CrawlOutcome, print_result
+from crawler.cli.actions.domains import why_not
+from crawler.cli.actions.register import ask_and_register
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.output import remark
+from crawler.cli.progress import CrawlProgress
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.settings_options import SettingsPatch
+from crawler.clock import Clock
+from crawler.core.domain import Domain
+from crawler.core.http import Url, authority_of, path_and_query
+from crawler.crawl import CrawlLimits, ShiftHooks, ShiftResult, holder_name, keep_what_is_loaded, open_tools, run_shift
+from crawler.errors import BadInput
+from crawler.register import home_seeds, require_not_before_last_visit, scope_of, url_of
+from crawler.settings import Settings, settings
+from crawler.store import domains, report
+from crawler.store.database import Database
+
+MOST_COUNTED = 100  # domains whose work is counted for the progress bar
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlRequest:
+    """What the command line asks for. names: URLs and names; none with `due` means all that are registered."""
+
+    names: tuple[str, ...]
+    pages: int | None
+    due: bool
+    patch: SettingsPatch
+    offline: bool
+    shift_time: timedelta | None
+    at: datetime | None
+
+
+def crawl(order: CrawlRequest, *, as_json: bool) -> int:
+    require_names(order)
+    # Who names a domain wants it now, not spread over the day.
+    used = settings().model_copy(update={"pace": False}) if order.names else settings()
+
+    async def work(db: Database, interrupts: Interrupts) -> CrawlOutcome:
+        clock = Clock.at(order.at)
+        if used.database_url is None:
+            await free_dead_leases(db)
+        wanted = await _wanted(db, order, clock)
+        shift = await _walk(db, wanted, order=order, clock=clock, used=used, interrupts=interrupts)
+        outcome = CrawlOutcome(
+            shift=shift,
+            at=clock.now(),
+            names=[domain.authority for domain in wanted or ()],
+            signal=interrupts.number,
+        )
+        await _explain_idleness(db, wanted, outcome)
+        return outcome
+
+    # Every lease needs a connection for its records and one for its renewals.
+    outcome = with_database(work, connections=2 * used.leases_at_once + 2, patient=True)
+    print_result(outcome, as_json=as_json)
+    if outcome.signal is not None:
+        return 128 + outcome.signal
+    return DONE if outcome.is_well else PROBLEM
+
+
+def require_names(order: CrawlRequest) -> None:
+    if not order.names and not order.due:
+        raise BadInput("nothing to crawl: name a URL or a domain, or say --due for all that is registered")
+
+
+async def free_dead_leases(db: Database) -> None:
+    """Take back what killed commands on this machine still hold: the embedded Postgres is used from no other."""
+    for holder in await report.holders(db):
+        machine, _, rest = holder.partition("/")
+        pid = rest.partition("/")[0]
+        if machine == socket.gethostname() and pid.isdigit() and not _is_alive(int(pid)):
+            await domains.expire_leases(db, holder_prefix=f"{machine}/{pid}/")
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+async def _wanted(db: Database, order: CrawlRequest, clock: Clock) -> list[Domain] | None:
+    """The domains to crawl, registered where they were not; None for all that there are."""
+    if not order.names:
+        if order.at is not None:
+            await require_not_before_last_visit(db, [listed.domain for listed in await domains.every(db)], order.at)
+        return None
+    urls = {name: url_of(name) for name in order.names}  # nothing is registered while any of them is none
+    found: dict[int, Domain] = {}
+    for name, url in urls.items():
+        domain = await domains.find(db, authority_of(url))
+        if domain is None:
+            domain = await ask_and_register(db, name, order.patch, offline=order.offline, at=clock.now())
+        else:
+            await require_not_before_last_visit(db, [domain], order.at)
+            if order.patch.differs_from(domain.settings):
+                remark(f"{domain.authority} is registered: its settings stay (recrawl domains set {domain.authority})")
+            if not order.due and path_and_query(url) != "/":
+                await _look_at(db, domain, url, at=clock.now())
+        found[domain.id] = domain
+    return list(found.values())
+
+
+async def _look_at(db: Database, domain: Domain, url: Url, *, at: datetime) -> None:
+    """Have one page looked at, due or not, known or not."""
+    await domains.seed(db, domain, home_seeds(scope_of(domain, domain.settings), [url]), at=at)
+
+
+async def _walk(
+    db: Database,
+    wanted: Sequence[Domain] | None,
+    *,
+    order: CrawlRequest,
+    clock: Clock,
+    used: Settings,
+    interrupts: Interrupts,
+) -> ShiftResult:
+    pending = 0
+    for domain in [] if wanted is None or len(wanted) > MOST_COUNTED else wanted:
+        load = await report.workload(db, domain, at=clock.now())
+        pending += load.new + load.due
+    with CrawlProgress(pending=pending, most=order.pages) as progress:
+        async with open_tools(used) as webs:
+            keep_what_is_loaded()
+            return await run_shift(
+                db,
+                webs,
+                settings=used,
+                clock=clock,
+                holder=holder_name("crawl"),
+                only=wanted,
+                limits=CrawlLimits(order.pages, order.shift_time, interrupts.stop),
+                hooks=ShiftHooks(progress=progress.advance),
+            )
+
+
+async def _explain_idleness(db: Database, wanted: Sequence[Domain] | None, outcome: CrawlOutcome) -> None:
+    """Say of every domain that was named and not looked at why not, and when it is next."""
+    waking: list[datetime] = []
+    for domain in wanted or ():
+        stats = outcome.shift.by_domain.get(domain.authority)
+        standing = await domains.status_of(db, domain, at=outcome.at)
+        if standing.wake_at is not None:
+            waking.append(standing.wake_at)
+        if domain.authority in outcome.shift.holds or (stats is not None and stats.looks):
+            continue
+        reason = why_not(domain, standing, at=outcome.at)
+        if reason:
+            outcome.idle[domain.authority] = reason
+            if standing.budget_left is None or standing.budget_left > 0:
+                outcome.problems.add(domain.authority)
+        elif standing.wake_at is not None and standing.wake_at > outcome.at:
+            outcome.idle[domain.authority] = f"has nothing due before {standing.wake_at.isoformat(timespec='seconds')}"
+        else:
+            outcome.idle[domain.authority] = "had nothing to look at"
+    outcome.next_due_at = min(waking, default=None)

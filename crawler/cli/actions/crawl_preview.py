@@ -1,0 +1,165 @@
+"""recrawl crawl --dry-run: what would be fetched now and what that would cost, without touching anything."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from crawler.cli.actions.crawl import CrawlRequest, require_names
+from crawler.cli.actions.domains import why_not
+from crawler.cli.actions.register import settings_of
+from crawler.cli.exits import DONE
+from crawler.cli.output import print_json, say, show, show_facts
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.values import counted, shown_bytes, shown_instant, shown_span
+from crawler.core.domain import Domain, DomainStatus
+from crawler.core.http import authority_of
+from crawler.core.visit import State, Target
+from crawler.register import require_not_before_last_visit, url_of
+from crawler.settings import settings
+from crawler.store import domains, hand_out, report
+from crawler.store.database import Database
+from crawler.store.report import Workload
+
+SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlPreview:
+    """What a crawl of one domain would begin with. first: the best pages, in their order."""
+
+    domain: Domain
+    standing: DomainStatus
+    load: Workload
+    first: tuple[Target, ...]
+    most: int | None
+
+    @property
+    def requests(self) -> int:
+        """Of pages; robots.txt and what is found on the way come on top."""
+        allowed = [limit for limit in (self.most, self.standing.budget_left) if limit is not None]
+        return max(min([self.load.new + self.load.due, *allowed]), 0)
+
+    @property
+    def most_bytes(self) -> float:
+        """If every page were sent in full, each as large as it was, and new ones as large as the others."""
+        load = self.load
+        everything = load.known_bytes + load.new * load.mean_bytes
+        return everything * self.requests / max(load.new + load.due, 1)
+
+    @property
+    def least_time(self) -> timedelta:
+        """What the delay alone takes; a longer one in robots.txt counts in addition."""
+        return self.requests * settings().delay_of(self.domain.settings)
+
+
+def preview(order: CrawlRequest, *, as_json: bool) -> int:
+    require_names(order)
+
+    async def work(db: Database, _: Interrupts) -> tuple[list[CrawlPreview], list[str]]:
+        at = order.at or datetime.now(UTC)
+        known, unknown = await _sorted(db, order)
+        if order.at is not None or order.names:
+            await require_not_before_last_visit(db, known, order.at)
+        return [await _plan(db, domain, order, at=at) for domain in known], unknown
+
+    plans, unknown = with_database(work)
+    at = order.at or datetime.now(UTC)
+    if as_json:
+        print_json({"at": at, "plans": [_document(plan, at=at) for plan in plans], "unregistered": unknown})
+        return DONE
+    for name in unknown:
+        say(f"{name} is not registered: it would be, then /robots.txt and its root would be fetched")
+    for plan in plans:
+        _show(plan, at=at)
+    if not plans and not unknown:
+        say("No domain is registered: recrawl domains add URL")
+    return DONE
+
+
+async def _sorted(db: Database, order: CrawlRequest) -> tuple[list[Domain], list[str]]:
+    """The domains that are registered, and the names that are not."""
+    settings_of(order.patch)  # what could not be registered is an error here, too
+    if not order.names:
+        return [listed.domain for listed in await domains.every(db)], []
+    known: dict[int, Domain] = {}
+    unknown: list[str] = []
+    for name in order.names:
+        authority = authority_of(url_of(name))
+        domain = await domains.find(db, authority)
+        if domain is None:
+            unknown.append(authority)
+        else:
+            known[domain.id] = domain
+    return list(known.values()), list(dict.fromkeys(unknown))
+
+
+async def _plan(db: Database, domain: Domain, order: CrawlRequest, *, at: datetime) -> CrawlPreview:
+    first = await hand_out.preview(
+        db,
+        domain,
+        most=min(order.pages or SHOWN, SHOWN),
+        at=at,
+        defaults=settings().defaults,
+    )
+    return CrawlPreview(
+        domain=domain,
+        standing=await domains.status_of(db, domain, at=at),
+        load=await report.workload(db, domain, at=at),
+        first=tuple(first),
+        most=order.pages,
+    )
+
+
+def _show(plan: CrawlPreview, *, at: datetime) -> None:
+    load = plan.load
+    not_now = why_not(plan.domain, plan.standing, at=at)
+    show_facts(
+        [
+            (plan.domain.authority, not_now or counted(plan.requests, "request")),
+            ("New pages", str(load.new)),
+            ("Due pages", f"{load.due} ({load.conditional} of them may be spared by a 304)" if load.due else "0"),
+            ("Bytes at most", shown_bytes(plan.most_bytes)),
+            ("Time at least", shown_span(plan.least_time) if plan.least_time else ""),
+            ("Inbox", f"{load.inbox_rows} not applied yet, whose pages are not counted yet" if load.inbox_rows else ""),
+            ("Next due", shown_instant(plan.standing.wake_at) if not plan.requests and plan.standing.wake_at else ""),
+        ]
+    )
+    if plan.first:
+        say("")
+        show(
+            ["first", "why", "importance", "request"],
+            [(target.url, _why(target), f"{target.importance:.2f}", _request(target)) for target in plan.first],
+            right=["importance"],
+        )
+
+
+def _why(target: Target) -> str:
+    if target.state is State.NEW:
+        return "never fetched"
+    return f"due, last seen {shown_instant(target.last_good_at)}"
+
+
+def _request(target: Target) -> str:
+    return "conditional" if target.validators else "full"
+
+
+def _document(plan: CrawlPreview, *, at: datetime) -> dict[str, object]:
+    return {
+        "domain": plan.domain.authority,
+        "requests": plan.requests,
+        "most_bytes": round(plan.most_bytes),
+        "least_seconds": plan.least_time,
+        "not_now": why_not(plan.domain, plan.standing, at=at),
+        "next_due_at": plan.standing.wake_at,
+        "load": plan.load,
+        "first": [
+            {
+                "url": target.url,
+                "state": target.state,
+                "importance": target.importance,
+                "conditional": bool(target.validators),
+                "last_good_at": target.last_good_at,
+                "received_bytes": target.received_bytes,
+            }
+            for target in plan.first
+        ],
+    }

@@ -1,0 +1,198 @@
+"""recrawl domains: registering, listing, changing, pausing, removing."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import typer
+
+from crawler.cli.actions.register import described
+from crawler.cli.actions.rules import shown_rule
+from crawler.cli.exits import DONE
+from crawler.cli.output import print_json, say, show, show_facts
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.settings_options import SettingsPatch, facts_of, without
+from crawler.cli.values import shown_bytes, shown_instant
+from crawler.core.cash import Order, Ordering
+from crawler.core.domain import Domain, DomainStatus
+from crawler.core.http import Url
+from crawler.errors import BadInput
+from crawler.register import authority_in, domain_named, home_seeds, require_not_before_last_visit, scope_of, url_of
+from crawler.store import domains
+from crawler.store.database import Database
+
+
+def list_all(*, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> list[domains.Listed]:
+        return await domains.every(db)
+
+    found = with_database(work)
+    if as_json:
+        print_json(
+            {
+                "domains": [
+                    described(listed.domain)
+                    | {
+                        "pages": {"new": listed.new, "known": listed.known, "gone": listed.gone},
+                        "wake_at": listed.wake_at,
+                        "last_visit_at": listed.last_visit_at,
+                        "holder": listed.holder,
+                        "importance": listed.importance,
+                    }
+                    for listed in found
+                ]
+            }
+        )
+    elif not found:
+        say("No domain is registered: recrawl domains add URL")
+    else:
+        show(
+            ["domain", "state", "importance", "new", "known", "gone", "last visit", "next"],
+            [
+                (
+                    listed.domain.authority,
+                    _state(listed),
+                    f"{listed.importance:.2f}",
+                    str(listed.new),
+                    str(listed.known),
+                    str(listed.gone),
+                    shown_instant(listed.last_visit_at),
+                    shown_instant(listed.wake_at) if listed.wake_at else "-",
+                )
+                for listed in found
+            ],
+            right=["importance", "new", "known", "gone"],
+        )
+    return DONE
+
+
+def _state(listed: domains.Listed) -> str:
+    if listed.domain.paused:
+        return "paused"
+    return "being crawled" if listed.holder else "active"
+
+
+def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> tuple[Domain, DomainStatus]:
+        domain = await domain_named(db, text)
+        if at is not None:
+            await require_not_before_last_visit(db, [domain], at)
+        return domain, await domains.status_of(db, domain, at=at or datetime.now(UTC))
+
+    domain, standing = with_database(work)
+    if as_json:
+        print_json(described(domain) | {"standing": standing})
+        return DONE
+    ordering = domain.settings.ordering
+    show_facts(
+        [
+            ("Domain", domain.authority),
+            ("Root", domain.root),
+            ("Other names", ", ".join(sorted(domain.aliases))),
+            ("Registered", shown_instant(domain.registered_at)),
+            *facts_of(domain.settings),
+            ("Order", _shown_order(ordering)),
+            ("Favoured", _shown_favour(ordering) if ordering.favour else ""),
+            ("Reserve pays", _shown_dial(ordering)),
+            ("Rules", "\n".join(map(shown_rule, domain.settings.rules))),
+            ("Budget left", str(standing.budget_left) if standing.budget_left is not None else ""),
+            ("Bytes left", shown_bytes(max(standing.bytes_left, 0)) if standing.bytes_left is not None else ""),
+            ("Last visit", shown_instant(standing.last_visit_at)),
+            ("Now", why_not(domain, standing, at=at or datetime.now(UTC)) or "can be crawled"),
+        ]
+    )
+    return DONE
+
+
+def _shown_order(ordering: Ordering) -> str:
+    share = f", {ordering.url_share:.0%} of importance by URL" if ordering.order is Order.MIXED else ""
+    return f"{ordering.order}{share}"
+
+
+def _shown_favour(ordering: Ordering) -> str:
+    return f"{', '.join(ordering.favour)} (by {ordering.favour_by:g})"
+
+
+def _shown_dial(ordering: Ordering) -> str:
+    return f"new pages {ordering.discovery:g}, known pages {ordering.refresh:g}"
+
+
+def why_not(domain: Domain, standing: DomainStatus, *, at: datetime) -> str:
+    """Why a domain cannot be claimed at an instant, as the end of a sentence about it; empty if it can be."""
+    if standing.paused:
+        return f"is paused: recrawl domains resume {domain.authority}"
+    if standing.holder is not None:
+        return f"is being crawled by {standing.holder}"
+    if standing.resume_at is not None and standing.resume_at > at:
+        return f"is left alone until {standing.resume_at.isoformat(timespec='seconds')} ({standing.resume_reason})"
+    if standing.budget_left is not None and standing.budget_left <= 0:
+        return "has spent its budget of the day"
+    if standing.bytes_left is not None and standing.bytes_left <= 0:
+        return "has received its bytes of the day"
+    if standing.addresses_busy:
+        return "shares its address with a domain that is being crawled"
+    return ""
+
+
+def change(text: str, *, patch: SettingsPatch, unset: Sequence[str], at: datetime | None, as_json: bool) -> int:
+    if not patch.values and not unset:
+        raise BadInput("nothing to change: name a setting (recrawl domains set --help)")
+
+    async def work(db: Database, _: Interrupts) -> Domain:
+        domain = await domain_named(db, text)
+        await require_not_before_last_visit(db, [domain] if at is not None else [], at)
+        domain_settings = patch.applied_to(without(domain.settings, list(unset)))
+        more = tuple(_seed(domain, typed) for typed in patch.seeds)
+        domain_settings = replace(
+            domain_settings,
+            seeds=tuple(dict.fromkeys([*domain_settings.seeds, *home_seeds(scope_of(domain, domain_settings), more)])),
+        )
+        return await domains.change(db, domain, domain_settings, at=at or datetime.now(UTC))
+
+    domain = with_database(work)
+    if as_json:
+        print_json(described(domain))
+    else:
+        say(f"{domain.authority} is changed")
+    return DONE
+
+
+def _seed(domain: Domain, typed: str) -> Url:
+    """A seed may be a path of the domain."""
+    return url_of(f"{domain.root}{typed[1:]}" if typed.startswith("/") else typed)
+
+
+def set_paused(texts: Sequence[str], *, paused: bool, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> list[Domain]:
+        found = [await domain_named(db, text) for text in texts]
+        for domain in found:
+            await domains.set_paused(db, domain, paused=paused)
+        return found
+
+    found = with_database(work)
+    if as_json:
+        print_json({"paused": paused, "domains": [domain.authority for domain in found]})
+    for domain in [] if as_json else found:
+        say(f"{domain.authority} is {'paused' if paused else 'active'}")
+    return DONE
+
+
+def remove(texts: Sequence[str], *, yes: bool, as_json: bool) -> int:
+    if not yes and not sys.stdin.isatty():
+        raise BadInput("removing forgets everything about a domain: add --yes")
+    if not yes:
+        typer.confirm(f"Forget {', '.join(map(authority_in, texts))} and everything about it?", abort=True, err=True)
+
+    async def work(db: Database, _: Interrupts) -> list[Domain]:
+        found = [await domain_named(db, text) for text in texts]
+        for domain in found:
+            await domains.remove(db, domain)
+        return found
+
+    found = with_database(work)
+    if as_json:
+        print_json({"removed": [domain.authority for domain in found]})
+    for domain in [] if as_json else found:
+        say(f"{domain.authority} is forgotten")
+    return DONE

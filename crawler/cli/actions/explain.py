@@ -1,0 +1,304 @@
+"""recrawl explain: everything about one URL, in words with the figures behind them."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from crawler.cli.actions.explain_why import (
+    due_today,
+    scope_now,
+    why_belief,
+    why_due,
+    why_refused,
+    why_untracked,
+    worth_now,
+)
+from crawler.cli.actions.register import described_rule
+from crawler.cli.actions.rules import shown_rule
+from crawler.cli.actions.trust import described_trust, shown_asking
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.output import print_json, say, show, show_facts, shown_edit, values_of
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share
+from crawler.core.cash import Order
+from crawler.core.change import explain_blocks
+from crawler.core.domain import Domain
+from crawler.core.freshness import ELSEWHERE, Terms, credible_interval, fresh_now
+from crawler.core.http import Fetched, Url, authority_of, key_of
+from crawler.core.page_rules import PageRules
+from crawler.core.visit import State
+from crawler.crawl import DomainParser, ParserPool
+from crawler.register import require_not_before_last_visit, url_of
+from crawler.settings import settings
+from crawler.store import domains, record, report
+from crawler.store.database import Database
+from crawler.store.learned import mask_of
+from crawler.store.report import Explanation, FeedItem, PageFacts
+
+MOST_EDITS = 3  # of the last change
+LONGEST_REDRAW_DAYS = 3650  # what is rarer than that is not worth a line
+
+
+def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
+    url = url_of(text)
+
+    async def work(db: Database, _: Interrupts) -> tuple[Domain, Url, Explanation, ShownContent | None] | None:
+        domain = await domains.find(db, authority_of(url))
+        if domain is None:
+            return None
+        if at is not None:
+            await require_not_before_last_visit(db, [domain], at)
+        home = scope_now(domain).home(url)
+        instant = at or datetime.now(UTC)
+        known = await report.explain(db, domain, home, at=instant, defaults=settings().defaults)
+        return domain, home, known, await _content_of(db, domain, known.page) if known.page else None
+
+    found = with_database(work)
+    if found is None:
+        reason = f"{authority_of(url)} is not registered: recrawl domains add {authority_of(url)}"
+        _print_untracked(url, reason, None, as_json=as_json)
+        return PROBLEM
+    domain, home, known, content_now = found
+    if known.page is None:
+        _print_untracked(home, why_untracked(home, domain, known), known, as_json=as_json)
+    elif as_json:
+        print_json(_document(domain, known, known.page) | {"content": content_now})
+    else:
+        _show(domain, known, known.page, content_now)
+    return DONE
+
+
+@dataclass(frozen=True, slots=True)
+class ShownContent:
+    """What is compared of a page's last version, and what its last change was.
+
+    pieces: of the whole.  masked: of them, those of which nothing is compared.  words: masked in the others.
+    """
+
+    pieces: int
+    masked: int
+    words: int
+    last_change: FeedItem | None
+
+
+async def _content_of(db: Database, domain: Domain, page: PageFacts) -> ShownContent | None:
+    """None where the last version's body is not kept."""
+    kept = await record.stored_body(db, domain.id, key_of(page.url), page.version, text_digest=b"")
+    if kept is None:
+        return None
+    body = Fetched(200, kept.body, len(kept.body), timedelta(0), kept.content_type)
+    async with ParserPool(1, few=1) as readers:
+        parser = DomainParser(readers, PageRules(domain.settings.rules))
+        whole, seen = await parser.whole_blocks(body, page.url), await parser.blocks(body, page.url)
+    if whole is None or seen is None:
+        return None
+    mask = await mask_of(db, domain.id)
+    pieces = explain_blocks(whole, seen, mask, view=parser.view(page.url))
+    return ShownContent(
+        pieces=len(pieces),
+        masked=sum(piece.is_whole for piece in pieces),
+        words=sum(len(piece.masked) for piece in pieces if not piece.is_whole),
+        last_change=await report.last_of(db, domain, page.url),
+    )
+
+
+def _asking(page: PageFacts, known: Explanation) -> str:
+    return shown_asking(
+        page.held,
+        known.trust,
+        template=page.template,
+        suspected=known.suspected,
+        by_head=known.by_head,
+        challenge=known.challenge,
+    )
+
+
+def _shown_content(known: ShownContent | None) -> str:
+    if known is None:
+        return ""
+    return (
+        f"{counted(known.pieces, 'piece')}, but {known.masked} that are masked, and {counted(known.words, 'word')} in "
+        "the others: recrawl try shows which"
+    )
+
+
+def _shown_pieces(known: ShownContent | None) -> str:
+    if known is None or known.last_change is None:
+        return ""
+    first = "\n".join(map(shown_edit, known.last_change.pieces[:MOST_EDITS]))
+    more = len(known.last_change.pieces) - MOST_EDITS
+    return first + (f"\nand {counted(more, 'piece')} more: recrawl changes --diff" if more > 0 else "")
+
+
+def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: ShownContent | None) -> None:
+    refused = why_refused(page.url, domain, known.robots)
+    show_facts(
+        [
+            ("URL", page.url),
+            ("Title", page.title or ""),
+            ("State", page.state.value + (f", but now {refused}" if refused else "")),
+            ("Next", why_due(domain, known, page)),
+            ("Schedule", f"shared by {counted(page.riders, 'page')} with the same text" if page.riders else ""),
+            ("Belief", _shown_belief(page, known.terms)),
+            ("Fresh", _shown_freshness(page, at=known.at)),
+            ("Worth", _shown_worth(domain, known, page)),
+            ("Rules", _shown_rules(domain, page)),
+            ("Importance", _shown_importance(domain, page)),
+            ("Cash", _shown_cash(page)),
+            ("Favoured", f"paid {domain.settings.ordering.favour_by:g} times by the reserve" if page.favoured else ""),
+            ("Rank", f"{page.rank} in the order {domain.settings.ordering.order}" if page.state is State.NEW else ""),
+            ("Depth", f"{counted(page.depth, 'link')} from the nearest seed"),
+            ("First seen", shown_instant(page.first_seen_at)),
+            ("Last look", _shown_look(page)),
+            ("Last change", shown_instant(page.last_change_at) if page.last_change_at else ""),
+            ("It was", _shown_pieces(content_now)),
+            ("Compared", _shown_content(content_now)),
+            ("Version", f"{page.version}, {shown_bytes(page.received_bytes)} received" if page.version else "none"),
+            ("ETag", page.etag or ""),
+            ("Last-Modified", page.last_modified or ""),
+            ("Asked", _asking(page, known)),
+            ("Links", f"to {counted(page.outlinks or 0, 'page')}, from {known.links}{_shown_orphan(known)}"),
+        ]
+    )
+    _show_linkers(known)
+    if known.visits:
+        say("")
+        show(
+            ["look", "answer", "found", "by", "bytes", "expected", "reason"],
+            [
+                (
+                    shown_instant(look.at),
+                    look.answer.replace("_", " ") + (f" {look.status}" if look.status else ""),
+                    look.change.value,
+                    look.rung.value.replace("_", " "),
+                    shown_bytes(look.received_bytes),
+                    shown_share(look.expected),
+                    look.reason,
+                )
+                for look in known.visits
+            ],
+            right=["bytes", "expected"],
+        )
+
+
+def _shown_orphan(known: Explanation) -> str:
+    return "; no page links to it any more, as far as they were read: it is kept" if known.is_orphan else ""
+
+
+def _shown_belief(page: PageFacts, terms: Terms | None) -> str:
+    low, high = credible_interval(page.belief)
+    group = f"pages like {page.template}" if page.template != ELSEWHERE else "pages of the domain"
+    return (
+        f"{why_belief(page)} (a {page.belief.a:.3g}, b {page.belief.b:.3g} days)\n"
+        f"with a chance of 90% between {shown_rate(low)} and {shown_rate(high)}\n"
+        f"{group} change {shown_rate(page.prior.rate_per_day)} (a {page.prior.a:.3g}, b {page.prior.b:.3g})"
+        f"{_shown_drift(terms)}"
+    )
+
+
+def _shown_drift(terms: Terms | None) -> str:
+    if terms is None or terms.drift * LONGEST_REDRAW_DAYS < 1:
+        return ""
+    return f"\nhow often a page of the domain changes is itself another after {1 / terms.drift:,.0f} days, on average"
+
+
+def _shown_worth(domain: Domain, known: Explanation, page: PageFacts) -> str:
+    worth = worth_now(domain, known, page)
+    if worth is None or known.terms is None:
+        return ""
+    return f"{worth:.3g} importance x days now, against a price of {known.terms.price:.3g}"
+
+
+def _shown_rules(domain: Domain, page: PageFacts) -> str:
+    return "\n".join(shown_rule(rule) for rule in domain.settings.rules if rule.matches(page.url))
+
+
+def _shown_freshness(page: PageFacts, *, at: datetime) -> str:
+    if page.freshness is None or page.last_good_at is None:
+        return ""
+    chance = fresh_now(page.belief, unseen=at - page.last_good_at)
+    return f"{shown_share(chance)} that it is as it was at {shown_instant(page.last_good_at)}"
+
+
+def _shown_importance(domain: Domain, page: PageFacts) -> str:
+    if page.importance is None or page.popularity is None:
+        return ""
+    parts = ""
+    ordering = domain.settings.ordering
+    if ordering.order is Order.MIXED:
+        parts = f": {1 - ordering.url_share:.0%} links ({page.popularity:.3g})"
+        parts += f" and {ordering.url_share:.0%} URL ({page.url_score:.3g})"
+    weight = PageRules(domain.settings.rules).terms(page.url).weight
+    weighed = f"; with a rule's weight of {weight:g}, {page.importance * weight:.3g}" if weight != 1 else ""
+    return f"{page.importance:.3g} times the domain's mean page{parts}{weighed}"
+
+
+def _shown_cash(page: PageFacts) -> str:
+    if page.cash is None or page.history is None or page.clock is None:
+        return "none: it takes no part in the economy"
+    cash = f"{page.cash:,} coins of {page.circulating:,}, which are waiting to be passed on"
+    return (
+        f"{cash}\nhistory {page.history:,.0f}; the clock was {page.clock:,.0f} then, it is {page.domain_clock:,.0f} now"
+    )
+
+
+def _shown_look(page: PageFacts) -> str:
+    what = ", ".join(filter(None, [f"status {page.status}" if page.status else "", page.reason]))
+    return shown_instant(page.last_look_at) + (f" ({what})" if what else "")
+
+
+def _show_linkers(known: Explanation) -> None:
+    if not known.linkers:
+        return
+    say("")
+    show(
+        ["linked from", "its importance", "its links", "pays"],
+        [
+            (
+                linker.url,
+                f"{linker.importance:.2f}" if linker.importance is not None else "-",
+                str(linker.outlinks),
+                f"{linker.pays:.3f}" if linker.pays is not None else "-",
+            )
+            for linker in known.linkers
+        ],
+        right=["its importance", "its links", "pays"],
+    )
+
+
+def _print_untracked(url: Url, reason: str, known: Explanation | None, *, as_json: bool) -> None:
+    linkers = known.linkers if known is not None else ()
+    if as_json:
+        links = known.links if known is not None else 0
+        print_json({"url": url, "tracked": False, "reason": reason, "links": links, "linkers": linkers})
+        return
+    say(f"{url} is not tracked: {reason}")
+    if known is not None:
+        _show_linkers(known)
+
+
+def _document(domain: Domain, known: Explanation, page: PageFacts) -> dict[str, object]:
+    return {
+        "url": page.url,
+        "tracked": True,
+        "domain": domain.authority,
+        "at": known.at,
+        "next": why_due(domain, known, page),
+        "refused_now": why_refused(page.url, domain, known.robots),
+        "belief": why_belief(page),
+        "worth": worth_now(domain, known, page),
+        "price": known.terms.price if known.terms else None,
+        "terms": known.terms,
+        "due_today": due_today(domain, known, page),
+        "asked": _asking(page, known),
+        "trust": described_trust(known.trust),
+        "rules": [described_rule(rule) for rule in domain.settings.rules if rule.matches(page.url)],
+        "page": values_of(page)
+        | {
+            "rate_per_day": page.belief.rate_per_day,
+            "rate_per_day_90": credible_interval(page.belief),
+        },
+        "visits": known.visits,
+        "links": known.links,
+        "orphan": known.is_orphan,
+        "linkers": known.linkers,
+    }

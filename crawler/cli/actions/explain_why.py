@@ -1,0 +1,202 @@
+"""Why a URL is tracked or not, and why a page is due when it is, in words."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import assert_never
+
+from crawler.cli.values import counted, shown_instant, shown_rate, shown_span
+from crawler.core.domain import Domain
+from crawler.core.freshness import DAY, Wanted, gap_worth, value, weight_of
+from crawler.core.http import Refusal, Scope, Url, parse_robots
+from crawler.core.page_rules import PageRules
+from crawler.core.soft_errors import SoftError
+from crawler.core.visit import NEVER, State
+from crawler.settings import settings
+from crawler.store.report import Explanation, PageFacts
+
+ROUNDED = 0.03  # of the gap, by which a stored due time is the same: a claim rewrites none for less than 0.02
+
+
+def scope_now(domain: Domain) -> Scope:
+    """Which URLs are pages of the domain, with the depth that holds where its user set none."""
+    return domain.scope(max_depth=settings().max_depth)
+
+
+def why_untracked(url: Url, domain: Domain, known: Explanation) -> str:
+    """Why a URL of a registered domain is not one of its pages."""
+    refused = why_refused(url, domain, known.robots)
+    if refused:
+        return refused
+    if known.links == 0:
+        return "no page that was read links to it: recrawl crawl with this URL looks at it"
+    deepest = scope_now(domain).max_depth
+    if deepest is not None and known.nearest is not None and known.nearest + 1 > deepest:
+        return f"it is {known.nearest + 1} links away from the nearest seed, and the domain ends at {deepest}"
+    most = domain.settings.max_pages or settings().max_pages
+    if known.tracked >= most:
+        return f"the domain is full: it has {known.tracked} pages of at most {most}"
+    return f"{known.linkers[0].url} links to it, and was read when it was refused; it is admitted at its next reading"
+
+
+def why_refused(url: Url, domain: Domain, robots: bytes | None) -> str:
+    """Why the URL may not be fetched now, whoever links to it; empty if it may."""
+    scope = replace(scope_now(domain), max_depth=None)
+    refusal = scope.refusal(url)
+    if refusal is Refusal.EXCLUDED:
+        pattern = next(p for p in scope.exclude if replace(scope, exclude=(p,)).refusal(url) is Refusal.EXCLUDED)
+        return f"the domain excludes {pattern}"
+    if refusal is Refusal.NOT_INCLUDED:
+        return f"the domain includes only {', '.join(scope.include)}"
+    if refusal is not None:
+        return f"it is out of scope ({refusal.value.replace('_', ' ')})"
+    if robots is not None and not parse_robots(robots).allows(url, settings().agent):
+        return f"robots.txt refuses it to {settings().agent}"
+    return ""
+
+
+class Bound(StrEnum):
+    """What says when a page with a version is due."""
+
+    PRICE = "price"  # a look is worth it then
+    LEAST = "least"  # it is worth it sooner, but not to be looked at before
+    MOST = "most"  # it is worth it later or never, but no page waits longer
+    ONCE = "once"  # it is not looked at again
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """When a page's next look would be due, were it recorded now: at today's price and by today's rules.
+
+    gap: after its last good look; None for never.  by_rule: a rule of the user's is the bound.
+    """
+
+    bound: Bound
+    by_rule: bool
+    gap: timedelta | None
+    at: datetime | None
+
+
+def due_today(domain: Domain, known: Explanation, page: PageFacts) -> Due | None:
+    """What its worth and today's price make of a page; None for one that goes by a clock of its own."""
+    terms = known.terms
+    if page.state is not State.KNOWN or page.last_good_at is None or not page.version or page.failures or terms is None:
+        return None
+    said = PageRules(domain.settings.rules).terms(page.url)
+    if terms.once:
+        return Due(Bound.ONCE, by_rule=True, gap=None, at=None)
+    weight = weight_of(_weighed_importance(page, said.weight))
+    days = float(gap_worth(page.belief.a, page.belief.b, weight, terms.price))
+    if days >= terms.most / DAY:
+        bound, by_rule, gap = Bound.MOST, said.most is not None, terms.most
+    elif days <= terms.least / DAY:
+        bound, by_rule, gap = Bound.LEAST, said.least is not None, terms.least
+    else:
+        bound, by_rule, gap = Bound.PRICE, False, timedelta(days=days)
+    return Due(bound, by_rule, gap, page.last_good_at + gap)
+
+
+def _weighed_importance(page: PageFacts, weight: float) -> float:
+    return (page.importance if page.importance is not None else 1.0) * weight
+
+
+def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:
+    """When it is looked at next, and for what reason."""
+    at = known.at
+    when = shown_instant(page.due_at)
+    since = "it has been due since" if page.due_at is not None and page.due_at <= at else "it is due at"
+    match page.state:
+        case State.NEW:
+            return f"it was never fetched; in the order of discovery it is number {(page.ahead or 0) + 1}"
+        case State.GONE:
+            return f"it is gone ({why_failed(page.reason)}); in case it comes back, {since} {when}"
+        case State.MOVED:
+            return f"it moved{f' to {page.moved_to}' if page.moved_to else ' away'}; {since} {when}"
+        case State.REFUSED:
+            return f"it may not be fetched ({page.reason}); in case that changes, {since} {when}"
+        case State.KNOWN:
+            return _why_known(page, due_today(domain, known, page), f"{since} {when}")
+
+
+def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
+    if page.wanted is Wanted.BY_USER:
+        return f"{due}, since somebody asked for it"
+    if page.wanted is Wanted.BY_AUDIT:
+        return f"{due}, as one of a random sample that holds our report to the truth"
+    if page.wanted is Wanted.BY_LEADER:
+        return f"{due}, since {page.leader or 'the page whose schedule it shared'} has changed, which said the same"
+    if page.failures:
+        return f"{counted(page.failures, 'look')} in a row failed ({why_failed(page.reason)}), so {due}"
+    if page.leader is not None:
+        return f"{due}, to see whether it still says the same as {page.leader}, whose schedule it shares"
+    if today is None or page.reason:
+        return f"it has no text of its own ({page.reason or 'never read'}); {due}"
+    if today.bound is Bound.ONCE:
+        return "it was had once, and a rule wants no more of it"
+    if page.due_at is None or page.due_at >= NEVER:
+        return f"it was had once, when a rule wanted no more of it; by today's rules {_why_then(today)}"
+    return f"{due}{_why_stored(page, page.due_at, today)}"
+
+
+WALLS = {
+    SoftError.SOFT_404: "it shows what the domain shows for addresses that cannot exist",
+    SoftError.LOGIN: "a login stands in place of its text",
+    SoftError.SHARED_TEXT: "it shows what other pages, too, show in place of their texts",
+    SoftError.TRUNCATED: "its body ends before its end",
+    SoftError.EMPTY: "its body is empty",
+    SoftError.BLANK: "it has no text any more",
+    SoftError.SHRUNK: "next to nothing of its text is left; a second look decides",
+    SoftError.REPLACED: "all of its text is another; a second look decides",
+}
+
+
+def why_failed(reason: str) -> str:
+    """Why a look was no good one, with what is meant by the names of walls."""
+    return f"{reason}: {WALLS[SoftError(reason)]}" if reason in WALLS else reason
+
+
+def _why_stored(page: PageFacts, due_at: datetime, today: Due) -> str:
+    """What its stored due time comes from: today's price and rules, or others before."""
+    assert today.at is not None
+    assert today.gap is not None
+    if abs(due_at - today.at) <= ROUNDED * today.gap:
+        return f", since {_why_then(today)}"
+    if page.visits <= 1 and due_at < today.at:
+        return f": pages that came in together are spread over their first interval; after it {_why_then(today)}"
+    return (
+        f", which was stored at another price or under other rules; today {_why_then(today)}: {shown_instant(today.at)}"
+    )
+
+
+def _why_then(today: Due) -> str:
+    """The bound that holds, as a reason."""
+    assert today.gap is not None
+    span, who = shown_span(today.gap), "a rule" if today.by_rule else "the longest interval"
+    match today.bound:
+        case Bound.PRICE:
+            return f"a look is worth its price {span} after the last one"
+        case Bound.LEAST:
+            least = "a rule" if today.by_rule else "the least interval"
+            return f"a look is worth its price sooner, but {least} says {span} after the last one"
+        case Bound.MOST:
+            return f"a look is not worth its price by then, but {who} says {span} after the last one"
+        case Bound.ONCE:
+            return "a rule wants no more of it"
+        case _:
+            assert_never(today.bound)
+
+
+def why_belief(page: PageFacts) -> str:
+    """What is believed about the page's changes, as a sentence."""
+    rate = shown_rate(page.belief.rate_per_day)
+    if page.visits < 2:
+        return f"it changes {rate}, as pages do of which nothing is known"
+    return f"it changes {rate}: {counted(page.visits, 'look')} found {counted(page.changes, 'change')}"
+
+
+def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | None:
+    """What a look now is worth, in importance x days; None for a page that has no version to lose."""
+    if page.last_good_at is None or page.version == 0 or known.terms is None:
+        return None
+    weight = PageRules(domain.settings.rules).terms(page.url).weight
+    return value(page.belief, importance=_weighed_importance(page, weight), unseen=known.at - page.last_good_at)

@@ -1,0 +1,208 @@
+"""recrawl plan: prices for all domains, or what one of them may expect of more and of fewer requests."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import assert_never
+
+from crawler.cli.charts.chart import Chart, Series
+from crawler.cli.charts.show import show_plots
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.values import counted, shown_share, shown_span
+from crawler.core.budget import Expectation
+from crawler.plan import BudgetSource, Forecast, ForecastStep, Planned, forecast, plan_domains
+from crawler.register import domain_named, require_not_before_last_visit
+from crawler.settings import settings
+from crawler.store import domains
+from crawler.store.database import Database
+
+COLUMNS = ("importance", "pages", "price", "budget", "requests a day", "fresh", "age")
+STEPS = ("", "requests a day", "price", "fresh", "age", "longest wait")
+
+
+def plan(*, only: str | None, at: datetime | None, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> list[Planned]:
+        domain = await domain_named(db, only) if only else None
+        if at is not None:
+            wanted = [domain] if domain else [listed.domain for listed in await domains.every(db)]
+            await require_not_before_last_visit(db, wanted, at)
+        return await plan_domains(db, at=at or datetime.now(UTC), settings=settings(), only=domain)
+
+    planned = with_database(work)
+    if as_json:
+        print_json({"domains": [_document(each) for each in planned]})
+    elif not planned:
+        say("No domain is registered: recrawl domains add URL")
+    else:
+        show(["domain", *COLUMNS], [_row(each) for each in planned], right=COLUMNS)
+        for each in planned:
+            if each.plan.finding:
+                remark(f"{each.domain.authority}: {each.plan.finding}")
+    return DONE
+
+
+def _document(planned: Planned) -> dict[str, object]:
+    tariff = planned.plan
+    return {
+        "domain": planned.domain.authority,
+        "importance": planned.importance,
+        "known": round(planned.known),
+        "price_request": planned.price.per_request,
+        "price_byte": planned.price.per_byte,
+        "trim": planned.trim,
+        "is_usual_price": tariff.price is None,
+        "budget_per_day": planned.domain.settings.budget_per_day,
+        "asked_per_day": tariff.asked,
+        "requests_per_day": tariff.requests,
+        "longest_days": tariff.longest_days,
+        **_expected(tariff.expected, known=planned.known),
+        "finding": tariff.finding,
+    }
+
+
+def _expected(outlook: Expectation, *, known: float) -> dict[str, object]:
+    return {
+        "freshness": outlook.freshness if known else None,
+        "age_days": outlook.age_days if known else None,
+    }
+
+
+def _row(planned: Planned) -> tuple[str, ...]:
+    tariff = planned.plan
+    budget = planned.domain.settings.budget_per_day
+    budget = budget if budget is not None or tariff.asked is None else round(tariff.asked)
+    known = bool(planned.known)
+    return (
+        planned.domain.authority,
+        f"{planned.importance:.2f}",
+        f"{planned.known:,.0f}",
+        f"{planned.price.per_request:.3g}",
+        "-" if budget is None else f"{budget:,}",
+        f"{tariff.requests:,.1f}",
+        shown_share(tariff.expected.freshness if known else None),
+        shown_span(timedelta(days=tariff.expected.age_days)) if known else "-",
+    )
+
+
+def plan_one(text: str, *, at: datetime | None, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> tuple[str, Forecast | None]:
+        domain = await domain_named(db, text)
+        if at is not None:
+            await require_not_before_last_visit(db, [domain], at)
+        return domain.authority, await forecast(db, domain, at=at or datetime.now(UTC), settings=settings())
+
+    name, found = with_database(work)
+    if found is None:
+        if as_json:
+            print_json({"domain": name, "known": 0, "steps": []})
+        else:
+            say(f"{name} has no pages yet that could become stale: recrawl crawl {name}")
+        return PROBLEM
+    if as_json:
+        print_json(_forecast_document(found))
+    else:
+        _show(found)
+    return DONE
+
+
+def _forecast_document(found: Forecast) -> dict[str, object]:
+    return values_of(found) | {
+        "domain": found.domain.authority,
+        "known": round(found.known),
+        "new": round(found.new),
+        "has_budget": found.source is not BudgetSource.PRICE,
+        "cap": _or_none(found.cap),
+        "overall": _or_none(found.overall),
+        "points_for_tenth": found.points_for_tenth,
+        "steps": [_step_document(step) for step in found.steps],
+    }
+
+
+def _or_none(limit: float) -> float | None:
+    return None if limit == float("inf") else limit
+
+
+def _step_document(step: ForecastStep) -> dict[str, object]:
+    outlook = step.plan.expected
+    return {
+        "factor": step.factor,
+        "requests_per_day": step.budget,
+        "is_allowed": step.is_allowed,
+        "price_request": outlook.price.per_request,
+        "price_byte": outlook.price.per_byte,
+        "longest_days": step.plan.longest_days,
+        "freshness": outlook.freshness,
+        "age_days": outlook.age_days,
+    }
+
+
+def _show(found: Forecast) -> None:
+    new = f", and {counted(round(found.new), 'page')} never fetched" if found.new else ""
+    show_facts(
+        [
+            ("Domain", found.domain.authority),
+            ("Pages", f"{found.known:,.0f} known{new}"),
+            ("Price", _shown_price(found)),
+            ("Requests a day", f"{found.budget:,.0f} {_shown_source(found)}"),
+            ("Finding", found.finding),
+        ]
+    )
+    say("")
+    show(STEPS, [_step_row(step) for step in found.steps], right=STEPS[1:])
+    say("")
+    if found.points_for_tenth is not None:
+        say(f"10 % more requests buys {found.points_for_tenth:.1f} points")
+    if any(step.budget > found.cap for step in found.steps):
+        say(f"* more than politeness allows ({found.cap:,.0f} a day), which is what to expect then")
+    elif not all(step.is_allowed for step in found.steps):
+        say(f"* more than all domains together may make ({found.overall:,.0f} a day)")
+    show_plots([("plan", _chart(found))])
+
+
+def _shown_price(found: Forecast) -> str:
+    """Nothing where no request is made: none would be worth it at any price."""
+    if not found.budget:
+        return ""
+    per_byte = f", {found.price.per_byte:.3g} a byte" if found.price.per_byte else ""
+    return f"{found.price.per_request:.3g} importance x days a request{per_byte}"
+
+
+def _shown_source(found: Forecast) -> str:
+    nothing = "" if found.budget else ": nothing is sent"
+    match found.source:
+        case BudgetSource.BUDGET:
+            return f"by its budget{nothing}"
+        case BudgetSource.TARGET:
+            return "by its target"
+        case BudgetSource.OVERALL:
+            return f"of what all domains together may make{nothing}"
+        case BudgetSource.PRICE:
+            return "that the price costs now; it has no budget"
+        case _:
+            assert_never(found.source)
+
+
+def _step_row(step: ForecastStep) -> tuple[str, ...]:
+    outlook = step.plan.expected
+    return (
+        "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}",
+        f"{step.budget:,.1f}{'' if step.is_allowed else ' *'}",
+        f"{outlook.price.per_request:.3g}",
+        shown_share(outlook.freshness),
+        shown_span(timedelta(days=outlook.age_days)),
+        shown_span(timedelta(days=step.plan.longest_days)),
+    )
+
+
+def _chart(found: Forecast) -> Chart:
+    """Freshness over requests, today's point first, since of two that meet the first one is seen."""
+
+    def points(steps: Sequence[ForecastStep]) -> tuple[tuple[float, float], ...]:
+        return tuple((step.budget, 100 * step.plan.expected.freshness) for step in steps)
+
+    today = [step for step in found.steps if step.factor == 1.0]
+    label = "a tenth to ten times as many" if today else "what some would buy"
+    series = (*([Series("today", points(today))] if today else []), Series(label, points(found.steps)))
+    title = f"What requests buy: {found.domain.authority}"
+    return Chart(title, "requests a day", "fresh, per cent", series, log_x=True)

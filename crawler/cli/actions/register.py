@@ -1,0 +1,213 @@
+"""recrawl domains add, and the registration of what `recrawl crawl` meets for the first time."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.output import print_json, remark, say
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.settings_options import SettingsPatch, as_document
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.page_rules import PageRule
+from crawler.errors import BadInput
+from crawler.register import FoundDomain, RootProbe, charge, look_up, register, unasked, url_of
+from crawler.settings import settings
+from crawler.store import claim, domains
+from crawler.store.database import Database
+from crawler.web import Http
+
+AT_ONCE = 16  # roots asked at a time: each is another server
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What came of one line: the domain, or why there is none."""
+
+    text: str
+    domain: Domain | None
+    warning: str = ""
+    error: str = ""
+
+
+def add(
+    texts: Sequence[str], *, source: str | None, patch: SettingsPatch, offline: bool, at: datetime | None, as_json: bool
+) -> int:
+    many = source is not None
+    wanted = [*texts, *(_lines(source) if source is not None else [])]
+    if not wanted:
+        raise BadInput("nothing to register: name a URL, or a file with --from")
+
+    async def work(db: Database, _: Interrupts) -> list[Added]:
+        instant = at or datetime.now(UTC)
+        domain_settings = settings_of(patch)
+        async with _roots(db, domain_settings, at=instant) as roots:
+            found = await _found(roots, wanted, offline=offline, most=_most(domain_settings))
+        added = []
+        for text, what in zip(wanted, found, strict=True):
+            try:
+                domain = await _register(db, _or_raise(what), domain_settings, at=instant)
+                added.append(Added(text, domain, warning=_or_raise(what).warning))
+            except BadInput as error:
+                if not many and len(wanted) == 1:
+                    raise
+                added.append(Added(text, None, error=str(error)))
+        return added
+
+    results = with_database(work)
+    _show_added(results, as_json=as_json)
+    return PROBLEM if any(result.domain is None for result in results) else DONE
+
+
+def _lines(source: str) -> list[str]:
+    """The names in a file, one a line; blank lines and comments are passed over."""
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise BadInput(f"{source} cannot be read: {reason}") from error
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+async def _found(
+    roots: RootProbe, texts: Sequence[str], *, offline: bool, most: int | None
+) -> list[FoundDomain | BadInput]:
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def one(text: str) -> FoundDomain | BadInput:
+        try:
+            if offline:
+                return unasked(text)
+            async with turn:
+                return await look_up(roots, text, deadline=settings().deadline, most=most)
+        except BadInput as error:
+            return error
+
+    async with asyncio.TaskGroup() as tasks:
+        asked = [tasks.create_task(one(text)) for text in texts]
+    return [task.result() for task in asked]
+
+
+def _or_raise(found: FoundDomain | BadInput) -> FoundDomain:
+    if isinstance(found, BadInput):
+        raise found
+    return found
+
+
+@asynccontextmanager
+async def _roots(db: Database, domain_settings: DomainSettings, *, at: datetime) -> AsyncIterator[RootProbe]:
+    """What asks the roots of domains with these settings; in the end it is on the account of all domains together."""
+    left = await claim.left_of_shared_budget(db, settings().shared_budget, at=at)
+    async with Http(
+        user_agent=settings().user_agent,
+        allow_private=domain_settings.allow_private,
+        max_body_bytes=settings().max_body_bytes,
+    ) as web:
+        delay = settings().delay_of(domain_settings)
+        roots = RootProbe(web, delay=delay, left=left, language=domain_settings.language)
+        try:
+            yield roots
+        finally:
+            if left is not None and roots.requests:
+                await claim.charge_shared_budget(
+                    db, requests=roots.requests, received_bytes=roots.received_bytes, at=at
+                )
+
+
+async def _register(db: Database, found: FoundDomain, domain_settings: DomainSettings, *, at: datetime) -> Domain:
+    delay = settings().delay_of(domain_settings) if found.requests else timedelta(0)
+    return await register(db, found, domain_settings, delay=delay, at=at)
+
+
+def _most(domain_settings: DomainSettings) -> int | None:
+    """Requests that a new domain's budget allows today; None: no limit."""
+    return 0 if domain_settings.bytes_per_day == 0 else domain_settings.budget_per_day
+
+
+def settings_of(patch: SettingsPatch) -> DomainSettings:
+    """The settings of a domain that is registered now."""
+    return replace(patch.applied_to(DomainSettings()), seeds=tuple(map(url_of, patch.seeds)))
+
+
+async def ask_and_register(db: Database, text: str, patch: SettingsPatch, *, offline: bool, at: datetime) -> Domain:
+    """Register one domain, with a remark on what its root said. Raises BadInput."""
+    domain_settings = settings_of(patch)
+    async with _roots(db, domain_settings, at=at) as roots:
+        (found,) = map(_or_raise, await _found(roots, [text], offline=offline, most=_most(domain_settings)))
+    existing = await domains.find(db, found.authority)  # typed by a name that was not known as an alias
+    if existing is not None:
+        if found.requests:
+            await domains.probed(db, existing, delay=settings().delay_of(existing.settings))
+            await charge(db, existing, found, at=at)
+        return existing
+    domain = await _register(db, found, domain_settings, at=at)
+    remark(f"Registered {domain.root}{_also(domain)}")
+    if found.warning:
+        remark(found.warning)
+    return domain
+
+
+def _also(domain: Domain) -> str:
+    return f" (also {', '.join(sorted(domain.aliases))})" if domain.aliases else ""
+
+
+def _show_added(results: Sequence[Added], *, as_json: bool) -> None:
+    for result in results:
+        if result.error:
+            remark(f"recrawl: {result.text}: {result.error}")
+        if result.warning:
+            remark(result.warning)
+    if as_json:
+        print_json(
+            {
+                "registered": [
+                    described(result.domain) | ({"warning": result.warning} if result.warning else {})
+                    for result in results
+                    if result.domain is not None
+                ],
+                "failed": [{"name": result.text, "error": result.error} for result in results if result.error],
+            }
+        )
+        return
+    for result in results:
+        if result.domain is not None:
+            say(f"Registered {result.domain.root}{_also(result.domain)}")
+
+
+def described(domain: Domain) -> dict[str, object]:
+    """A domain for JSON."""
+    return {
+        "domain": domain.authority,
+        "root": domain.root,
+        "aliases": sorted(domain.aliases),
+        "paused": domain.paused,
+        "registered_at": domain.registered_at,
+        "settings": as_document(domain.settings)
+        | {
+            "rules": [described_rule(rule) for rule in domain.settings.rules],
+        },
+    }
+
+
+def described_rule(rule: PageRule) -> dict[str, object]:
+    """A rule for JSON; null where it says nothing."""
+    return {
+        "pattern": rule.pattern,
+        "least_seconds": seconds(rule.least),
+        "most_seconds": seconds(rule.most),
+        "weight": rule.weight,
+        "once": rule.once,
+        "max_pages": rule.max_pages,
+        "ignore": rule.view.ignore,
+        "watch": rule.view.watch,
+        "ignore_text": rule.view.ignore_text,
+    }
+
+
+def seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()

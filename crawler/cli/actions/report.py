@@ -1,0 +1,157 @@
+"""recrawl report: how fresh the copy is, how true that is, and what it costs."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from crawler.cli.actions.audit import described
+from crawler.cli.actions.trust import shown_standings
+from crawler.cli.exits import DONE
+from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.settings_options import shown_setting
+from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span
+from crawler.core.domain import Domain
+from crawler.core.freshness import DAY, Agreement
+from crawler.register import domain_named, require_not_before_last_visit
+from crawler.settings import settings
+from crawler.store import domains, learned, plan
+from crawler.store.database import Database
+from crawler.store.learned import TrustRow
+from crawler.store.plan import Calibration
+from crawler.store.report import DomainReport, domain_report
+
+
+def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> int:
+    window = timedelta(days=days)
+
+    async def work(db: Database, _: Interrupts) -> list[tuple[DomainReport, Calibration, list[TrustRow]]]:
+        if text is not None:
+            wanted = [await domain_named(db, text)]
+        else:
+            wanted = [listed.domain for listed in await domains.every(db)]
+        if at is not None:
+            await require_not_before_last_visit(db, wanted, at)
+        instant = at or datetime.now(UTC)
+        found = [(each, await domain_report(db, each, at=instant, window=window)) for each in wanted]
+        return [
+            (each, await _calibration(db, domain, each), await learned.trust_rows(db, domain))
+            for domain, each in found
+            if each is not None
+        ]
+
+    found = with_database(work)
+    if as_json:
+        print_json({"domains": [_document(*each) for each in found]})
+    elif not found:
+        say("No domain is registered: recrawl domains add URL")
+    elif text is not None:
+        show_facts(_facts(*found[0]))
+    else:
+        _show_reports([(each, calibration) for each, calibration, _ in found], window)
+    return DONE
+
+
+async def _calibration(db: Database, domain: Domain, found: DomainReport) -> Calibration:
+    """What audits say of the finished UTC days within the report's window."""
+    today = found.at.astimezone(UTC).date()
+    return await plan.calibration(db, domain, since=today - max(found.window, DAY), until=today)
+
+
+def _document(found: DomainReport, calibration: Calibration, standings: list[TrustRow]) -> dict[str, object]:
+    return values_of(found) | {
+        "changes": dict(found.changes),
+        "price": _price(found),
+        "is_usual_price": found.price is None,
+        "calibration": {"audits": described(calibration.audits), "scheduled": described(calibration.scheduled)},
+        "trust": standings,
+    }
+
+
+def _price(found: DomainReport) -> float:
+    return settings().price if found.price is None else found.price
+
+
+def _facts(found: DomainReport, calibration: Calibration, standings: list[TrustRow]) -> list[tuple[str, str]]:
+    changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(found.changes.items()))
+    sent = found.received_bytes + found.saved_bytes
+    return [
+        ("Domain", found.domain + (" (paused)" if found.paused else "")),
+        ("At", shown_instant(found.at)),
+        ("Fresh, by importance", shown_share(found.freshness)),
+        ("Fresh, all pages alike", shown_share(found.freshness_plain)),
+        ("As audits found", _shown_agreement(calibration.audits) or "no audit in this time: recrawl audit"),
+        ("As other looks found", _shown_agreement(calibration.scheduled)),
+        ("Oldest look", shown_instant(found.oldest_look_at)),
+        ("Known pages", str(found.known)),
+        ("New, never fetched", str(found.new)),
+        ("Gone", str(found.gone)),
+        ("Moved", str(found.moved)),
+        ("Refused", str(found.refused)),
+        ("", " "),
+        ("In the last", shown_span(found.window)),
+        ("Looks", f"{found.looks} ({found.requests} requests)"),
+        ("Changes", changes or "none"),
+        ("Failures", str(found.failures)),
+        ("Received", shown_bytes(found.received_bytes)),
+        ("Saved", shown_bytes(found.saved_bytes) + (f" ({found.saved_bytes / sent:.0%})" if sent else "")),
+        ("Validators", shown_standings(standings)),
+        (" ", " "),
+        ("Requests today", f"{found.spent_today}{_shown_budget(found)}"),
+        ("Target", shown_setting("target_age", found.target_age)),
+        ("Target", shown_setting("target_freshness", found.target_freshness)),
+        ("Price", f"{_price(found):.3g} importance x days a request{' (the usual)' if found.price is None else ''}"),
+        ("Finding", found.finding),
+        ("Left alone until", f"{shown_instant(found.hold_until)} ({found.hold_reason})" if found.hold_until else ""),
+        ("Being crawled by", found.holder or ""),
+        ("Next due", shown_instant(found.next_due_at) if found.next_due_at else ""),
+    ]
+
+
+def _shown_budget(found: DomainReport) -> str:
+    if found.budget_per_day is not None:
+        return f" of {found.budget_per_day}"
+    return f" of {found.asked_per_day} that its target takes" if found.asked_per_day is not None else ""
+
+
+def _shown_agreement(agreement: Agreement) -> str:
+    if not agreement.looks:
+        return ""
+    is_off = f", off by {abs(agreement.deviations):.1f} standard deviations" if agreement.is_off else ""
+    found, expected = shown_share(agreement.found_fresh), shown_share(agreement.expected_fresh)
+    return f"{found} of {counted(agreement.looks, 'look')} found a fresh copy, {expected} were expected to{is_off}"
+
+
+def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: timedelta) -> None:
+    numbers = ["fresh", "audited", "known", "new", "gone", "looks", "changes", "failed", "received", "saved", "today"]
+    show(
+        ["domain", *numbers, "oldest look", "next due"],
+        [
+            (
+                each.domain,
+                shown_share(each.freshness),
+                shown_share(calibration.audits.found_fresh),
+                str(each.known),
+                str(each.new),
+                str(each.gone + each.moved),
+                str(each.looks),
+                str(sum(count for change, count in each.changes.items() if change != "first")),
+                str(each.failures),
+                shown_bytes(each.received_bytes),
+                shown_bytes(each.saved_bytes),
+                f"{each.spent_today}" + (f"/{each.budget_per_day}" if each.budget_per_day is not None else ""),
+                shown_instant(each.oldest_look_at) if each.oldest_look_at else "-",
+                shown_instant(each.next_due_at) if each.next_due_at else "-",
+            )
+            for each, calibration in found
+        ],
+        right=numbers,
+    )
+    say(
+        f"\nAudits, looks, changes, failures and bytes of the last {shown_span(window)}; freshness is weighted by "
+        "importance, but as audited: there each page counts alike."
+    )
+    for each, calibration in found:
+        if each.finding:
+            remark(f"{each.domain}: {each.finding}")
+        if calibration.audits.is_off or calibration.scheduled.is_off:
+            remark(f"{each.domain}: what is reported is off: recrawl report {each.domain}")

@@ -1,0 +1,220 @@
+"""recrawl try: one look at a page, and what of it would be compared."""
+
+from datetime import datetime
+
+from rich.text import Text
+
+from crawler.cli.actions.domains import why_not
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.output import out, print_json, printable, say, show, show_facts
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.values import counted, shown_bytes, shown_instant
+from crawler.clock import Clock
+from crawler.core.change import Change, Difference, ExplainedBlock, Why, difference, explain_blocks, why_no_news
+from crawler.core.http import Fetched, Unreached
+from crawler.crawl import TryResult, open_tools, try_page
+from crawler.register import domain_named, require_not_before_last_visit, url_of
+from crawler.settings import settings
+from crawler.store import domains
+from crawler.store.database import Database
+from crawler.store.report import target_of
+
+REASONS = {
+    Why.NOT: "",
+    Why.WORDS: "these words differ from look to look",
+    Why.NOISE: "it came or went within seconds",
+    Why.SWINGS: "nothing in its place stands still",
+    Why.FRAME: "it is of the site, on nearly all pages",
+    Why.DAY: "it tells the day of the look",
+    Why.RULE: "a rule of yours leaves it out",
+}
+MOST_SHOWN = 400  # characters of a piece
+
+
+def try_url(text: str, *, again: bool, at: datetime | None, as_json: bool) -> int:
+    url = url_of(text)
+
+    async def work(db: Database, _: Interrupts) -> TryResult:
+        domain = await domain_named(db, text)
+        await require_not_before_last_visit(db, [domain], at)
+        clock = Clock.at(at)
+        home = domain.scope(max_depth=settings().max_depth).home(url)
+        not_now = why_not(domain, await domains.status_of(db, domain, at=clock.now()), at=clock.now())
+        if not_now:
+            return TryResult(await target_of(db, domain, home), clock.now(), refusal=f"{domain.authority} {not_now}")
+        async with open_tools(settings()) as webs:
+            web = webs.of(domain)
+            return await try_page(db, web, webs.parsers, domain, home, settings=settings(), clock=clock, again=again)
+
+    seen = with_database(work)
+    if as_json:
+        print_json(_document(seen))
+    else:
+        _show(seen)
+    return DONE if seen.parsed is not None else PROBLEM
+
+
+def differences(seen: TryResult) -> list[tuple[Difference, Why]]:
+    """What differs from the last version, one by one, and why it is no news, if so."""
+    if seen.baseline is None or seen.parsed is None:
+        return []
+    found = difference(seen.baseline.blocks, seen.parsed.blocks, seen.mask.volatile)
+    then, now = seen.baseline.at, seen.at
+    return [(each, why_no_news(each, seen.mask, then=then, now=now)) for each in _single(found)]
+
+
+def _single(found: Difference) -> list[Difference]:
+    singles = [Difference(replaced=(pair,)) for pair in found.replaced]
+    singles += [Difference(removed=(place,)) for place in found.removed]
+    return singles + [Difference(added=(place,)) for place in found.added]
+
+
+def lessons(seen: TryResult) -> list[Difference]:
+    """What differed between this look and the one that was taken next, seconds later."""
+    if seen.parsed is None or not seen.second_fetches:
+        return []
+    return _single(difference(seen.parsed.blocks, seen.second_fetches[0], seen.before.volatile))
+
+
+def _pieces(seen: TryResult) -> list[ExplainedBlock]:
+    if seen.parsed is None:
+        return []
+    return explain_blocks(seen.whole, seen.parsed.blocks, seen.mask, view=seen.view, apart=seen.apart)
+
+
+def _show(seen: TryResult) -> None:
+    pieces = _pieces(seen)
+    found = differences(seen)
+    show_facts(
+        [
+            ("URL", seen.target.url),
+            ("Not asked", seen.refusal.replace("_", " ") if seen.answer is None else ""),
+            ("Answer", _shown_answer(seen)),
+            ("Compared with", _shown_version(seen)),
+            ("Found", _shown_verdict(seen)),
+            ("Pieces", _shown_count(pieces) if pieces else ""),
+        ]
+    )
+    if found:
+        say("")
+        show(["news", "part", "was", "is"], [(_news(why), *_row(each)) for each, why in found])
+    if seen.second_fetches:
+        taught = lessons(seen)
+        say("\nLooks at once: nothing differs" if not taught else "")
+        if taught:
+            show(["seconds later", "here", "there"], [_row(each) for each in taught])
+    if pieces:
+        say("")
+    for piece in pieces:
+        out().print(_shown_piece(piece), soft_wrap=True)
+
+
+def _news(why: Why) -> str:
+    return f"no: {REASONS[why]}" if why else "yes"
+
+
+def _row(each: Difference) -> tuple[str, str, str]:
+    for before, after in each.replaced:
+        return before.kind.value, _cut(before.text), _cut(after.text)
+    (place,) = each.blocks
+    return place.kind.value, _cut(place.text if each.removed else ""), _cut(place.text if each.added else "")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+
+
+def _shown_answer(seen: TryResult) -> str:
+    match seen.answer:
+        case Fetched(status=status, received_bytes=received):
+            return f"{status}, {shown_bytes(received)}" + (f"; {seen.refusal}" if seen.refusal else "")
+        case Unreached(reason=reason, detail=detail):
+            return f"none ({reason.value}: {detail})"
+        case _:
+            return ""
+
+
+def _shown_version(seen: TryResult) -> str:
+    if seen.answer is None:
+        return ""
+    if seen.target.version is None:
+        return "nothing: no version of it is kept"
+    at = f" of {shown_instant(seen.baseline.at)}" if seen.baseline else ", whose text cannot be read any more"
+    return f"version {seen.target.version.number}{at}"
+
+
+def _shown_verdict(seen: TryResult) -> str:
+    if seen.visit is None:
+        return ""
+    parts = ", ".join(sorted(seen.visit.verdict.significant.kinds))
+    reason = f" ({seen.visit.reason.replace('_', ' ')})" if seen.visit.reason else ""
+    if seen.visit.change is Change.FIRST:
+        return f"a first version{reason}"
+    return f"{seen.visit.change.value}, by {seen.visit.verdict.rung.value.replace('_', ' ')}{reason}" + (
+        f": {parts}" if parts else ""
+    )
+
+
+def _shown_count(pieces: list[ExplainedBlock]) -> str:
+    whole = sum(piece.is_whole for piece in pieces)
+    words = sum(len(piece.masked) for piece in pieces if not piece.is_whole)
+    return f"{len(pieces)}, of which {whole} are masked, and {counted(words, 'word')} in the others"
+
+
+def _shown_piece(piece: ExplainedBlock) -> Text:
+    """A line: what is masked stands in brackets, and is dim where there are colours."""
+    line = Text(f"{piece.kind.value:6}")
+    if piece.is_whole:
+        return line.append(f"[{printable(_cut(piece.text))}]", "dim").append(_shown_why(piece), "yellow")
+    end = 0
+    for start, stop in piece.masked:
+        line.append(printable(piece.text[end:start])).append(f"[{printable(piece.text[start:stop])}]", "dim")
+        end = stop
+        if end > MOST_SHOWN:
+            break
+    line.append(printable(_cut(piece.text[end:])))
+    return line.append(_shown_why(piece), "yellow")
+
+
+def _shown_why(piece: ExplainedBlock) -> str:
+    if piece.why is Why.RULE:
+        return f"  <- {REASONS[piece.why]}" + (f": {piece.rule}" if piece.rule else "")
+    said = [REASONS[piece.why], f"a rule of yours leaves some of it out: {piece.rule}" if piece.rule else ""]
+    return "".join(f"  <- {each}" for each in said if each)
+
+
+def _document(seen: TryResult) -> dict[str, object]:
+    version = seen.target.version
+    return {
+        "url": seen.target.url,
+        "at": seen.at,
+        "refused": seen.refusal,
+        "status": seen.answer.status if isinstance(seen.answer, Fetched) else None,
+        "version": version.number if version else None,
+        "version_at": seen.baseline.at if seen.baseline else None,
+        "change": seen.visit.change if seen.visit else None,
+        "rung": seen.visit.verdict.rung if seen.visit else None,
+        "reason": seen.visit.reason if seen.visit else "",
+        "parts": sorted(seen.visit.verdict.significant.kinds) if seen.visit else [],
+        "differs": [_pair(each) | {"news": not why, "why": why} for each, why in differences(seen)],
+        "seconds_later": [_pair(each) for each in lessons(seen)],
+        "pieces": [_piece(piece) for piece in _pieces(seen)],
+    }
+
+
+def _pair(each: Difference) -> dict[str, object]:
+    for before, after in each.replaced:
+        return {"part": before.kind, "was": before.text, "is": after.text}
+    (place,) = each.blocks
+    return {"part": place.kind, "was": place.text if each.removed else None, "is": place.text if each.added else None}
+
+
+def _piece(piece: ExplainedBlock) -> dict[str, object]:
+    return {
+        "part": piece.kind,
+        "text": piece.text,
+        "masked": [piece.text[start:end] for start, end in piece.masked],
+        "is_masked": piece.is_whole,
+        "why": piece.why,
+        "rule": piece.rule,
+    }

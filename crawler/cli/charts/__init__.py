@@ -1,0 +1,1 @@
+"""Charts: drawn in the terminal in plain characters, or written as SVG files."""

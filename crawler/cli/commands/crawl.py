@@ -1,0 +1,60 @@
+"""recrawl crawl: its options and its help."""
+
+from typing import Annotated
+
+import typer
+
+from crawler.cli import values
+from crawler.cli.options import At, Json, Offline
+from crawler.cli.settings_options import NOTHING, SettingsPatch, with_settings
+
+
+@with_settings(of_crawl=True)
+def crawl(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="URL|DOMAIN", help="What to crawl; what is not registered will be.")
+    ] = None,
+    pages: Annotated[int | None, typer.Option(min=1, metavar="N", help="Look at so many pages, at most.")] = None,
+    due: Annotated[
+        bool, typer.Option("--due", help="Only what is due: of the domains named, or of all that are registered.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be fetched now and what that costs; touch nothing.")
+    ] = False,
+    shift_time: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Finish after this long: 90s, 10m, 2h.")
+    ] = None,
+    offline: Offline = False,
+    patch: SettingsPatch = NOTHING,
+    at: At = None,
+    as_json: Json = False,
+) -> int:
+    """Crawl domains in this process, until nothing is due: pages never seen, and those worth looking at again.
+
+    A URL that belongs to no registered domain registers one, with the settings given here. A URL with a path is
+    looked at whether it is due or not. The first Ctrl-C finishes what is under way, the second ends at once.
+
+    Examples:
+
+        recrawl crawl https://docs.example.com
+        recrawl crawl docs.example.com --pages 100
+        recrawl crawl --due
+        recrawl crawl docs.example.com --dry-run
+        recrawl crawl http://127.0.0.1:8000/ --allow-private --json
+    """
+    from crawler.cli.actions import crawl
+
+    request = crawl.CrawlRequest(
+        names=tuple(names or ()),
+        pages=pages,
+        due=due,
+        patch=patch,
+        offline=offline,
+        shift_time=values.span(shift_time) if shift_time else None,
+        at=at,
+    )
+    if dry_run:
+        from crawler.cli.actions import crawl_preview
+
+        return crawl_preview.preview(request, as_json=as_json)
+    return crawl.crawl(request, as_json=as_json)

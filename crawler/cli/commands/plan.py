@@ -1,0 +1,38 @@
+"""recrawl plan: its options and its help."""
+
+from typing import Annotated
+
+import typer
+
+from crawler.cli.options import At, Json
+
+
+def plan(
+    domain: Annotated[str | None, typer.Argument(metavar="DOMAIN", help="What this one may expect; else plan.")] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DOMAIN", help="Plan for one domain as if there were no other, such as one of another time."
+        ),
+    ] = None,
+    at: At = None,
+    as_json: Json = False,
+) -> int:
+    """Set what a request must be worth, in all domains; or say what more and fewer requests would buy in one.
+
+    With a DOMAIN nothing is changed: freshness and age are shown for a tenth to ten times today's requests.
+
+    Examples:
+
+        recrawl plan
+        recrawl plan docs.example.com
+        recrawl plan docs.example.com --json
+        recrawl plan --only docs.example.com --at 2027-01-31
+    """
+    from crawler.cli.actions import plan
+
+    if domain is not None and only is not None:
+        raise typer.BadParameter("give a domain to look at or --only to plan for one, not both")
+    if domain is None:
+        return plan.plan(only=only, at=at, as_json=as_json)
+    return plan.plan_one(domain, at=at, as_json=as_json)

@@ -1,0 +1,64 @@
+"""recrawl up, down, status: what runs on this machine."""
+
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.options import Json
+from crawler.cli.output import print_json, remark, say, show
+
+
+def up(as_json: Json = False) -> int:
+    """Start Postgres, a Prefect server with its pages, and a worker; they stay until `recrawl down`.
+
+    Examples:
+
+        recrawl up
+        RECRAWL_HOME=/srv/recrawl recrawl up
+    """
+    from crawler.local import stack
+    from crawler.settings import settings
+
+    running = stack.up(settings(), report=remark)
+    if as_json:
+        print_json({"ui": running.ui_url, "api": running.api_url, "home": str(running.home)})
+    else:
+        say(f"Look at it: {running.ui_url}")
+    return DONE
+
+
+def down(as_json: Json = False) -> int:
+    """Stop what `recrawl up` started, and whatever that started in turn.
+
+    Examples:
+
+        recrawl down
+    """
+    from crawler.local import stack
+    from crawler.settings import settings
+
+    stopped = stack.down(settings(), report=remark)
+    if as_json:
+        print_json({"stopped": stopped})
+    else:
+        say("The stack is down" if stopped else "There was nothing to stop")
+    return DONE
+
+
+def status(as_json: Json = False) -> int:
+    """Show what runs of the local stack. Exit code 1 where something of it does not.
+
+    Examples:
+
+        recrawl status
+        recrawl status --json
+    """
+    from crawler.local import stack
+    from crawler.settings import settings
+
+    parts = stack.status(settings())
+    if as_json:
+        print_json({"running": all(part.is_running for part in parts), "parts": parts})
+    else:
+        show(
+            ["part", "state", "where"],
+            [(part.name, "running" if part.is_running else "not running", part.detail) for part in parts],
+        )
+    return DONE if all(part.is_running for part in parts) else PROBLEM

@@ -1,0 +1,249 @@
+"""The settings of a domain, in one table: a value, and how each setting is typed, stored and shown.
+
+The command's options, JSON, the columns' reading and writing and docs/commands.md follow from it. The next setting is
+one entry here, and one column in models/domain.py with its migration. Nothing heavy is imported: --help reads this.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from crawler.core.setting import Kind, Setting, entry
+
+if TYPE_CHECKING:
+    from crawler.core.cash import Ordering
+    from crawler.core.http import Url
+    from crawler.core.page_rules import PageRule
+
+# RFC 9110, 12.5.4: a language range, or any, with the weight of the user's preference.
+LANGUAGE = (
+    r"(?:[a-zA-Z]{1,8}(?:-[a-zA-Z0-9]{1,8})*|\*)"
+    r"(?:[ \t]*;[ \t]*[qQ]=(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?"
+)
+
+
+def _usual_ordering() -> "Ordering":
+    from crawler.core.cash import Ordering
+
+    return Ordering()
+
+
+@dataclass(frozen=True, slots=True)
+class DomainSettings:
+    """The settings of a domain that its user may give. None and empty mean the defaults.
+
+    rules: about pages of a pattern, each pattern once.
+    ValueError, a sentence for the user, for two targets, an impossible one, or two rules of one pattern.
+    """
+
+    seeds: tuple["Url", ...] = entry(
+        (), Setting(Kind.TEXTS, "--seed URL", "Begin here too, beside the root; may be repeated.", label="Seeds")
+    )
+    budget_per_day: int | None = entry(
+        None,
+        Setting(
+            Kind.COUNT,
+            "--budget N",
+            "Requests per UTC day.",
+            label="Budget per day",
+            words="{} requests",
+            unset="no limit",
+        ),
+    )
+    bytes_per_day: int | None = entry(
+        None,
+        Setting(
+            Kind.BYTES,
+            "--bytes SIZE",
+            "Bytes received per UTC day: 500MB, 2GB, or a plain number.",
+            label="Bytes per day",
+            of_crawl=False,
+        ),
+    )
+    target_freshness: float | None = entry(
+        None,
+        Setting(
+            Kind.SHARE,
+            "--fresh SHARE",
+            "So much of the domain, by importance, is to be fresh: 95%. The plan finds the requests that takes.",
+            label="Target",
+            words="{} fresh",
+            instead_of="target_age",
+            of_crawl=False,
+        ),
+    )
+    target_age: timedelta | None = entry(
+        None,
+        Setting(
+            Kind.SPAN,
+            "--no-older-than SPAN",
+            "No page is to be longer unseen: 3d. Instead of --fresh; a budget caps both.",
+            label="Target",
+            words="no page older than {}",
+            instead_of="target_freshness",
+            of_crawl=False,
+        ),
+    )
+    delay: timedelta | None = entry(
+        None,
+        Setting(
+            Kind.DELAY,
+            "--delay SECONDS",
+            "From the end of an answer to the next request; the delay of robots.txt holds where it is longer.",
+            label="Delay",
+        ),
+    )
+    parallelism: int | None = entry(
+        None, Setting(Kind.COUNT, "--parallelism N", "Requests at a time.", least=1, most=256, label="Parallelism")
+    )
+    include: tuple[str, ...] = entry(
+        (),
+        Setting(
+            Kind.TEXTS,
+            "--include PATTERN",
+            "Only paths like '/docs/', '*.html$' or 're:/20../'; may be repeated.",
+            label="Include",
+            rereads=True,
+        ),
+    )
+    exclude: tuple[str, ...] = entry(
+        (),
+        Setting(Kind.TEXTS, "--exclude PATTERN", "No paths like this; may be repeated.", label="Exclude", rereads=True),
+    )
+    max_depth: int | None = entry(
+        None,
+        Setting(Kind.COUNT, "--depth N", "Links away from the nearest seed.", most=32_000, label="Depth", rereads=True),
+    )
+    max_pages: int | None = entry(
+        None, Setting(Kind.COUNT, "--max-pages N", "Pages to keep.", least=1, label="Pages at most")
+    )
+    weight: float = entry(
+        1.0,
+        Setting(
+            Kind.FACTOR, "--weight NUMBER", "Worth beside other domains; 1 unless said.", label="Weight", unset="1"
+        ),
+    )
+    allow_private: bool = entry(
+        default=False,
+        setting=Setting(
+            Kind.FLAG,
+            "--allow-private/--no-allow-private",
+            "It is your own server: private addresses may be asked.",
+            label="Private addresses",
+            words="allowed",
+            unset="refused",
+        ),
+    )
+    language: str = entry(
+        "",
+        Setting(
+            Kind.TEXT,
+            "--language LIST",
+            "Ask for pages in these languages (Accept-Language): 'de-AT, de;q=0.8'.",
+            pattern=rf"{LANGUAGE}(?:[ \t]*,[ \t]*{LANGUAGE})*",
+            misfit="no list of languages such as 'de-AT, de;q=0.8'",
+            label="Language",
+            rereads=True,
+        ),
+    )
+    ordering: "Ordering" = field(default_factory=_usual_ordering)
+    external_links: float = entry(
+        0.0,
+        Setting(
+            Kind.NUMBER,
+            "--external-links NUMBER",
+            "As how many links within the domain one to another domain counts; 0 unless said.",
+            most=1000,
+            label="External links",
+            words="count {} each",
+            unset="do not count",
+            of_importance=True,
+            of_crawl=False,
+        ),
+    )
+    rules: tuple["PageRule", ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.rules:
+            from crawler.core.page_rules import refuse_twins
+
+            refuse_twins(self.rules)
+        if self.target_freshness is not None and self.target_age is not None:
+            raise ValueError("a domain has one target, a share that is fresh or an age, and not both")
+        if self.target_freshness is not None and not 0 < self.target_freshness < 1:
+            raise ValueError(f"a target of {self.target_freshness:g} is not between 0 and 1")
+        if self.target_age is not None and self.target_age <= timedelta(0):
+            raise ValueError("a target age must be above 0")
+
+
+# Of DomainSettings.ordering, by the names of its fields; their defaults are its own.
+ORDERING = {
+    "order": Setting(
+        Kind.TEXT,
+        "--order ORDER",
+        "Which new pages come first: opic (by cash), breadth, depth, or mixed (cash and URL).",
+        pattern="opic|breadth|depth|mixed",
+        misfit="none of opic, breadth, depth, mixed",
+        column="discovery_order",
+    ),
+    "url_share": Setting(Kind.NUMBER, "--url-share SHARE", "How much the URL says in order mixed.", most=1),
+    "favour": Setting(Kind.TEXTS, "--favour PATTERN", "Paths that you favour; may be repeated."),
+    "favour_by": Setting(
+        Kind.FACTOR,
+        "--favour-by NUMBER",
+        "How many times as much a favoured page is paid by the reserve, and its URL scores.",
+    ),
+    "discovery": Setting(
+        Kind.NUMBER,
+        "--discovery-weight NUMBER",
+        "What the reserve pays a new page, beside a known one.",
+        most=1000,
+        column="discovery_weight",
+    ),
+    "refresh": Setting(
+        Kind.NUMBER,
+        "--refresh-weight NUMBER",
+        "What it pays a known page; 1 each unless said.",
+        most=1000,
+        column="refresh_weight",
+    ),
+}
+
+
+def _table() -> tuple[Setting, ...]:
+    """All settings in the order of the fields, each with its name, its default, and its names elsewhere."""
+    found: list[Setting] = []
+    for each in fields(DomainSettings):
+        if each.name == "ordering":
+            found += [
+                replace(setting, name=name, of_importance=True, of_crawl=False, is_of_ordering=True)
+                for name, setting in ORDERING.items()
+            ]
+        elif "setting" in each.metadata:
+            found.append(replace(each.metadata["setting"], name=each.name, default=each.default))
+    return tuple(map(_named, found))
+
+
+def _named(setting: Setting) -> Setting:
+    in_seconds = setting.kind in {Kind.DELAY, Kind.SPAN}
+    column = setting.column or setting.name + ("_s" if in_seconds else "")
+    return replace(setting, column=column, key=setting.key or setting.name + ("_seconds" if in_seconds else ""))
+
+
+SETTINGS = _table()
+
+
+def value_of(domain_settings: DomainSettings, setting: Setting) -> Any:
+    """The value that a setting has."""
+    return getattr(domain_settings.ordering if setting.is_of_ordering else domain_settings, setting.name)
+
+
+def with_values(domain_settings: DomainSettings, values: Mapping[str, Any]) -> DomainSettings:
+    """The settings with these values, by name, in place of what was there. ValueError for what cannot be."""
+    own = {name: value for name, value in values.items() if name not in ORDERING}
+    before = domain_settings.ordering
+    within = {name: value for name, value in values.items() if name in ORDERING}
+    if "order" in within:
+        within["order"] = type(before.order)(within["order"])
+    return replace(domain_settings, **own, ordering=replace(before, **within) if within else before)

@@ -1,0 +1,138 @@
+"""recrawl lab: what it measures, and in which order."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from crawler.cli.charts.show import show_plots, write_figures
+from crawler.cli.exits import DONE
+from crawler.cli.output import print_json
+from crawler.cli.progress import Visits
+from crawler.cli.values import shown_share
+from crawler.lab import nutch, trials
+from crawler.lab.cli import curves
+from crawler.lab.cli.shown import (
+    about,
+    show_coverages,
+    show_curves,
+    show_graph,
+    show_reaction,
+    show_rounds,
+    show_standings,
+)
+from crawler.lab.cli.subject import Subject, chosen_of, policy_named
+from crawler.lab.discovery import Way, best_of_all, cover, mean_of
+from crawler.lab.opic import SelectionOrder
+from crawler.lab.trials import LabRun
+
+RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
+POLICIES = (
+    *("interpolation", "variable:1", "variable:4", "variable:8", "variable:16"),
+    *("fixed:24", "improved:24", "blocks:24", "blocks:36"),
+)
+REACTION_PASSES = 40  # some three and a half windows of the clock
+RANDOM_SEEDS = 5  # of which the mean is shown
+
+
+def opic(
+    subject: Subject,
+    *,
+    passes: int,
+    selections: Sequence[str] | None,
+    window: str,
+    batch: int,
+    root_cash: float,
+    reaction: bool,
+    figures: Path | None,
+    as_json: bool,
+) -> int:
+    policy, chosen = policy_named(window), chosen_of(SelectionOrder, selections, "selection")
+    graph = subject.graph()
+    total = passes * len(chosen) + 2 * (passes + REACTION_PASSES) * reaction
+    with Visits(total * graph.pages) as progress:
+        trial = LabRun(graph, passes, subject.seed, policy, batch, root_cash, progress.advance)
+        lines = [trials.converge(trial, each) for each in chosen]
+        reacted = trials.react(trial, chosen[0], after=REACTION_PASSES) if reaction else None
+    lines.append(trials.offline_curve(graph, passes=passes))
+    charts = curves.of_errors(subject.title, lines, reacted)
+    if as_json:
+        print_json({"graph": about(subject, graph), "window": str(policy), "curves": lines, "reaction": reacted})
+    else:
+        show_graph(subject, graph, ("Window", str(policy)))
+        show_curves(lines)
+        if reacted:
+            show_reaction(reacted)
+        show_plots(charts)
+    write_figures(charts, figures)
+    return DONE
+
+
+def windows(
+    subject: Subject,
+    *,
+    passes: int,
+    policies: Sequence[str] | None,
+    rates: Sequence[float] | None,
+    figures: Path | None,
+    as_json: bool,
+) -> int:
+    wanted = [policy_named(text) for text in policies or POLICIES]
+    graph = subject.graph()
+    changing = sorted(rates or RATES)
+    with Visits(len(changing) * (trials.WARM_UP + passes) * graph.pages) as progress:
+        trial = LabRun(graph, passes, subject.seed, progress=progress.advance)
+        standings = [standing for rate in changing for standing in trials.live(trial, wanted, rate=rate)]
+    charts = curves.of_windows(subject.title, standings)
+    if as_json:
+        print_json({"graph": about(subject, graph), "standings": standings})
+    else:
+        show_graph(subject, graph)
+        show_standings(standings)
+        show_plots(charts)
+    write_figures(charts, figures)
+    return DONE
+
+
+def discovery(
+    subject: Subject,
+    *,
+    limit: float,
+    ways: Sequence[str] | None,
+    batch: int,
+    root_cash: float,
+    figures: Path | None,
+    as_json: bool,
+) -> int:
+    chosen = chosen_of(Way, ways, "way")
+    graph = subject.graph()
+    most = max(round(limit * graph.pages), 1)
+
+    seeds = range(subject.seed, subject.seed + RANDOM_SEEDS)
+    coverages = [
+        mean_of([cover(graph, way, most=most, seed=seed, claimed=batch, root_cash=root_cash) for seed in each])
+        for way in chosen
+        for each in (seeds if way is Way.RANDOM else seeds[:1],)
+    ]
+    best = best_of_all(graph, most=most)
+    charts = curves.of_discovery(subject.title, coverages)
+    if as_json:
+        print_json({"graph": about(subject, graph), "limit": most, "coverages": coverages, "best": best})
+    else:
+        show_graph(
+            subject,
+            graph,
+            ("Fetched", f"{most:,} pages, {batch} at a time"),
+            ("In the best pages of all", shown_share(best)),
+        )
+        show_coverages(coverages)
+        show_plots(charts)
+    write_figures(charts, figures)
+    return DONE
+
+
+def five_pages(*, rounds: int, as_json: bool) -> int:
+    found, true = list(nutch.rounds(rounds)), nutch.truth()
+    if as_json:
+        print_json({"links": nutch.LINKS, "injected": nutch.INJECTED, "rounds": found, "truth": true})
+    else:
+        show_rounds(found, true)
+    return DONE

@@ -1,0 +1,159 @@
+"""recrawl lab, the commands about time: their options and their help. Hung into the lab's own group without a name."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crawler.cli import values
+from crawler.cli.options import DomainName, Json
+
+app = typer.Typer(no_args_is_help=True, help="Measure policies on a virtual web, with a virtual clock.")
+
+Budgets = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--budget",
+        parser=values.part,
+        metavar="SHARE",
+        help="Requests a day, as a share of the pages: 3% or 0.03; may be repeated.",
+    ),
+]
+Seeds = Annotated[
+    int, typer.Option(min=1, max=1000, metavar="N", help="Worlds to draw; errors come from their spread.")
+]
+Jobs = Annotated[int, typer.Option(min=1, max=256, metavar="N", help="Processes to use.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Where chance begins.")]
+Figures = Annotated[
+    Path | None, typer.Option(file_okay=False, metavar="FOLDER", help="Write the charts there, as SVG files.")
+]
+
+
+@app.command()
+def run(
+    worlds: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="WORLD", help="Populations, or 'all'; without any, log-normal. --list names them."),
+    ] = None,
+    budget: Budgets = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this policy; may be repeated. --list names them.")
+    ] = None,
+    trace: Annotated[
+        list[Path] | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            metavar="FILE",
+            help="Replay this: CSV page,changed_at or JSONL; may be repeated.",
+        ),
+    ] = None,
+    pages: Annotated[int, typer.Option(min=10, max=1_000_000, metavar="N", help="Pages of a made world.")] = 2000,
+    days: Annotated[
+        int, typer.Option(min=20, max=36_500, metavar="N", help="Virtual days; the second half counts.")
+    ] = 1000,
+    seeds: Seeds = 3,
+    jobs: Jobs = 1,
+    figures: Figures = None,
+    list_names: Annotated[bool, typer.Option("--list", help="Name the worlds and policies, and run nothing.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Let policies look after worlds whose truth is known, and compare them with what could be done at best.
+
+    Freshness is the share of time for which copies are as their pages, weighted by importance; ratio is that over the
+    clairvoyant optimum's, who knows every page's true rate. Ours knows none: it begins cold.
+
+    Examples:
+
+        recrawl lab run
+        recrawl lab run drift hosts --budget 3% --seeds 5
+        recrawl lab run log-normal --pages 10000 --budget 1% --budget 10% --policy ours --policy uniform
+        recrawl lab run --trace changes.csv --budget 5% --figures figures
+        recrawl lab run --list
+    """
+    from crawler.lab.cli import compare
+
+    if list_names:
+        return compare.names(as_json=as_json)
+    return compare.run(
+        compare.LabRequest(
+            worlds=tuple(worlds or ()),
+            shares=tuple(budget or ()),
+            policies=tuple(policy or ()),
+            traces=tuple(trace or ()),
+            pages=pages,
+            days=days,
+            seeds=seeds,
+            jobs=jobs,
+        ),
+        figures=figures,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def replay(
+    domain: DomainName,
+    budget: Annotated[
+        list[float] | None,
+        typer.Option(
+            parser=values.positive, metavar="N", help="Requests a day; may be repeated. Without, around what was sent."
+        ),
+    ] = None,
+    seeds: Seeds = 3,
+    jobs: Jobs = 1,
+    figures: Figures = None,
+    as_json: Json = False,
+) -> int:
+    """Ask of a domain's recorded history: what if it had been crawled with another budget, or by another rule?
+
+    Between looks that found no change there was none; where one found a change, the moment is drawn, and what nobody
+    could see is drawn with it, so that seeds differ.
+
+    Examples:
+
+        recrawl lab replay docs.example.com
+        recrawl lab replay docs.example.com --budget 50 --budget 500 --seeds 10
+    """
+    from crawler.lab.cli import replay
+
+    return replay.replay(domain, budgets=tuple(budget or ()), seeds=seeds, jobs=jobs, figures=figures, as_json=as_json)
+
+
+@app.command()
+def dai(
+    looks: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="Looks at each page.")] = 60,
+    pages: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Pages of each period.")] = 300,
+    seed: Seed = 1,
+    figures: Figures = None,
+    as_json: Json = False,
+) -> int:
+    """Draw Dai's experiment again: how soon a rule's revisits find a page's own period, and what they spare.
+
+    Examples:
+
+        recrawl lab dai
+        recrawl lab dai --looks 100 --figures figures
+    """
+    from crawler.lab.cli import rates
+
+    return rates.revisit_periods(looks=looks, pages=pages, seed=seed, figures=figures, as_json=as_json)
+
+
+@app.command()
+def estimator(
+    pages: Annotated[int, typer.Option(min=100, max=1_000_000, metavar="N", help="Pages of each row.")] = 5000,
+    seed: Seed = 1,
+    figures: Figures = None,
+    as_json: Json = False,
+) -> int:
+    """Measure how well change rates are estimated from looks that only say changed or same.
+
+    Examples:
+
+        recrawl lab estimator
+        recrawl lab estimator --pages 20000 --json
+    """
+    from crawler.lab.cli import rates
+
+    return rates.estimates(pages=pages, seed=seed, figures=figures, as_json=as_json)

@@ -1,0 +1,23 @@
+from crawler.cli.actions.trust import described_trust, shown_asking
+from crawler.core.http import Validators
+from crawler.core.validators import NO_TRUST, Trust, Validator, ValidatorStats
+from crawler.core.validators.challenge import YOUNG
+
+HELD = Validators('"1"')
+LIED = Trust(stats={Validator.ETAG: ValidatorStats(changes_seen=1, missed=1)})
+SUSPECTED = frozenset({Validator.ETAG})
+
+
+def test_what_lied_at_such_pages_and_what_lied_elsewhere_are_told_apart() -> None:
+    found = shown_asking(HELD, LIED, template="/blog/*", suspected=SUSPECTED)
+    elsewhere = shown_asking(HELD, NO_TRUST, template="/shop/*", suspected=SUSPECTED)
+
+    assert found == "in full: of pages like /blog/*, ETag stayed as it was while pages changed"
+    assert elsewhere == "in full: ETag lied wherever it was put to the test, as it was not yet at these pages"
+
+
+def test_a_suspicion_ends_with_youth_and_is_no_finding() -> None:
+    grown = Trust(revisits=YOUNG)
+
+    assert shown_asking(HELD, grown, template="/shop/*", suspected=SUSPECTED) == "conditionally, by ETag"
+    assert described_trust(NO_TRUST)["records"] == {}

@@ -1,0 +1,68 @@
+"""The table of a domain's settings, held to the columns and to the value that it describes."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from crawler.core.domain_settings import SETTINGS, DomainSettings, value_of, with_values
+from crawler.core.http import Authority
+from crawler.core.setting import Kind, Setting
+from crawler.store import domains
+from crawler.store.database import Database
+from models.domain import Domain as Row
+from tests.store.conftest import START
+
+IDENTITY = {"id", "authority", "scheme", "state", "registered_at"}
+VALUES: dict[Kind, Any] = {
+    Kind.COUNT: 7,
+    Kind.NUMBER: 0.5,
+    Kind.FACTOR: 2.5,
+    Kind.SHARE: 0.95,
+    Kind.BYTES: 2**40,
+    Kind.DELAY: timedelta(seconds=1.5),
+    Kind.SPAN: timedelta(days=3),
+    Kind.TEXTS: ("/a/", "/b/"),
+    Kind.FLAG: True,
+}
+
+
+def another(setting: Setting) -> Any:
+    """A value that is not the default."""
+    named = {"seeds": ("http://a.test/b",), "order": "mixed", "language": "de-AT, de;q=0.8"}
+    return named[setting.name] if setting.name in named else VALUES[setting.kind]
+
+
+def test_the_columns_of_a_domain_are_those_of_the_table() -> None:
+    written = [setting.column for setting in SETTINGS]
+
+    assert set(Row.__table__.columns.keys()) - IDENTITY == set(written)  # type: ignore[attr-defined]
+    assert len(written) == len(set(written))
+
+
+def test_no_two_settings_have_one_name_anywhere() -> None:
+    for of in ("name", "key", "option"):
+        said = [getattr(setting, of) for setting in SETTINGS]
+        assert len(said) == len(set(said))
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+async def test_every_setting_is_kept_as_it_was_said(db: Database, setting: Setting) -> None:
+    said = with_values(DomainSettings(), {setting.name: another(setting)})
+    registered = await domains.register(db, Authority("a.test"), scheme="http", domain_settings=said, at=START)
+    bare = await domains.change(db, registered, DomainSettings(), at=START)
+    await domains.change(db, bare, said, at=START)
+
+    assert value_of(said, setting) != value_of(DomainSettings(), setting)
+    assert registered.settings == said
+    assert [each.domain.settings for each in await domains.every(db)] == [said]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+async def test_pages_are_read_again_where_the_table_says_so(db: Database, setting: Setting) -> None:
+    domain = await domains.register(db, Authority("a.test"), scheme="http", domain_settings=DomainSettings(), at=START)
+    await domains.change(db, domain, with_values(domain.settings, {setting.name: another(setting)}), at=START)
+
+    async with db.transaction() as connection:
+        cursor = await connection.execute("SELECT count(*) FROM inbox WHERE kind = 'refresh'")
+        assert await cursor.fetchone() == (int(setting.rereads),)
