@@ -115,7 +115,7 @@ class ParserPool:
         return given
 
     async def _are_there(self, *, is_wild: bool, large: bool) -> bool:
-        """Whether a process will read; they are started after a few bodies, or for one that has to wait."""
+        """Whether a process will read; they are started after a few bodies, or for one that cannot be read here."""
         if self._processes == 0 and not is_wild:
             return False
         has_to_wait = is_wild or large
