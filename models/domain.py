@@ -106,18 +106,18 @@ class DomainMask(SQLModel, table=True):
     mask: bytes = Field(sa_column=octets())
 
 
-class DomainWalls(SQLModel, table=True):
+class DomainSoftErrors(SQLModel, table=True):
     """What a domain shows in place of its pages; packed (crawler/store/learned/soft_errors.py)."""
 
-    __tablename__ = "domain_walls"
+    __tablename__ = "domain_soft_errors"
     domain_id: int = Field(sa_column=domain_reference())
-    soft_errors: bytes = Field(sa_column=octets())
+    memory: bytes = Field(sa_column=octets())
 
 
 class DomainTrust(SQLModel, table=True):
     """How far the validators of one group of pages can be believed (crawler/core/validators/trust.py).
 
-    prior_no: of the group.  revisits: handed out since the last lie.  records: by kind, what looks found.
+    prior_no: of the group.  revisits: handed out since the last lie.  stats: by validator, what looks found.
     """
 
     __tablename__ = "domain_trust"
@@ -125,7 +125,7 @@ class DomainTrust(SQLModel, table=True):
     prior_no: int = Field(sa_column=small(key=True))
     revisits: int = Field(sa_column=count())
     challenges: int = Field(sa_column=count())
-    records: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
+    stats: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
 
 
 class DomainPlan(SQLModel, table=True):
@@ -141,7 +141,7 @@ class DomainPlan(SQLModel, table=True):
     price_byte: float = Field(sa_column=real(default="0"))
     longest_s: float | None = Field(sa_column=real(nullable=True))
     budget_per_day: int | None = Field(sa_column=count(nullable=True, default=None))  # what a target asks for
-    trim: float = Field(sa_column=real(default="1"))
+    price_correction: float = Field(sa_column=real(default="1"))
     finding: str = Field(sa_column=text(default=""))
 
 

@@ -29,10 +29,10 @@ class Rung(StrEnum):
     TEXT = "text"  # all that a reader or a link can tell
     VOLATILE = "volatile"  # what differs was proven to differ from look to look
     RULE = "rule"  # what differs is out of sight by a user's rule
-    MARKUP = "markup"  # nothing differs piece by piece, only what no piece tells
-    FRAME = "frame"  # what differs is the site's, on nearly all its pages
+    MARKUP = "markup"  # no block differs, only what no block shows
+    BOILERPLATE = "boilerplate"  # what differs is the site's, on nearly all its pages
     VARIANT = "variant"  # what differs has gone and come back on this page before
-    PIECES = "pieces"  # piece by piece
+    BLOCKS = "blocks"  # block by block
     # Where the last Snapshot's body cannot be had any more:
     MAIN = "main"  # the main text
     SHAPE = "shape"  # lines came or went, though not in what was taken for the main text
@@ -80,8 +80,8 @@ def judge(
     if compared is not None:
         found, left = compared
         if left:
-            return Verdict(Change.CHANGED, Rung.PIECES, bits, left)
-        return Verdict(Change.COSMETIC, Rung.FRAME if found else unseen, bits)
+            return Verdict(Change.CHANGED, Rung.BLOCKS, bits, left)
+        return Verdict(Change.COSMETIC, Rung.BOILERPLATE if found else unseen, bits)
     if after.main_digest == before.main_digest:
         if after.shape_digest == before.shape_digest:
             return Verdict(Change.COSMETIC, Rung.MAIN, bits)

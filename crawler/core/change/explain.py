@@ -19,8 +19,8 @@ class Why(StrEnum):
     NOT = ""  # it is
     WORDS = "words"  # some of its words were found to differ within seconds, or to count the time; the rest is compared
     NOISE = "noise"  # this very piece came or went within seconds
-    SWINGS = "swings"  # what stands in its place differs from one look to the next
-    FRAME = "frame"  # it stands, or stood, on nearly all pages of the domain
+    UNSTABLE = "unstable"  # what stands in its place differs from one look to the next
+    BOILERPLATE = "boilerplate"  # it stands, or stood, on nearly all pages of the domain
     DAY = "day"  # it tells the day of the look
     RULE = "rule"  # its user wants it ignored, or others watched
 
@@ -41,7 +41,7 @@ class ExplainedBlock:
     @property
     def is_whole(self) -> bool:
         """Whether nothing of it can be news of the page."""
-        return self.why in {Why.NOISE, Why.SWINGS, Why.FRAME, Why.RULE}
+        return self.why in {Why.NOISE, Why.UNSTABLE, Why.BOILERPLATE, Why.RULE}
 
 
 def explain_block(place: Block, mask: NoiseMask) -> ExplainedBlock:
@@ -81,11 +81,11 @@ def _cutting(place: Block, view: View) -> str:
 
 def _why_masked(place: Block, mask: NoiseMask) -> Why:
     if mask.volatile.swings(place):
-        return Why.SWINGS
+        return Why.UNSTABLE
     if mask.volatile.is_noise(place):
         return Why.NOISE
     if mask.boilerplate.contains(form_of(place, mask.volatile.masked(place))):
-        return Why.FRAME
+        return Why.BOILERPLATE
     return Why.NOT
 
 
@@ -114,7 +114,7 @@ def why_no_news(found: Difference, mask: NoiseMask, *, then: datetime, now: date
         if before.kind is not BlockKind.LINK and tells_the_day(*said, then=then, now=now):
             return Why.DAY
     masked = [_why_masked(place, mask) for place in found.places]
-    return next((why for why in masked if why), Why.WORDS if _has_gaps(found, mask) else Why.FRAME)
+    return next((why for why in masked if why), Why.WORDS if _has_gaps(found, mask) else Why.BOILERPLATE)
 
 
 def _has_gaps(found: Difference, mask: NoiseMask) -> bool:

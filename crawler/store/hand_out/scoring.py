@@ -33,7 +33,8 @@ STANDARDS = """
     SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.activity_seen, s.activity_expected, s.activity_at,
            s.drift, s.tracked, d.bytes_per_day, l.price_request,
            coalesce(l.price_byte, 0) AS price_byte,
-           coalesce(l.trim, 1) AS trim, l.longest_s, coalesce(d.budget_per_day, l.budget_per_day) AS budget,
+           coalesce(l.price_correction, 1) AS price_correction, l.longest_s,
+           coalesce(d.budget_per_day, l.budget_per_day) AS budget,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_floor ELSE 0 END AS spent_floor,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
            (SELECT sum(pages) FROM pool WHERE domain_id = %(domain_id)s)::bigint AS pages
@@ -143,7 +144,7 @@ def _context(
         window=window_of(row["circulating"]),
         pages=int(row["pages"] or 0),
         settings=domain.settings,
-        price=Price(price * row["trim"], row["price_byte"] * row["trim"]),
+        price=Price(price * row["price_correction"], row["price_byte"] * row["price_correction"]),
         costs=costs_from(row["costs"]),
         activity=float(factors(decayed(row["activity_seen"], since), decayed(row["activity_expected"], since))),
         drift=drift_of(row["drift"]),

@@ -20,8 +20,8 @@ STATES = {state.value: state for state in State}  # which are looked up for ever
 WANTED = {wanted.value: wanted for wanted in Wanted}
 # Of those handed out only: it is most of what is known of a page.
 DETAILS = """
-    SELECT p.key, l.targets, coalesce(l.elsewhere, '{}'), coalesce(l.elsewhere_links, '{}'), p.body_digest,
-           p.text_digest, p.main_digest, p.shape_digest, p.fingerprint, p.status, p.reason, p.failures, p.walled,
+    SELECT p.key, l.targets, coalesce(l.external_domains, '{}'), coalesce(l.external_link_counts, '{}'), p.body_digest,
+           p.text_digest, p.main_digest, p.shape_digest, p.fingerprint, p.status, p.reason, p.failures, p.soft_errors,
            p.last_look_at, p.last_good_at
       FROM page p
       LEFT JOIN page_links l ON l.domain_id = %(domain_id)s AND l.key = p.key
@@ -33,8 +33,8 @@ class Details(NamedTuple):
     """A row of DETAILS, but for its key; by itself that of a page which nobody has looked at."""
 
     links: bytes | None = None
-    elsewhere: Sequence[Authority] = ()
-    elsewhere_links: Sequence[int] = ()
+    external_domains: Sequence[Authority] = ()
+    external_link_counts: Sequence[int] = ()
     body_digest: bytes = b""
     text_digest: bytes = b""
     main_digest: bytes = b""
@@ -117,7 +117,7 @@ def _target(
         received_bytes=row.received_bytes,
         version=_version(row.version, details),
         outlinks=keys_in(details.links),
-        external_links=tuple(zip(details.elsewhere, details.elsewhere_links, strict=True)),
+        external_links=tuple(zip(details.external_domains, details.external_link_counts, strict=True)),
         status=details.status,
         reason=details.reason,
         failures=details.failures,

@@ -26,7 +26,7 @@ from crawler.core.volatile import (
 )
 from crawler.store.database import Connection, Database
 
-FORM = 8  # of what is stored; another one is learnt anew
+FORM = 9  # of what is stored; another one is learnt anew
 MOST_BYTES = 16 << 20  # unpacked
 LEVEL = 3
 
@@ -67,19 +67,19 @@ def _written(mask: NoiseMask) -> bytes:
         "anywhere": [[path, length, list(gaps.items())] for (path, length), gaps in volatile.anywhere.items()],
         "parameters": [[name, _proofs(each.behind), list(each.still)] for name, each in volatile.parameters.items()],
         "noise": _proofs(volatile.noise),
-        "proofs": _proofs(volatile.proofs),
+        "volatility": _proofs(volatile.proofs),
         "own": list(volatile.own),
-        "steadiness": [
+        "path_stats": [
             [path, s.steady, s.swung, s.mixed, [page.hex() for page in s.pages]]
             for path, s in volatile.path_stats.items()
         ],
-        "counting": [
+        "counters": [
             [key, c.times, sorted(c.units), sorted(c.growths), *_hexes(c.pages, c.ones), c.missed]
             for key, c in volatile.counters.items()
         ],
-        "trials": [[key, trial.steady, trial.changes] for key, trial in volatile.shape_stats.items()],
-        "names": list(volatile.aliases.items()),
-        "stands": [
+        "shape_stats": [[key, trial.steady, trial.changes] for key, trial in volatile.shape_stats.items()],
+        "aliases": list(volatile.aliases.items()),
+        "boilerplate": [
             [form, s.path, [page.hex() for page in s.pages], s.first, s.last, s.looks, s.was_boilerplate]
             for form, s in boilerplate.counts.items()
         ],
@@ -111,23 +111,23 @@ def unpack_mask(data: bytes) -> NoiseMask:
             name: Parameter(_proven(behind), dict.fromkeys(still)) for name, behind, still in plain["parameters"]
         },
         noise=_proven(plain["noise"]),
-        proofs=_proven(plain["proofs"]),
+        proofs=_proven(plain["volatility"]),
         own=dict.fromkeys(plain["own"]),
         path_stats={
             path: PathStats(steady, swung, mixed, _pages(pages))
-            for path, steady, swung, mixed, pages in plain["steadiness"]
+            for path, steady, swung, mixed, pages in plain["path_stats"]
         },
         counters={
             key: CounterStats(times, frozenset(units), frozenset(growths), _pages(pages), _pages(ones), missed)
-            for key, times, units, growths, pages, ones, missed in plain["counting"]
+            for key, times, units, growths, pages, ones, missed in plain["counters"]
         },
-        shape_stats={key: ShapeStats(*trial) for key, *trial in plain["trials"]},
-        aliases=dict(plain["names"]),
+        shape_stats={key: ShapeStats(*trial) for key, *trial in plain["shape_stats"]},
+        aliases=dict(plain["aliases"]),
     )
     boilerplate = Boilerplate(
         counts={
             form: BlockCount(path, _pages(pages), first, last, looks, was)
-            for form, path, pages, first, last, looks, was in plain["stands"]
+            for form, path, pages, first, last, looks, was in plain["boilerplate"]
         },
         looks=dict(plain["looks"]),
         turned=dict(plain["turned"]),

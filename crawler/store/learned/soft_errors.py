@@ -14,17 +14,17 @@ from crawler.core.soft_errors import NO_SOFT_ERRORS, SharedText, SoftErrorMemory
 from crawler.store.database import Connection, Database
 from crawler.store.learned.mask import unpack_mask
 
-FORM = 1  # of what is stored; another one is learnt anew
+FORM = 2  # of what is stored; another one is learnt anew
 MOST_BYTES = 1 << 20  # unpacked
 LEVEL = 3
 
 GET = """
     SELECT (SELECT mask FROM domain_mask WHERE domain_id = %(domain_id)s),
-           (SELECT walls FROM domain_walls WHERE domain_id = %(domain_id)s)
+           (SELECT memory FROM domain_soft_errors WHERE domain_id = %(domain_id)s)
 """
 PUT = """
-    INSERT INTO domain_walls (domain_id, walls) VALUES (%s, %s)
-    ON CONFLICT (domain_id) DO UPDATE SET walls = excluded.walls
+    INSERT INTO domain_soft_errors (domain_id, memory) VALUES (%s, %s)
+    ON CONFLICT (domain_id) DO UPDATE SET memory = excluded.memory
 """
 
 
@@ -48,15 +48,15 @@ def pack_soft_errors(soft_errors: SoftErrorMemory) -> bytes:
     """What is known as it is stored."""
     plain = {
         "form": FORM,
-        "sightings": [
+        "shared_texts": [
             [sorted(seen.sketch), [before.hex() for before in seen.befores], seen.last_at.isoformat()]
             for seen in soft_errors.shared_texts
         ],
         "absent": sorted(soft_errors.absent),
-        "is_told": soft_errors.is_told,
+        "is_probed": soft_errors.is_told,
         "front": sorted(soft_errors.front),
         "is_front": soft_errors.is_front,
-        "asked_at": soft_errors.probed_at and soft_errors.probed_at.isoformat(),
+        "probed_at": soft_errors.probed_at and soft_errors.probed_at.isoformat(),
         "wait_s": soft_errors.wait.total_seconds(),
         "good": soft_errors.good,
     }
@@ -73,13 +73,13 @@ def unpack_soft_errors(data: bytes) -> SoftErrorMemory:
     return SoftErrorMemory(
         shared_texts=tuple(
             SharedText(frozenset(words), tuple(bytes.fromhex(before) for before in befores), datetime.fromisoformat(at))
-            for words, befores, at in plain["sightings"]
+            for words, befores, at in plain["shared_texts"]
         ),
         absent=frozenset(plain["absent"]),
-        is_told=plain["is_told"],
+        is_told=plain["is_probed"],
         front=frozenset(plain["front"]),
         is_front=plain["is_front"],
-        probed_at=datetime.fromisoformat(plain["asked_at"]) if plain["asked_at"] else None,
+        probed_at=datetime.fromisoformat(plain["probed_at"]) if plain["probed_at"] else None,
         wait=timedelta(seconds=plain["wait_s"]),
         good=plain["good"],
     )

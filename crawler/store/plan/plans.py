@@ -25,12 +25,12 @@ FLOWS = """
     SELECT n.domain_id, sum(page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
                                             m.pages) * x.links / (octet_length(l.targets) / 16 + o.links))
       FROM domain_state s
-      JOIN page_links l ON l.domain_id = %(domain_id)s AND cardinality(l.elsewhere) > 0
+      JOIN page_links l ON l.domain_id = %(domain_id)s AND cardinality(l.external_domains) > 0
       JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = l.key
       JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
      CROSS JOIN (SELECT sum(pages)::float8 AS pages FROM pool WHERE domain_id = %(domain_id)s) m
-     CROSS JOIN LATERAL (SELECT sum(links)::float8 AS links FROM unnest(l.elsewhere_links) u(links)) o
-     CROSS JOIN LATERAL unnest(l.elsewhere, l.elsewhere_links) x(authority, links)
+     CROSS JOIN LATERAL (SELECT sum(links)::float8 AS links FROM unnest(l.external_link_counts) u(links)) o
+     CROSS JOIN LATERAL unnest(l.external_domains, l.external_link_counts) x(authority, links)
       JOIN names n ON n.authority = x.authority
      WHERE s.domain_id = %(domain_id)s
      GROUP BY n.domain_id
@@ -38,7 +38,7 @@ FLOWS = """
 STANDING = f"""
     SELECT {COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.activity_seen, s.activity_expected,
            s.activity_at, s.resume_at, l.price_request, coalesce(l.price_byte, 0) AS price_byte,
-           coalesce(l.trim, 1) AS trim,
+           coalesce(l.price_correction, 1) AS price_correction,
            coalesce(l.importance, d.weight) AS importance, l.planned_at,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
            (SELECT count(*) FROM (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state <> 'new'
@@ -56,14 +56,14 @@ WRITE_PRIORS = """
 """
 WRITE = """
     INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s, budget_per_day,
-                             trim, finding)
-    SELECT d.id, %(importance)s, %(at)s, %(price_request)s, %(price_byte)s, %(longest_s)s, %(asked)s, %(trim)s,
-           %(finding)s
+                             price_correction, finding)
+    SELECT d.id, %(importance)s, %(at)s, %(price_request)s, %(price_byte)s, %(longest_s)s, %(asked)s,
+           %(price_correction)s, %(finding)s
       FROM domain d WHERE d.id = %(domain_id)s  -- it may have been removed meanwhile
     ON CONFLICT (domain_id) DO UPDATE
        SET importance = excluded.importance, planned_at = excluded.planned_at, price_request = excluded.price_request,
            price_byte = excluded.price_byte, longest_s = excluded.longest_s, budget_per_day = excluded.budget_per_day,
-           trim = excluded.trim, finding = excluded.finding
+           price_correction = excluded.price_correction, finding = excluded.finding
  RETURNING domain_id
 """
 # One that has not begun serves for this price, too; behind one that is under way another full pass is needed.
@@ -81,9 +81,9 @@ MOST_WAITING = 10_000  # counted; an hour's requests of one domain are seldom mo
 class PlanInput:
     """A domain as plan finds it. tracked: pages that are known at all.  announced_s: the delay of its last lease.
 
-    importance, price, trim: as planned last, price None for the usual one.  planned_at: when that was, if ever.
-    held_until: no request is sent before.  spent_today: requests of the UTC day.  waiting: pages that are due since
-    before the last plan, MOST_WAITING at most.
+    importance, price, price_correction: as planned last, price None for the usual one.  planned_at: when that was, if
+    ever.  held_until: no request is sent before.  spent_today: requests of the UTC day.  waiting: pages that are due
+    since before the last plan, MOST_WAITING at most.
     """
 
     domain: Domain
@@ -93,7 +93,7 @@ class PlanInput:
     activity: float
     importance: float
     price: Price | None
-    trim: float
+    price_correction: float
     planned_at: datetime | None
     held_until: datetime | None
     spent_today: int
@@ -112,7 +112,7 @@ class PlanRow:
     price: Price | None
     longest_s: float
     asked: int | None
-    trim: float
+    price_correction: float
     finding: str
     priors: Sequence[Belief]
     pages: Sequence[int]
@@ -135,7 +135,7 @@ def _standing(row: dict[str, Any], *, at: datetime) -> PlanInput:
         activity=float(factors(decayed(row["activity_seen"], days), decayed(row["activity_expected"], days))),
         importance=row["importance"],
         price=None if row["price_request"] is None else Price(row["price_request"], row["price_byte"]),
-        trim=row["trim"],
+        price_correction=row["price_correction"],
         planned_at=row["planned_at"],
         held_until=row["resume_at"],
         spent_today=row["spent_today"],
@@ -176,7 +176,7 @@ def _plan(domain: Domain, plan: PlanRow) -> dict[str, Any]:
         "price_byte": plan.price.per_byte if plan.price else 0.0,
         "longest_s": plan.longest_s,
         "asked": plan.asked,
-        "trim": plan.trim,
+        "price_correction": plan.price_correction,
         "finding": plan.finding,
     }
 

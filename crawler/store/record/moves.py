@@ -8,11 +8,11 @@ from crawler.core.change import Change
 from crawler.core.domain import Lease
 from crawler.core.http import PageKey
 from crawler.core.visit import (
+    BULK_REDIRECT,
     CONFIRM_CROWD_AFTER,
     CROWD,
     CROWD_TIME,
-    ONTO_A_PAGE,
-    WITH_OTHERS,
+    REDIRECT_TO_EXISTING,
     MoveTarget,
     Visit,
     confirm_move,
@@ -97,7 +97,7 @@ async def _others(
         "targets": list(set(told.values())),
         "batch": list(told),
         "since": at - CROWD_TIME,
-        "doubts": [WITH_OTHERS, ONTO_A_PAGE],
+        "doubts": [BULK_REDIRECT, REDIRECT_TO_EXISTING],
     }
     many = Counter(told.values())
     for target, before in await (await connection.execute(OTHERS, values)).fetchall():

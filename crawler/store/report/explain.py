@@ -70,7 +70,7 @@ VISITS = """
 PAYS = f"""
     {POPULARITY} * {1 - RESERVE_SHARE} / greatest(
         octet_length(l.targets) / 16 + (SELECT o.external_links FROM domain o WHERE o.id = %(domain_id)s)
-        * (SELECT coalesce(sum(n), 0) FROM unnest(l.elsewhere_links) n), 1)
+        * (SELECT coalesce(sum(n), 0) FROM unnest(l.external_link_counts) n), 1)
 """  # noqa: S608  only our own expressions are put in
 # A page that is gone links to nothing, nor does one that has moved, once its new place was read.
 STILL_LINKS = """

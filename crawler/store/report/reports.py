@@ -70,7 +70,7 @@ WINDOW = """
 STATE = """
     SELECT d.authority, d.state = 'paused' AS paused, d.budget_per_day, s.last_visit_at, s.wake_at AS next_due_at,
            d.target_freshness, d.target_age_s * interval '1 second' AS target_age, l.budget_per_day AS asked_per_day,
-           l.price_request * l.trim AS price, coalesce(l.finding, '') AS finding,
+           l.price_request * l.price_correction AS price, coalesce(l.finding, '') AS finding,
            greatest(%(at)s::timestamptz, s.last_visit_at) AS at,
            CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_at END AS hold_until,
            CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_reason ELSE '' END
