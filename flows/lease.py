@@ -23,7 +23,7 @@ SHOW_EVERY = timedelta(seconds=2)  # each update is a call of the server
 
 
 class Progress:
-    """What the progress artifact of one lease shows: looks done of those that are known to be waiting."""
+    """The progress artifact of one lease: looks done, of those that are known to be waiting."""
 
     def __init__(self, *, pending: int) -> None:
         self._pending = pending
@@ -52,7 +52,7 @@ async def if_heard(showing: Awaitable[T]) -> T | None:
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
-    """Walk one lease. The domain stands first, so that the run shows it."""
+    """Crawl one lease. The domain is the first parameter, so that the run's page shows it first."""
     artifact = await if_heard(acreate_progress_artifact(0.0, description=f"{domain}: pages looked at"))
     if artifact is None:
         return await walk()

@@ -62,7 +62,7 @@ class Domain(SQLModel, table=True):
 
 
 class Rule(SQLModel, table=True):
-    """What a user says about the pages of one pattern. pages: of them, so many are admitted."""
+    """A user's rule for the pages of one pattern. pages: so many of them are admitted, where max_pages limits that."""
 
     __tablename__ = "rule"
     __table_args__ = (
@@ -83,7 +83,7 @@ class Rule(SQLModel, table=True):
 
 
 class Prior(SQLModel, table=True):
-    """What a group of pages says about the change rate of one of them: Gamma(a, b), b in days. 0: all of the domain."""
+    """The prior of a group of pages for the change rate of each: Gamma(a, b), b in days. no 0: the whole domain."""
 
     __tablename__ = "prior"
     __table_args__ = (
@@ -99,7 +99,7 @@ class Prior(SQLModel, table=True):
 
 
 class DomainMask(SQLModel, table=True):
-    """What of a domain's pages is no news, learnt from looks; packed (crawler/store/learned/mask.py)."""
+    """The noise mask of a domain, learnt from looks; packed (crawler/store/learned/mask.py)."""
 
     __tablename__ = "domain_mask"
     domain_id: int = Field(sa_column=domain_reference())
@@ -107,7 +107,7 @@ class DomainMask(SQLModel, table=True):
 
 
 class DomainSoftErrors(SQLModel, table=True):
-    """What a domain shows in place of its pages; packed (crawler/store/learned/soft_errors.py)."""
+    """The soft errors that a domain is known for; packed (crawler/store/learned/soft_errors.py)."""
 
     __tablename__ = "domain_soft_errors"
     domain_id: int = Field(sa_column=domain_reference())
@@ -146,7 +146,7 @@ class DomainPlan(SQLModel, table=True):
 
 
 class Calibration(SQLModel, table=True):
-    """Of one day's looks: the chances of change that were given before them, and what they found."""
+    """One day's looks: the chances of change that were given before them, and the changes that they found."""
 
     __tablename__ = "calibration"
     domain_id: int = Field(sa_column=domain_reference())
@@ -159,7 +159,7 @@ class Calibration(SQLModel, table=True):
 
 
 class Ledger(SQLModel, table=True):
-    """What all domains together have spent of one UTC day. One row."""
+    """Requests and bytes of one UTC day that all domains together have spent. One row."""
 
     __tablename__ = "ledger"
     __table_args__ = (CheckConstraint("no = 1", name="ledger_one"),)
@@ -170,7 +170,7 @@ class Ledger(SQLModel, table=True):
 
 
 class DomainAlias(SQLModel, table=True):
-    """Another name of a domain, seen when its root was asked at registration."""
+    """Another name of a domain, seen when its root was fetched at registration."""
 
     __tablename__ = "domain_alias"
     authority: str = Field(sa_column=Column(text().type, primary_key=True))
@@ -255,7 +255,7 @@ class Robots(SQLModel, table=True):
 
 
 class AddressSlot(SQLModel, table=True):
-    """One network address, held with a lease, so that many names on one server are asked one at a time."""
+    """A network address, held with a lease, so that of many names on one server one is crawled at a time."""
 
     __tablename__ = "address_slot"
     address: str = Field(sa_column=Column(text().type, primary_key=True))
@@ -265,7 +265,7 @@ class AddressSlot(SQLModel, table=True):
 
 
 class Inbox(SQLModel, table=True):
-    """What others leave for the holder of a domain's lease; append-only, drained in chunks."""
+    """Messages for the holder of a domain's lease; append-only, drained in chunks."""
 
     __tablename__ = "inbox"
     __table_args__ = (

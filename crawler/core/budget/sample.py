@@ -23,10 +23,10 @@ def _no_priors() -> tuple[Belief, ...]:
 class PageSample:
     """Some pages of one domain by chance; columns of equal length, one entry a page.
 
-    is_new: never asked for; the others are known and have a version to lose.  evidence_a, evidence_b: see core/prior.
+    is_new: never asked for; the others are known and have a version to lose.  evidence_a, _b: core/freshness/prior.py.
     group: the number of the page's prior; 0 is that of the whole domain.  importance: the domain's mean page has 1.
     asked: how it is asked for, as the nth of ASKED.  least, most: what rules say of its interval, in days; nan where
-    they say nothing.  rides: whether it shares another one's schedule (core/sharing).  share: of the domain's pages,
+    they say nothing.  rides: whether it shares another one's schedule.  share: of the domain's pages,
     how many these are: above 0, at most 1.  priors: as they are so far, by number.  activity: how many times its usual
     rate the domain changes at.
     """

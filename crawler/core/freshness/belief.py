@@ -88,7 +88,7 @@ def faded(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers, gap: Numbers) -> tup
     """(a, b) with evidence aged by `gap` days: drawn toward the group's prior (a0, b0), never toward nothing.
 
     To be applied before what a look found is learnt. What was learnt under a prior that is known better now goes with
-    it; what a domain's drift takes away comes on top (core/drift).
+    it; what a domain's drift takes away comes on top (drift.py).
     """
     kept = np.exp(-np.minimum(np.maximum(gap, 0.0) / FADING_DAYS, MOST_FADED))
     return np.asarray(a0 + (a - a0) * kept), np.asarray(b0 + (b - b0) * kept)

@@ -22,7 +22,7 @@ class Terms:
 
     price: importance x days that this look must be worth, with what it costs in it.  prior: what the page's group says.
     activity: how many times livelier than usual the domain is these days.  drift: how often a page's rate is drawn anew
-    there, per day (core/drift).  once: it is not to be looked at again.
+    there, per day (drift.py).  once: it is not to be looked at again.
     is_ruled: a rule says how long at most: then such a look is ordinary work, and no floor under it.
     """
 

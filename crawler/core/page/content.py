@@ -69,7 +69,7 @@ def extract(
 
     url: where it was found, for its relative links.  content_type, robots_tag: the HTTP headers, as they came.
     markup: of a web page, where it was parsed already.
-    A page that is made to be too costly to parse is read only as far as that is affordable (core/markup).
+    A page that is made to be too costly to parse is read only as far as that is affordable (html.py).
     """
     said = _robots(robots_tag) if robots_tag else frozenset()
     kind = kind_of(body, content_type)

@@ -10,7 +10,7 @@ from crawler.core.http import Url
 class Document:
     """Its title, its text and where it leads.
 
-    text: one line for each piece (core/lines); empty for what cannot be read as a whole.  main: the same without what
+    text: one line for each piece; empty for what cannot be read as a whole.  main: the same without what
     tells when and by what the file was made; None where nothing does.  links: distinct, in their order.
     """
 

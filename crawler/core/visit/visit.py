@@ -97,7 +97,7 @@ class Baseline:
     """What a look is compared with: the last Snapshot, and more looks that were taken seconds after it.
 
     at: when the Snapshot was taken.  has_returned: the page is as it was in an even earlier version.
-    ending, asks_password: of the Snapshot's body, where the page now shows such a sign of a wall (core/withheld).
+    ending, asks_password: of the Snapshot's body, where the page now shows such a sign of a wall (soft_errors.py).
     """
 
     blocks: BlockList
@@ -154,7 +154,7 @@ class Visit:
     recipients: tuple[PageKey, ...] | None = field(default=None, repr=False)
     external_links: ExternalLinks | None = field(default=None, repr=False)
     moved_to: Link | None = None
-    led_to: PageKey | None = None  # the place that a redirect for good names, in the domain or not (core/outlinks)
+    led_to: PageKey | None = None  # the place that a redirect for good names, in the domain or not (links.py)
     overloaded: bool = False  # 429 or 503: it is the domain that wants to be left alone
     retry_after: timedelta | None = None
     mask: NoiseMask | None = field(default=None, repr=False)  # of the domain, after this look; None: it taught nothing

@@ -6,9 +6,16 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget import BY_TIME, Costs, Price, RequestKind, floor_left, is_head_cheaper
-from crawler.core.budget import FLOOR_SHARE as LONGEST_SHARE
-from crawler.core.budget import MOST_FLOOR_SHARE as FLOOR_SHARE
+from crawler.core.budget import (
+    BY_TIME,
+    FLOOR_SHARE,
+    MOST_FLOOR_SHARE,
+    Costs,
+    Price,
+    RequestKind,
+    floor_left,
+    is_head_cheaper,
+)
 from crawler.core.cash import window_of
 from crawler.core.domain import Domain, DomainSettings
 from crawler.core.freshness import DAY, Belief, Defaults, Terms, decayed, drift_of, factors
@@ -18,18 +25,18 @@ from crawler.core.validators import (
     NO_TRUST,
     WHOLE,
     Trust,
+    Validator,
     is_challenge_due,
     sendable,
     suspected,
     told_by_head,
     with_suspicion,
 )
-from crawler.core.validators import Validator as Trusted
 from crawler.store.columns import costs_from
 from crawler.store.database import Connection
 from crawler.store.learned import Trusts, trusts_of
 
-STANDARDS = """
+CONTEXT = """
     SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.activity_seen, s.activity_expected, s.activity_at,
            s.drift, s.tracked, d.bytes_per_day, l.price_request,
            coalesce(l.price_byte, 0) AS price_byte,
@@ -47,13 +54,13 @@ STANDARDS = """
 
 @dataclass(frozen=True, slots=True)
 class ScoringContext:
-    """By what a domain's pages are measured today.
+    """Everything by which a domain's pages are scored today.
 
     clock, window: of importance, in coins.  pages: how many take part.  floor_left: looks below the price that the day
     still holds; None without a budget.  trusts: how far validators can be believed, by group.
     turn: requests granted today, and one more for each day: which of many small hand-outs the next one is.
     is_scarce: there is less of something than could be spent; otherwise what a look costs is time.
-    suspected: words that have lied wherever they were put to the test.
+    suspected: validators that have lied in every group that was tested.
     """
 
     clock: float
@@ -71,7 +78,7 @@ class ScoringContext:
     trusts: Trusts
     turn: int
     is_scarce: bool = True
-    suspected: frozenset[Trusted] = frozenset()
+    suspected: frozenset[Validator] = frozenset()
 
     def trust(self, group: int) -> Trust:
         """How far the validators of a group of pages can be believed."""
@@ -79,22 +86,22 @@ class ScoringContext:
 
     @property
     def revisits(self) -> int:
-        """Of all groups, as far as they count for challenges."""
+        """Revisits of the whole domain that count towards the next challenge."""
         return self.trusts.get(WHOLE, NO_TRUST).revisits
 
     def is_challenge(self, group: int) -> bool:
-        """Whether a group's next revisit is one, if it is the domain's next."""
+        """Whether a group's next revisit is a challenge, provided that it is the domain's next revisit, too."""
         trust = self.trust(group)
         return is_challenge_due(trust, trust.revisits, self.revisits)
 
     def kind(self, held: Validators, group: int, *, body_bytes: int) -> RequestKind:
-        """How a page with such validators is asked for, but for challenges."""
+        """The kind of request for a page with such validators, challenges aside."""
         worth_it, otherwise = self.kinds(held, group)
         is_same = worth_it is otherwise
         return worth_it if is_same or self.is_head_worth_it(group, body_bytes=body_bytes) else otherwise
 
     def kinds(self, held: Validators, group: int) -> tuple[RequestKind, RequestKind]:
-        """The same where a HEAD is worth it, and where it is not; what the validators say makes no difference."""
+        """The kinds of request where a HEAD is worth it, and where it is not. What validators say does not matter."""
         trust = self.trust(group)
         otherwise = RequestKind.CONDITIONAL if sendable(held, trust) else RequestKind.FULL
         return otherwise if told_by_head(held, trust) is None else RequestKind.HEAD, otherwise
@@ -102,11 +109,11 @@ class ScoringContext:
     def is_head_worth_it(self, group: int, *, body_bytes: int) -> bool:
         """Whether a HEAD was of use in that group, and is cheaper than this body."""
         price = self.price if self.is_scarce else BY_TIME
-        was_useful = self.trust(group).of(Trusted.HEAD).is_steady
+        was_useful = self.trust(group).of(Validator.HEAD).is_steady
         return was_useful and is_head_cheaper(price, self.costs, body_bytes=body_bytes)
 
     def terms(self, url: Url, *, prior: Belief, kind: RequestKind) -> Terms:
-        """What holds for a page's next look."""
+        """The terms of a page's next look: its price, intervals, prior, and the rules of its user."""
         said = self.rules.terms(url)
         most = said.most or max(self.most, said.least or self.least)
         return Terms(
@@ -124,9 +131,9 @@ class ScoringContext:
 async def scoring_context(
     connection: Connection, domain: Domain, *, at: datetime, defaults: Defaults, token: object = None
 ) -> ScoringContext | None:
-    """Read them. token: of the lease under which; None where it is not the domain's any more, or there is no domain."""
+    """Read the context. token: of the caller's lease. None if the lease was lost, or if there is no such domain."""
     async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(STANDARDS, {"domain_id": domain.id, "at": at, "token": token})
+        await cursor.execute(CONTEXT, {"domain_id": domain.id, "at": at, "token": token})
         row = await cursor.fetchone()
     if row is None:
         return None
@@ -174,7 +181,7 @@ def _floor_left(row: dict[str, Any], domain: Domain, defaults: Defaults, *, at: 
     if (defaults.budget_per_day, defaults.bytes_per_day, row["bytes_per_day"]) != (None, None, None) and row[
         "longest_s"
     ]:
-        budgets.append(row["tracked"] * DAY.total_seconds() / (LONGEST_SHARE * row["longest_s"]))
+        budgets.append(row["tracked"] * DAY.total_seconds() / (FLOOR_SHARE * row["longest_s"]))
     least = min((budget for budget in budgets if budget is not None), default=None)
     turn = _days(at) + domain.id
-    return None if least is None else floor_left(row["spent_floor"], least, share=FLOOR_SHARE, turn=turn)
+    return None if least is None else floor_left(row["spent_floor"], least, share=MOST_FLOOR_SHARE, turn=turn)

@@ -1,6 +1,6 @@
-"""What is known of each domain's volatile places and of its frame, kept from lease to lease.
+"""The noise mask of each domain (volatile places and boilerplate), kept from lease to lease.
 
-It can be learnt again, so it is written when it has grown, and a crash loses at most the last batch's part of it.
+A mask can be learnt again. So it is written when it has grown, and a crash loses at most what the last batch taught.
 """
 
 import json
@@ -38,19 +38,22 @@ PUT = """
 
 
 async def mask_of(db: Database, domain_id: int) -> NoiseMask:
-    """What is known of a domain; nothing at first."""
+    """The domain's mask; an empty one at first."""
     async with db.transaction() as connection:
         row = await (await connection.execute(GET, (domain_id,))).fetchone()
     return NO_MASK if row is None else unpack_mask(row[0])
 
 
 async def put_mask(connection: Connection, domain_id: int, mask: NoiseMask) -> None:
-    """Keep it, within a transaction of the caller's."""
+    """Store the mask, within a transaction of the caller's."""
     await connection.execute(PUT, (domain_id, pack_mask(mask)))
 
 
 def pack_mask(mask: NoiseMask, *, most_bytes: int = MOST_BYTES) -> bytes:
-    """A mask as it is stored; edits of the frame are told before. Of one that is too long the oldest texts go."""
+    """The mask in its stored form. A mask that is too long loses its oldest texts.
+
+    Site edits that are not recorded yet are not stored: `record` writes them with the mask that forgets them.
+    """
     written, chars = _written(mask), MOST_CHARS
     while len(written) > most_bytes and chars:
         chars //= 2
@@ -97,7 +100,7 @@ def _written(mask: NoiseMask) -> bytes:
 
 
 def unpack_mask(data: bytes) -> NoiseMask:
-    """The same the other way round; nothing is known where it was stored in another form, or is too long."""
+    """The mask of its stored form; an empty one where the form is an older one, or too long."""
     if zstandard.frame_content_size(data) > MOST_BYTES:
         return NO_MASK
     plain: dict[str, Any] = json.loads(zstandard.ZstdDecompressor().decompress(data, max_output_size=MOST_BYTES))

@@ -1,6 +1,7 @@
-"""What each domain shows in place of its pages, kept from lease to lease.
+"""The soft errors that each domain is known for, kept from lease to lease.
 
-As with masks, it can be learnt again: it is written when it has changed, and a crash loses at most one batch's part.
+They can be learnt again, as masks can. So they are written when they have changed, and a crash loses at most what one
+batch taught.
 """
 
 import json
@@ -29,7 +30,7 @@ PUT = """
 
 
 async def learnt_of(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorMemory]:
-    """All that looks have taught of a domain's pages: what of them is no news, and what it shows in their place."""
+    """All that looks have taught of a domain: its noise mask, and the soft errors that it is known for."""
     async with db.transaction() as connection:
         row = await (await connection.execute(GET, {"domain_id": domain_id})).fetchone()
     assert row is not None
@@ -40,12 +41,12 @@ async def learnt_of(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorM
 
 
 async def put_soft_errors(connection: Connection, domain_id: int, soft_errors: SoftErrorMemory) -> None:
-    """Keep it, within a transaction of the caller's."""
+    """Store the memory, within a transaction of the caller's."""
     await connection.execute(PUT, (domain_id, pack_soft_errors(soft_errors)))
 
 
 def pack_soft_errors(soft_errors: SoftErrorMemory) -> bytes:
-    """What is known as it is stored."""
+    """The memory in its stored form."""
     plain = {
         "form": FORM,
         "shared_texts": [
@@ -64,7 +65,7 @@ def pack_soft_errors(soft_errors: SoftErrorMemory) -> bytes:
 
 
 def unpack_soft_errors(data: bytes) -> SoftErrorMemory:
-    """The same the other way round; nothing is known where it was stored in another form, or is too long."""
+    """The memory of its stored form; an empty one where the form is an older one, or too long."""
     if zstandard.frame_content_size(data) > MOST_BYTES:
         return NO_SOFT_ERRORS
     plain: dict[str, Any] = json.loads(zstandard.ZstdDecompressor().decompress(data, max_output_size=MOST_BYTES))

@@ -49,7 +49,7 @@ class TrustRow:
 
 
 async def trusts_of(connection: Connection, domain_id: int) -> Trusts:
-    """What is known of each group that anything is known of."""
+    """The trust of each group in which something was learnt, by the group's number."""
     found = await (await connection.execute(GET, (domain_id,))).fetchall()
     return {no: Trust(revisits, challenges, _stats(stats)) for no, revisits, challenges, stats in found}
 
@@ -87,7 +87,7 @@ async def learn_of(connection: Connection, domain_id: int, visits: Sequence[Visi
 
 
 async def trust_rows(db: Database, domain: Domain) -> list[TrustRow]:
-    """How each group's words stand, for a report."""
+    """The rating of each group's validators, for a report."""
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(RATINGS, (domain.id,))
         return [TrustRow(**row | {"validator": Validator(row["validator"])}) for row in await cursor.fetchall()]

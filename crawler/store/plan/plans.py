@@ -1,6 +1,6 @@
-"""What is planned for each domain: read from all of them, written beside them, never into what a holder writes.
+"""The plan of each domain: what it is made from, and its result, which stands apart from what a lease's holder writes.
 
-Each domain is read in a transaction of its own; its pages by a census (store/censuses).
+Each domain is read in a transaction of its own, and its pages by a sample (store/plan/samples.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ FLOWS = """
      WHERE s.domain_id = %(domain_id)s
      GROUP BY n.domain_id
 """
-STANDING = f"""
+INPUTS = f"""
     SELECT {COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.activity_seen, s.activity_expected,
            s.activity_at, s.resume_at, l.price_request, coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.price_correction, 1) AS price_correction,
@@ -106,7 +106,7 @@ class PlanInput:
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """What is written for one domain. pages: that each prior stands for.  asked: requests a day that a target takes."""
+    """The plan of one domain, to be written. pages: of each prior's group.  asked: requests a day for its target."""
 
     importance: float
     price: Price | None
@@ -121,11 +121,11 @@ class PlanRow:
 async def plan_inputs(db: Database, *, at: datetime, only: Domain | None = None) -> list[PlanInput]:
     """All domains by name, or one of them."""
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(STANDING, {"at": at, "only": only.id if only else None, "most_waiting": MOST_WAITING})
-        return [_standing(row, at=at) for row in await cursor.fetchall()]
+        await cursor.execute(INPUTS, {"at": at, "only": only.id if only else None, "most_waiting": MOST_WAITING})
+        return [_plan_input(row, at=at) for row in await cursor.fetchall()]
 
 
-def _standing(row: dict[str, Any], *, at: datetime) -> PlanInput:
+def _plan_input(row: dict[str, Any], *, at: datetime) -> PlanInput:
     days = max((at - row["activity_at"]) / DAY, 0.0) if row["activity_at"] else 0.0
     return PlanInput(
         domain=domain_from(row),

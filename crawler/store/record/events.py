@@ -28,7 +28,7 @@ Sides = tuple[Block | None, Block | None]  # what was said, and what is said now
 async def write(
     connection: Connection, domain: Domain, visits: Sequence[Visit], edit: SiteEdit | None, *, first: int
 ) -> int:
-    """Number the changes on from `first`, without gaps; gives how many there were. edit: of the site, told last."""
+    """Number the changes on from `first`, without gaps; gives their number. edit: of the site; the last event."""
     rows = [_row(visit) for visit in visits if _is_event(visit)]
     if edit is not None:
         rows.append(_site_row(domain, edit, at=max(visit.at for visit in visits)))
@@ -52,7 +52,7 @@ def _row(visit: Visit) -> tuple[Any, ...]:
 
 
 def _site_row(domain: Domain, edit: SiteEdit, *, at: datetime) -> tuple[Any, ...]:
-    """An edit of the site stands at its root."""
+    """The event of a site-wide edit, at the domain's root."""
     root = Url(domain.root)
     parts = " ".join(sorted({place.kind for sides in edit.pieces for place in sides if place is not None}))
     return at, key_of(root), root, BOILERPLATE, 0, None, parts, _written(edit.pieces), edit.pages

@@ -1,4 +1,4 @@
-"""What looks leave on their pages: what is known of them, due times, links and versions."""
+"""Pages as a record writes them: what is known of each, its due time, links and versions."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -53,7 +53,7 @@ LAST = """
 
 
 class EventKind(StrEnum):
-    """What an event tells."""
+    """The kind of an event."""
 
     FIRST = "first"
     CHANGED = "changed"
@@ -74,7 +74,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class FeedItem:
-    """One change. position is the cursor with which to ask for what follows.
+    """One change. position: the cursor from which to read on.
 
     parts: what changed: text, link, image, title, meta; empty where the blocks were not compared.
     blocks: the first blocks that changed, if they were asked for.  pages: of a change of the boilerplate, on how many

@@ -1,4 +1,4 @@
-"""One page by its URL, as it would be handed out, for whoever looks at it beside the crawl."""
+"""A page as a Target by its URL, for a look outside of the crawl."""
 
 from crawler.core.domain import Domain
 from crawler.core.freshness import PRIOR, Belief
