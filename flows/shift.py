@@ -50,7 +50,7 @@ def instant(text: str) -> datetime | None:
 async def run(
     db: Database, settings: Settings, *, only: Collection[Domain] | None, at: datetime | None, pages: int | None = None
 ) -> ShiftResult:
-    """Crawl until nothing is due, the shift's time is up or the run is told to end; ends with a markdown artifact."""
+    """Crawl until nothing is due, the shift's time is up or the run is cancelled; ends with a markdown artifact."""
     clock = Clock.at(at)
     progress: dict[UUID, Progress] = {}
 

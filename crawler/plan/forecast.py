@@ -92,7 +92,7 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
     terms = limits_of(standing, settings, importance=1.0)
     now = await _now(db, domain, work, terms, at=at, settings=settings)
     price = standing.price or Price(settings.price)
-    price = Price(price.per_request * standing.trim, price.per_byte * standing.trim)
+    price = Price(price.per_request * standing.price_correction, price.per_byte * standing.price_correction)
     cost = budget_for(requests_at(work, price, limit=terms.cap))
     budget, source = _budget(terms, now, cost, overall_of(settings))
     overall = overall_of(settings).requests

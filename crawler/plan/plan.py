@@ -124,7 +124,7 @@ def _planned(found: DomainForecast, settings: Settings, *, at: datetime) -> Plan
         standing.domain,
         found.importance,
         found.sample.known,
-        standing.trim if found.rests else _trim(standing, tariff, at=at),
+        standing.price_correction if found.rests else _trim(standing, tariff, at=at),
         settings.price,
         replace(tariff, requests=0.0) if found.rests else tariff,
     )
@@ -184,9 +184,9 @@ def _trim(standing: PlanInput, tariff: DomainPlan, *, at: datetime) -> float:
         return 1.0
     is_too_soon = standing.planned_at is None or at - standing.planned_at < TRIM_EVERY or hours < 1
     if is_too_soon or not standing.spent_today:  # a crawl that did not run says nothing about the price
-        return standing.trim
+        return standing.price_correction
     used, allowed = (standing.spent_today + WHOLE) / hours, min(budget_for(tariff.requests), tariff.limit) / 24
-    return price_correction(standing.trim, used=used, allowed=allowed, waiting=standing.waiting)
+    return price_correction(standing.price_correction, used=used, allowed=allowed, waiting=standing.waiting)
 
 
 def _written(found: Planned, sample: PageSample, priors: Sequence[Belief]) -> PlanRow:
@@ -197,7 +197,7 @@ def _written(found: Planned, sample: PageSample, priors: Sequence[Belief]) -> Pl
         price=found.plan.price,
         longest_s=found.plan.longest_days * DAY.total_seconds(),
         asked=None if asked is None else int(min(asked, MOST_REQUESTS if budget is None else budget)),
-        trim=found.trim,
+        price_correction=found.trim,
         finding=found.plan.finding,
         priors=priors,
         pages=sample.by_group,

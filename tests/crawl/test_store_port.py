@@ -9,7 +9,8 @@ import pytest
 
 from crawler.clock import Clock
 from crawler.core.budget import Refund
-from crawler.core.domain import Domain, DomainSettings, Lease
+from crawler.core.domain import Domain, Lease
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
 from crawler.crawl.store_port import RetryingStore
 from crawler.errors import StoreUnavailable

@@ -74,7 +74,7 @@ class ShownContent:
     pieces: of the whole.  masked: of them, those of which nothing is compared.  words: masked in the others.
     """
 
-    pieces: int
+    blocks: int
     masked: int
     words: int
     last_change: FeedItem | None
@@ -94,7 +94,7 @@ async def _content_of(db: Database, domain: Domain, page: PageFacts) -> ShownCon
     mask = await mask_of(db, domain.id)
     pieces = explain_blocks(whole, seen, mask, view=parser.view(page.url))
     return ShownContent(
-        pieces=len(pieces),
+        blocks=len(pieces),
         masked=sum(piece.is_whole for piece in pieces),
         words=sum(len(piece.masked) for piece in pieces if not piece.is_whole),
         last_change=await report.last_of(db, domain, page.url),
@@ -116,7 +116,7 @@ def _shown_content(known: ShownContent | None) -> str:
     if known is None:
         return ""
     return (
-        f"{counted(known.pieces, 'piece')}, but {known.masked} that are masked, and {counted(known.words, 'word')} in "
+        f"{counted(known.blocks, 'piece')}, but {known.masked} that are masked, and {counted(known.words, 'word')} in "
         "the others: recrawl try shows which"
     )
 
@@ -124,8 +124,8 @@ def _shown_content(known: ShownContent | None) -> str:
 def _shown_pieces(known: ShownContent | None) -> str:
     if known is None or known.last_change is None:
         return ""
-    first = "\n".join(map(shown_edit, known.last_change.pieces[:MOST_EDITS]))
-    more = len(known.last_change.pieces) - MOST_EDITS
+    first = "\n".join(map(shown_edit, known.last_change.blocks[:MOST_EDITS]))
+    more = len(known.last_change.blocks) - MOST_EDITS
     return first + (f"\nand {counted(more, 'piece')} more: recrawl changes --diff" if more > 0 else "")
 
 

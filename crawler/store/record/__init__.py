@@ -1,4 +1,4 @@
-"""What finished visits leave behind, all of a batch in one transaction.
+"""Everything that finished visits leave behind, all of a batch in one transaction.
 
 `record` writes visits, snapshots, found pages, cash, due times and events; `drain` applies what others left in the
 inbox; `judge_moves` tells real moves from outages. Uses hand_out and what is before it.

@@ -15,7 +15,7 @@ from tests.core.visit.test_visit import DAY, KNOWN, NOW, after, fetched, html, t
 
 A, B = "<p class=offer>Try it out now", "<p class=offer>Nothing but the best for you"
 KNOWN_VARIANT = (Change.COSMETIC, Rung.VARIANT)
-NEWS = (Change.CHANGED, Rung.PIECES)
+NEWS = (Change.CHANGED, Rung.BLOCKS)
 PAGE = PageKey(bytes(16))
 
 
