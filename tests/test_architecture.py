@@ -129,7 +129,7 @@ def sources() -> tuple[Path, ...]:
 
 
 @cache
-def test_files() -> tuple[Path, ...]:
+def files_of_tests() -> tuple[Path, ...]:
     return tuple(sorted(path.relative_to(ROOT) for path in (ROOT / "tests").rglob("*.py")))
 
 
@@ -253,7 +253,7 @@ def test_a_door_says_what_its_room_is_for_and_offers_only_what_is_taken(door: st
     assert len(said.split()) >= 20, f"{door}: what it is for, its main function, what it may use"
     taken = {
         name
-        for path in (*sources(), *test_files())
+        for path in (*sources(), *files_of_tests())
         if not is_within(module_name(path), door)
         for name in taken_from(door, path)
     }
