@@ -122,6 +122,11 @@ NOT_IN_CORE_CALLS = {"datetime.now", "datetime.utcnow", "date.today", "time.time
 NOT_IN_CORE_IMPORTS = {"logging", "asyncio", "socket", "threading", "subprocess", "os", "time", "random", "secrets"}
 
 
+MOST_PARAMETERS = 8
+# Here a function's parameters are the options of a command: typer reads them.
+COMMANDS = ("crawler/cli/commands/", "crawler/lab/cli/app.py", "crawler/lab/cli/time_app.py")
+
+
 @cache
 def sources() -> tuple[Path, ...]:
     rooms = (path for name in OURS if name != "tests" for path in (ROOT / name).rglob("*.py"))
@@ -267,6 +272,17 @@ def test_each_package_has_one_door(path: Path) -> None:
         doors = DOORS.get(package)
         assert doors is not None, f"{path} imports {package}, which has no door yet"
         assert any(path.as_posix().startswith(door) for door in doors), f"{package} enters by {doors}, not by {path}"
+
+
+@pytest.mark.parametrize("path", [p for p in sources() if p.parts[0] in {"crawler", "flows", "models"}], ids=str)
+def test_more_than_eight_parameters_are_a_value_without_a_name(path: Path) -> None:
+    if path.as_posix().startswith(COMMANDS):
+        return
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            names = [each.arg for each in given if each.arg not in {"self", "cls"}]
+            assert len(names) <= MOST_PARAMETERS, f"{path}:{node.lineno} {node.name}({', '.join(names)})"
 
 
 @pytest.mark.parametrize("path", [p for p in sources() if p.parts[:2] == ("crawler", "core")], ids=str)

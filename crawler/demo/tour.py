@@ -11,7 +11,7 @@ from crawler.core.http import Authority
 from crawler.demo.month import Days, live_through
 from crawler.demo.outcome import DemoOutcome, outcome_of
 from crawler.demo.server import Remote, living_process
-from crawler.demo.site import Site, make_site
+from crawler.demo.site import make_site
 from crawler.errors import StackFailed
 from crawler.local.runs import finish_run, start_run
 from crawler.local.stack import Stack, down, running_stack, up
@@ -62,22 +62,21 @@ def show_around(stack: Stack, settings: Settings, *, days: int, report: Report, 
             remote.set_instant(start + DAY)
             runs.append(crawl_by(stack, "recrawl/recrawl", domain, at=start + DAY, report=report))
             report(f"{days} days pass, each with a plan and a shift of at most {BUDGET} requests")
-            return asyncio.run(
-                _with(
-                    stack,
-                    lambda db: live_and_sum_up(
-                        db,
-                        domain,
-                        (site, remote),
-                        settings=settings,
-                        since=start + DAY,
-                        days=days,
-                        progress=progress,
-                        runs=tuple(runs),
-                        ui_url=stack.ui_url,
-                    ),
+
+            async def live_and_sum_up(db: Database) -> DemoOutcome:
+                month = await live_through(
+                    db,
+                    domain,
+                    remote,
+                    settings=settings,
+                    budget=BUDGET,
+                    since=start + DAY,
+                    days=days,
+                    progress=progress,
                 )
-            )
+                return await outcome_of(db, domain, site, month, runs=tuple(runs), ui_url=stack.ui_url)
+
+            return asyncio.run(_with(stack, live_and_sum_up))
         finally:
             asyncio.run(_with(stack, lambda db: domains.set_paused(db, domain, paused=True)))
 
@@ -103,25 +102,6 @@ def crawl_by(stack: Stack, deployment: str, domain: Domain, *, at: datetime, rep
     if not run.has_completed:
         raise StackFailed(f"the run {run.name} ended as {run.state}: see {run.url}")
     return run.url
-
-
-async def live_and_sum_up(
-    db: Database,
-    domain: Domain,
-    place: tuple[Site, Remote],
-    *,
-    settings: Settings,
-    since: datetime,
-    days: int,
-    progress: Days,
-    runs: tuple[str, ...],
-    ui_url: str,
-) -> DemoOutcome:
-    site, remote = place
-    month = await live_through(
-        db, domain, remote, settings=settings, budget=BUDGET, since=since, days=days, progress=progress
-    )
-    return await outcome_of(db, domain, site, month, runs=runs, ui_url=ui_url)
 
 
 async def forget_earlier_tours(db: Database) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from crawler.cli.actions.register import described_rule
 from crawler.cli.exits import DONE
@@ -39,30 +39,15 @@ def list_all(text: str, *, as_json: bool) -> int:
     return DONE
 
 
-def add(
-    text: str,
-    pattern: str,
-    *,
-    least: timedelta | None,
-    most: timedelta | None,
-    weight: float | None,
-    once: bool,
-    max_pages: int | None,
-    ignore: tuple[str, ...],
-    watch: tuple[str, ...],
-    ignore_text: tuple[str, ...],
-    first: bool,
-    at: datetime | None,
-    as_json: bool,
-) -> int:
+def add(text: str, rule_of: Callable[[], PageRule], *, first: bool, at: datetime | None, as_json: bool) -> int:
+    """Add a rule. rule_of: makes it of what was typed, or raises ValueError."""
     try:
-        view = View(ignore, watch, ignore_text)
-        rule = PageRule(pattern, least=least, most=most, weight=weight, once=once, max_pages=max_pages, view=view)
+        rule = rule_of()
     except ValueError as error:
         raise BadInput(str(error)) from error
     if not rule.says_something:
         raise BadInput(
-            f"the rule for {pattern} says nothing: add --least, --most, --weight, --once, --max-pages, --ignore, "
+            f"the rule for {rule.pattern} says nothing: add --least, --most, --weight, --once, --max-pages, --ignore, "
             "--ignore-text or --watch"
         )
     _change(text, lambda before: with_rule(before, rule, first=first), at=at, as_json=as_json, said=shown_rule(rule))

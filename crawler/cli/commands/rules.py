@@ -80,22 +80,14 @@ def add(
         recrawl rules add shop.example.com /item/ --ignore "xpath://tr[th='Last update']"
     """
     from crawler.cli.actions import rules
+    from crawler.core.page import View
+    from crawler.core.page_rules import PageRule
 
-    return rules.add(
-        domain,
-        pattern,
-        least=least,
-        most=most,
-        weight=weight,
-        once=once,
-        max_pages=max_pages,
-        ignore=tuple(ignore or ()),
-        watch=tuple(watch or ()),
-        ignore_text=tuple(ignore_text or ()),
-        first=first,
-        at=at,
-        as_json=as_json,
-    )
+    def typed() -> PageRule:
+        view = View(tuple(ignore or ()), tuple(watch or ()), tuple(ignore_text or ()))
+        return PageRule(pattern, least=least, most=most, weight=weight, once=once, max_pages=max_pages, view=view)
+
+    return rules.add(domain, typed, first=first, at=at, as_json=as_json)
 
 
 @app.command()

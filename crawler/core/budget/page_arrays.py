@@ -1,6 +1,7 @@
 """Many pages at once, as plan and lab see them: beliefs, weights and costs as arrays, each standing for some pages."""
 
 from dataclasses import dataclass, fields
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,38 +42,39 @@ class PageArrays:
         return float(self.stands_for.sum())
 
 
-def page_arrays(
-    a: Numbers,
-    b: Numbers,
-    weight: Numbers,
-    *,
-    requests: Numbers = 1.0,
-    received_bytes: Numbers = 0.0,
-    least: Numbers = 1 / 144,
-    most: Numbers = 180.0,
-    domain: Groups | int = 0,
-    stands_for: Numbers = 1.0,
-    is_ruled: Flags | bool = False,
-) -> PageArrays:
+class OtherColumns(TypedDict, total=False):
+    """Columns of PageArrays that have a usual value: one request a look, ten minutes to 180 days between looks."""
+
+    requests: Numbers
+    received_bytes: Numbers
+    least: Numbers
+    most: Numbers
+    domain: Groups | int
+    stands_for: Numbers
+    is_ruled: Flags | bool
+
+
+USUAL: OtherColumns = {
+    "requests": 1.0,
+    "received_bytes": 0.0,
+    "least": 1 / 144,
+    "most": 180.0,
+    "domain": 0,
+    "stands_for": 1.0,
+    "is_ruled": False,
+}
+
+
+def page_arrays(a: Numbers, b: Numbers, weight: Numbers, **others: Unpack[OtherColumns]) -> PageArrays:
     """PageArrays from columns; a number that holds for all pages may be given once."""
-    shape = np.broadcast(a, b, weight, requests, received_bytes, least, most, domain, stands_for).shape
-    shape = shape or (1,)
-
-    def full(numbers: Numbers) -> Floats:
-        return np.broadcast_to(np.asarray(numbers, dtype=np.float64), shape)
-
-    return PageArrays(
-        a=full(a),
-        b=full(b),
-        weight=full(weight),
-        requests=full(requests),
-        received_bytes=full(received_bytes),
-        least=full(least),
-        most=full(most),
-        domain=np.broadcast_to(np.asarray(domain, dtype=np.intp), shape),
-        stands_for=full(stands_for),
-        is_ruled=np.broadcast_to(np.asarray(is_ruled, dtype=np.bool_), shape),
-    )
+    columns: dict[str, Any] = {"a": a, "b": b, "weight": weight, **USUAL, **others}
+    shape = np.broadcast(*columns.values()).shape or (1,)
+    kinds = {"domain": np.intp, "is_ruled": np.bool_}
+    arrays: dict[str, NDArray[Any]] = {
+        name: np.broadcast_to(np.asarray(column, dtype=kinds.get(name, np.float64)), shape)
+        for name, column in columns.items()
+    }
+    return PageArrays(**arrays)
 
 
 NOBODY = page_arrays(*(np.empty(0) for _ in range(3)))

@@ -76,47 +76,52 @@ class Selection:
     further: bool
 
 
-def candidates_of(
-    terms: Sequence[Terms],
-    *,
-    a: Sequence[float],
-    b: Sequence[float],
-    importance: Sequence[float],
-    unseen: Sequence[float],
-    due_in: Sequence[float],
-    is_new: Sequence[bool],
-    is_had: Sequence[bool],
-    wanted: Sequence[int],
-    is_timed: Sequence[bool],
-    phase: Sequence[float],
-) -> Candidates:
-    """The Candidates from columns, new pages in the order of discovery.
+@dataclass(frozen=True, slots=True)
+class CandidateColumns:
+    """Pages as rows hold them: columns of equal length. Times in days.
 
-    terms: of each page; many pages share one object.  a, b: of today's belief.  is_had: the page has
-    a version.  wanted: a Wanted each; a page that its terms want once is looked at again for a user only.
+    terms: of each page; many pages share one object.  a, b: of today's belief.  is_had: the page has a version.
+    wanted: a Wanted each; a page that its terms want once is looked at again for a user only.
     """
+
+    terms: Sequence[Terms]
+    a: Sequence[float]
+    b: Sequence[float]
+    importance: Sequence[float]
+    unseen: Sequence[float]
+    due_in: Sequence[float]
+    is_new: Sequence[bool]
+    is_had: Sequence[bool]
+    wanted: Sequence[int]
+    is_timed: Sequence[bool]
+    phase: Sequence[float]
+
+
+def candidates_of(columns: CandidateColumns) -> Candidates:
+    """The Candidates from columns, new pages in the order of discovery."""
+    terms = columns.terms
     alike = {id(each): each for each in terms}
     place = {same: n for n, same in enumerate(alike)}
     figures = np.array([_figures(each) for each in alike.values()]).reshape(-1, 5)
     price, least, most, once, is_ruled = figures[[place[id(each)] for each in terms]].T
-    new, had = np.array(is_new, dtype=np.bool_), np.array(is_had, dtype=np.bool_)
-    asked = np.array(wanted, dtype=np.intp)
+    new, had = np.array(columns.is_new, dtype=np.bool_), np.array(columns.is_had, dtype=np.bool_)
+    asked = np.array(columns.wanted, dtype=np.intp)
     done = ~new & had & (once > 0) & (asked != Wanted.BY_USER)
     return Candidates(
-        a=np.array(a),
-        b=np.array(b),
-        weight=weights_of(np.array(importance)),
+        a=np.array(columns.a),
+        b=np.array(columns.b),
+        weight=weights_of(np.array(columns.importance)),
         price=price,
         least=np.where(done, FOREVER_DAYS, least),
         most=np.where(done, FOREVER_DAYS, most),
-        unseen=np.array(unseen),
-        due_in=np.array(due_in),
+        unseen=np.array(columns.unseen),
+        due_in=np.array(columns.due_in),
         is_new=new,
         is_wanted=~done & (asked != Wanted.NO),
-        is_timed=~new & ~done & (np.array(is_timed, dtype=np.bool_) | (once > 0)),
+        is_timed=~new & ~done & (np.array(columns.is_timed, dtype=np.bool_) | (once > 0)),
         is_ruled=is_ruled > 0,
         cash=-np.arange(float(len(terms))),
-        phase=np.array(phase),
+        phase=np.array(columns.phase),
     )
 
 

@@ -71,12 +71,7 @@ def opic(
 
     return importance.opic(
         subject.Subject(graph, pages=pages, seed=seed),
-        passes=passes,
-        selections=selection,
-        window=window,
-        batch=batch,
-        root_cash=root_cash,
-        reaction=reaction,
+        importance.OpicRequest(passes, selection, window, batch, root_cash, reaction),
         figures=figures,
         as_json=as_json,
     )

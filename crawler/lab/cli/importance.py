@@ -1,6 +1,7 @@
 """recrawl lab: what it measures, and in which order."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from crawler.cli.charts.show import show_plots, write_figures
@@ -33,26 +34,27 @@ REACTION_PASSES = 40  # some three and a half windows of the clock
 RANDOM_SEEDS = 5  # of which the mean is shown
 
 
-def opic(
-    subject: Subject,
-    *,
-    passes: int,
-    selections: Sequence[str] | None,
-    window: str,
-    batch: int,
-    root_cash: float,
-    reaction: bool,
-    figures: Path | None,
-    as_json: bool,
-) -> int:
-    policy, chosen = policy_named(window), chosen_of(SelectionOrder, selections, "selection")
+@dataclass(frozen=True, slots=True)
+class OpicRequest:
+    """What is asked of an experiment with OPIC; see the options of `recrawl lab opic`."""
+
+    passes: int
+    selections: Sequence[str] | None
+    window: str
+    batch: int
+    root_cash: float
+    reaction: bool
+
+
+def opic(subject: Subject, asked: OpicRequest, *, figures: Path | None, as_json: bool) -> int:
+    policy, chosen = policy_named(asked.window), chosen_of(SelectionOrder, asked.selections, "selection")
     graph = subject.graph()
-    total = passes * len(chosen) + 2 * (passes + REACTION_PASSES) * reaction
+    total = asked.passes * len(chosen) + 2 * (asked.passes + REACTION_PASSES) * asked.reaction
     with Visits(total * graph.pages) as progress:
-        trial = LabRun(graph, passes, subject.seed, policy, batch, root_cash, progress.advance)
+        trial = LabRun(graph, asked.passes, subject.seed, policy, asked.batch, asked.root_cash, progress.advance)
         lines = [trials.converge(trial, each) for each in chosen]
-        reacted = trials.react(trial, chosen[0], after=REACTION_PASSES) if reaction else None
-    lines.append(trials.offline_curve(graph, passes=passes))
+        reacted = trials.react(trial, chosen[0], after=REACTION_PASSES) if asked.reaction else None
+    lines.append(trials.offline_curve(graph, passes=asked.passes))
     charts = curves.of_errors(subject.title, lines, reacted)
     if as_json:
         print_json({"graph": about(subject, graph), "window": str(policy), "curves": lines, "reaction": reacted})

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from crawler.core.budget import RequestKind
 from crawler.core.cash import WINDOW_PASSES, Order, Ordering
-from crawler.core.freshness import Belief, Candidates, Terms, candidates_of, joined, phase_of
+from crawler.core.freshness import Belief, CandidateColumns, Candidates, Terms, candidates_of, joined, phase_of
 from crawler.core.http import NO_VALIDATORS, PageKey, Url, Validators
 from crawler.core.visit import State
 from crawler.store.database import Connection
@@ -194,17 +194,19 @@ def _scored(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows:
     if context.rules.rules:
         importance = [row.importance * context.rules.terms(row.url).weight for row in rows]
     head = candidates_of(
-        terms,
-        a=[row.a for row in rows],
-        b=[row.b for row in rows],
-        importance=importance,
-        unseen=[row.unseen for row in rows],
-        due_in=[row.due_in for row in rows],
-        is_new=[row.state == State.NEW for row in rows],
-        is_had=[row.version > 0 for row in rows],
-        wanted=[row.wanted for row in rows],
-        is_timed=[row.is_timed for row in rows],
-        phase=[phase_of(row.key) if row.visits == 1 else 1.0 for row in rows],
+        CandidateColumns(
+            terms,
+            a=[row.a for row in rows],
+            b=[row.b for row in rows],
+            importance=importance,
+            unseen=[row.unseen for row in rows],
+            due_in=[row.due_in for row in rows],
+            is_new=[row.state == State.NEW for row in rows],
+            is_had=[row.version > 0 for row in rows],
+            wanted=[row.wanted for row in rows],
+            is_timed=[row.is_timed for row in rows],
+            phase=[phase_of(row.key) if row.visits == 1 else 1.0 for row in rows],
+        )
     )
     return ScoredRows(rows, terms, importance, head)
 

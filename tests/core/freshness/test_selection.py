@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.freshness import (
+    CandidateColumns,
     Candidates,
     Selection,
     Terms,
@@ -208,17 +209,19 @@ def test_a_page_is_weighed_by_its_own_terms() -> None:
     dear = replace(defaults, price=8.0, once=True, is_ruled=True)
 
     head = candidates_of(
-        [defaults, dear, defaults],
-        a=[0.5, 1.5, 2.5],
-        b=[8.0, 8.0, 40.0],
-        importance=[1.0, 0.0, 3.0],
-        unseen=[1.0, 2.0, 3.0],
-        due_in=[0.0, -1.0, 1.0],
-        is_new=[True, False, False],
-        is_had=[False, False, True],
-        wanted=[Wanted.NO, Wanted.NO, Wanted.BY_AUDIT],
-        is_timed=[False, False, True],
-        phase=[1.0] * 3,
+        CandidateColumns(
+            [defaults, dear, defaults],
+            a=[0.5, 1.5, 2.5],
+            b=[8.0, 8.0, 40.0],
+            importance=[1.0, 0.0, 3.0],
+            unseen=[1.0, 2.0, 3.0],
+            due_in=[0.0, -1.0, 1.0],
+            is_new=[True, False, False],
+            is_had=[False, False, True],
+            wanted=[Wanted.NO, Wanted.NO, Wanted.BY_AUDIT],
+            is_timed=[False, False, True],
+            phase=[1.0] * 3,
+        )
     )
 
     assert head.b.tolist() == [8.0, 8.0, 40.0]
@@ -233,17 +236,19 @@ def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and
     wanted = [Wanted.NO, Wanted.BY_AUDIT, Wanted.BY_USER, Wanted.NO, Wanted.NO]
     count = len(wanted)
     head = candidates_of(
-        [Terms(price=1e-6, least=timedelta(minutes=1), most=timedelta(days=1), once=True, is_ruled=True)] * count,
-        a=[1.0] * count,
-        b=[1.0] * count,
-        importance=[100.0] * count,
-        unseen=[50.0] * count,
-        due_in=[-1.0, -1.0, -1.0, 2.9e6, -1.0],
-        is_new=[False] * count,
-        is_had=[True, True, True, True, False],
-        wanted=wanted,
-        is_timed=[False, False, False, False, True],  # the last one has yet to be had
-        phase=[1.0] * count,
+        CandidateColumns(
+            [Terms(price=1e-6, least=timedelta(minutes=1), most=timedelta(days=1), once=True, is_ruled=True)] * count,
+            a=[1.0] * count,
+            b=[1.0] * count,
+            importance=[100.0] * count,
+            unseen=[50.0] * count,
+            due_in=[-1.0, -1.0, -1.0, 2.9e6, -1.0],
+            is_new=[False] * count,
+            is_had=[True, True, True, True, False],
+            wanted=wanted,
+            is_timed=[False, False, False, False, True],  # the last one has yet to be had
+            phase=[1.0] * count,
+        )
     )
 
     done = select(head, slots=10, discovery_share=0.3, refresh_share=0.3)
@@ -277,7 +282,9 @@ def test_two_heads_are_weighed_as_one() -> None:
 
 def test_a_head_without_pages_gives_none() -> None:
     head = candidates_of(
-        [], a=[], b=[], importance=[], unseen=[], due_in=[], is_new=[], is_had=[], wanted=[], is_timed=[], phase=[]
+        CandidateColumns(
+            [], a=[], b=[], importance=[], unseen=[], due_in=[], is_new=[], is_had=[], wanted=[], is_timed=[], phase=[]
+        )
     )
 
     assert select(head, slots=5, discovery_share=0.3, refresh_share=0.3).chosen.tolist() == []
