@@ -23,7 +23,7 @@ from crawler.core.page import digest
 from tests.crawl.corpus import CorpusError, fetch
 
 LABELS = Path(__file__).with_name("pairs.tsv")
-OTHERS = 200  # pages of a package that are looked at, too, so that its frame can be told
+OTHERS = 200  # pages of a package that are looked at, too, so that its boilerplate is known
 AT = datetime(2026, 3, 2, 10, tzinfo=UTC)
 APART = timedelta(days=30)
 BETWEEN_PAGES = timedelta(seconds=11)

@@ -26,7 +26,7 @@ WAITING = """
     SELECT id, payload FROM inbox WHERE domain_id = %s AND kind = 'reprice' ORDER BY id LIMIT 1 FOR UPDATE
 """
 GO_ON_AFTER = "UPDATE inbox SET payload = payload || jsonb_build_object('after', %s::text) WHERE id = %s"
-# This pass serves for all that was asked for before it begins.
+# This pass serves for all changes of the price before it begins.
 BEGIN = "DELETE FROM inbox WHERE domain_id = %s AND kind = 'reprice' AND id <> %s AND NOT payload ? 'after'"
 DONE = "DELETE FROM inbox WHERE id = %s"
 

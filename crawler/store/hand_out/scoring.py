@@ -171,7 +171,7 @@ def _floor_left(row: dict[str, Any], domain: Domain, defaults: Defaults, *, at: 
 
     Of bytes, and of what all domains share, a domain has the part that its longest interval was made for.
     """
-    if domain.settings.target_age is not None:  # its budget was made for it; it is no floor that nobody asked about
+    if domain.settings.target_age is not None:  # its budget is made for the target, so there is no floor beside it
         return None
     budgets = [row["budget"], defaults.budget_per_day]
     if (defaults.budget_per_day, defaults.bytes_per_day, row["bytes_per_day"]) != (None, None, None) and row[

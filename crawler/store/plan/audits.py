@@ -28,7 +28,7 @@ SINCE = """
       FROM domain d LEFT JOIN calibration k ON k.domain_id = d.id
      WHERE d.id = %(domain_id)s GROUP BY d.id
 """
-# Looks that told changed from same, by the UTC day; one that told nothing had no chance, or another outcome.
+# Looks that found a page changed or unchanged, by the UTC day. Any other look had no chance, or another outcome.
 CALIBRATE = """
     INSERT INTO calibration (domain_id, day, audit, looks, expected, found, variance)
     SELECT v.domain_id, (v.at AT TIME ZONE 'UTC')::date, v.audit, count(*), sum(v.expected),

@@ -28,8 +28,8 @@ ONWARD = """
       FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'moved'
      WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s) AND p.moved_to IS NOT NULL
 """
-# Pages that lately began to redirect there, believed or not, or are gone for it; one that had long moved, and was asked
-# again, did not.
+# Pages that lately began to redirect there, whether the move was confirmed or not, or are gone for it. A page that had
+# moved long before, and was fetched again, is not among them.
 # Reads all pages of the domain, since led_to has no index, once for a batch; batches with a move are few.
 OTHERS = """
     SELECT p.led_to, count(*)
@@ -41,7 +41,7 @@ OTHERS = """
                       AND (v.change = 'moved' OR v.reason = ANY(%(doubts)s)))
      GROUP BY p.led_to
 """
-# Who was believed before there was a crowd is asked again when that is over.
+# Moves that were confirmed before there were many of them: such pages are fetched again when that is over.
 ASK_AGAIN = """
     UPDATE frontier f SET due_at = %(due_at)s
       FROM page p

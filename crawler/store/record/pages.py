@@ -72,7 +72,7 @@ SNAPSHOTS = """
     COPY snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
                    main_digest, fingerprint, distance_bits) FROM STDIN (FORMAT BINARY)
 """
-FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (store/hand_out/hand_out.py, MAKE_DUE)
+FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (inbox.py, MAKE_DUE)
 
 
 async def write_pages(connection: Connection, domain_id: int, books: OpicBatch, visits: Sequence[Visit]) -> None:

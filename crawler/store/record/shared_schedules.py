@@ -44,7 +44,7 @@ TWINS = """
                                    LIMIT %(enough)s) v) >= %(enough)s
 """
 PROPOSE = "INSERT INTO inbox (domain_id, kind, payload, arrived_at) VALUES (%s, 'share', %s, %s)"
-# As things are now, whatever they were when it was found. Who leads does not ride along.
+# By what holds now, whatever held when the pair was found. A page that leads does not follow another.
 BEGIN = """
     UPDATE page p SET leader = x.leader
       FROM unnest(%(leaders)s::bytea[], %(keys)s::bytea[]) AS x(leader, key)

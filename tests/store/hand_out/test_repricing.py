@@ -26,8 +26,9 @@ async def priced(db: Database, domain: Domain, price: float) -> None:
     """Another price, as plan writes it."""
     async with db.transaction() as connection:
         await connection.execute(
-            """INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s, trim,
-                                        finding) VALUES (%s, 1, %s, 1, 0, 2e7, 1, '') ON CONFLICT DO NOTHING""",
+            """INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s,
+                                        price_correction, finding)
+               VALUES (%s, 1, %s, 1, 0, 2e7, 1, '') ON CONFLICT DO NOTHING""",
             (domain.id, START),
         )
         await connection.execute("UPDATE domain_plan SET price_request = %s", (price,))

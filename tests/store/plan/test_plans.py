@@ -57,11 +57,11 @@ async def test_a_page_that_is_asked_for_by_head_is_counted_as_that_where_it_was_
     db: Database, domain: Domain, flapped: float, asked: RequestKind
 ) -> None:
     await add(db, domain, Bulk(30), at=START)
-    records = {"condition": {"same": 4, "flapped": 4}, "head": {"same": 4, "flapped": flapped}}
+    stats = {"condition": {"unchanged": 4, "flapped": 4}, "head": {"unchanged": 4, "flapped": flapped}}
     async with db.transaction() as connection:
         await connection.execute("UPDATE page SET received_bytes = 90000")
         await connection.execute(
-            "INSERT INTO domain_trust (domain_id, prior_no, records) VALUES (%s, 0, %s)", (domain.id, Jsonb(records))
+            "INSERT INTO domain_trust (domain_id, prior_no, stats) VALUES (%s, 0, %s)", (domain.id, Jsonb(stats))
         )
 
     sample = await read(db, most=1000)
@@ -74,8 +74,8 @@ async def test_a_page_that_is_asked_for_by_head_is_counted_as_that_where_it_was_
 async def test_a_page_whose_words_lie_is_counted_as_asked_for_in_full(db: Database, domain: Domain) -> None:
     await add(db, domain, Bulk(30), at=START)
     async with db.transaction() as connection:
-        values = (domain.id, Jsonb({"etag": {"told": 4, "lied": 4}}))
-        await connection.execute("INSERT INTO domain_trust (domain_id, prior_no, records) VALUES (%s, 0, %s)", values)
+        values = (domain.id, Jsonb({"etag": {"changes_seen": 4, "missed": 4}}))
+        await connection.execute("INSERT INTO domain_trust (domain_id, prior_no, stats) VALUES (%s, 0, %s)", values)
 
     assert {REQUEST_KINDS[n] for n in (await read(db, most=1000)).asked} == {RequestKind.FULL}
 
