@@ -42,7 +42,7 @@ CASH = """
       FROM generate_series(1, %(pages)s) n
 """
 LINKS = """
-    INSERT INTO page_links (domain_id, key, targets, elsewhere, elsewhere_links)
+    INSERT INTO page_links (domain_id, key, targets, external_domains, external_link_counts)
     SELECT %(id)s, decode(md5(n::text), 'hex'), decode(repeat(md5((n / 2 + 1)::text), 30), 'hex'), '{}', '{}'
       FROM generate_series(1, %(pages)s) n WHERE n %% 3 > 0
 """

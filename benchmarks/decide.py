@@ -96,7 +96,7 @@ def taught(package: str, *, pages: int) -> Known:
 
 
 def paired(known: Known, page: Document) -> Known:
-    """The same after a few paired looks at a page, which may have a template of its own."""
+    """The case after a few repeat fetches of a page, which may have a template of its own."""
     mask = known.mask
     for n in range(PAIRS):
         again = read(page, Said(FIRST.price, f"10:15:0{n + 1}")).blocks

@@ -90,7 +90,7 @@ async def recorded(
     targets = {visit.target.key for visit in batch}.union(*(visit.recipients or () for visit in batch))
     before, _ = await touched(db, "cash")
     began = time.perf_counter()
-    await record.record(db, domain.lease, batch, max_pages=10**8)
+    await record.record(db, domain.lease, record.Batch(batch, max_pages=10**8))
     seconds = time.perf_counter() - began
     after, _ = await touched(db, "cash")
     return Cost(domain.pages, len(batch), given.links, len(targets), after - before, seconds)

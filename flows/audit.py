@@ -54,7 +54,7 @@ async def audit(domain: str = "", at: str = "") -> dict[str, int]:
 
 
 def figures(agreement: Agreement) -> dict[str, float | None]:
-    """What an event tells."""
+    """The figures of an event."""
     return {
         "looks": agreement.looks,
         "expected_fresh": agreement.expected_fresh,
@@ -64,7 +64,7 @@ def figures(agreement: Agreement) -> dict[str, float | None]:
 
 
 def markdown(found: Sequence[DomainAudit]) -> str:
-    """What was found, as a person reads it."""
+    """The findings as Markdown, for a person."""
     lines = [
         "| domain | drawn now | audits of 30 days | expected fresh | found fresh | other looks | expected | found |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",

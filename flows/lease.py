@@ -23,7 +23,7 @@ SHOW_EVERY = timedelta(seconds=2)  # each update is a call of the server
 
 
 class Progress:
-    """What the progress artifact of one lease shows: looks done of those that are known to be waiting."""
+    """The progress of one lease for its artifact: looks done of those that are known to be waiting."""
 
     def __init__(self, *, pending: int) -> None:
         self._pending = pending
@@ -31,7 +31,7 @@ class Progress:
 
     @property
     def percent(self) -> float:
-        """Pages found on the way come on top of those that were waiting at first."""
+        """Looks done, in percent; pages found on the way come on top of those that were waiting at first."""
         return min(100.0 * self.stats.looks / max(self._pending + self.stats.new, self.stats.looks, 1), 100.0)
 
     async def keep_showing(self, artifact: UUID) -> None:
@@ -52,7 +52,7 @@ async def if_heard(showing: Awaitable[T]) -> T | None:
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
-    """Walk one lease. The domain stands first, so that the run shows it."""
+    """Crawl one lease. The domain is the first argument, so that the run shows it."""
     artifact = await if_heard(acreate_progress_artifact(0.0, description=f"{domain}: pages looked at"))
     if artifact is None:
         return await walk()
@@ -71,7 +71,7 @@ async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], p
 
 
 async def as_task(lease: Lease, walk: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
-    """Walk the lease as a task run that carries its domain in name and tags."""
+    """Crawl the lease as a task run that carries its domain in name and tags."""
     name = lease.domain.authority
     run = crawl_lease.with_options(task_run_name=name, tags=[f"domain:{name}"])
     return await run(name, walk, progress)

@@ -51,7 +51,7 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
 
 
 def facts(planned: Planned) -> dict[str, object]:
-    """What is told of one domain, by name."""
+    """The facts of one domain's plan, by name."""
     outlook = planned.plan.expected
     return {
         "importance": planned.importance,
@@ -72,7 +72,7 @@ def markdown(planned: Sequence[Planned]) -> str:
 
 
 def row(planned: Planned) -> tuple[str, ...]:
-    """One domain, in the order of COLUMNS."""
+    """The table row of one domain, in the order of COLUMNS."""
     tariff, domain_settings = planned.plan, planned.domain.settings
     budget = domain_settings.budget_per_day if domain_settings.budget_per_day is not None else tariff.asked
     return (

@@ -11,7 +11,17 @@ from crawler import times
 from crawler.clock import Clock
 from crawler.core.change import Change
 from crawler.core.domain import Domain, Lease
-from crawler.crawl import CrawlStats, LeaseResult, ShiftResult, holder_name, keep_what_is_loaded, open_tools, run_shift
+from crawler.crawl import (
+    CrawlLimits,
+    CrawlStats,
+    LeaseResult,
+    ShiftHooks,
+    ShiftResult,
+    holder_name,
+    keep_what_is_loaded,
+    open_tools,
+    run_shift,
+)
 from crawler.errors import BadInput
 from crawler.settings import Settings
 from crawler.store import report
@@ -40,7 +50,7 @@ def instant(text: str) -> datetime | None:
 async def run(
     db: Database, settings: Settings, *, only: Collection[Domain] | None, at: datetime | None, pages: int | None = None
 ) -> ShiftResult:
-    """Crawl until nothing is due, the shift's time is up or the run is told to end; ends with a markdown artifact."""
+    """Crawl until nothing is due, the shift's time is up or the run is cancelled; ends with a markdown artifact."""
     clock = Clock.at(at)
     progress: dict[UUID, Progress] = {}
 
@@ -66,11 +76,8 @@ async def run(
                 clock=clock,
                 holder="/".join(filter(None, (os.environ.get(STACK), holder_name("flow")))),
                 only=only,
-                pages=pages,
-                time_limit=settings.shift_time,
-                stop=told,
-                progress=show,
-                walk_lease=walk_lease,
+                limits=CrawlLimits(pages, settings.shift_time, told),
+                hooks=ShiftHooks(show, walk_lease),
             )
     await if_heard(acreate_markdown_artifact(markdown(shift), key=RESULT, description="What this run did"))
     if told.is_set():
@@ -100,7 +107,7 @@ def markdown(shift: ShiftResult) -> str:
 
 
 def facts(stats: CrawlStats) -> list[tuple[str, str]]:
-    """Name and value of what is worth telling."""
+    """Name and value of each count that is worth telling."""
     return [
         ("Requests", f"{stats.requests:,}"),
         ("Pages looked at", f"{stats.looks:,}"),

@@ -11,12 +11,12 @@ from models.page import HASHED
 
 
 class Event(SQLModel, table=True):
-    """One change of one page or of the site's frame, numbered within its domain from 1 without gaps."""
+    """One change of one page or of the site's boilerplate, numbered within its domain from 1 without gaps."""
 
     __tablename__ = "event"
     __table_args__ = (
         CheckConstraint("number >= 1", name="event_number"),
-        CheckConstraint("change IN ('first', 'changed', 'moved', 'gone', 'back', 'frame')", name="event_change"),
+        CheckConstraint("change IN ('first', 'changed', 'moved', 'gone', 'back', 'boilerplate')", name="event_change"),
         {"postgresql_partition_by": HASHED},
     )
     domain_id: int = Field(sa_column=domain_key())
@@ -27,10 +27,10 @@ class Event(SQLModel, table=True):
     change: str = Field(sa_column=text())
     version: int = Field(sa_column=count())
     distance_bits: int | None = Field(sa_column=small(nullable=True))
-    # What changed: text, link, image, title, meta; and its first pieces, as [part, before, after].
+    # What changed: text, link, image, title, meta; and the first blocks that did, as [part, before, after].
     parts: str = Field(sa_column=text(default=""))
-    pieces: list[list[str | None]] | None = Field(sa_column=Column(JSONB, nullable=True))
-    # Of a frame, how many pages were met with it.
+    blocks: list[list[str | None]] | None = Field(sa_column=Column(JSONB, nullable=True))
+    # Of a change of the boilerplate, on how many pages it was seen.
     pages: int | None = Field(sa_column=count(nullable=True, default=None))
 
 

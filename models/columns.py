@@ -66,7 +66,7 @@ def domain_key(*, key: bool = True) -> Any:
 
 
 def domain_reference(*, key: bool = True) -> Any:
-    """The same for small tables, where the database itself keeps the reference whole."""
+    """The domain of a row of a small table, as a foreign key: removing the domain removes the row."""
     return Column(
         BigInteger, ForeignKey("domain.id", ondelete="CASCADE"), primary_key=key, nullable=False, autoincrement=False
     )

@@ -63,7 +63,7 @@ class Domain(SQLModel, table=True):
 
 
 class Rule(SQLModel, table=True):
-    """What a user says about the pages of one pattern. pages: of them, so many are admitted."""
+    """A user's rule for the pages of one pattern. pages: so many of them are admitted, where max_pages limits that."""
 
     __tablename__ = "rule"
     __table_args__ = (
@@ -84,7 +84,7 @@ class Rule(SQLModel, table=True):
 
 
 class Prior(SQLModel, table=True):
-    """What a group of pages says about the change rate of one of them: Gamma(a, b), b in days. 0: all of the domain."""
+    """The prior of a group of pages for the change rate of each: Gamma(a, b), b in days. no 0: the whole domain."""
 
     __tablename__ = "prior"
     __table_args__ = (
@@ -100,25 +100,25 @@ class Prior(SQLModel, table=True):
 
 
 class DomainMask(SQLModel, table=True):
-    """What of a domain's pages is no news, learnt from looks; packed (crawler/store/learned/mask.py)."""
+    """The noise mask of a domain, learnt from looks; packed (crawler/store/learned/mask.py)."""
 
     __tablename__ = "domain_mask"
     domain_id: int = Field(sa_column=domain_reference())
     mask: bytes = Field(sa_column=octets())
 
 
-class DomainWalls(SQLModel, table=True):
-    """What a domain shows in place of its pages; packed (crawler/store/learned/soft_errors.py)."""
+class DomainSoftErrors(SQLModel, table=True):
+    """The soft errors that a domain is known for; packed (crawler/store/learned/soft_errors.py)."""
 
-    __tablename__ = "domain_walls"
+    __tablename__ = "domain_soft_errors"
     domain_id: int = Field(sa_column=domain_reference())
-    soft_errors: bytes = Field(sa_column=octets())
+    memory: bytes = Field(sa_column=octets())
 
 
 class DomainTrust(SQLModel, table=True):
     """How far the validators of one group of pages can be believed (crawler/core/validators/trust.py).
 
-    prior_no: of the group.  revisits: handed out since the last lie.  records: by kind, what looks found.
+    prior_no: of the group.  revisits: handed out since the last lie.  stats: by validator, what looks found.
     """
 
     __tablename__ = "domain_trust"
@@ -126,7 +126,7 @@ class DomainTrust(SQLModel, table=True):
     prior_no: int = Field(sa_column=small(key=True))
     revisits: int = Field(sa_column=count())
     challenges: int = Field(sa_column=count())
-    records: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
+    stats: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
 
 
 class DomainPlan(SQLModel, table=True):
@@ -142,12 +142,12 @@ class DomainPlan(SQLModel, table=True):
     price_byte: float = Field(sa_column=real(default="0"))
     longest_s: float | None = Field(sa_column=real(nullable=True))
     budget_per_day: int | None = Field(sa_column=count(nullable=True, default=None))  # what a target asks for
-    trim: float = Field(sa_column=real(default="1"))
+    price_correction: float = Field(sa_column=real(default="1"))
     finding: str = Field(sa_column=text(default=""))
 
 
 class Calibration(SQLModel, table=True):
-    """Of one day's looks: the chances of change that were given before them, and what they found."""
+    """One day's looks: the chances of change that were given before them, and the changes that they found."""
 
     __tablename__ = "calibration"
     domain_id: int = Field(sa_column=domain_reference())
@@ -160,7 +160,7 @@ class Calibration(SQLModel, table=True):
 
 
 class Ledger(SQLModel, table=True):
-    """What all domains together have spent of one UTC day. One row."""
+    """Requests and bytes of one UTC day that all domains together have spent. One row."""
 
     __tablename__ = "ledger"
     __table_args__ = (CheckConstraint("no = 1", name="ledger_one"),)
@@ -171,7 +171,7 @@ class Ledger(SQLModel, table=True):
 
 
 class DomainAlias(SQLModel, table=True):
-    """Another name of a domain, seen when its root was asked at registration."""
+    """Another name of a domain, seen when its root was fetched at registration."""
 
     __tablename__ = "domain_alias"
     authority: str = Field(sa_column=Column(text().type, primary_key=True))
@@ -253,7 +253,7 @@ class Robots(SQLModel, table=True):
 
 
 class AddressSlot(SQLModel, table=True):
-    """One network address, held with a lease, so that many names on one server are asked one at a time."""
+    """A network address, held with a lease, so that of many names on one server one is crawled at a time."""
 
     __tablename__ = "address_slot"
     address: str = Field(sa_column=Column(text().type, primary_key=True))
@@ -263,7 +263,7 @@ class AddressSlot(SQLModel, table=True):
 
 
 class Inbox(SQLModel, table=True):
-    """What others leave for the holder of a domain's lease; append-only, drained in chunks."""
+    """Messages for the holder of a domain's lease; append-only, drained in chunks."""
 
     __tablename__ = "inbox"
     __table_args__ = (

@@ -40,7 +40,7 @@ class Page(SQLModel, table=True):
     visits: int = Field(sa_column=count())
     changes: int = Field(sa_column=count())
     failures: int = Field(sa_column=small(default="0"))
-    in_a_row: int = Field(sa_column=small(default="0"))  # looks in a row at the wall that `reason` names
+    soft_errors: int = Field(sa_column=small(default="0"))  # looks in a row that met the soft error that `reason` names
     last_look_at: datetime | None = Field(sa_column=instant(nullable=True))
     last_good_at: datetime | None = Field(sa_column=instant(nullable=True))
     last_change_at: datetime | None = Field(sa_column=instant(nullable=True))
@@ -103,20 +103,22 @@ class Cash(SQLModel, table=True):
 class PageLinks(SQLModel, table=True):
     """The distinct in-domain links of the last reading, 16 bytes each, along which an unchanged page settles.
 
-    elsewhere: other domains it links to, and by how many links each.
+    external_domains: other domains it links to.  external_link_counts: by how many links each.
     """
 
     __tablename__ = "page_links"
     __table_args__ = (
         CheckConstraint("octet_length(targets) % 16 = 0", name="page_links_whole"),
-        CheckConstraint("cardinality(elsewhere) = cardinality(elsewhere_links)", name="page_links_elsewhere"),
+        CheckConstraint(
+            "cardinality(external_domains) = cardinality(external_link_counts)", name="page_links_external"
+        ),
         {"postgresql_partition_by": HASHED},
     )
     domain_id: int = Field(sa_column=domain_key())
     key: bytes = Field(sa_column=octets(key=True))
     targets: bytes = Field(sa_column=octets())
-    elsewhere: list[str] = Field(sa_column=texts())
-    elsewhere_links: list[int] = Field(sa_column=counts())
+    external_domains: list[str] = Field(sa_column=texts())
+    external_link_counts: list[int] = Field(sa_column=counts())
 
 
 class SnapshotRow(SQLModel, table=True):

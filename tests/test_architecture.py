@@ -51,7 +51,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.store.columns": ("crawler.core", "crawler.store.database"),
     "crawler.store.partitions": ("crawler.store.database",),
     **{room: ("crawler.core", "models", *STORE_FILES, *STORE[:n]) for n, room in enumerate(STORE)},
-    "crawler.register": WALKS,
+    "crawler.register": (*WALKS, "crawler.crawl"),
     "crawler.plan": WALKS,
     "crawler.crawl": WALKS,
     "crawler.lab": ("crawler.core",),
@@ -129,7 +129,7 @@ def sources() -> tuple[Path, ...]:
 
 
 @cache
-def tests() -> tuple[Path, ...]:
+def files_of_tests() -> tuple[Path, ...]:
     return tuple(sorted(path.relative_to(ROOT) for path in (ROOT / "tests").rglob("*.py")))
 
 
@@ -253,7 +253,7 @@ def test_a_door_says_what_its_room_is_for_and_offers_only_what_is_taken(door: st
     assert len(said.split()) >= 20, f"{door}: what it is for, its main function, what it may use"
     taken = {
         name
-        for path in (*sources(), *tests())
+        for path in (*sources(), *files_of_tests())
         if not is_within(module_name(path), door)
         for name in taken_from(door, path)
     }

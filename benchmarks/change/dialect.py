@@ -89,7 +89,7 @@ class Dialect:
         return f"{cents // 100}{self.mark}{cents % 100:02}"
 
     def spoken(self) -> frozenset[str]:
-        """Its own words and formats; not what is the same in several languages or the standard's."""
+        """Words and formats of this dialect alone; not those shared by several languages or set by the standard."""
         common = {"language", "months", "layouts", "styles", "thousands", "mark", "nonce"}
         told = (each.name for each in fields(self) if each.name not in common)
         values = (value for name in told for value in getattr(self, name))

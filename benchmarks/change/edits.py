@@ -24,7 +24,7 @@ Edit = Callable[[Content, Content, Random], Content | None]
 
 
 def digit_changed(text: str, rng: Random) -> str:
-    """The same text with one digit another; the first of a number never becomes 0."""
+    """The text with one digit replaced; the first digit of a number never becomes 0."""
     places = [match.start() for match in re.finditer(r"\d", text)]
     at = places[rng.randrange(len(places))]
     least = 1 if at == 0 or not text[at - 1].isdigit() else 0

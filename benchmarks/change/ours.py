@@ -1,4 +1,4 @@
-"""This crawler's own judgement, as a lease comes to it: page after page by decide, and once more before the record."""
+"""The judgement of recrawl as in a lease: page after page by decide, and once more before the record."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The same page in other bytes: what servers, minifiers and replicas make of it."""
+"""A page in other bytes with equal content: what servers, minifiers and replicas make of it."""
 
 import re
 from collections.abc import Callable, Mapping

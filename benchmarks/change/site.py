@@ -1,4 +1,4 @@
-"""A made-up site: real pages in a common frame, with widgets and edits. Answers are a function of page and time."""
+"""A made-up site: real pages in one template, with widgets and edits. Answers are a function of page and time."""
 
 from bisect import bisect_right
 from collections.abc import Sequence

@@ -41,7 +41,7 @@ class Scene:
     paths: Sequence[str] = ()  # of other pages, to link to
 
     def always(self, what: str = "") -> Random:
-        """The same on all pages of the section, at every look."""
+        """A widget that is equal on all pages of the section, at every look."""
         return Random(f"{self.section}/{self.number}/{what}")
 
     def of_page(self, what: str = "") -> Random:

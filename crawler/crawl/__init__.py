@@ -1,27 +1,35 @@
 """WALKS: one shift, one lease, one page at a time through the rooms.
 
-`run_shift` claims domains and crawls several at once; `crawl_lease` crawls one and gives it back, whatever happens;
-the coordinator's head tells how the parts work together. `try_page` is one look that records nothing. Uses core, web,
-store, settings and clock; the command and the flows call it.
+`run_shift` claims domains and crawls several at once; `crawl_lease` crawls one and gives it back, whatever happens; the
+coordinator's head tells how the parts work together. `try_page` is one look that records nothing. A `PacedWeb` is how
+anybody here or in registration asks the web. Uses core, web, store, settings and clock; the command, the flows and
+registration call it.
 """
 
-from crawler.crawl.lease import LeaseResult
+from crawler.crawl.coordinator import CrawlLimits
+from crawler.crawl.pacer import Pacer
 from crawler.crawl.parser_pool import DomainParser, ParserPool
-from crawler.crawl.shift import ShiftResult, holder_name, keep_what_is_loaded, run_shift
-from crawler.crawl.stats import CrawlStats
+from crawler.crawl.requester import PacedWeb, received_of
+from crawler.crawl.shift import ShiftHooks, holder_name, keep_what_is_loaded, run_shift
+from crawler.crawl.stats import CrawlStats, LeaseResult, ShiftResult
 from crawler.crawl.tools import open_tools
 from crawler.crawl.try_page import TryResult, try_page
 
 __all__ = [
+    "CrawlLimits",
     "CrawlStats",
     "DomainParser",
     "LeaseResult",
+    "PacedWeb",
+    "Pacer",
     "ParserPool",
+    "ShiftHooks",
     "ShiftResult",
     "TryResult",
     "holder_name",
     "keep_what_is_loaded",
     "open_tools",
+    "received_of",
     "run_shift",
     "try_page",
 ]

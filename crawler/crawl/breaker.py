@@ -1,4 +1,4 @@
-"""Whose fault it is that nothing comes, the pages' or the domain's, and for how long the domain is left alone."""
+"""The circuit breaker of a lease: are failures the pages' fault or the domain's, and how long is it left alone?"""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -13,10 +13,11 @@ LOOKS_UNTIL_OUTAGE = 5  # in a row without any answer, or with none but errors o
 
 
 class CircuitBreaker:
-    """Holds back the looks of one lease that got no answer or a 5xx, until it is known whose fault that was.
+    """Holds back the visits of one lease that got no answer or a 5xx, until it is known whose fault that was.
 
     hold: why and until when nobody asks the domain anything, once there is a reason.
-    is_half_open: the domain was left alone before, and has shown nothing since: one look at a time, until it does.
+    is_half_open: the domain was left alone before, and has not answered since: one look at a time, until it does.
+    pending: the visits that are held back, since the last good answer.
     """
 
     def __init__(self, lease: Lease, *, settings: Settings, clock: Clock) -> None:
@@ -24,22 +25,22 @@ class CircuitBreaker:
         self.refusals_before = lease.refusals
         self.is_half_open = lease.refusals > 0
         self.hold: Hold | None = None
-        self.pending: list[Visit] = []  # since the last good word
+        self.pending: list[Visit] = []
         self.has_done_well = False  # something good came under this lease
 
     @property
     def is_in_doubt(self) -> bool:
-        """So many of them that the domain must be asked whether it is there at all."""
+        """So many visits are held back that the domain must be asked whether it is there at all."""
         return len(self.pending) >= (1 if self.is_half_open else LOOKS_UNTIL_OUTAGE)
 
     def take_in(self, visit: Visit) -> list[Visit]:
-        """One more look; gives those that can be recorded now."""
+        """Take in one more visit; gives those that can be recorded now."""
         if visit.no_response or visit.is_server_error:
             self.pending.append(visit)
             return []
         known = []
         if visit.requests:
-            known = self.release_as_page_faults()  # the domain answers, so it was theirs
+            known = self.release_as_page_faults()  # the domain answers, so it was the pages' fault
             self.is_half_open = self.is_half_open and visit.overloaded
         self.has_done_well = self.has_done_well or visit.is_good
         if visit.overloaded:
@@ -47,15 +48,19 @@ class CircuitBreaker:
         return [*known, visit]
 
     def release_as_page_faults(self) -> list[Visit]:
-        """The suspects, for which the domain is not to blame."""
+        """Let the pending visits go as they are: their pages are to blame."""
         suspects, self.pending = self.pending, []
         return suspects
 
     def release_as_outage(self, suspects: list[Visit]) -> list[Visit]:
-        """The same looks, where the domain is to blame: it is left alone, and they say nothing of the pages."""
+        """The visits as they are recorded where the domain is to blame: it is left alone, its pages are not judged."""
         hold = self.hold or self.leave_alone(suspects[-1].reason, asked=None)
         due_at = hold.until + FIRST_RETRY  # others shall come first when the domain is asked again
         return [replace(visit, failures=visit.target.failures, recipients=None, due_at=due_at) for visit in suspects]
+
+    def close(self) -> None:
+        """Note that the domain is there: any number of looks at a time."""
+        self.is_half_open = False
 
     def leave_alone(self, reason: str, *, asked: timedelta | None) -> Hold:
         """Hold the domain; a burst of refusals counts once, and the longest wait asked for wins."""

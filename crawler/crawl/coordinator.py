@@ -1,299 +1,201 @@
-"""One lease on its way through the rooms: the coordinator, who alone talks to the store, and those who look."""
+"""One lease on its way: a coordinator, who alone writes to the store, and those who look at pages.
+
+How the parts work together
+---------------------------
+`run` starts three kinds of tasks in one group, and ends when the coordinator does:
+
+- The renewer keeps the lease by timer. While the store is silent it cannot, and the LeaseDeadline holds every request
+  back, so that none is sent that the lease may not outlast.
+- Lookers, as many as the domain may be asked at once: each takes a Target from the TargetQueue, has the Visitor fetch
+  and decide it, and leaves the Visit with the CircuitBreaker. What that lets through is with the Recorder.
+- The coordinator first lets the Preparation apply what others left for the domain and read robots.txt. Then it goes
+  round: top up the queue; say whose fault failures are; record, when a batch is full or old, or nobody can go on
+  without it; else wait for news. It ends when nobody looks, all is recorded, and the frontier and the inbox have
+  nothing more, or the lease is to end.
+
+Two events join them: lookers wait for `work`, the coordinator for `news`. Nothing else is shared between the tasks but
+the objects named above, each of which alone writes its own state: requests and bytes are numbers of the LeaseBudget,
+delays of the Pacer, the knowledge of the domain is the Visitor's.
+
+What must hold: every request was taken from the budget before; a page is handed out to one looker and not again until
+its visit is recorded; a visit is recorded once, or never, and then the page is seen again.
+"""
 
 import asyncio
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
-from crawler.clock import Clock
-from crawler.core.change import NO_MASK, NoiseMask, take_site_edits
-from crawler.core.domain import Hold, Lease
-from crawler.core.http import Fetched, RobotsRules, Unreached, Url
-from crawler.core.page import Parsed
-from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory
-from crawler.core.visit import NETWORK_FAILURES, Known, Target, Visit, reconsider, refusal_of
+from crawler.core.domain import Hold
 from crawler.crawl.breaker import CircuitBreaker
+from crawler.crawl.extra_fetches import settle_pending
 from crawler.crawl.lease_budget import LeaseBudget
+from crawler.crawl.pacer import LeaseDeadline
 from crawler.crawl.parser_pool import DomainParser
-from crawler.crawl.patience import until_available
-from crawler.crawl.requester import Requester, Web
-from crawler.crawl.robots import robots_of
+from crawler.crawl.preparation import Preparation
+from crawler.crawl.recorder import Recorder
+from crawler.crawl.requester import Requester, Web, leased_server
 from crawler.crawl.stats import CrawlStats
+from crawler.crawl.store_port import LeasedStore
 from crawler.crawl.targets import TargetQueue
 from crawler.crawl.visitor import Visitor
 from crawler.errors import StoreUnavailable
 from crawler.settings import Settings
-from crawler.store import claim, hand_out, learned, record
-from crawler.store.database import Database
-from crawler.store.record import StoredBody
+from crawler.store.claim import LeaseEnd
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlLimits:
+    """Where a crawl ends early; what is in flight then is still recorded.
+
+    pages: looks, at most; None: no limit.  time_limit: of a shift.  stop: ends the crawl when set.
+    """
+
+    pages: int | None = None
+    time_limit: timedelta | None = None
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class LeaseCrawler:
-    """One lease on its way.
+    """Crawls a domain under one lease.
 
-    claimed: monotonic seconds, read before the claim was sent.  pages: looks at most.  stop: finish early when set.
+    claimed: monotonic seconds, read before the claim was sent.  progress: called after each record.
     """
 
     def __init__(
         self,
-        db: Database,
-        lease: Lease,
+        store: LeasedStore,
         web: Web,
-        readers: DomainParser,
+        parser: DomainParser,
         *,
         settings: Settings,
-        clock: Clock,
         claimed: float,
-        pages: int | None = None,
-        stop: asyncio.Event | None = None,
-        progress: Callable[[CrawlStats], None] = lambda _tally: None,
+        limits: CrawlLimits,
+        progress: Callable[[CrawlStats], None],
     ) -> None:
-        self.db, self.lease, self.parser, self.settings, self.clock = db, lease, readers, settings, clock
-        self.stop, self.progress = stop or asyncio.Event(), progress
+        lease, clock = store.lease, store.clock
+        self._store, self._parser, self._settings, self._progress = store, parser, settings, progress
+        self._stop = limits.stop
         self.stats = CrawlStats(leases=1)
-        self.done: list[Visit] = []
-        self.oldest = 0.0  # when the first of `done` was complete
-        self.mask_kept: NoiseMask = NO_MASK  # as the store has it
-        self.soft_errors_kept: SoftErrorMemory = NO_SOFT_ERRORS  # as well
-        self.is_paused = False  # by its user, since the claim
-        self.finished = False
-        self.news = asyncio.Event()  # for the coordinator
-        self.work = asyncio.Event()  # for those who look
-        self.breaker = CircuitBreaker(lease, settings=settings, clock=clock)
-        self.budget = LeaseBudget(
-            db,
-            lease,
-            settings=settings,
-            clock=clock,
-            waiting=lambda: len(self.targets.waiting) + self.targets.looking,
-            begins=self.begin_day,
-        )
-        self.requester = Requester(
-            lease,
-            web,
-            self.budget,
-            settings=settings,
-            claimed=claimed,
-            is_ending=lambda: self.hold is not None or self.stop.is_set() or self.is_paused,
-            stats=self.stats,
-        )
-        self.targets = TargetQueue(db, lease, self.requester, settings=settings, clock=clock, pages=pages)
+        self._is_paused = False  # by its user, since the claim
+        self._finished = False
+        self._news = asyncio.Event()  # for the coordinator
+        self._work = asyncio.Event()  # for those who look
+        self._breaker = CircuitBreaker(lease, settings=settings, clock=clock)
+        self._budget = LeaseBudget(store, clock=clock)
+        self._deadline = LeaseDeadline(lease, since=claimed)
+        server = leased_server(web, lease, settings=settings, fence=self._deadline.room_for)
+        self._requester = Requester(server, self._budget, term=lease.term, stats=self.stats, is_ending=self._is_ending)
+        self._targets = TargetQueue(store, self._budget, self._requester, settings=settings, pages=limits.pages)
+        self._preparation = Preparation(store, self._requester, self._breaker, settings=settings, stats=self.stats)
 
     @property
     def hold(self) -> Hold | None:
         """Why and until when the domain is left alone after this lease."""
-        return self.breaker.hold
+        return self._breaker.hold
 
-    @property
-    def unused(self) -> int:
-        """Requests that were taken from the budget, and are not sent any more when the lease ends now."""
-        return self.budget.requests + len(self.targets.waiting)
+    def _is_ending(self) -> bool:
+        return self.hold is not None or self._stop.is_set() or self._is_paused
+
+    def end(self) -> LeaseEnd:
+        """What is left over when the lease ends now. Requests in flight may have been sent; they stay debited."""
+        self._targets.take_back()
+        return LeaseEnd(
+            self._budget.left_over(),
+            wait=self._requester.pacer.wait,
+            not_before=self._budget.not_before,
+            is_shared=self._settings.shared_budget.is_limited,
+        )
 
     async def run(self) -> None:
+        """Crawl until nothing is due, or the lease is to end."""
         async with asyncio.TaskGroup() as tasks:
-            renewer = tasks.create_task(self.keep_lease(), name="renew")
+            renewer = tasks.create_task(self._keep_lease(), name="renew")
             try:
-                known = await self.prepare()
+                known = await self._preparation.prepare()
                 if known is not None:
-                    visitor = Visitor(self.requester, self.parser, known, clock=self.clock, kept=self.stored_body)
-                    for n in range(self.targets.parallelism):
-                        tasks.create_task(self.look_on(visitor), name=f"look-{n}")
-                    await self.coordinate(visitor)
+                    visitor = Visitor(
+                        self._requester,
+                        self._parser,
+                        known,
+                        clock=self._store.clock,
+                        stored_body=self._store.stored_body,
+                    )
+                    recorder = Recorder(self._store, self._budget, self._breaker, settings=self._settings, kept=known)
+                    for n in range(self._targets.parallelism):
+                        tasks.create_task(self._look_on(visitor, recorder), name=f"look-{n}")
+                    await self._coordinate(visitor, recorder)
             finally:
-                self.finished = True
-                self.work.set()
+                self._finished = True
+                self._work.set()
                 renewer.cancel()
 
-    async def keep_lease(self) -> None:
+    async def _keep_lease(self) -> None:
         """Renew by timer, well before the end."""
-        pause = self.lease.term / 4
+        pause = self._store.lease.term / 4
         while True:
             await asyncio.sleep(pause.total_seconds())
             sent = time.monotonic()
-            with contextlib.suppress(StoreUnavailable):  # the fence holds requests back meanwhile
-                self.is_paused = not await claim.renew(self.db, self.lease)
-                self.requester.lease_deadline.renewed(since=sent)
-            if self.is_paused:
-                self.news.set()
+            with contextlib.suppress(StoreUnavailable):  # the deadline holds requests back meanwhile
+                self._is_paused = not await self._store.renew()
+                self._deadline.renewed(since=sent)
+            if self._is_paused:
+                self._news.set()
 
-    # Before the first look.
-
-    async def prepare(self) -> Known | None:
-        """Read what others left for the domain, and what it knows; None if its pages may not be asked for now."""
-        await self.drain()
-        defaults = self.settings.defaults
-        await until_available(
-            self.lease, lambda _again: hand_out.reprice(self.db, self.lease, at=self.clock.now(), defaults=defaults)
-        )
-        rules = await self.rules()
-        if rules is None:
-            return None
-        gate = self.requester.pacer
-        gate.delay = max(gate.delay, rules.crawl_delay(self.settings.agent) or timedelta(0))
-        await until_available(self.lease, lambda _again: claim.announce_delay(self.db, self.lease, delay=gate.delay))
-        mask, shown = await until_available(self.lease, lambda _again: learned.learnt_of(self.db, self.lease.domain.id))
-        scope = self.lease.domain.scope(max_depth=self.settings.max_depth)
-        self.mask_kept, self.soft_errors_kept = mask, shown
-        return Known(scope=scope, rules=rules, agent=self.settings.agent, mask=mask, soft_errors=shown)
-
-    async def rules(self) -> RobotsRules | None:
-        """Those of robots.txt; None where it says by its silence that nothing may be asked for, or the budget does."""
-        found = await robots_of(self.lease, self.requester.ask, clock=self.clock)
-        if found.copy is not None:
-            copy, changed = found.copy, found.rules_changed
-            await until_available(
-                self.lease, lambda _again: claim.save_robots(self.db, self.lease, copy, changed=changed)
-            )
-        if found.outage is not None:
-            hold = self.breaker.leave_alone(found.outage, asked=found.asked)
-            await until_available(self.lease, lambda _again: claim.hold(self.db, self.lease, hold))
-            self.stats.failed += 1
-            self.stats.reasons[found.outage] += 1
-        return None if found.is_spent or found.outage is not None else found.rules
-
-    async def drain(self) -> bool:
-        """Apply what others left in the domain's inbox; whether there was anything."""
-        count = 0
-        while await until_available(self.lease, lambda _again: record.drain(self.db, self.lease, at=self.clock.now())):
-            count += 1
-        return count > 0
-
-    # The coordinator.
-
-    async def coordinate(self, visitor: Visitor) -> None:
+    async def _coordinate(self, visitor: Visitor, recorder: Recorder) -> None:
+        breaker, targets = self._breaker, self._targets
         while True:
-            is_recorded = not self.done and not self.breaker.pending
-            await self.targets.refill(is_recorded=is_recorded, one=self.breaker.is_half_open)
-            is_quiet = self.targets.is_quiet
-            if self.breaker.pending and (is_quiet or self.breaker.is_in_doubt):
-                await self.settle_pending(visitor.known)
-            if self.targets.waiting and not self.requester.is_stopping:
-                self.work.set()
-            if self.done and (is_quiet or self.hold is not None or self.is_batch_due()):
-                await self.record(visitor)
-            elif is_quiet and self.requester.is_stopping:
+            all_recorded = recorder.is_empty and not breaker.pending
+            await targets.refill(all_recorded=all_recorded, one=breaker.is_half_open)
+            is_quiet = targets.is_quiet
+            if breaker.pending and (is_quiet or breaker.is_in_doubt):
+                root = self._store.lease.domain.root
+                recorder.add(await settle_pending(breaker, self._requester.ask, root=root, known=visitor.known))
+            if not targets.is_empty and not self._requester.is_stopping:
+                self._work.set()
+            # Without targets, the links of the batch are all the work that may be left.
+            if not recorder.is_empty and (is_quiet or self.hold is not None or targets.is_empty or recorder.is_due):
+                await self._record(visitor, recorder)
+            elif is_quiet and self._requester.is_stopping:
                 return
-            elif is_quiet and self.targets.is_dry:
-                if self.targets.pages_left == 0 or not await self.drain():
+            elif is_quiet and targets.is_dry:
+                if targets.is_used_up or not await self._preparation.drain():
                     return
-                self.targets.is_dry = False  # somebody wanted something meanwhile
+                targets.look_again()
             else:
-                await self.wait_for_news()
+                await self._wait_for_news(recorder)
 
-    def is_batch_due(self) -> bool:
-        """A full batch, an old one, or one whose links are all the work that may be left."""
-        return len(self.done) >= self.settings.batch_visits or not self.targets.waiting or self.batch_time_left <= 0
-
-    @property
-    def batch_time_left(self) -> float:
-        return self.oldest + self.settings.batch_age.total_seconds() - time.monotonic()
-
-    async def wait_for_news(self) -> None:
-        self.news.clear()
+    async def _wait_for_news(self, recorder: Recorder) -> None:
+        self._news.clear()
         with contextlib.suppress(TimeoutError):  # then the batch is old enough
-            async with asyncio.timeout(max(self.batch_time_left, 0.01) if self.done else None):
-                await self.news.wait()
+            async with asyncio.timeout(recorder.patience):
+                await self._news.wait()
 
-    def begin_day(self) -> int:
-        """What waits was another day's. A record gives back what its visits did not send; so much of that, as well."""
-        self.targets.take_back(refund=0)
-        return sum(1 - visit.requests for visit in (*self.done, *self.breaker.pending))
-
-    async def record(self, visitor: Visitor) -> None:
-        done, self.done = self.done, []
-        batch = await until_available(self.lease, lambda _again: record.judge_moves(self.db, self.lease, done))
-        known = visitor.known
-        batch = [reconsider(visit, known) for visit in batch]
-        edit, mask = take_site_edits(known.mask, at=max(visit.at for visit in batch))
-        visitor.known = known = replace(known, mask=mask)
-        day, hold, sent = self.budget.day, self.hold, time.monotonic()
-        refund, debited_bytes = self.budget.settle(sum(visit.received_bytes for visit in batch))
-        new = await until_available(
-            self.lease,
-            lambda again: record.record(
-                self.db,
-                self.lease,
-                batch,
-                max_pages=self.lease.domain.settings.max_pages or self.settings.max_pages,
-                refund=refund,
-                refund_day=day,
-                debited_bytes=debited_bytes,
-                hold=hold,
-                again=again,
-                together=self.settings.shared_budget.is_limited,
-                mask=None if known.mask is self.mask_kept else known.mask,
-                soft_errors=None if known.soft_errors == self.soft_errors_kept else known.soft_errors,
-                edit=edit,
-            ),
-        )
-        self.mask_kept, self.soft_errors_kept = known.mask, known.soft_errors
-        self.requester.lease_deadline.renewed(since=sent)
-        self.targets.recorded(batch)
-        for visit in batch:
+    async def _record(self, visitor: Visitor, recorder: Recorder) -> None:
+        recorded = await recorder.record(visitor)
+        self._deadline.renewed(since=recorded.since)
+        self._targets.recorded(recorded.visits)
+        for visit in recorded.visits:
             self.stats.add(visit)
-        self.stats.new += new
-        self.progress(self.stats)
+        self.stats.count_new(recorded.new)
+        self._progress(self.stats)
 
-    async def settle_pending(self, known: Known) -> None:
-        """Say whose fault silence and errors are: if the domain is there and well, it was the pages' own."""
-        is_in_doubt, suspects = self.breaker.is_in_doubt, self.breaker.release_as_page_faults()
-        is_theirs = self.hold is None
-        if is_theirs and is_in_doubt and any(visit.is_server_error for visit in suspects):
-            is_theirs = await self.is_well(suspects, known)
-        elif is_theirs and any(visit.no_response for visit in suspects):
-            is_theirs = await self.answers()
-        if is_theirs:
-            self.breaker.is_half_open = False
-        self.add_done(suspects if is_theirs else self.breaker.release_as_outage(suspects))
-
-    async def answers(self) -> bool:
-        """Ask for robots.txt; whether there is any answer. Without a budget for it, nothing is known against it."""
-        answer = await self.requester.ask(Url(f"{self.lease.domain.root}robots.txt"))
-        return not (isinstance(answer, Unreached) and answer.reason in NETWORK_FAILURES)
-
-    async def is_well(self, suspects: list[Visit], known: Known) -> bool:
-        """Ask for the front page, unless that is one of them; whether there is an answer that is no 5xx."""
-        front = self.lease.domain.root
-        if any(visit.target.url == front for visit in suspects) or refusal_of(front, depth=0, known=known):
-            return False
-        answer = await self.requester.ask(front)
-        if isinstance(answer, Unreached):
-            return answer.reason not in NETWORK_FAILURES
-        return not (isinstance(answer, Fetched) and answer.status >= 500)
-
-    def add_done(self, batch: list[Visit]) -> None:
-        if batch and not self.done:
-            self.oldest = time.monotonic()
-        self.done += batch
-
-    # Those who look.
-
-    async def look_on(self, visitor: Visitor) -> None:
-        while not self.finished:
-            if not self.targets.waiting or self.requester.is_stopping or self.breaker.is_in_doubt:
-                self.work.clear()
-                self.news.set()
-                await self.work.wait()
+    async def _look_on(self, visitor: Visitor, recorder: Recorder) -> None:
+        """Look at one page after the other, as long as there are any."""
+        while not self._finished:
+            may_look = not (self._requester.is_stopping or self._breaker.is_in_doubt)
+            target = self._targets.next() if may_look else None
+            if target is None:
+                self._work.clear()
+                self._news.set()
+                await self._work.wait()
                 continue
-            target = self.targets.waiting.popleft()
-            self.targets.looking += 1
-            try:
-                visit = await visitor.visit(target)
-            finally:
-                self.targets.looking -= 1
+            visit = await visitor.visit(target)
             if visit is None:
-                self.targets.put_back(target)
+                self._targets.put_back(target)
             else:
-                self.add_done(self.breaker.take_in(visit))
-            self.news.set()
-
-    async def stored_body(self, target: Target, parsed: Parsed) -> StoredBody | None:
-        """The body of a page's last Snapshot, to be held against what the page says now."""
-        assert target.version is not None
-        key, number, digest = target.key, target.version.number, parsed.version.text_digest
-        return await until_available(
-            self.lease,
-            lambda _again: record.stored_body(self.db, self.lease.domain.id, key, number, text_digest=digest),
-        )
+                self._budget.end_look(visit.requests)
+                recorder.add(self._breaker.take_in(visit))
+            self._news.set()

@@ -1,12 +1,24 @@
-"""Requests beside the look itself: the page once more seconds later, and a page that cannot exist."""
+"""Requests beside the look itself: the page seconds later, a page that cannot exist, and is the domain there at all?"""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from crawler.core.http import Fetched, Url
+from crawler.core.http import Fetched, Unreached, Url
 from crawler.core.page import BlockList, Parsed, digest
 from crawler.core.soft_errors import TextSketch
-from crawler.core.visit import Baseline, Known, Target, is_same_page, not_found_text, refusal_of, with_soft_error_signs
+from crawler.core.visit import (
+    NETWORK_FAILURES,
+    Baseline,
+    Known,
+    Target,
+    Visit,
+    is_same_page,
+    not_found_text,
+    refusal_of,
+    with_soft_error_signs,
+)
+from crawler.crawl.breaker import CircuitBreaker
 from crawler.crawl.parser_pool import DomainParser
 from crawler.crawl.robots import Ask
 from crawler.store.record import StoredBody
@@ -15,9 +27,9 @@ from crawler.store.record import StoredBody
 async def baseline_of(
     kept: StoredBody | None, target: Target, answer: Fetched, parsed: Parsed, *, readers: DomainParser
 ) -> Baseline | None:
-    """The page's last Snapshot, piece by piece; None where it is not kept, or nothing of it can be told.
+    """The page's last Snapshot, block by block; None where it is not kept, or nothing in it can be read.
 
-    kept: its body.  answer, understood: what the page says now.
+    kept: the body of the Snapshot.  answer, parsed: what the page says now.
     """
     if kept is None:
         return None
@@ -31,7 +43,7 @@ async def baseline_of(
 async def fetch_again(
     target: Target, first: Parsed, ask: Ask, readers: DomainParser, *, now: datetime, known: Known
 ) -> BlockList | None:
-    """The page as it is a moment later; nothing where what came is not it, None where no request could be had."""
+    """The page as it is a moment later; empty where another page came, None where no request could be had."""
     answer = await ask(target.url)
     if answer is None:
         return None
@@ -44,13 +56,16 @@ async def fetch_again(
 
 
 def not_found_probe(target: Target) -> Url:
-    """A page that nobody can have made, beside this one. Its name begins with a digit: numbers prove nothing later."""
+    """The URL of a page that nobody can have made, beside this one.
+
+    Its name begins with a digit, since differing numbers prove nothing when texts are compared later.
+    """
     folder = target.url.partition("?")[0].rpartition("/")[0]
     return Url(f"{folder}/0{digest(target.key).hex()}")
 
 
 async def probe_not_found(target: Target, ask: Ask, readers: DomainParser, *, known: Known) -> TextSketch | None:
-    """What the domain says where nothing can be; None if it did not tell, or may not be asked."""
+    """What the domain answers for a URL that cannot exist; None if it gave no answer, or may not be asked."""
     url = not_found_probe(target)
     if refusal_of(url, depth=target.depth, known=known):
         return None
@@ -59,3 +74,36 @@ async def probe_not_found(target: Target, ask: Ask, readers: DomainParser, *, kn
         return None
     is_good = 200 <= answer.status < 300
     return not_found_text(answer, await readers.parse(answer, url) if is_good else None, known=known)
+
+
+async def settle_pending(breaker: CircuitBreaker, ask: Ask, *, root: Url, known: Known) -> list[Visit]:
+    """Say whose fault silence and errors are, and give the visits as they are recorded.
+
+    If the domain is there and well, it was the pages' own. root: the domain's front page.
+    """
+    is_in_doubt, suspects = breaker.is_in_doubt, breaker.release_as_page_faults()
+    are_page_faults = breaker.hold is None
+    if are_page_faults and is_in_doubt and any(visit.is_server_error for visit in suspects):
+        are_page_faults = await _is_well(suspects, ask, root=root, known=known)
+    elif are_page_faults and any(visit.no_response for visit in suspects):
+        are_page_faults = await _answers(ask, root=root)
+    if not are_page_faults:
+        return breaker.release_as_outage(suspects)
+    breaker.close()
+    return suspects
+
+
+async def _answers(ask: Ask, *, root: Url) -> bool:
+    """Ask for robots.txt; whether there is any answer. Without a budget for it, nothing is known against the domain."""
+    answer = await ask(Url(f"{root}robots.txt"))
+    return not (isinstance(answer, Unreached) and answer.reason in NETWORK_FAILURES)
+
+
+async def _is_well(suspects: Sequence[Visit], ask: Ask, *, root: Url, known: Known) -> bool:
+    """Ask for the front page, unless that is one of the suspects; whether there is an answer that is no 5xx."""
+    if any(visit.target.url == root for visit in suspects) or refusal_of(root, depth=0, known=known):
+        return False
+    answer = await ask(root)
+    if isinstance(answer, Unreached):
+        return answer.reason not in NETWORK_FAILURES
+    return not (isinstance(answer, Fetched) and answer.status >= 500)

@@ -1,127 +1,69 @@
-"""The corridor: walks one lease through the rooms. claim -> [fetch -> decide]* -> record -> ... -> release."""
+"""One lease from its claim to its release: claim -> [fetch -> decide]* -> record -> ... -> release."""
 
 import asyncio
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import timedelta
 
-from crawler.clock import Clock
-from crawler.core.domain import Hold, Lease
+from crawler.core.domain import Hold
 from crawler.core.page_rules import PageRules
-from crawler.crawl.coordinator import LeaseCrawler
+from crawler.crawl.coordinator import CrawlLimits, LeaseCrawler
 from crawler.crawl.parser_pool import DomainParser, ParserPool
 from crawler.crawl.requester import Web
-from crawler.crawl.stats import CrawlStats
+from crawler.crawl.stats import CrawlStats, LeaseResult
+from crawler.crawl.store_port import LeasedStore
 from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable, failure_in
 from crawler.settings import Settings
-from crawler.store import claim
-from crawler.store.database import Database
+from crawler.store.claim import NOTHING_LEFT_OVER, LeaseEnd
 
 RELEASE_DEADLINE = timedelta(seconds=10)
 BROKEN_FOR = timedelta(hours=1)  # a domain that our own code chokes on; the others go on
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseResult:
-    """What came of one lease. hold: why the domain is left alone now, or None."""
-
-    stats: CrawlStats
-    hold: Hold | None
-
-
 async def crawl_lease(
-    db: Database,
-    lease: Lease,
+    store: LeasedStore,
     web: Web,
+    readers: ParserPool,
     *,
     settings: Settings,
-    clock: Clock,
     claimed: float,
-    readers: ParserPool,
-    pages: int | None = None,
-    stop: asyncio.Event | None = None,
-    progress: Callable[[CrawlStats], None] = lambda _tally: None,
+    limits: CrawlLimits,
+    progress: Callable[[CrawlStats], None],
 ) -> LeaseResult:
     """Crawl a domain under its lease until nothing is due, or it must be left alone, and release it.
 
-    claimed: monotonic seconds, read before the claim was sent.  pages: looks at most.  stop: finish early when set;
-    what is in flight is still recorded.  progress: called after each record.
+    claimed: monotonic seconds, read before the claim was sent.  progress: called after each record.
     Raises LeaseLost where another worker took the domain, StoreUnavailable where the database stays silent. What was
     recorded before is safe; the rest will be looked at again.
     """
-    parser = DomainParser(readers, PageRules(lease.domain.settings.rules))
-    walker = LeaseCrawler(
-        db,
-        lease,
-        web,
-        parser,
-        settings=settings,
-        clock=clock,
-        claimed=claimed,
-        pages=pages,
-        stop=stop,
-        progress=progress,
-    )
+    parser = DomainParser(readers, PageRules(store.lease.domain.settings.rules))
+    crawler = LeaseCrawler(store, web, parser, settings=settings, claimed=claimed, limits=limits, progress=progress)
     began = time.monotonic()
     try:
-        await walker.run()
+        await crawler.run()
     except BaseExceptionGroup as group:
         failure = failure_in(group)
         if not isinstance(failure, CrawlerError):
-            await _hold_broken(walker)
+            await _hold_broken(store)
         raise failure from group
     finally:
-        await give_back(
-            db,
-            lease,
-            at=clock.now(),
-            refund=walker.unused,
-            refund_bytes=walker.budget.received_bytes,
-            refund_day=walker.budget.day,
-            wait=walker.requester.pacer.wait,
-            not_before=walker.budget.not_before,
-            together=settings.shared_budget.is_limited,
-        )
-    walker.stats.elapsed = timedelta(seconds=time.monotonic() - began)
-    return LeaseResult(walker.stats, walker.hold)
+        await give_back(store, crawler.end())
+    crawler.stats.ran_for(timedelta(seconds=time.monotonic() - began))
+    return LeaseResult(crawler.stats, crawler.hold)
 
 
-async def _hold_broken(walker: LeaseCrawler) -> None:
+async def _hold_broken(store: LeasedStore) -> None:
     """Leave a domain alone that an error of our own has ended, so that it does not end every shift."""
-    until = walker.clock.now() + BROKEN_FOR
-    with contextlib.suppress(StoreUnavailable, LeaseLost):
-        await claim.hold(walker.db, walker.lease, Hold(until=until, reason="error", refusals=walker.lease.refusals))
+    until = store.clock.now() + BROKEN_FOR
+    with contextlib.suppress(StoreUnavailable, LeaseLost, TimeoutError):
+        async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
+            await store.hold(Hold(until=until, reason="error", refusals=store.lease.refusals))
 
 
-async def give_back(
-    db: Database,
-    lease: Lease,
-    *,
-    at: datetime,
-    refund: int = 0,
-    refund_bytes: int = 0,
-    refund_day: date | None = None,
-    wait: timedelta = timedelta(0),
-    not_before: datetime | None = None,
-    together: bool = False,
-) -> None:
+async def give_back(store: LeasedStore, end: LeaseEnd = NOTHING_LEFT_OVER) -> None:
     """Give the domain back, whatever happened; if that fails, the lease runs out by itself. Twice does no harm."""
-    releasing = asyncio.create_task(
-        _try_to_release(
-            db,
-            lease,
-            at=at,
-            refund=refund,
-            refund_bytes=refund_bytes,
-            refund_day=refund_day,
-            wait=wait,
-            not_before=not_before,
-            together=together,
-        ),
-        name=f"release-{lease.domain.authority}",
-    )
+    releasing = asyncio.create_task(_try_to_release(store, end), name=f"release-{store.lease.domain.authority}")
     was_cancelled = False
     while not releasing.done():
         try:
@@ -133,28 +75,7 @@ async def give_back(
         raise asyncio.CancelledError
 
 
-async def _try_to_release(
-    db: Database,
-    lease: Lease,
-    *,
-    at: datetime,
-    refund: int,
-    refund_bytes: int,
-    refund_day: date | None,
-    wait: timedelta,
-    not_before: datetime | None,
-    together: bool,
-) -> None:
+async def _try_to_release(store: LeasedStore, end: LeaseEnd) -> None:
     with contextlib.suppress(StoreUnavailable, TimeoutError):
         async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
-            await claim.release(
-                db,
-                lease,
-                at=at,
-                refund=refund,
-                refund_bytes=refund_bytes,
-                day=refund_day,
-                wait=wait,
-                not_before=not_before,
-                together=together,
-            )
+            await store.release(end)

@@ -1,85 +1,109 @@
 """What one lease has taken from the budgets of a day and not used yet: requests, and the bytes that they may bring."""
 
-from collections.abc import Callable
 from datetime import UTC, date, datetime
+from typing import Protocol
 
 from crawler.clock import Clock
-from crawler.core.domain import Lease
-from crawler.crawl.patience import until_available
-from crawler.settings import Settings
-from crawler.store import claim
-from crawler.store.claim import NO_UNUSED_BYTES, UnusedBytes
-from crawler.store.database import Database
+from crawler.core.budget import NO_REFUND, Refund
+from crawler.store.claim import Grant
+
+
+class Debits(Protocol):
+    """The budgets of the day, to take from."""
+
+    async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant: ...
 
 
 class LeaseBudget:
-    """Taken in advance, given back by a record or at the release; a grant ends with its day.
+    """The requests and bytes of one lease; nobody else writes these numbers.
 
-    waiting: how many requests for pages are taken and under way, or about to be.  begins: called where a debit falls
-    on another day than the one before; it says how many of the new day's requests are used up already.
+    Requests are taken in advance, and what is not needed is given back by a record or at the release. A grant ends with
+    its day: nothing of it is sent or given back on the account of another.
+    day: of the last grant.  not_before: the budgets have nothing for this domain until then (knowledge time).
     """
 
-    def __init__(
-        self,
-        db: Database,
-        lease: Lease,
-        *,
-        settings: Settings,
-        clock: Clock,
-        waiting: Callable[[], int],
-        begins: Callable[[], int],
-    ) -> None:
-        self.db, self.lease, self.settings, self.clock = db, lease, settings, clock
-        self.waiting, self.begins = waiting, begins
-        self.day: date | None = None  # that it was taken from
-        self.not_before: datetime | None = None  # the budget has nothing for this domain until then
-        self.requests = 0
-        self.received_bytes = 0  # not settled by a record
-        self.counts_bytes = False  # somebody limits them
-        self.bytes_taken = 0  # received for pages, and in no record yet
+    def __init__(self, store: Debits, *, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self.day: date | None = None
+        self.not_before: datetime | None = None
+        self._spare = 0  # requests that were granted and that nobody needs
+        self._for_pages = 0  # requests of pages that were handed out, until their looks end
+        self._granted_bytes = 0  # not settled by a record
+        self._unrecorded_bytes = 0  # received for pages, and in no record yet
+        self._counts_bytes = False  # somebody limits them
 
     @property
     def has_bytes(self) -> bool:
-        """More of them may be received; what is under way then may go over, by a body to each looker."""
-        return not self.counts_bytes or self.received_bytes > self.bytes_taken
+        """More bytes may be received; what is under way then may go over, by a body to each looker."""
+        return not self._counts_bytes or self._granted_bytes > self._unrecorded_bytes
 
     @property
     def is_over(self) -> bool:
-        """The day that the waiting requests were taken from."""
-        return self.day is not None and self.clock.now().astimezone(UTC).date() > self.day
+        """The day of the last grant is over."""
+        return self.day is not None and self._clock.now().astimezone(UTC).date() > self.day
 
-    async def debit(self, most: int) -> int:
-        """Take up to so many requests from the budgets of the day."""
-        now = self.clock.now()
-        spare = unused = UnusedBytes(max(self.received_bytes - self.bytes_taken, 0), self.day)
-        granted = await until_available(
-            self.lease,
-            lambda again: claim.debit(
-                self.db,
-                self.lease,
-                most=most,
-                at=now,
-                paced=self.settings.pace,
-                together=self.settings.shared_budget,
-                waiting=self.waiting(),
-                spare=NO_UNUSED_BYTES if again else unused,
-            ),
-        )
+    @property
+    def is_idle(self) -> bool:
+        """No page that was handed out is being looked at or waits for it."""
+        return self._for_pages == 0
+
+    @property
+    def unrecorded_bytes(self) -> int:
+        """Bytes that were received for pages, and are in no record yet."""
+        return self._unrecorded_bytes
+
+    async def take(self, most: int) -> int:
+        """Take up to so many requests from the budgets of the day; gives how many, to be used or given back."""
+        spare = Refund(self.day, received_bytes=max(self._granted_bytes - self._unrecorded_bytes, 0))
+        granted = await self._store.debit(most, waiting=self._for_pages, spare=spare)
         self.not_before = granted.next_at
         if granted.day != self.day:
-            # What another day has left over is that day's: neither sent nor given back on this one's account.
-            self.day, self.received_bytes = granted.day, 0
-            self.requests = -self.begins()
-            spare = NO_UNUSED_BYTES
-        self.counts_bytes = granted.received_bytes is not None
+            self._begin_day(granted.day)
+            spare = NO_REFUND
+        self._counts_bytes = granted.received_bytes is not None
         if granted.received_bytes is not None:
-            self.received_bytes += granted.received_bytes - spare.received_bytes
+            self._granted_bytes += granted.received_bytes - spare.received_bytes
         return granted.requests
 
-    def settle(self, received_bytes: int) -> tuple[int, int]:
-        """What a record of looks that received so much gives back: requests, and bytes that were debited for them."""
-        refund, self.requests = self.requests, 0
-        debited = min(self.received_bytes, received_bytes)  # below nothing where robots.txt took more than was guessed
-        self.received_bytes -= debited
-        self.bytes_taken -= received_bytes
-        return refund, debited
+    def _begin_day(self, day: date) -> None:
+        """Another day's requests and bytes follow; what is left of the one before is lost."""
+        self.day, self._spare, self._granted_bytes = day, 0, 0
+
+    def assign(self, pages: int) -> None:
+        """Use requests that were taken for pages that were handed out."""
+        self._for_pages += pages
+
+    def give_back(self, requests: int, *, day: date | None) -> None:
+        """Return requests that were taken on that day and that nobody will send."""
+        if day == self.day:
+            self._spare += requests
+
+    def take_back(self, pages: int, *, day: date | None) -> None:
+        """Return the requests of pages that were handed out on that day and whose looks were not begun."""
+        self._for_pages -= pages
+        self.give_back(pages, day=day)
+
+    def end_look(self, requests: int) -> None:
+        """One look has ended. requests: 1, or 0 where the page was decided without asking."""
+        self._for_pages -= 1
+        self._spare += 1 - requests
+
+    def count_received(self, received_bytes: int, *, is_look: bool) -> None:
+        """Count what an answer brought. is_look: a record will tell of it; of other answers nothing is given back."""
+        if is_look:
+            self._unrecorded_bytes += received_bytes
+        elif self._counts_bytes:
+            self._granted_bytes -= received_bytes
+
+    def settle(self, received_bytes: int) -> Refund:
+        """What a record of looks that received so much gives back."""
+        # Below nothing where robots.txt took more than was guessed.
+        refund = Refund(self.day, self._spare, min(self._granted_bytes, received_bytes))
+        self._spare = 0
+        self._granted_bytes -= refund.received_bytes
+        self._unrecorded_bytes -= received_bytes
+        return refund
+
+    def left_over(self) -> Refund:
+        """What the release gives back."""
+        return Refund(self.day, self._spare, self._granted_bytes)

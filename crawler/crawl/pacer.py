@@ -1,4 +1,4 @@
-"""The gate before a domain's server: never sooner than its delay, never without a lease that outlasts the request."""
+"""When a request may be sent: never sooner than the server's delay, never under a lease that it could outlast."""
 
 import asyncio
 import time
@@ -9,24 +9,36 @@ from crawler.core.domain import Lease
 
 
 class Pacer:
-    """Spaces one lease's requests: a delay after the last send and after the end of the last answer."""
+    """Spaces the requests to one server: a delay after the last send and after the end of the last answer.
 
-    def __init__(self, *, delay: timedelta, wait: timedelta) -> None:
-        self.delay = delay
+    delay: real time between two requests; none: they are not spaced.  wait: until the first.
+    """
+
+    def __init__(self, *, delay: timedelta, wait: timedelta = timedelta(0)) -> None:
+        self._delay = delay
         self._free_at = time.monotonic() + wait.total_seconds()
         self._turn = asyncio.Lock()
+
+    @property
+    def delay(self) -> timedelta:
+        """Real time between two requests."""
+        return self._delay
 
     @property
     def wait(self) -> timedelta:
         """How long until the next request may be sent."""
         return timedelta(seconds=max(self._free_at - time.monotonic(), 0.0))
 
+    def slow_down(self, delay: timedelta) -> None:
+        """Space requests by so much from now on, if that is more than before."""
+        self._delay = max(self._delay, delay)
+
     async def pass_through(self, room: Callable[[], Awaitable[None]]) -> None:
         """Wait for one's turn, and for room under the lease; one request may be sent after it.
 
-        Both within the turn: those who wait for room together may not be let through together.
+        The wait for room is part of the turn: those who wait for it together are not let through together.
         """
-        if not self.delay and self._free_at <= time.monotonic():
+        if not self._delay and self._free_at <= time.monotonic():
             await room()
             return
         async with self._turn:
@@ -38,16 +50,19 @@ class Pacer:
             self._close()
 
     def answered(self) -> None:
-        """An answer came, or none will."""
-        if self.delay:
+        """Note that an answer came, or that none will."""
+        if self._delay:
             self._close()
 
     def _close(self) -> None:
-        self._free_at = max(self._free_at, time.monotonic() + self.delay.total_seconds())
+        self._free_at = max(self._free_at, time.monotonic() + self._delay.total_seconds())
 
 
 class LeaseDeadline:
-    """The holder's own clock of its lease, started before each claim or renewal was sent: late requests end here."""
+    """The end of a lease by its holder's own clock, which fences late requests.
+
+    since: monotonic seconds, read before the claim was sent.
+    """
 
     def __init__(self, lease: Lease, *, since: float) -> None:
         self._term = lease.term.total_seconds()
@@ -55,7 +70,7 @@ class LeaseDeadline:
         self._renewed = asyncio.Event()
 
     def renewed(self, *, since: float) -> None:
-        """A renewal that was sent at `since` (monotonic seconds) succeeded."""
+        """Note that a renewal succeeded which was sent at `since` (monotonic seconds)."""
         self._ends_at = max(self._ends_at, since + self._term)
         self._renewed.set()
 

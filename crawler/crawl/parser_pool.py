@@ -72,9 +72,9 @@ class ParserPool:
         return frozenset(process.pid for process in self._all)
 
     async def parse(self, answer: Fetched, url: Url, *, outlined: bool = True, view: View = WHOLE) -> Parsed | None:
-        """What the body says; None if it cannot be read in bounded time, or breaks its reader.
+        """The parsed body; None if it cannot be read in bounded time, or breaks its reader.
 
-        outlined: with its pieces.  view: which of them.
+        outlined: with its blocks.  view: which of them.
         """
         call = partial(
             parse,
@@ -88,12 +88,12 @@ class ParserPool:
         return await self._made(call, answer, is_wild=outlined and view.is_wild)
 
     async def blocks(self, answer: Fetched, url: Url, *, view: View = WHOLE) -> BlockList | None:
-        """The pieces alone, in half the time: of what is only held against another body."""
+        """The blocks of a body alone, in half the time: enough for comparing it with another body."""
         call = partial(block_list, answer.body, url=url, content_type=answer.content_type, view=view)
         return await self._made(call, answer, is_wild=view.is_wild)
 
     async def _made(self, call: partial[T], answer: Fetched, *, is_wild: bool) -> T | None:
-        """What a call gives that reads this answer's body, here or in a process."""
+        """The result of a call that reads this answer's body, made here or in a process."""
         is_wild = is_wild or kind_of(answer.body, answer.content_type) == "pdf"
         if not await self._are_there(is_wild=is_wild, large=len(answer.body) > LARGE_BYTES):
             return call()
@@ -115,7 +115,7 @@ class ParserPool:
         return given
 
     async def _are_there(self, *, is_wild: bool, large: bool) -> bool:
-        """Whether a process will read; they are started after a few bodies, or for one that has to wait for them."""
+        """Whether a process will read; they are started after a few bodies, or for one that cannot be read here."""
         if self._processes == 0 and not is_wild:
             return False
         has_to_wait = is_wild or large
@@ -127,7 +127,7 @@ class ParserPool:
         return has_to_wait or bool(self._all)
 
     def _replace(self, process: Process) -> None:
-        """End a process and start another; whoever waits for one may be somebody else."""
+        """End a process and start another, which need not go to whoever had the first."""
         self._all.discard(process)
         replacing = asyncio.create_task(self._end_and_start(process), name="replace-reader")
         self._replacing.add(replacing)
@@ -170,25 +170,25 @@ class ParserPool:
 
 
 class DomainParser:
-    """Readers as one domain's rules want its pages seen."""
+    """A ParserPool that applies the rules of one domain's user."""
 
     def __init__(self, readers: ParserPool, rules: PageRules) -> None:
         self._pool, self._rules = readers, rules
 
     async def parse(self, answer: Fetched, url: Url, *, outlined: bool = True) -> Parsed | None:
-        """As Readers do."""
+        """The parsed body under the domain's rules; see ParserPool.parse."""
         return await self._pool.parse(answer, url, outlined=outlined, view=self.view(url))
 
     async def blocks(self, answer: Fetched, url: Url) -> BlockList | None:
-        """The same."""
+        """Blocks of the body under the domain's rules."""
         return await self._pool.blocks(answer, url, view=self.view(url))
 
     async def whole_blocks(self, answer: Fetched, url: Url) -> BlockList | None:
-        """The same whatever the rules say."""
+        """Blocks of the whole body, rules not applied."""
         return await self._pool.blocks(answer, url)
 
     async def apart(self, answer: Fetched, url: Url) -> dict[str, BlockList]:
-        """What each place that the rules name would alone leave of the page."""
+        """Blocks that each rule would leave if it were the only one, by the place that it names."""
         found = {}
         for rule, view in self.view(url).apart().items():
             found[rule] = await self._pool.blocks(answer, url, view=view) or ()

@@ -1,7 +1,7 @@
 """A process that reads bodies for another one: calls come on stdin, what they give goes to stdout.
 
-It is started by its path, since by its name all of the crawling room would be imported first. It ends when its input
-does, and so with whoever started it, however that ended.
+The process is started by its path, since by its name all of the crawling room would be imported first. It ends when
+its input does, and so with whoever started it, however that ended.
 """
 
 import pickle

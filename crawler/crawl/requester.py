@@ -1,13 +1,17 @@
-"""Asking a domain, one request at a time: at its pace, within the lease, and on the account of the day."""
+"""Asking a server, one request at a time: at its pace, within the lease, and on the account of the day.
 
-from collections.abc import Callable
+Whatever asks the web does it through a PacedWeb: a crawl and `recrawl try` by a Requester, which has a lease and its
+budget; registration, which has neither, by a pacer for each server.
+"""
+
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Protocol
 
 from crawler.core.domain import Lease
 from crawler.core.http import NO_VALIDATORS, Answer, Method, NotModified, Url, Validators
 from crawler.crawl.lease_budget import LeaseBudget
-from crawler.crawl.pacer import LeaseDeadline, Pacer
+from crawler.crawl.pacer import Pacer
 from crawler.crawl.stats import CrawlStats
 from crawler.settings import Settings
 
@@ -26,78 +30,111 @@ class Web(Protocol):
     ) -> Answer: ...
 
 
+# Waits until a request that may take so long may be sent, or raises.
+Fence = Callable[[timedelta], Awaitable[None]]
+
+
+async def no_fence(_longest: timedelta) -> None:
+    """Let every request through, as where there is no lease to outlast it."""
+
+
 def received_of(answer: Answer) -> int:
     """Bytes of a body that came over the wire."""
     return 0 if isinstance(answer, NotModified) else answer.received_bytes
 
 
-class Requester:
-    """Sends the requests of one lease. claimed: monotonic seconds, read before the claim was sent.
+class PacedWeb:
+    """One server, asked no sooner than its pacer allows. deadline: of a request.  language: as in Http.fetch."""
 
-    is_ending: whether anybody wants the lease to end.  stats: where requests are counted that are no looks.
+    def __init__(
+        self, web: Web, pacer: Pacer, *, deadline: timedelta, language: str = "", fence: Fence = no_fence
+    ) -> None:
+        self.pacer = pacer
+        self._web, self._deadline, self._language, self._fence = web, deadline, language, fence
+
+    async def turn(self) -> None:
+        """Wait until one request may be sent."""
+        await self.pacer.pass_through(self._room)
+
+    async def send(self, url: Url, *, validators: Validators = NO_VALIDATORS, method: Method = "GET") -> Answer:
+        """The request whose turn it is."""
+        try:
+            return await self._web.fetch(
+                url, validators=validators, deadline=self._deadline, method=method, language=self._language
+            )
+        finally:
+            self.pacer.answered()
+
+    async def fetch(self, url: Url) -> Answer:
+        """One request in its turn."""
+        await self.turn()
+        return await self.send(url)
+
+    async def _room(self) -> None:
+        await self._fence(self._deadline)
+
+
+def leased_server(web: Web, lease: Lease, *, settings: Settings, fence: Fence) -> PacedWeb:
+    """The server of a leased domain, at the domain's delay. A longer request could outlast the lease."""
+    wished = lease.domain.settings
+    pacer, deadline = Pacer(delay=settings.delay_of(wished), wait=lease.wait), min(settings.deadline, lease.term / 2)
+    return PacedWeb(web, pacer, deadline=deadline, language=wished.language, fence=fence)
+
+
+class Requester:
+    """Sends the requests of one lease.
+
+    term: of the lease.  is_ending: whether anybody wants the lease to end.  stats: where requests are counted that
+    begin no look.
     """
 
     def __init__(
         self,
-        lease: Lease,
-        web: Web,
-        lease_budget: LeaseBudget,
+        server: PacedWeb,
+        budget: LeaseBudget,
         *,
-        settings: Settings,
-        claimed: float,
-        is_ending: Callable[[], bool],
+        term: timedelta,
         stats: CrawlStats,
+        is_ending: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.lease, self.web, self.budget, self.stats = lease, web, lease_budget, stats
-        self.is_ending = is_ending
-        self.lease_deadline = LeaseDeadline(lease, since=claimed)
-        self.pacer = Pacer(delay=settings.delay_of(lease.domain.settings), wait=lease.wait)
-        self.deadline = min(settings.deadline, lease.term / 2)  # of a request: a longer one could outlast the lease
+        self._server, self._budget, self._stats = server, budget, stats
+        self._longest_wait, self._is_ending = term / 2, is_ending
+
+    @property
+    def pacer(self) -> Pacer:
+        return self._server.pacer
 
     @property
     def is_stopping(self) -> bool:
         """Nothing new is begun; a domain whose next request is far off is released, not held."""
-        return self.is_ending() or self.pacer.wait > self.lease.term / 2
+        return self._is_ending() or self.pacer.wait > self._longest_wait
 
     async def look(self, url: Url, *, validators: Validators = NO_VALIDATORS, method: Method = "GET") -> Answer | None:
-        """The request that was taken from the budget when a page was handed out; None if it was not begun."""
-        day = self.budget.day
-        await self.pacer.pass_through(self.room)
-        if self.budget.is_over or day != self.budget.day:
+        """The request that was taken when its page was handed out; None, and given back, if it was not begun."""
+        day = self._budget.day
+        await self._server.turn()
+        if self._budget.is_over or day != self._budget.day or self._is_ending() or not self._budget.has_bytes:
+            self._budget.take_back(1, day=day)
             return None
-        if self.is_ending() or not self.budget.has_bytes:
-            self.budget.requests += 1
-            return None
-        return await self._fetch(url, validators, method, is_look=True)
+        return await self._send(url, validators, method, is_look=True)
 
     async def look_on(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
-        """The second request of a look; None where the budget has none left, or the lease is ending."""
+        """One request more for a look; None where the budget has none left, or the lease is ending."""
         return None if self.is_stopping else await self._ask(url, validators, is_look=True)
 
     async def ask(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
-        """One request more, for what is no look; None where the budget has none left."""
+        """One request for what is no look; None where the budget has none left."""
         return await self._ask(url, validators, is_look=False)
 
     async def _ask(self, url: Url, validators: Validators, *, is_look: bool) -> Answer | None:
-        if await self.budget.debit(1) != 1:
+        if await self._budget.take(1) != 1:
             return None
-        await self.pacer.pass_through(self.room)
-        answer = await self._fetch(url, validators, "GET", is_look=is_look)
-        self.stats.requests += 1
+        await self._server.turn()
+        answer = await self._send(url, validators, "GET", is_look=is_look)
+        self._stats.count_request()
         return answer
 
-    async def _fetch(self, url: Url, validators: Validators, method: Method, *, is_look: bool) -> Answer:
-        language = self.lease.domain.settings.language
-        answer = await self.web.fetch(
-            url, validators=validators, deadline=self.deadline, method=method, language=language
-        )
-        self.pacer.answered()
-        if is_look:
-            self.budget.bytes_taken += received_of(answer)
-        elif self.budget.counts_bytes:
-            self.budget.received_bytes -= received_of(answer)  # in no record, so nothing of it is given back
+    async def _send(self, url: Url, validators: Validators, method: Method, *, is_look: bool) -> Answer:
+        answer = await self._server.send(url, validators=validators, method=method)
+        self._budget.count_received(received_of(answer), is_look=is_look)
         return answer
-
-    async def room(self) -> None:
-        """Wait until the lease lasts longer than a request may take."""
-        await self.lease_deadline.room_for(self.deadline)

@@ -32,9 +32,9 @@ Ask = Callable[[Url], Awaitable[Answer | None]]  # one request at the domain's p
 
 @dataclass(frozen=True, slots=True)
 class FoundRules:
-    """What may be crawled, and how that is known.
+    """Rules of a robots.txt, and how they are known.
 
-    copy: to be kept, or None if what is kept is good enough.  outage: why nothing at all may be asked for now, or None.
+    copy: to be stored, or None if the stored one is good enough.  outage: why nothing may be asked for now, or None.
     asked: how long the server wants to be left alone.  is_spent: the day's budget ended before the rules were known.
     """
 
@@ -48,7 +48,7 @@ class FoundRules:
 
 
 async def robots_of(lease: Lease, ask: Ask, *, clock: Clock) -> FoundRules:
-    """The rules of the leased domain: those that are kept, or, when they are due, those that its server gives now."""
+    """The rules of the leased domain: the stored ones, or those that its server gives now if these are due."""
     kept = lease.robots
     if kept is not None and kept.due_at > clock.now() and kept.body is not None:
         return FoundRules(rules=parse_robots(kept.body))
@@ -66,7 +66,7 @@ async def robots_of(lease: Lease, ask: Ask, *, clock: Clock) -> FoundRules:
 
 
 def _onward(answer: Answer, url: Url) -> Url | None:
-    """Where a redirect leads; also to another authority, whose file then speaks for this domain."""
+    """Where a redirect leads, None for any other answer. The file of another authority then speaks for this domain."""
     if isinstance(answer, Fetched) and answer.status in PERMANENT | TEMPORARY:
         return answer.location if answer.location != url else None
     return None
@@ -100,7 +100,7 @@ def _good(body: bytes, lease: Lease, *, outcome: str, requests: int, now: dateti
 
 
 def _unreachable(outcome: str, lease: Lease, *, requests: int, now: datetime) -> FoundRules:
-    """The last good copy holds; without one nothing may be asked for, but not for ever."""
+    """Rules while robots.txt cannot be had: the last good copy; without one nothing may be asked for, for a time."""
     kept = lease.robots
     body = kept.body if kept is not None else None
     copy = RobotsCopy(

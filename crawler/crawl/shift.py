@@ -1,4 +1,4 @@
-"""A shift: claims domains and walks several leases at a time, until nothing is due or its time is up."""
+"""A shift: claims domains and crawls several leases at a time, until nothing is due or its time is up."""
 
 import asyncio
 import gc
@@ -8,13 +8,15 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
 from crawler.clock import Clock
-from crawler.core.domain import Domain, Hold, Lease
-from crawler.crawl.lease import LeaseResult, crawl_lease, give_back
-from crawler.crawl.stats import CrawlStats
+from crawler.core.domain import Domain, Lease
+from crawler.crawl.coordinator import CrawlLimits
+from crawler.crawl.lease import crawl_lease, give_back
+from crawler.crawl.stats import CrawlStats, LeaseResult, ShiftResult
+from crawler.crawl.store_port import LeasedStore, RetryingStore
 from crawler.crawl.tools import CrawlTools
 from crawler.errors import CrawlerError, LeaseLost
 from crawler.settings import Settings
@@ -26,28 +28,19 @@ log = logging.getLogger("recrawl.shift")
 
 LOOK_AROUND = timedelta(seconds=5)  # for domains that have become due while others are being crawled
 
-# How one lease is walked: given the lease, and what walks it.
+# How one lease is crawled: given the lease, and what crawls it.
 WalkLease = Callable[[Lease, Callable[[], Awaitable[LeaseResult]]], Awaitable[LeaseResult]]
 
 
-@dataclass(slots=True)
-class ShiftResult:
-    """What a shift did: in all, by domain, and which domains are left alone now."""
+@dataclass(frozen=True, slots=True)
+class ShiftHooks:
+    """What is called for the leases of a shift.
 
-    stats: CrawlStats = field(default_factory=CrawlStats)
-    by_domain: dict[str, CrawlStats] = field(default_factory=dict)
-    holds: dict[str, Hold] = field(default_factory=dict)
-    lost: list[str] = field(default_factory=list)  # domains that another worker took over
-    broken: dict[str, str] = field(default_factory=dict)  # domains that an error of our own has ended, and which
+    progress: called after each record.  walk_lease: wraps the crawl of one lease (a flow's task).
+    """
 
-    def take_in(self, domain: Domain, walked: LeaseResult) -> None:
-        """Add what one lease did."""
-        self.stats.merge(walked.stats)
-        own = self.by_domain.setdefault(domain.authority, CrawlStats())
-        own.merge(walked.stats)
-        own.elapsed += walked.stats.elapsed
-        if walked.hold is not None:
-            self.holds[domain.authority] = walked.hold
+    progress: Callable[[Lease, CrawlStats], None] = lambda _lease, _stats: None
+    walk_lease: WalkLease = lambda _lease, walk_it: walk_it()
 
 
 def keep_what_is_loaded() -> None:
@@ -60,7 +53,7 @@ def keep_what_is_loaded() -> None:
 
 
 def holder_name(role: str) -> str:
-    """Who holds a lease, for people and for cleaning up: machine, process, role."""
+    """The name of a lease's holder, for people and for cleaning up: machine, process, role."""
     return f"{socket.gethostname()}/{os.getpid()}/{role}"
 
 
@@ -72,62 +65,55 @@ async def run_shift(
     clock: Clock,
     holder: str,
     only: Collection[Domain] | None = None,
-    pages: int | None = None,
-    time_limit: timedelta | None = None,
-    stop: asyncio.Event | None = None,
-    progress: Callable[[Lease, CrawlStats], None] = lambda _lease, _tally: None,
-    walk_lease: WalkLease = lambda _lease, walk_it: walk_it(),
+    limits: CrawlLimits | None = None,
+    hooks: ShiftHooks | None = None,
 ) -> ShiftResult:
-    """Walk leases until nothing that may be claimed is due, or the shift's time is up.
+    """Crawl leases until nothing that may be claimed is due, or a limit is reached.
 
-    only: claim among these domains.  pages: looks in all, at most.  time_limit: then what is in flight is recorded, and
-    the domains are released.  stop: the same when set.  walk_lease: what wraps the walk of one lease (a flow's task).
+    holder: the name that the leases bear.  only: claim among these domains.
     Raises StoreUnavailable where the database stays silent; a lost lease is counted, not raised.
     """
     await ensure_visit_partition(db, at=clock.now())
+    limits = limits or CrawlLimits()
     ending = asyncio.Event()
-    crew = _Crew(db, webs, settings=settings, clock=clock, pages=pages, stop=ending, progress=progress)
-    crew.walk_lease = walk_lease
+    pool = _LeasePool(db, webs, settings=settings, clock=clock, pages=limits.pages, stop=ending, hooks=hooks)
     began = time.monotonic()
-    async with _ends(ending, stop=stop, time_limit=time_limit), asyncio.TaskGroup() as tasks:
-        while not crew.is_over:
-            lease, claimed = await crew.claim(holder=holder, only=only) if crew.has_room else (None, 0.0)
+    async with _ends(ending, limits), asyncio.TaskGroup() as tasks:
+        while not pool.is_over:
+            lease, claimed = await pool.claim(holder=holder, only=only) if pool.has_room else (None, 0.0)
             if lease is not None:
-                crew.begin(tasks.create_task(crew.work_on(lease, claimed), name=f"lease-{lease.domain.authority}"))
-            elif crew.running:
-                await crew.wait_for_change(only=only)
-            elif not await crew.wait_for_turn(only=only):
+                pool.begin(tasks.create_task(pool.work_on(lease, claimed), name=f"lease-{lease.domain.authority}"))
+            elif pool.running:
+                await pool.wait_for_change(only=only)
+            elif not await pool.wait_for_turn(only=only):
                 break
-    crew.result.stats.elapsed = timedelta(seconds=time.monotonic() - began)
+    pool.result.stats.ran_for(timedelta(seconds=time.monotonic() - began))
     await report.stamp_feed(db, at=clock.now())
-    return crew.result
+    return pool.result
 
 
 @asynccontextmanager
-async def _ends(
-    ending: asyncio.Event, *, stop: asyncio.Event | None, time_limit: timedelta | None
-) -> AsyncIterator[None]:
+async def _ends(ending: asyncio.Event, limits: CrawlLimits) -> AsyncIterator[None]:
     """Set `ending` when the caller says stop, or the time is up; the caller's own event tells only what it said."""
     timer = None
-    if time_limit is not None:
-        timer = asyncio.get_running_loop().call_later(time_limit.total_seconds(), ending.set)
+    if limits.time_limit is not None:
+        timer = asyncio.get_running_loop().call_later(limits.time_limit.total_seconds(), ending.set)
 
-    async def listen(told: asyncio.Event) -> None:
-        await told.wait()
+    async def listen() -> None:
+        await limits.stop.wait()
         ending.set()
 
-    listener = asyncio.create_task(listen(stop), name="stop") if stop is not None else None
+    listener = asyncio.create_task(listen(), name="stop")
     try:
         yield
     finally:
         if timer is not None:
             timer.cancel()
-        if listener is not None:
-            listener.cancel()
+        listener.cancel()
 
 
-class _Crew:
-    """The leases of one shift."""
+class _LeasePool:
+    """The leases of one shift, several at a time. pages: looks in all, at most.  stop: ends all of them when set."""
 
     def __init__(
         self,
@@ -138,17 +124,16 @@ class _Crew:
         clock: Clock,
         pages: int | None,
         stop: asyncio.Event,
-        progress: Callable[[Lease, CrawlStats], None],
+        hooks: ShiftHooks | None,
     ) -> None:
         self.db, self.webs, self.settings, self.clock = db, webs, settings, clock
-        self.pages, self.stop, self.progress = pages, stop, progress
+        self.pages, self.stop, self.hooks = pages, stop, hooks or ShiftHooks()
         self.result = ShiftResult()
         self.running: set[asyncio.Task[None]] = set()
-        self.walk_lease: WalkLease = lambda _lease, walk_it: walk_it()
 
     @property
     def has_room(self) -> bool:
-        """With a limit on pages one lease at a time, so that the limit is exact."""
+        """Another lease may begin. With a limit on pages there is one at a time, so that the limit is exact."""
         return len(self.running) < (self.settings.leases_at_once if self.pages is None else 1)
 
     @property
@@ -178,35 +163,34 @@ class _Crew:
         task.add_done_callback(self.running.discard)
 
     async def work_on(self, lease: Lease, claimed: float) -> None:
+        store = RetryingStore(self.db, lease, settings=self.settings, clock=self.clock)
         try:
-            walked = await self.walk_lease(lease, lambda: self.walk(lease, claimed))
+            done = await self.hooks.walk_lease(lease, lambda: self.walk(store, claimed))
         except LeaseLost:
             log.warning("lease.lost", extra={"domain": lease.domain.authority})
-            self.result.lost.append(lease.domain.authority)
+            self.result.take_in_lost(lease.domain)
         except CrawlerError:
             raise
         except Exception as error:
             log.exception("lease.broken", extra={"domain": lease.domain.authority})
-            self.result.broken[lease.domain.authority] = repr(error)
+            self.result.take_in_broken(lease.domain, error)
         except BaseException:
             # A walk gives its domain back; a task of a flow that is cancelled before the walk begins does not.
-            await give_back(self.db, lease, at=self.clock.now())
+            await give_back(store)
             raise
         else:
-            self.result.take_in(lease.domain, walked)
+            self.result.take_in(lease.domain, done)
 
-    async def walk(self, lease: Lease, claimed: float) -> LeaseResult:
+    async def walk(self, store: LeasedStore, claimed: float) -> LeaseResult:
+        lease = store.lease
         return await crawl_lease(
-            self.db,
-            lease,
+            store,
             self.webs.of(lease.domain),
+            self.webs.parsers,
             settings=self.settings,
-            clock=self.clock,
             claimed=claimed,
-            readers=self.webs.parsers,
-            pages=self.pages_left,
-            stop=self.stop,
-            progress=lambda stats: self.progress(lease, stats),
+            limits=CrawlLimits(pages=self.pages_left, stop=self.stop),
+            progress=lambda stats: self.hooks.progress(lease, stats),
         )
 
     async def wait_for_change(self, *, only: Collection[Domain] | None) -> None:

@@ -1,10 +1,11 @@
-"""What a crawl did, counted while it goes on."""
+"""What a crawl did, counted while it goes on: one lease, or a whole shift."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from crawler.core.change import Change, Rung
+from crawler.core.domain import Domain, Hold
 from crawler.core.visit import Visit
 
 
@@ -38,8 +39,25 @@ class CrawlStats:
             self.failed += visit.requests
             self.reasons[visit.reason] += 1
 
+    def count_request(self) -> None:
+        """Count one request that began no look."""
+        self.requests += 1
+
+    def count_outage(self, reason: str) -> None:
+        """Count a domain that could not be crawled."""
+        self.failed += 1
+        self.reasons[reason] += 1
+
+    def count_new(self, pages: int) -> None:
+        """Count pages heard of for the first time."""
+        self.new += pages
+
+    def ran_for(self, elapsed: timedelta) -> None:
+        """Add the real time that the work took."""
+        self.elapsed += elapsed
+
     def merge(self, other: "CrawlStats") -> None:
-        """Add what another counted; its time is not added, since leases run side by side."""
+        """Add what another crawl counted, without its time, since leases run side by side."""
         self.looks += other.looks
         self.requests += other.requests
         self.new += other.new
@@ -68,3 +86,42 @@ class CrawlStats:
             "leases": self.leases,
             "seconds": round(self.elapsed.total_seconds(), 2),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseResult:
+    """What came of one lease. hold: why the domain is left alone now, or None."""
+
+    stats: CrawlStats
+    hold: Hold | None
+
+
+@dataclass(slots=True)
+class ShiftResult:
+    """What a shift did: in all, by domain, and which domains are left alone now.
+
+    lost: domains that another worker took over.  broken: domains that an error of our own has ended, and which error.
+    """
+
+    stats: CrawlStats = field(default_factory=CrawlStats)
+    by_domain: dict[str, CrawlStats] = field(default_factory=dict)
+    holds: dict[str, Hold] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
+    broken: dict[str, str] = field(default_factory=dict)
+
+    def take_in(self, domain: Domain, done: LeaseResult) -> None:
+        """Add what one lease did."""
+        self.stats.merge(done.stats)
+        own = self.by_domain.setdefault(domain.authority, CrawlStats())
+        own.merge(done.stats)
+        own.ran_for(done.stats.elapsed)
+        if done.hold is not None:
+            self.holds[domain.authority] = done.hold
+
+    def take_in_lost(self, domain: Domain) -> None:
+        """Add a lease that another worker took over."""
+        self.lost.append(domain.authority)
+
+    def take_in_broken(self, domain: Domain, error: Exception) -> None:
+        """Add a lease that an error of our own has ended."""
+        self.broken[domain.authority] = repr(error)

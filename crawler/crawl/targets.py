@@ -2,106 +2,137 @@
 
 from collections import deque
 from collections.abc import Iterable
+from datetime import date
 
-from crawler.clock import Clock
-from crawler.core.domain import Lease
 from crawler.core.http import PageKey
 from crawler.core.visit import Target, Visit
-from crawler.crawl.patience import until_available
+from crawler.crawl.lease_budget import LeaseBudget
 from crawler.crawl.requester import Requester
+from crawler.crawl.store_port import LeasedStore
 from crawler.settings import Settings
-from crawler.store import hand_out
-from crawler.store.database import Database
 
 BATCHES_AHEAD = 2
 
 
 class TargetQueue:
-    """Pages handed out under one lease. pages: so many at most.
-
-    queue: those that nobody looks at yet.  looking: how many are being looked at.
-    """
+    """Pages handed out under one lease. pages: so many at most; None: no limit."""
 
     def __init__(
-        self, db: Database, lease: Lease, requester: Requester, *, settings: Settings, clock: Clock, pages: int | None
+        self,
+        store: LeasedStore,
+        budget: LeaseBudget,
+        requester: Requester,
+        *,
+        settings: Settings,
+        pages: int | None,
     ) -> None:
-        self.db, self.lease, self.requester, self.settings, self.clock = db, lease, requester, settings, clock
-        self.pages_left = pages
-        self.waiting: deque[Target] = deque()
-        self.looking = 0
-        self.handed_out: set[PageKey] = set()  # and not recorded
-        self.is_dry = False  # there was nothing more when the frontier was asked last
+        self._store, self._budget, self._requester, self._settings = store, budget, requester, settings
+        self._pages_left = pages
+        self._waiting: deque[Target] = deque()  # at which nobody looks yet
+        self._day: date | None = None  # on which the requests of those were taken
+        self._handed_out: set[PageKey] = set()  # and not recorded
+        self._is_dry = False  # there was nothing more when the frontier was asked last
+
+    @property
+    def is_empty(self) -> bool:
+        """No page waits to be looked at."""
+        return not self._waiting
 
     @property
     def is_quiet(self) -> bool:
         """Nobody looks, and there is nothing to look at."""
-        return not self.waiting and not self.looking
+        return self._budget.is_idle
+
+    @property
+    def is_dry(self) -> bool:
+        """The frontier had nothing more when it was asked last."""
+        return self._is_dry
+
+    @property
+    def is_used_up(self) -> bool:
+        """As many pages as are allowed were handed out."""
+        return self._pages_left == 0
 
     @property
     def parallelism(self) -> int:
-        domain_settings = self.lease.domain.settings
-        own = self.settings.private_parallelism if domain_settings.allow_private else self.settings.parallelism
+        """How many pages of the domain are looked at at a time."""
+        domain_settings, settings = self._store.lease.domain.settings, self._settings
+        own = settings.private_parallelism if domain_settings.allow_private else settings.parallelism
         return domain_settings.parallelism or own
 
     @property
     def lookahead(self) -> int:
         """Pages to hand out ahead: two batches, or what the delay lets through in the time of two."""
-        most, delay = BATCHES_AHEAD * self.settings.batch_visits, self.requester.pacer.delay
+        most, delay = BATCHES_AHEAD * self._settings.batch_visits, self._requester.pacer.delay
         if delay:
-            most = min(most, int(BATCHES_AHEAD * self.settings.batch_age / delay) + 1)
+            most = min(most, int(BATCHES_AHEAD * self._settings.batch_age / delay) + 1)
         return max(most, self.parallelism)
 
-    async def refill(self, *, is_recorded: bool, one: bool = False) -> None:
-        """Hand out more. is_recorded: there is no look that no record has.  one: no more than that at a time."""
-        is_stopping, has_bytes = self.requester.is_stopping, self.requester.budget.has_bytes
-        if self.requester.budget.is_over:
-            self.take_back(refund=0)
-        elif is_stopping or not has_bytes:
-            self.take_back(refund=len(self.waiting))
-        if is_stopping or (not has_bytes and (self.looking or not is_recorded)):
-            return  # how much is left of the bytes is known when all is recorded
-        if one and not (self.is_quiet and is_recorded):
-            return
-        wanted = 1 if one else self.lookahead - len(self.waiting)
-        if self.pages_left is not None:
-            wanted = min(wanted, self.pages_left)
-        if self.is_dry or len(self.waiting) > self.lookahead // 2:
-            return
-        targets = await self._hand_out(wanted) if wanted > 0 else []
-        self.is_dry = not targets
-        self.handed_out.update(target.key for target in targets)
-        self.waiting.extend(targets)
+    def next(self) -> Target | None:
+        """The next page to look at; None where none waits whose request the present day has paid."""
+        self._drop_the_old()
+        return self._waiting.popleft() if self._waiting else None
 
-    def take_back(self, *, refund: int) -> None:
-        """Nobody looks at what waits; the budget may get the requests back."""
-        self.requester.budget.requests += refund
-        if self.pages_left is not None:
-            self.pages_left += len(self.waiting)
-        self.handed_out.difference_update(target.key for target in self.waiting)
-        self.waiting.clear()
+    async def refill(self, *, all_recorded: bool, one: bool = False) -> None:
+        """Top up the queue from the frontier.
+
+        all_recorded: every finished visit is stored.  one: hand out at most one page (circuit half open).
+        """
+        is_stopping, has_bytes = self._requester.is_stopping, self._budget.has_bytes
+        self._drop_the_old()
+        if self._budget.is_over or is_stopping or not has_bytes:
+            self.take_back()
+        if is_stopping or (not has_bytes and not (self.is_quiet and all_recorded)):
+            return  # how much is left of the bytes is known when all is recorded
+        if one and not (self.is_quiet and all_recorded):
+            return
+        wanted = 1 if one else self.lookahead - len(self._waiting)
+        if self._pages_left is not None:
+            wanted = min(wanted, self._pages_left)
+        if self._is_dry or len(self._waiting) > self.lookahead // 2:
+            return
+        self._is_dry = not (wanted > 0 and await self._hand_out(wanted))
+
+    async def _hand_out(self, wanted: int) -> bool:
+        """Ask the frontier for so many pages; whether there was any."""
+        granted = await self._budget.take(wanted)
+        if not granted:
+            return False
+        self._drop_the_old()
+        day = self._budget.day
+        targets = await self._store.hand_out(granted, without=self._handed_out)
+        self._budget.give_back(granted - len(targets), day=day)
+        self._budget.assign(len(targets))
+        if self._pages_left is not None:
+            self._pages_left -= len(targets)
+        self._day = day
+        self._handed_out.update(target.key for target in targets)
+        self._waiting.extend(targets)
+        return bool(targets)
+
+    def take_back(self) -> None:
+        """Let go of what waits: nobody will look at it."""
+        self._budget.take_back(len(self._waiting), day=self._day)
+        if self._pages_left is not None:
+            self._pages_left += len(self._waiting)
+        self._handed_out.difference_update(target.key for target in self._waiting)
+        self._waiting.clear()
+
+    def _drop_the_old(self) -> None:
+        """Let go of what was handed out on the account of another day."""
+        if self._waiting and self._day != self._budget.day:
+            self.take_back()
 
     def put_back(self, target: Target) -> None:
-        """Its look was not begun."""
-        self.handed_out.discard(target.key)
-        self.pages_left = None if self.pages_left is None else self.pages_left + 1
+        """Let go of a page whose look was not begun, and whose request is given back."""
+        self._handed_out.discard(target.key)
+        self._pages_left = None if self._pages_left is None else self._pages_left + 1
 
     def recorded(self, batch: Iterable[Visit]) -> None:
-        """These are in the store, with the links that they made known."""
-        self.handed_out.difference_update(visit.target.key for visit in batch)
-        self.is_dry = False
+        """These visits are in the store, with the links that they made known."""
+        self._handed_out.difference_update(visit.target.key for visit in batch)
+        self._is_dry = False
 
-    async def _hand_out(self, wanted: int) -> list[Target]:
-        now, defaults = self.clock.now(), self.settings.defaults
-        granted = await self.requester.budget.debit(wanted)
-        if not granted:
-            return []
-        targets = await until_available(
-            self.lease,
-            lambda _again: hand_out.hand_out(
-                self.db, self.lease, most=granted, at=now, without=self.handed_out, defaults=defaults
-            ),
-        )
-        self.requester.budget.requests += granted - len(targets)
-        if self.pages_left is not None:
-            self.pages_left -= len(targets)
-        return targets
+    def look_again(self) -> None:
+        """The frontier may have something again: somebody wanted something."""
+        self._is_dry = False

@@ -7,21 +7,24 @@ from datetime import datetime, timedelta
 
 from crawler.clock import Clock
 from crawler.core.change import NO_MASK, NoiseMask, Observation, update_mask
-from crawler.core.domain import Domain, Lease
+from crawler.core.domain import Domain
 from crawler.core.http import Answer, Fetched, Url
 from crawler.core.page import WHOLE, BlockList, Parsed, View
 from crawler.core.page_rules import PageRules
 from crawler.core.visit import NEVER, Baseline, Known, Target, Visit, decide, refusal_of
 from crawler.crawl.extra_fetches import baseline_of, fetch_again
 from crawler.crawl.lease import give_back
-from crawler.crawl.pacer import Pacer
+from crawler.crawl.lease_budget import LeaseBudget
 from crawler.crawl.parser_pool import DomainParser, ParserPool
-from crawler.crawl.requester import Web, received_of
-from crawler.crawl.robots import robots_of
+from crawler.crawl.preparation import found_rules, known_under, slow_down
+from crawler.crawl.requester import Requester, Web, leased_server
 from crawler.crawl.shift import holder_name
+from crawler.crawl.stats import CrawlStats
+from crawler.crawl.store_port import LeasedStore, RetryingStore
 from crawler.errors import StoreUnavailable
 from crawler.settings import Settings
-from crawler.store import claim, learned, record
+from crawler.store import claim
+from crawler.store.claim import LeaseEnd
 from crawler.store.database import Database
 from crawler.store.report import target_of
 
@@ -35,10 +38,10 @@ class TryResult:
     """What one look showed.
 
     refusal: why the page was not asked for, or an empty string.  visit: what a crawl would make of the answer.
-    whole: the pieces of the page, whatever the rules say.  view: what they leave.  apart: and what each of them would.
-    earlier: the last Snapshot's pieces, if there is one and it is kept.  again: the page as it was
-    seconds later, once and once more.
-    before: the domain's mask as it stands.  mask: as it would be after this look.
+    whole: the blocks of the page, the user's rules not applied.  view: what the rules leave.  apart: what each rule
+    alone would leave.  baseline: the blocks of the last Snapshot, if there is one and it is kept.  second_fetches: the
+    page as it was seconds later, once and once more.  before: the domain's mask as it stands.  mask: as it would be
+    after this look.
     """
 
     target: Target
@@ -84,57 +87,61 @@ async def try_page(
     )
     if lease is None:
         return TryResult(target, clock.now(), refusal=BUSY)
-    parser = DomainParser(readers, PageRules(lease.domain.settings.rules))
-    eye = _Try(db, lease, web, parser, settings=settings, clock=clock)
+    unpaced = settings.model_copy(update={"pace": False})  # who asks for one page now does not wait for its turn
+    store = RetryingStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
+    trial = _Trial(store, web, DomainParser(readers, PageRules(lease.domain.settings.rules)), settings=settings)
     try:
-        return await eye.look(target, again=again)
+        return await trial.look(target, again=again)
     finally:
+        # No record tells of what was received: it is charged here, and what was debited for it is given back.
         with suppress(StoreUnavailable):
-            await claim.charge(db, domain, requests=0, received_bytes=eye.received_bytes, at=clock.now())
-        await give_back(
-            db,
-            lease,
-            at=clock.now(),
-            refund_bytes=eye.debited_bytes,  # they are charged as they came
-            refund_day=clock.now().date(),
-            wait=eye.gate.wait,
-            together=settings.shared_budget.is_limited,
-        )
+            await claim.charge(db, domain, requests=0, received_bytes=trial.received_bytes, at=clock.now())
+        await give_back(store, trial.end())
 
 
-class _Try:
-    """Asks under one lease."""
+class _Trial:
+    """One look under one lease, which is kept from request to request."""
 
-    def __init__(
-        self, db: Database, lease: Lease, web: Web, readers: DomainParser, *, settings: Settings, clock: Clock
-    ) -> None:
-        self.db, self.lease, self.web, self.readers = db, lease, web, readers
-        self.settings, self.clock = settings, clock
-        self.gate = Pacer(delay=settings.delay_of(lease.domain.settings), wait=lease.wait)
-        self.received_bytes = self.debited_bytes = 0
+    def __init__(self, store: LeasedStore, web: Web, parser: DomainParser, *, settings: Settings) -> None:
+        self._store, self._clock, self._parser, self._settings = store, store.clock, parser, settings
+        self._budget = LeaseBudget(store, clock=store.clock)
+        server = leased_server(web, store.lease, settings=settings, fence=self._keep_lease)
+        self._requester = Requester(server, self._budget, term=store.lease.term, stats=CrawlStats())
+
+    @property
+    def received_bytes(self) -> int:
+        return self._budget.unrecorded_bytes
+
+    def end(self) -> LeaseEnd:
+        """What is left over when the lease ends now."""
+        is_shared = self._settings.shared_budget.is_limited
+        return LeaseEnd(self._budget.left_over(), wait=self._requester.pacer.wait, is_shared=is_shared)
+
+    async def _keep_lease(self, _longest: timedelta) -> None:
+        """Hold the lease for longer than a request takes. Raises LeaseLost."""
+        await self._store.renew()
 
     async def look(self, target: Target, *, again: bool) -> TryResult:
-        known = await self.known()
+        """The page as it is, and what a crawl would make of it."""
+        known = await self._known()
         if isinstance(known, str):
-            return TryResult(target, self.clock.now(), refusal=known)
+            return TryResult(target, self._clock.now(), refusal=known)
         refusal = refusal_of(target.url, depth=target.depth, known=known)
         if refusal:
-            return TryResult(target, self.clock.now(), refusal=refusal)
-        answer = await self.ask(target.url)
-        now = self.clock.now()
+            return TryResult(target, self._clock.now(), refusal=refusal)
+        answer = await self._requester.look_on(target.url)
+        now = self._clock.now()
         if answer is None:
-            return TryResult(target, now, refusal=self.why_silent)
+            return TryResult(target, now, refusal=self._why_silent)
         seen = TryResult(target, now, answer=answer, before=known.mask, mask=known.mask)
         if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
             return replace(seen, visit=decide(target, answer, now=now, known=known))
-        parsed = await self.readers.parse(answer, target.url)
+        parsed = await self._parser.parse(answer, target.url)
         if parsed is None:
             return replace(seen, refusal="it was had, and cannot be read in bounded time")
-        whole = await self.readers.whole_blocks(answer, target.url)
-        seen = replace(seen, whole=whole or (), view=self.readers.view(target.url))
-        seen = replace(seen, apart=await self.readers.apart(answer, target.url))
-        baseline = await self.earlier_of(target, answer, parsed)
-        later = await self.later(target, parsed, known) if again else ()
+        seen = replace(await self._with_views(seen, answer), parsed=parsed)
+        baseline = await self._baseline(target, answer, parsed)
+        later = await self._later(target, parsed, known) if again else ()
         if baseline is not None:
             baseline = replace(baseline, second_fetches=later)
         visit = decide(target, answer, now=now, known=known, parsed=parsed, baseline=baseline)
@@ -144,68 +151,45 @@ class _Try:
             if baseline is not None:
                 lesson = replace(lesson, before=baseline.blocks, then=baseline.at)
             mask = update_mask(known.mask, lesson)
-        return replace(seen, visit=visit, parsed=parsed, baseline=baseline, second_fetches=later, mask=mask)
+        return replace(seen, visit=visit, baseline=baseline, second_fetches=later, mask=mask)
 
-    async def known(self) -> Known | str:
-        """What the domain knows; or why it may not be asked."""
-        found = await robots_of(self.lease, self.ask, clock=self.clock)
-        if found.copy is not None:
-            await claim.save_robots(self.db, self.lease, found.copy, changed=found.rules_changed)
+    async def _known(self) -> Known | str:
+        """What is known of the domain; or why it may not be asked."""
+        found = await found_rules(self._store, self._requester.look_on)
         if found.is_spent:
-            return self.why_silent
+            return self._why_silent
         if found.outage is not None:
             return f"its robots.txt cannot be had ({found.outage})"
-        self.gate.delay = max(self.gate.delay, found.rules.crawl_delay(self.settings.agent) or timedelta(0))
-        domain = self.lease.domain
-        mask, shown = await learned.learnt_of(self.db, domain.id)
-        scope = domain.scope(max_depth=self.settings.max_depth)
-        return Known(scope=scope, rules=found.rules, agent=self.settings.agent, mask=mask, soft_errors=shown)
+        slow_down(self._requester.pacer, found.rules, settings=self._settings)
+        return await known_under(self._store, found.rules, settings=self._settings)
 
     @property
-    def is_slow(self) -> bool:
-        """The next request is so far off that only a crawl waits for it."""
-        return self.gate.wait > self.lease.term / 2
-
-    @property
-    def why_silent(self) -> str:
-        return f"its next request is {self.gate.wait.total_seconds():.0f} s off" if self.is_slow else SPENT
-
-    async def ask(self, url: Url) -> Answer | None:
-        """One request at the domain's pace; None where it cannot be afforded."""
-        if self.is_slow:
-            return None
-        granted = await claim.debit(
-            self.db, self.lease, most=1, at=self.clock.now(), paced=False, together=self.settings.shared_budget
+    def _why_silent(self) -> str:
+        """Why no request was sent: only a crawl waits for the next one, or the budget is spent."""
+        requester = self._requester
+        return (
+            f"its next request is {requester.pacer.wait.total_seconds():.0f} s off" if requester.is_stopping else SPENT
         )
-        if not granted.requests:
-            return None
-        self.debited_bytes += granted.received_bytes or 0
-        await self.gate.pass_through(self.renew)
-        deadline = min(self.settings.deadline, self.lease.term / 2)
-        answer = await self.web.fetch(url, deadline=deadline, language=self.lease.domain.settings.language)
-        self.gate.answered()
-        self.received_bytes += received_of(answer)
-        return answer
 
-    async def renew(self) -> None:
-        """Hold the lease for longer than the request takes. Raises LeaseLost."""
-        await claim.renew(self.db, self.lease)
-
-    async def earlier_of(self, target: Target, answer: Fetched, parsed: Parsed) -> Baseline | None:
-        if target.version is None:
-            return None
-        digest = parsed.version.text_digest
-        kept = await record.stored_body(
-            self.db, self.lease.domain.id, target.key, target.version.number, text_digest=digest
+    async def _with_views(self, seen: TryResult, answer: Fetched) -> TryResult:
+        """The result with the blocks of the page: all, and as the user's rules leave them."""
+        url = seen.target.url
+        whole = await self._parser.whole_blocks(answer, url)
+        return replace(
+            seen, whole=whole or (), view=self._parser.view(url), apart=await self._parser.apart(answer, url)
         )
-        return await baseline_of(kept, target, answer, parsed, readers=self.readers)
 
-    async def later(self, target: Target, parsed: Parsed, known: Known) -> tuple[BlockList, ...]:
+    async def _baseline(self, target: Target, answer: Fetched, parsed: Parsed) -> Baseline | None:
+        kept = await self._store.stored_body(target, parsed)
+        return await baseline_of(kept, target, answer, parsed, readers=self._parser)
+
+    async def _later(self, target: Target, parsed: Parsed, known: Known) -> tuple[BlockList, ...]:
         """The page a moment later, and once more: what differs in two pairs of looks is volatile (core/volatile)."""
         found: list[BlockList] = []
         while len(found) < PAIRS:
-            outline = await fetch_again(target, parsed, self.ask, self.readers, now=self.clock.now(), known=known)
-            if not outline:
+            now = self._clock.now()
+            blocks = await fetch_again(target, parsed, self._requester.look_on, self._parser, now=now, known=known)
+            if not blocks:
                 break
-            found.append(outline)
+            found.append(blocks)
         return tuple(found)

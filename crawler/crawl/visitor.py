@@ -1,4 +1,4 @@
-"""One look at a page: asked for, read, held against the last Snapshot, and decided; it writes nothing."""
+"""One look at a page: fetched, parsed, compared with the last Snapshot, and decided. Nothing is stored here."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from crawler.clock import Clock
-from crawler.core.change import Change
+from crawler.core.change import Change, SiteEdit, take_site_edits
 from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
 from crawler.core.page import Fingerprint, Parsed, distance_bits
 from crawler.core.soft_errors import is_probe_due, probe_answered, probe_sent
@@ -44,17 +44,24 @@ FindStoredBody = Callable[[Target, Parsed], Awaitable[StoredBody | None]]
 class Visitor:
     """Looks at the pages of one domain, any number of them at a time.
 
-    known: what the domain knows; each look adds to it.
+    known: what is known of the domain; each look adds to it.  stored_body: finds the body of a page's last Snapshot.
     """
 
     def __init__(
-        self, requester: Requester, readers: DomainParser, known: Known, *, clock: Clock, kept: FindStoredBody
+        self, requester: Requester, parser: DomainParser, known: Known, *, clock: Clock, stored_body: FindStoredBody
     ) -> None:
-        self.requester, self.parser, self.known, self.clock, self.stored_body = requester, readers, known, clock, kept
+        self.requester, self.parser, self.known, self.clock = requester, parser, known, clock
+        self.stored_body = stored_body
         self.recent_texts = RecentTexts()
 
+    def take_site_edits(self, *, at: datetime) -> SiteEdit | None:
+        """The change of the whole site's boilerplate that is due to be told, if any; it counts as told from now on."""
+        edit, mask = take_site_edits(self.known.mask, at=at)
+        self.known = replace(self.known, mask=mask)
+        return edit
+
     async def visit(self, target: Target) -> Visit | None:
-        """One look; None if it was not begun, or the lease ended before it did."""
+        """One look at a page; None if it was not begun, or the lease ended before it did."""
         refusal = refusal_of(target.url, depth=target.depth, known=self.known)
         if refusal:
             return refused_visit(target, reason=refusal, now=self.clock.now())
@@ -67,7 +74,7 @@ class Visitor:
         return await self.tested(visit, validators_to_verify(visit))
 
     async def visit_by_head(self, target: Target) -> Visit | None:
-        """A look that asks for no body if length and date are as they were."""
+        """Look by HEAD, and ask for the body only if length or date is not as it was."""
         head = await self.requester.look(target.url, method="HEAD")
         if head is None:
             return None
@@ -83,7 +90,7 @@ class Visitor:
         return replace(visit, second_fetches=visit.second_fetches + 1, head_outcome=head_outcome_of(head, answer))
 
     async def decided(self, target: Target, answer: Answer, *, now: datetime) -> Visit:
-        """What the answer means, and what is known of the domain after it."""
+        """The visit that an answer makes; what it teaches of the domain is known from then on."""
         parsed = baseline = comparison = None
         if isinstance(answer, Fetched) and needs_parsing(target, answer):
             parsed = await self.parser.parse(answer, target.url, outlined=wants_blocks(target, self.known))
@@ -108,7 +115,7 @@ class Visitor:
     async def compared(
         self, target: Target, parsed: Parsed, baseline: Baseline, *, now: datetime
     ) -> tuple[Baseline, Comparison]:
-        """What separates the page from that and, where it would tell more, from itself seconds later."""
+        """The page compared with its last Snapshot and, where that would tell more, with itself seconds later."""
         comparison = compare(target, parsed, baseline, now=now, known=self.known)
         while not self.requester.is_stopping and wants_second_fetch(
             target, comparison, baseline, now=now, known=self.known
@@ -120,20 +127,21 @@ class Visitor:
                 break
             if not again:
                 # It has cost a request all the same: where such looks are not wanted, few more are taken.
-                self.known = replace(self.known, mask=replace(self.known.mask, pairs=self.known.mask.pairs + 1))
+                mask = self.known.mask
+                self.known = replace(self.known, mask=replace(mask, second_fetches=mask.second_fetches + 1))
                 break
             baseline = replace(baseline, second_fetches=(*baseline.second_fetches, again))
             comparison = compare(target, parsed, baseline, now=now, known=self.known)
         return baseline, comparison
 
     def is_doubtful(self, visit: Visit) -> bool:
-        """Whether what the domain says where nothing can be would tell more of this look."""
+        """Whether the domain's answer for a URL that cannot exist would tell more of this visit."""
         return is_probe_due(self.known.soft_errors, now=visit.at) and (
             may_be_soft_404(visit) or self.recent_texts.are_like(visit)
         )
 
     async def probe(self, target: Target) -> None:
-        """Ask the domain for what cannot exist, to know that again."""
+        """Ask the domain for a URL that cannot exist, so that a soft 404 is recognised."""
         last = self.known.soft_errors.probed_at
         is_later = bool(target.soft_errors and last and target.last_look_at and target.last_look_at <= last)
         self.known = replace(self.known, soft_errors=probe_sent(self.known.soft_errors, now=self.clock.now()))
@@ -144,7 +152,7 @@ class Visitor:
             )
 
     async def tested(self, visit: Visit, doubted: Validators) -> Visit:
-        """A challenge that found a change, with what the server says to the validators that it would have got."""
+        """The visit, with whether the doubted validators would have hidden its change (challenge)."""
         if doubted == NO_VALIDATORS or self.requester.is_stopping:
             return visit
         answer = await self.requester.ask(visit.target.url, validators=doubted)
@@ -154,9 +162,7 @@ class Visitor:
 
 
 MOST_FIRSTS = 64
-
 ENOUGH_ALIKE = 3
-
 LIKE_BITS = 16  # of 64: near enough to ask; short texts that differ in an address and a number are no nearer
 
 
@@ -167,7 +173,7 @@ class RecentTexts:
         self._texts: deque[Fingerprint] = deque(maxlen=MOST_FIRSTS)
 
     def are_like(self, visit: Visit) -> bool:
-        """Whether earlier ones are like this, more of them than two pages of one kind are by chance; takes it in."""
+        """Whether more earlier texts are like this one than chance explains; remembers it."""
         text = visit.snapshot.version.fingerprint if visit.change is Change.FIRST and visit.snapshot else None
         if text is None:
             return False

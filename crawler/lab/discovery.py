@@ -23,7 +23,7 @@ CLAIMED = 10  # pages at a time, as a lease hands them out
 class Way(StrEnum):
     """Which of the pages that are known and not fetched comes next."""
 
-    OPIC = "opic"  # these four are the product's (core/order)
+    OPIC = "opic"  # these four are the product's (core/cash/order.py)
     BREADTH = "breadth"
     DEPTH = "depth"
     MIXED = "mixed"

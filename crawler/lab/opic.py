@@ -92,7 +92,7 @@ class Crawl:
         return self.economy.cash_of(self._keys[page])
 
     def net(self, page: int) -> int:
-        """The same without the dividend, which is the same for all: for comparing."""
+        """A page's cash less the dividend. The dividend is equal for all pages, so net suffices to compare them."""
         return self.economy.accounts[self._keys[page]].net
 
     def waiting(self) -> Floats:

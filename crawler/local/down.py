@@ -70,7 +70,7 @@ class Wrecker:
         return True
 
     def cancel_runs(self, api_url: str, processes: list[Process]) -> list[UUID]:
-        """Let the runs end by themselves, so that they release what they hold; gives those that were asked to."""
+        """Let the runs end by themselves, so that they release what they hold; gives those that were asked."""
         if not answers(api_url):
             return []
         os.environ.update(client_environment(self.home, api_url=api_url))

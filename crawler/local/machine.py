@@ -19,7 +19,7 @@ PORTS = range(20_000, 32_000)  # below what systems hand out to clients, so no o
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process of this machine, told by its birth from a later one that got the same id."""
+    """A process of this machine. birth tells it from a later process with the same id."""
 
     pid: int
     birth: str

@@ -207,7 +207,7 @@ async def forget_late_runs(api_url: str) -> int:
 
 
 async def cancel_runs(api_url: str, *, only: Collection[UUID] | None) -> list[UUID]:
-    """Ask the living runs of the pool to end; gives which. only: those of this machine, where others share the pool.
+    """Ask the living runs of the pool to end; gives them. only: those of this machine, where others share the pool.
 
     Ask again after a while: a worker that is connecting again to a server that was restarted does not hear it. Not
     sooner, since what is asked of a run in the moment of its end is asked for ever.
@@ -225,7 +225,7 @@ async def cancel_runs(api_url: str, *, only: Collection[UUID] | None) -> list[UU
 
 
 async def still_living(api_url: str, runs: Collection[UUID]) -> list[UUID]:
-    """Those of the runs that have not ended."""
+    """The runs that have not ended."""
     async with client_of(api_url) as client:
         return [run.id for run in await living_runs(client) if run.id in runs]
 

@@ -28,8 +28,10 @@ class DomainAudit:
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """Something reported that is off. name: of the domain, or ALL.  by_chance: what audits found; else all other looks,
-    for which the chances of change are off, whatever the freshness that is reported.
+    """A report that does not agree with what was found. name: of the domain, or ALL.
+
+    by_chance: audits found it; else all other looks did, and the chances of change are off, whatever freshness is
+    reported.
     """
 
     name: str
@@ -38,7 +40,7 @@ class AuditFinding:
 
     @property
     def sentence(self) -> str:
-        """What is off, for a person."""
+        """The finding as a sentence for a person."""
         agreement = self.agreement
         what = f"The freshness reported for {self.name} is" if self.by_chance else f"What is expected of {self.name} is"
         return (
@@ -54,7 +56,7 @@ async def audit_domains(db: Database, *, at: datetime, only: Domain | None = Non
 
 
 def findings(found: Sequence[DomainAudit]) -> list[AuditFinding]:
-    """What is off: in domains, and in all of them together if there are several; that of audits first."""
+    """Reports that are off, what audits found first: of domains, and of all together if there are several."""
     return [
         *_off(found, lambda each: each.found.audits, by_chance=True),
         *_off(found, lambda each: each.found.scheduled, by_chance=False),
@@ -84,7 +86,7 @@ async def _audit(db: Database, each: Audited, *, at: datetime) -> DomainAudit:
 
 
 async def _most(db: Database, each: Audited, *, at: datetime) -> int:
-    """How many pages to draw: a hundredth of the day's requests, and one at least where any may be made."""
+    """Number of pages to draw: a hundredth of the day's requests, and one at least where any may be made."""
     if each.domain.paused or each.budget == 0:
         return 0
     yesterday = at.astimezone(UTC).date() - timedelta(days=1)

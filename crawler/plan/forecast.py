@@ -1,4 +1,4 @@
-"""What a domain may expect of the requests it makes, and of a tenth to ten times as many."""
+"""Forecast: the freshness that a domain gets of the requests it makes, and of a tenth to ten times as many."""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ NEARLY = 0.98  # of a budget: it is the domain's own that limits it
 
 
 class BudgetSource(StrEnum):
-    """What a domain's requests a day come from."""
+    """The source of a domain's requests a day."""
 
     BUDGET = "budget"
     TARGET = "target"
@@ -42,7 +42,7 @@ class BudgetSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ForecastStep:
-    """What to expect of a budget. factor: times today's, None where that is nothing.
+    """The outcome of one budget. factor: times today's, None where that is nothing.
 
     is_allowed: politeness and the overall budget leave so many requests a day.
     """
@@ -74,13 +74,13 @@ class Forecast:
 
     @property
     def points_for_tenth(self) -> float | None:
-        """By how many points of freshness a budget larger by a tenth is better; None if there is none."""
+        """Points of freshness that a budget larger by a tenth would bring; None if no step is larger."""
         fresh = {step.factor: step.plan.expected.freshness for step in self.steps}
         return 100 * (fresh[1.1] - fresh[1.0]) if 1.0 in fresh else None
 
 
 async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Settings) -> Forecast | None:
-    """What the domain may expect; None without known pages. Changes nothing. Raises BadInput if it was removed."""
+    """The forecast of a domain; None without known pages. Changes nothing. Raises BadInput for a removed domain."""
     standings = await plan.plan_inputs(db, at=at, only=domain)
     if not standings:
         raise BadInput(f"{domain.authority} is not registered any more")
@@ -92,7 +92,7 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
     terms = limits_of(standing, settings, importance=1.0)
     now = await _now(db, domain, work, terms, at=at, settings=settings)
     price = standing.price or Price(settings.price)
-    price = Price(price.per_request * standing.trim, price.per_byte * standing.trim)
+    price = Price(price.per_request * standing.price_correction, price.per_byte * standing.price_correction)
     cost = budget_for(requests_at(work, price, limit=terms.cap))
     budget, source = _budget(terms, now, cost, overall_of(settings))
     overall = overall_of(settings).requests
@@ -103,7 +103,7 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
 async def _now(
     db: Database, domain: Domain, work: Work, terms: DomainLimits, *, at: datetime, settings: Settings
 ) -> DomainPlan:
-    """What would be planned for the domain now. Where all share a budget, that takes a look at all of them."""
+    """The plan that the domain would get now. Where all share a budget, all of them are read."""
     if overall_of(settings) == UNLIMITED:
         return solve_plans([work], [terms], shares=shares_of(settings))[0]
     for each in await domain_forecasts(db, at=at, settings=settings):
@@ -113,7 +113,7 @@ async def _now(
 
 
 def _budget(terms: DomainLimits, now: DomainPlan, cost: float, overall: Budget) -> tuple[float, BudgetSource]:
-    """How many requests a day the domain may make, and by what."""
+    """Requests a day that the domain may make, and their source."""
     own, asked = terms.budget.requests, math.inf if now.asked is None else now.asked
     wished, source = (asked, BudgetSource.TARGET) if asked < own else (own, BudgetSource.BUDGET)
     part = requests_for(now.requests)
@@ -123,7 +123,7 @@ def _budget(terms: DomainLimits, now: DomainPlan, cost: float, overall: Budget) 
 
 
 def _steps(work: Work, terms: DomainLimits, budget: float, most: float, settings: Settings) -> list[ForecastStep]:
-    """What to expect of a tenth to ten times the budget, or where that is nothing, of what the usual price costs."""
+    """Outcomes of a tenth to ten times the budget; without a budget, of as many times what the usual price costs."""
     base = budget or budget_for(requests_at(work, Price(settings.price), limit=terms.cap))
     return [
         ForecastStep(
@@ -134,7 +134,7 @@ def _steps(work: Work, terms: DomainLimits, budget: float, most: float, settings
 
 
 def _at(work: Work, terms: DomainLimits, base: float, factor: float, settings: Settings) -> DomainPlan:
-    """What to expect of so many requests; a target of freshness would ask for others, one of age may stretch."""
+    """Outcome of so many requests a day. A target of freshness is ignored, a target of age may stretch."""
     budget = Budget(base * factor, terms.budget.received_bytes * factor)
     scaled = replace(terms, budget=budget, freshness=None, spends_all=True)
     return solve_plans([work], [scaled], shares=shares_of(settings))[0]

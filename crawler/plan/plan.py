@@ -1,4 +1,4 @@
-"""Planning: what all domains together say about each, computed apart from the crawl and written for it to read."""
+"""Planning: prices, priors and importances of all domains, solved apart from the crawl and stored for it to read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ WHOLE = 2  # requests: grants are whole ones, so that one or two of a budget tha
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What was planned for one domain. known: its pages that have a version, by the sample.  trim: of the price."""
+    """The plan of one domain. known: its pages that have a version, by the sample.  trim: of the price."""
 
     domain: Domain
     importance: float
@@ -50,15 +50,15 @@ class Planned:
 
     @property
     def price(self) -> Price:
-        """What a request and a byte must be worth, before the trim."""
+        """Value that a request and a byte must have, before the trim."""
         return self.plan.price or Price(self.usual_price)
 
 
 @dataclass(frozen=True, slots=True)
 class DomainForecast:
-    """What is read and found of one domain, before anything is written. rests: it sends nothing for an hour and more.
+    """One domain as it was read, with its solved price, before anything is written.
 
-    tariff: for one that rests, what would hold if it did not.
+    rests: the domain sends nothing for an hour and more; its plan is what would hold otherwise.
     """
 
     input: PlanInput
@@ -71,7 +71,7 @@ class DomainForecast:
 
 
 async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: Domain | None = None) -> list[Planned]:
-    """Plan for all domains, by name: their importance beside each other, priors, prices, and what cannot be had.
+    """Plan for all domains, by name: importances relative to each other, priors, prices, and targets out of reach.
 
     only: plan for this one as if there were no other; for one that lives in a time of its own.
     """
@@ -87,7 +87,7 @@ async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: 
 async def domain_forecasts(
     db: Database, *, at: datetime, settings: Settings, only: Domain | None = None
 ) -> list[DomainForecast]:
-    """What would be planned for all domains, by name, or for one as if there were no other. Changes nothing."""
+    """The forecasts of all domains, by name, or of one as if there were no other. Changes nothing."""
     standings = await plan.plan_inputs(db, at=at, only=only)
     importances = await _importances(db, standings)
     defaults = settings.defaults
@@ -124,21 +124,21 @@ def _planned(found: DomainForecast, settings: Settings, *, at: datetime) -> Plan
         standing.domain,
         found.importance,
         found.sample.known,
-        standing.trim if found.rests else _trim(standing, tariff, at=at),
+        standing.price_correction if found.rests else _trim(standing, tariff, at=at),
         settings.price,
         replace(tariff, requests=0.0) if found.rests else tariff,
     )
 
 
 async def _importances(db: Database, standings: Sequence[PlanInput]) -> Mapping[int, float]:
-    """How important each domain is beside the others: by links (mean 1), times its weight."""
+    """Importance of each domain relative to the others: by links (mean 1), times its weight."""
     weights = {each.domain.id: each.domain.settings.weight for each in standings}
     by_links = popularity(list(weights), await plan.flows_between(db, list(weights)))
     return {domain: by_links[domain] * weight for domain, weight in weights.items()}
 
 
 def _share(standing: PlanInput, standings: Sequence[PlanInput]) -> int:
-    """How many of the domain's pages are read: by its size, and enough of a small one, which has its own price."""
+    """Share of the domain's pages that is read: by its size, and enough of a small one, which has its own price."""
     tracked = max(sum(each.tracked for each in standings), 1)
     return max(SAMPLE * standing.tracked // tracked, min(SAMPLE_PER_DOMAIN, MOST_SAMPLES * SAMPLE // len(standings)), 1)
 
@@ -148,7 +148,7 @@ def work_of(sample: PageSample, priors: Sequence[Belief], settings: Settings) ->
 
 
 def limits_of(standing: PlanInput, settings: Settings, *, importance: float) -> DomainLimits:
-    """What holds for the domain: its user's wishes, and what politeness leaves."""
+    """Limits of the domain: its user's settings, and what politeness leaves."""
     domain_settings = standing.domain.settings
     delay = max(settings.delay_of(domain_settings).total_seconds(), standing.announced_s)
     usual_lines = settings.private_parallelism if domain_settings.allow_private else settings.parallelism
@@ -177,16 +177,16 @@ def shares_of(settings: Settings) -> Shares:
 
 
 def _trim(standing: PlanInput, tariff: DomainPlan, *, at: datetime) -> float:
-    """The factor on the price: what the day's looks have taken so far, by the hour, against what its pace allows."""
+    """The factor on the price, by the hour: what the day's looks have taken so far against what its pace allows."""
     now = at.astimezone(UTC)
     hours = (now - now.replace(hour=0, minute=0, second=0, microsecond=0)) / HOUR
     if tariff.price is None:
         return 1.0
     is_too_soon = standing.planned_at is None or at - standing.planned_at < TRIM_EVERY or hours < 1
     if is_too_soon or not standing.spent_today:  # a crawl that did not run says nothing about the price
-        return standing.trim
+        return standing.price_correction
     used, allowed = (standing.spent_today + WHOLE) / hours, min(budget_for(tariff.requests), tariff.limit) / 24
-    return price_correction(standing.trim, used=used, allowed=allowed, waiting=standing.waiting)
+    return price_correction(standing.price_correction, used=used, allowed=allowed, waiting=standing.waiting)
 
 
 def _written(found: Planned, sample: PageSample, priors: Sequence[Belief]) -> PlanRow:
@@ -197,7 +197,7 @@ def _written(found: Planned, sample: PageSample, priors: Sequence[Belief]) -> Pl
         price=found.plan.price,
         longest_s=found.plan.longest_days * DAY.total_seconds(),
         asked=None if asked is None else int(min(asked, MOST_REQUESTS if budget is None else budget)),
-        trim=found.trim,
+        price_correction=found.trim,
         finding=found.plan.finding,
         priors=priors,
         pages=sample.by_group,

@@ -1,7 +1,8 @@
 """How a domain gets in, and how what a user typed is found again.
 
 `register` asks the root of a new domain once, follows redirects within the registrable domain, and stores the domain;
-`lookup` turns a name or URL into a known domain. Uses core, web, store, settings and clock.
+`lookup` turns a name or URL into a known domain. Asks by the PacedWeb of crawl; uses core, web,
+store, settings and clock.
 """
 
 from crawler.register.lookup import authority_in, domain_named, require_not_before_last_visit, url_prefix

@@ -26,7 +26,7 @@ async def domain_named(db: Database, text: str) -> Domain:
 
 
 async def require_not_before_last_visit(db: Database, wanted: Iterable[Domain], at: datetime | None) -> None:
-    """Knowledge does not run backwards: an instant before a domain's last visit is BadInput. at: None is now."""
+    """Raise BadInput for an instant before a domain's last visit: knowledge does not run backwards. None is now."""
     instant = at or datetime.now(UTC)
     for domain in wanted:
         last = (await domains.status_of(db, domain, at=instant)).last_visit_at
@@ -38,7 +38,7 @@ async def require_not_before_last_visit(db: Database, wanted: Iterable[Domain], 
 
 
 def url_prefix(domain: Domain, prefix: str) -> Url:
-    """What a user typed as the beginning of the domain's URLs, a path or a URL; empty for all. Raises BadInput."""
+    """The URL prefix that a user typed as a path or a URL; empty for all pages of the domain. Raises BadInput."""
     if not prefix:
         return domain.root
     url = url_of(f"{domain.root}{prefix[1:]}" if prefix.startswith("/") else prefix)

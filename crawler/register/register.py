@@ -35,7 +35,7 @@ DEADLINE = timedelta(seconds=20)
 
 @dataclass(frozen=True, slots=True)
 class FoundDomain:
-    """What is to be registered.
+    """A domain to be registered.
 
     aliases: the other names, through which the root's redirects led.  addresses: of the authority, none when offline.
     seeds: beside the root.  warning: what went wrong with the root, or an empty string; the crawl will record it.
@@ -65,7 +65,7 @@ def url_of(text: str) -> Url:
 
 
 def unasked(text: str) -> FoundDomain:
-    """The same without asking anybody: authority and scheme as they were typed. Raises BadInput."""
+    """A domain to be registered without asking it: authority and scheme as they were typed. Raises BadInput."""
     url = url_of(text)
     found = FoundDomain(authority=authority_of(url), scheme=scheme_of(url))
     return replace(found, seeds=_extra_seed(url, found))
@@ -121,7 +121,7 @@ async def look_up(
 async def register(
     db: Database, found: FoundDomain, domain_settings: DomainSettings, *, delay: timedelta, at: datetime
 ) -> Domain:
-    """Register what was found, with the user's wishes. Raises BadInput for a seed or a pattern that cannot be.
+    """Register what was found, with the user's settings. Raises BadInput for a seed or a pattern that cannot be.
 
     delay: the first lease asks nobody before it has passed; nothing where the root was not asked just now. What asking
     took is on the account of the domain's day.
@@ -149,7 +149,7 @@ async def charge(db: Database, domain: Domain, found: FoundDomain, *, at: dateti
 
 
 def scope_of(place: FoundDomain | Domain, domain_settings: DomainSettings) -> Scope:
-    """Which URLs would be pages under these wishes. Raises BadInput for a pattern that is none."""
+    """The URLs that would be pages under these settings. Raises BadInput for a pattern that is none."""
     try:
         return Scope(
             authority=place.authority,
@@ -185,7 +185,7 @@ async def _addresses(web: Http, authority: Authority) -> tuple[str, ...]:
 
 
 def _refuse_forbidden(answer: Answer, authority: Authority) -> None:
-    """A private address is a question to the user, any other that may not be asked is not."""
+    """Raise BadInput if the address may not be asked; a private one could be allowed by the user."""
     if not isinstance(answer, Unreached) or answer.reason is not Reason.ADDRESS:
         return
     address = answer.detail.partition(" ")[0]
@@ -234,6 +234,6 @@ def _root(url: Url) -> Url:
 
 
 def _extra_seed(url: Url, found: FoundDomain) -> tuple[Url, ...]:
-    """The very page that was typed, under the names that were found."""
+    """The page that was typed, under the authority that was found; empty if that is the root."""
     asked = path_and_query(url)
     return () if asked == "/" else (Url(found.root + asked[1:]),)

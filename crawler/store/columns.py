@@ -30,7 +30,7 @@ def costs_from(stored: dict[str, Any]) -> Costs:
 
 
 def costs_to(costs: Costs) -> dict[str, Any]:
-    """The same the other way round."""
+    """The value of `domain_state.costs` for these costs; kinds without a look are left out."""
     return {kind.value: asdict(costs.of(kind)) for kind in RequestKind if costs.of(kind).looks}
 
 
@@ -40,5 +40,5 @@ def from_signed(number: int | None) -> Fingerprint | None:
 
 
 def to_signed(fingerprint: Fingerprint | None) -> int | None:
-    """The same the other way round."""
+    """A Fingerprint as its signed column holds it."""
     return None if fingerprint is None else fingerprint - (1 << 64) if fingerprint >= 1 << 63 else fingerprint

@@ -46,7 +46,7 @@ NEWER_MESSAGE = "a newer recrawl has migrated the database: install that one"
 
 
 class Schema(StrEnum):
-    """Where a database stands beside our migrations."""
+    """How a database compares with our migrations."""
 
     EMPTY = "empty"
     FOREIGN = "foreign"  # tables, but none of ours
@@ -116,7 +116,7 @@ def libpq_url(url: str) -> str:
 
 
 def prepare(url: str, *, may_upgrade: bool) -> None:
-    """See to it that the database has the newest schema, or say what to do: asked by whoever is about to use it.
+    """Bring the database to the newest schema, or say what its user has to do. Called before the database is used.
 
     may_upgrade: whatever it holds, since it is our own; a user's is migrated without asking only while it is empty.
     Raises CrawlerError for one that may not be migrated, and what `upgrade` does.
@@ -171,7 +171,7 @@ def is_current(url: str) -> bool:
 
 
 def schema_of(url: str) -> Schema:
-    """Where the database stands beside our migrations."""
+    """How the database compares with our migrations."""
     with _naming_refusals(), _engine(url).connect() as connection:
         return _schema_on(connection)
 

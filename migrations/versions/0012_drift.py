@@ -1,4 +1,4 @@
-"""How fast a domain's change rates drift is learnt from its own looks (core/drift)."""
+"""How fast a domain's change rates drift is learnt from its own looks (core/freshness/drift.py)."""
 
 from alembic import op
 

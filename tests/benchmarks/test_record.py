@@ -41,7 +41,7 @@ async def test_a_record_updates_each_target_once_and_touches_as_many_rows_in_a_l
         assert [visit.target.key for visit in batch] == [visit.target.key for visit in targets]
         before = await counts(db)
 
-        await record.record(db, site.lease, batch, max_pages=10**6)
+        await record.record(db, site.lease, record.Batch(batch, max_pages=10**6))
 
         after = await counts(db)
         paid = {visit.target.key for visit in batch}.union(*(visit.recipients or () for visit in batch))

@@ -156,13 +156,13 @@ def test_changes_are_read_on_from_a_cursor(recrawl: Recrawl, crawled: Site) -> N
     assert {change["change"] for change in first["changes"]} == {"first"}
     assert [(change["change"], change["url"]) for change in second["changes"]] == [("changed", f"{crawled.url}one")]
     assert second["changes"][0]["version"] == 2
-    assert (second["changes"][0]["parts"], second["changes"][0]["pieces"]) == (["text"], [])
+    assert (second["changes"][0]["parts"], second["changes"][0]["blocks"]) == (["text"], [])
     piece = {"part": "text", "was": "some words to read", "now": "quite other words"}
-    assert recrawl("changes", "--since", str(first["next"]), "--diff", "--json").json["changes"][0]["pieces"] == [piece]
+    assert recrawl("changes", "--since", str(first["next"]), "--diff", "--json").json["changes"][0]["blocks"] == [piece]
     shown = recrawl("changes", "--since", str(first["next"]), "--diff").out
     assert "- text: some words to read\n+ text: quite other words\n" in shown
     explained = recrawl("explain", f"{crawled.url}one", "--json").json["content"]
-    assert (explained["pieces"], explained["last_change"]["pieces"]) == (3 + 1, [piece])
+    assert (explained["blocks"], explained["last_change"]["blocks"]) == (3 + 1, [piece])
     assert "- text: some words to read" in recrawl("explain", f"{crawled.url}one").out
     assert nothing == {"changes": [], "next": second["next"], "more": False}
 

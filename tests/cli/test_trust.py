@@ -20,4 +20,4 @@ def test_a_suspicion_ends_with_youth_and_is_no_finding() -> None:
     grown = Trust(revisits=YOUNG)
 
     assert shown_asking(HELD, grown, template="/shop/*", suspected=SUSPECTED) == "conditionally, by ETag"
-    assert described_trust(NO_TRUST)["records"] == {}
+    assert described_trust(NO_TRUST)["stats"] == {}

@@ -37,14 +37,14 @@ def test_a_known_page_tells_what_differs_and_what_of_it_is_news(recrawl: Recrawl
     told = recrawl("try", crawled.url, "--json").json
     shown = recrawl("try", crawled.url)
 
-    assert (told["change"], told["rung"], told["parts"], told["version"]) == ("changed", "pieces", ["text"], 1)
+    assert (told["change"], told["rung"], told["parts"], told["version"]) == ("changed", "blocks", ["text"], 1)
     assert [(each["was"], each["is"], each["news"]) for each in told["differs"]] == [
         ("It is 10:15", "It is 10:20", True),
         ("Costs 19.99", "Costs 19.98", True),
     ]
-    assert [piece["part"] for piece in told["pieces"]] == ["title", "text", "text", "text"]
+    assert [piece["part"] for piece in told["blocks"]] == ["title", "text", "text", "text"]
     assert shown.code == 0
-    assert "changed, by pieces: text" in shown.out
+    assert "changed, by blocks: text" in shown.out
     assert "\x1b" not in shown.out
 
 
@@ -80,7 +80,7 @@ def test_a_second_look_shows_what_it_teaches(recrawl: Recrawl, crawled: Site) ->
     assert (told["change"], told["rung"]) == ("cosmetic", "volatile")
     (lesson,) = told["seconds_later"]
     assert lesson["was"].startswith("It is 11:")
-    clock = next(piece for piece in told["pieces"] if piece["text"].startswith("It is"))
+    clock = next(piece for piece in told["blocks"] if piece["text"].startswith("It is"))
     assert clock["why"] == "words"
     assert len(clock["masked"]) == 1
     assert "It is [11:" in shown
@@ -100,12 +100,12 @@ def test_a_wall_in_place_of_the_second_look_teaches_nothing(recrawl: Recrawl, cr
 
     told = recrawl("try", crawled.url, "--again", "--json").json
 
-    assert (told["change"], told["rung"]) == ("changed", "pieces")
+    assert (told["change"], told["rung"]) == ("changed", "blocks")
     assert [(each["was"], each["is"], each["news"]) for each in told["differs"]] == [
         ("Costs 19.99", "Costs 24.99", True)
     ]
     assert told["seconds_later"] == []
-    assert all(not piece["masked"] for piece in told["pieces"])
+    assert all(not piece["masked"] for piece in told["blocks"])
 
 
 def test_a_page_that_was_never_seen_is_shown_and_not_admitted(
@@ -127,8 +127,8 @@ def test_what_stands_on_all_pages_is_told_to_be_the_sites(recrawl: Recrawl, site
 
     told = recrawl("try", f"{site.url}3", "--json").json
 
-    assert [(piece["text"], piece["why"], piece["is_masked"]) for piece in told["pieces"]] == [
-        ("Home and docs", "frame", True),
+    assert [(piece["text"], piece["why"], piece["is_masked"]) for piece in told["blocks"]] == [
+        ("Home and docs", "boilerplate", True),
         ("Page 3 says 21", "", False),
     ]
 
@@ -188,7 +188,7 @@ def test_rules_steer_what_is_compared_and_make_no_page_changed(recrawl: Recrawl,
     put(crawled, time="10:20")
     assert news() == ["first"]
     told = recrawl("try", crawled.url, "--json").json
-    assert [(piece["text"], piece["why"]) for piece in told["pieces"]] == [
+    assert [(piece["text"], piece["why"]) for piece in told["blocks"]] == [
         ("Pumps", ""),
         ("Pumps", ""),
         ("It is 10:20", "rule"),
@@ -229,7 +229,7 @@ def test_the_rule_that_leaves_a_piece_out_is_named(recrawl: Recrawl, crawled: Si
     told = recrawl("try", crawled.url, "--json").json
     shown = recrawl("try", crawled.url).out
 
-    by_text = {piece["text"]: (piece["why"], piece["rule"]) for piece in told["pieces"] if piece["part"] == "text"}
+    by_text = {piece["text"]: (piece["why"], piece["rule"]) for piece in told["blocks"] if piece["part"] == "text"}
     assert by_text["It is 10:15"] == ("rule", path)
     assert by_text["Pumps"] == ("rule", "h1")
     assert by_text["19.99"] == ("", "Costs")
@@ -240,6 +240,6 @@ def test_the_rule_that_leaves_a_piece_out_is_named(recrawl: Recrawl, crawled: Si
         "rules", "add", crawled.name, "/", "--watch", "xpath://*[contains(., '19.99')][last()]/..//b", "--watch", "h1"
     )
     told = recrawl("try", crawled.url, "--json").json
-    assert {piece["rule"] for piece in told["pieces"] if piece["why"] == "rule"} == {
+    assert {piece["rule"] for piece in told["blocks"] if piece["why"] == "rule"} == {
         "only xpath://*[contains(., '19.99')][last()]/..//b and h1"
     }

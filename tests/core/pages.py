@@ -1,4 +1,4 @@
-"""Pages in a few words of HTML, as places, and a domain's mask that looks at them have taught."""
+"""Pages in a few words of HTML, as blocks, and a domain's mask that looks at them have taught."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,26 +13,26 @@ DAY = timedelta(days=1)
 HERE = Url("https://example.com/docs/a.html")
 
 
-def places(
+def blocks(
     markup: str | bytes, *, url: Url = HERE, content_type: str = "text/html; charset=utf-8", view: View = WHOLE
 ) -> BlockList:
     body = markup.encode() if isinstance(markup, str) else markup
-    reading = extract(body, url=url, content_type=content_type)
-    return block_list(body, reading, url=url, content_type=content_type, view=view)
+    content = extract(body, url=url, content_type=content_type)
+    return block_list(body, content, url=url, content_type=content_type, view=view)
 
 
-def texts(found: BlockList, part: BlockKind = BlockKind.TEXT) -> list[str]:
-    return [place.text for place in found if place.kind is part]
+def texts(found: BlockList, kind: BlockKind = BlockKind.TEXT) -> list[str]:
+    return [block.text for block in found if block.kind is kind]
 
 
 def paragraph(text: str) -> Block:
-    (place,) = places(f"<p>{text}</p>")
-    return place
+    (block,) = blocks(f"<p>{text}</p>")
+    return block
 
 
 @dataclass(slots=True)
 class Domain:
-    """What looks at the pages of one domain teach, look by look, as decide() does it."""
+    """A domain whose mask learns look by look, as in decide()."""
 
     mask: NoiseMask = NO_MASK
     now: datetime = NOON
@@ -40,15 +40,15 @@ class Domain:
     def first(self, markup: str, *, path: str = "a") -> None:
         """A page that was not known."""
         url = Url(f"https://example.com/{path}")
-        self.mask = update_mask(self.mask, Observation(key_of(url), places(markup, url=url), self.now))
+        self.mask = update_mask(self.mask, Observation(key_of(url), blocks(markup, url=url), self.now))
 
     def look(self, before: str, after: str, *again: str, path: str = "a", later: timedelta = DAY) -> Difference:
-        """A look `later` than the last Snapshot, and what of it is news. again: what the page says seconds later."""
+        """A look `later` than the last Snapshot, and what of it is significant. again: second fetches of the page."""
         url = Url(f"https://example.com/{path}")
-        old, new = places(before, url=url), places(after, url=url)
+        old, new = blocks(before, url=url), blocks(after, url=url)
         if old == new:
             return SAME
-        pairs = tuple(places(each, url=url) for each in again)
+        second_fetches = tuple(blocks(each, url=url) for each in again)
         then = self.now - later
-        self.mask = update_mask(self.mask, Observation(key_of(url), new, self.now, old, then, pairs))
+        self.mask = update_mask(self.mask, Observation(key_of(url), new, self.now, old, then, second_fetches))
         return significant(difference(old, new, self.mask.volatile), self.mask, then=then, now=self.now)

@@ -44,7 +44,7 @@ def test_without_rules_all_is_as_usual() -> None:
     assert RuleResult(least=None, most=None, weight=1.0, once=False) == USUAL
 
 
-def test_each_thing_is_told_by_the_first_rule_that_matches_and_says_it() -> None:
+def test_each_thing_is_said_by_the_first_rule_that_matches_and_says_it() -> None:
     rules = PageRules(
         (
             PageRule("/news/", most=HOUR),

@@ -15,7 +15,7 @@ from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, Url, key_of
-from crawler.crawl import ShiftResult, open_tools, run_shift
+from crawler.crawl import CrawlLimits, ShiftResult, open_tools, run_shift
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database
@@ -40,7 +40,9 @@ async def crawl(
 ) -> ShiftResult:
     """One shift over everything that is due at that instant."""
     async with open_tools(settings) as webs:
-        return await run_shift(db, webs, settings=settings, clock=Clock.at(at), holder=holder, pages=pages)
+        return await run_shift(
+            db, webs, settings=settings, clock=Clock.at(at), holder=holder, limits=CrawlLimits(pages)
+        )
 
 
 async def recrawl(db: Database, domain: Domain, *, at: datetime, settings: Settings = QUICK) -> ShiftResult:

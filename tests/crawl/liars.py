@@ -194,7 +194,7 @@ async def look_again(db: Database, site: Liar, domain: Domain, *, rounds: int, e
 
 async def standing(db: Database, domain: Domain, kind: Validator) -> TrustRow:
     """How the pages' words of one kind stand."""
-    return next(one for one in await trust_rows(db, domain) if (one.template, one.kind) == ("/page/*", kind))
+    return next(one for one in await trust_rows(db, domain) if (one.template, one.validator) == ("/page/*", kind))
 
 
 async def is_up_to_date(db: Database, site: Liar, domain: Domain) -> bool:

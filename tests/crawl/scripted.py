@@ -11,7 +11,7 @@ from hashlib import blake2b
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url
-from crawler.crawl import ParserPool, ShiftResult, run_shift
+from crawler.crawl import CrawlLimits, ParserPool, ShiftResult, run_shift
 from crawler.crawl.tools import CrawlTools
 from crawler.settings import Settings
 from crawler.store import domains
@@ -118,7 +118,9 @@ class Scripted:
             ParserPool(0) as readers,
         ):
             webs = CrawlTools(http, http, readers)
-            return await run_shift(db, webs, settings=self.settings, clock=Clock.at(at), holder="test", pages=pages)
+            return await run_shift(
+                db, webs, settings=self.settings, clock=Clock.at(at), holder="test", limits=CrawlLimits(pages)
+            )
 
     async def recrawl(self, db: Database, domain: Domain, *, at: datetime, prefix: str = "/") -> ShiftResult:
         """The same with every page due whose path begins like that."""

@@ -200,5 +200,5 @@ async def test_a_server_that_refuses_head_is_left_alone_after_a_few(db: Database
 
         assert site.many("HEAD") <= 6  # where others would be challenged, it is tried again
         assert site.many("GET") == 10 * PAGES
-        standing = {one.kind: one.standing for one in await trust_rows(db, domain) if one.template == "/page/*"}
+        standing = {one.validator: one.rating for one in await trust_rows(db, domain) if one.template == "/page/*"}
         assert standing[Validator.HEAD] == "flaps"

@@ -48,7 +48,7 @@ async def test_words_that_hide_changes_are_found_within_20_revisits_and_the_chan
         await look_again(db, site, domain, rounds=ROUNDS - 1, edits=True)
         await look_again(db, site, domain, rounds=1, edits=False)
 
-        assert (await standing(db, domain, kind)).standing == "lies"
+        assert (await standing(db, domain, kind)).rating == "lies"
         assert await is_up_to_date(db, site, domain)
 
 
@@ -68,7 +68,7 @@ async def test_words_that_differ_for_one_body_are_found_within_20_revisits_and_c
         await look_again(db, site, domain, rounds=ROUNDS - 1, edits=False)
         await look_again(db, site, domain, rounds=1, edits=True)
 
-        assert (await standing(db, domain, kind)).standing == "flaps"
+        assert (await standing(db, domain, kind)).rating == "flaps"
         assert await is_up_to_date(db, site, domain)
 
 
@@ -77,7 +77,7 @@ async def test_an_equal_length_is_known_to_say_nothing_and_every_change_is_caugh
         await recrawl(db, domain, at=site.at)
         await look_again(db, site, domain, rounds=ROUNDS, edits=True)
 
-        assert (await standing(db, domain, Validator.LENGTH)).standing == "lies"
+        assert (await standing(db, domain, Validator.LENGTH)).rating == "lies"
         assert set((await versions(db, domain)).values()) == {1, 1 + ROUNDS}
 
 
@@ -98,14 +98,14 @@ async def test_honest_challenges_restore_trust(db: Database) -> None:
     async with served(db, always_304, pages=12) as (site, domain):
         await recrawl(db, domain, at=site.at)
         await look_again(db, site, domain, rounds=2, edits=True)
-        assert (await standing(db, domain, Validator.ETAG)).standing == "lies"
+        assert (await standing(db, domain, Validator.ETAG)).rating == "lies"
 
         site.say = honest
         await look_again(db, site, domain, rounds=7, edits=True)
         site.bodies = 0
         await look_again(db, site, domain, rounds=2, edits=False)
 
-        assert (await standing(db, domain, Validator.ETAG)).standing == "honest"
+        assert (await standing(db, domain, Validator.ETAG)).rating == "honest"
         assert site.bodies <= 2 + 1  # the first page's challenges are its own
 
 
@@ -121,7 +121,7 @@ async def test_a_section_that_lies_does_not_spoil_the_rest(db: Database) -> None
         site.asked.clear()
         await look_again(db, site, domain, rounds=3, edits=True)
 
-        assert (await standing(db, domain, Validator.ETAG)).standing == "lies"
+        assert (await standing(db, domain, Validator.ETAG)).rating == "lies"
         assert not any(asked.is_conditional for asked in site.asked if asked.path != "/")
         assert any(asked.is_conditional for asked in site.asked if asked.path == "/")
 
@@ -161,6 +161,6 @@ async def test_a_lie_is_found_within_20_revisits_though_each_page_is_a_section_o
         await recrawl(db, domain, at=site.at)
         await look_again(db, site, domain, rounds=1, edits=True)
 
-        assert "lies" in {one.standing for one in await trust_rows(db, domain) if one.kind is Validator.ETAG}
+        assert "lies" in {one.rating for one in await trust_rows(db, domain) if one.validator is Validator.ETAG}
         await look_again(db, site, domain, rounds=1, edits=True)
         assert await is_up_to_date(db, site, domain)

@@ -99,7 +99,7 @@ async def test_a_lie_of_a_trusted_domain_is_found_within_200_revisits_and_honest
         site.bodies = 0
         await look_again(db, site, domain, rounds=HONEST_REST, edits=False)
         assert site.bodies < HONEST_REST * PAGES_OF_A_KNOWN_ONE / 2  # what it says is believed
-        assert (await standing(db, domain, lie.kind)).standing == "honest"
+        assert (await standing(db, domain, lie.kind)).rating == "honest"
         assert not await is_told(db, domain, lie)
 
         site.say, site.grows = lie.say, False
@@ -129,8 +129,8 @@ async def revisits_until(db: Database, site: Liar, domain: Domain, lie: Lie, sai
             site.edit(site.at - DAY / 3)
         await recrawl(db, domain, at=site.at)
         revisits += site.pages
-        found = [one for one in await trust_rows(db, domain) if (one.template, one.kind) == ("/page/*", lie.kind)]
-        if [one.standing for one in found] == [said]:
+        found = [one for one in await trust_rows(db, domain) if (one.template, one.validator) == ("/page/*", lie.kind)]
+        if [one.rating for one in found] == [said]:
             return revisits
     pytest.fail(f"not {said} after {revisits} revisits")
 
@@ -138,6 +138,6 @@ async def revisits_until(db: Database, site: Liar, domain: Domain, lie: Lie, sai
 async def is_told(db: Database, domain: Domain, lie: Lie) -> bool:
     """Whether reports tell of the fault: the view, and the command where such words would be sent."""
     found = await trust_rows(db, domain)
-    by_view = any((one.template, one.kind, one.standing) == ("/page/*", lie.kind, lie.found) for one in found)
+    by_view = any((one.template, one.validator, one.rating) == ("/page/*", lie.kind, lie.found) for one in found)
     told = f"of /page/* {lie.found}" in shown_standings(found)
     return by_view and (told or lie.kind not in SENT)

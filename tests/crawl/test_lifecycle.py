@@ -283,7 +283,7 @@ async def test_all_pages_to_the_home_page_for_days_are_an_outage(db: Database) -
         site.trouble = lambda _path: None
         after = await site.recrawl(db, domain, at=START + 6 * DAY)
 
-        assert (during, reason) == (before, "moves_with_others")
+        assert (during, reason) == (before, "bulk_redirect")
         assert after.stats.changes == {Change.SAME: len(SITE)}  # told by a 304, or by a challenge
         assert await all_known(db, domain)
         assert await events(db, domain) == []

@@ -54,8 +54,8 @@ async def read_root(db: Database, links: dict[str, list[Url]]) -> None:
         page = "".join(f'<a href="{link}">x</a>' for link in links[lease.domain.authority])
         (target,) = await targets(db, lease, at)
         body = status(200, f"<p>words{page}".encode())
-        await record.record(db, lease, [look(target, body, at, lease.domain)], max_pages=100)
-        await claim.release(db, lease, at=at, refund=0, wait=timedelta(0))
+        await record.record(db, lease, record.Batch([look(target, body, at, lease.domain)], max_pages=100))
+        await claim.release(db, lease, at=at)
 
 
 async def test_a_domain_to_which_others_link_is_worth_more_and_its_user_has_a_say(db: Database) -> None:

@@ -35,8 +35,8 @@ def site_of(menu: tuple[str, ...] = MENU, *, year: int = 2019) -> dict[str, Said
 async def told(db: Database, domain: Domain) -> list[FeedItem]:
     """What the feed has of the site itself."""
     await report.stamp_feed(db, at=START)
-    found = await report.read_feed(db, domain_id=domain.id, pieces=True)
-    return [item for item in found if item.change is EventKind.FRAME]
+    found = await report.read_feed(db, domain_id=domain.id, blocks=True)
+    return [item for item in found if item.change is EventKind.BOILERPLATE]
 
 
 async def looks(db: Database, site: Scripted, domain: Domain, *days: float) -> None:
@@ -51,10 +51,10 @@ async def test_a_new_entry_of_the_menu_is_one_event_of_the_site_and_no_page_chan
         site.pages = site_of((*MENU, "Shop"), year=2026)
         await looks(db, site, domain, 40, 41, 42)
 
-        assert await events(db, domain) == [("/", "frame")]
+        assert await events(db, domain) == [("/", "boilerplate")]
         (found,) = await told(db, domain)
         assert (found.url, found.pages) == (domain.root, len(PAGES))
-        assert set(found.pieces) == {
+        assert set(found.blocks) == {
             Edit(found.parts[0], None, "Shop"),
             Edit(found.parts[0], "All rights kept 2019", "All rights kept 2026"),
         }
@@ -68,7 +68,7 @@ async def test_a_page_with_news_of_its_own_has_its_event_beside_the_sites(db: Da
         site.pages["/2"] = Said(body=plums.body.replace("Paragraph 2", "Paragraph two"))
         await looks(db, site, domain, 2, 3)
 
-        assert sorted(await events(db, domain)) == [("/", "frame"), ("/2", "changed")]
+        assert sorted(await events(db, domain)) == [("/", "boilerplate"), ("/2", "changed")]
 
 
 async def test_pages_that_change_one_by_one_are_no_event_of_the_site(db: Database) -> None:
@@ -89,7 +89,7 @@ async def test_an_edit_that_is_met_lease_by_lease_is_told_once(db: Database) -> 
         for day, path in enumerate(PAGES, start=1):  # one page in a lease; the first two cannot know
             await site.recrawl(db, domain, at=START + day * DAY, prefix=path if path != "/" else "/")
 
-        assert [path for path, kind in await events(db, domain) if kind == "frame"] == ["/"]
+        assert [path for path, kind in await events(db, domain) if kind == "boilerplate"] == ["/"]
 
 
 async def test_killed_wherever_it_is_it_tells_the_edit_once(db: Database, database_url: str, tmp_path: Path) -> None:

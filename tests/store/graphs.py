@@ -259,7 +259,7 @@ async def recorded(life: Life, done: Sequence[Visit], *, again: bool = False) ->
     if done:
         most = life.domain.settings.max_pages
         assert most is not None
-        await record.record(life.db, life.lease, done, max_pages=most, again=again)
+        await record.record(life.db, life.lease, record.Batch(done, max_pages=most), retrying=again)
     await in_order(life)
 
 

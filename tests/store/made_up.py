@@ -91,7 +91,7 @@ async def crawl(db: Database, lease: Lease, links: dict[int, list[int]], at: dat
             n = numbers.get(target.key)
             answer = status(404) if n is None else html(lease.domain, links[n])
             done.append(look(target, answer, at, lease.domain))
-        await record.record(db, lease, done, max_pages=10**6)
+        await record.record(db, lease, record.Batch(done, max_pages=10**6))
         looks += len(done)
     return looks
 

@@ -35,3 +35,75 @@ def test_ranks_and_histories_from_before_orders_are_put_into_the_new_terms(empty
     assert ranks == [Ordering().rank(net, depth=0, url_score=1.0) for net in NETS]
     assert histories == {42 - ENDOWMENT}
     assert inbox == [("reorder",)]
+
+
+OLD_WORDS = (  # what a database of revision 0015 holds of the words that 0016 replaces
+    "INSERT INTO domain (authority, scheme, registered_at) VALUES ('a.test', 'http', now())",
+    f"INSERT INTO domain_state (domain_id, coins, dormant) SELECT id, {COINS}, {COINS} FROM domain",
+    "INSERT INTO prior (domain_id, no, template, a, b) SELECT id, 0, '*', 0.5, 10 FROM domain",
+    *(
+        f"""INSERT INTO page (domain_id, key, url, first_seen_at, reason, walled)
+            SELECT id, decode(md5('{reason}'), 'hex'), 'http://a.test/{reason}', now(), '{reason}', 3 FROM domain"""
+        for reason in ("many_alike", "cut_off", "moves_with_others", "moves_onto_a_page", "http_404", "")
+    ),
+    *(
+        f"""INSERT INTO visit (domain_id, key, at, answer, reason, change, rung, conditional, requests)
+            SELECT id, decode(md5('{rung}'), 'hex'), now(), 'fetched', '{reason}', 'same', '{rung}', false, 1
+              FROM domain"""
+        for rung, reason in (("frame", ""), ("pieces", ""), ("status", "cut_off"), ("bytes", "soft_404"))
+    ),
+    """INSERT INTO event (domain_id, number, at, key, url, change, parts, pieces, pages)
+       SELECT id, 1, now(), decode(md5('/'), 'hex'), 'http://a.test/', 'frame', 'text', '[["text", null, "New"]]', 3
+         FROM domain""",
+    "INSERT INTO feed (position, domain_id, number, appended_at) SELECT 1, id, 1, now() FROM domain",
+    "INSERT INTO domain_walls (domain_id, walls) SELECT id, '\\x00'::bytea FROM domain",
+    "INSERT INTO domain_plan (domain_id, importance, planned_at, trim) SELECT id, 1, now(), 1.1 FROM domain",
+    """INSERT INTO page_links (domain_id, key, targets, elsewhere, elsewhere_links)
+       SELECT id, decode(md5('/'), 'hex'), '', '{b.test}', '{2}' FROM domain""",
+    """INSERT INTO domain_trust (domain_id, prior_no, records)
+       SELECT id, no, CASE no WHEN 0 THEN '{"etag": {"told": 4, "lied": 3, "same": 2, "flapped": 1}}'::jsonb
+                              ELSE '{}' END
+         FROM domain CROSS JOIN generate_series(0, 1) no""",
+)
+
+
+def test_old_words_in_pages_visits_and_events_become_plain_ones(empty_database_url: str) -> None:
+    upgrade(empty_database_url, to="0015")
+    execute(empty_database_url, *OLD_WORDS)
+
+    upgrade(empty_database_url)
+
+    with psycopg.connect(empty_database_url) as connection:
+
+        def rows(statement: str) -> list[tuple[object, ...]]:
+            return sorted(connection.execute(statement.encode()).fetchall())
+
+        reasons = [(reason, 3) for reason in ("", "bulk_redirect", "http_404", "redirect_to_existing", "shared_text")]
+        assert rows("SELECT reason, soft_errors FROM page") == [*reasons, ("truncated", 3)]
+        assert rows("SELECT rung, reason FROM visit") == [
+            ("blocks", ""),
+            ("boilerplate", ""),
+            ("bytes", "soft_404"),
+            ("status", "truncated"),
+        ]
+        assert rows("SELECT change, parts, pages FROM report_change") == [("boilerplate", "text", 3)]
+        assert rows("SELECT blocks FROM event") == [([["text", None, "New"]],)]
+        assert rows("SELECT memory FROM domain_soft_errors") == [(b"\0",)]
+        assert rows("SELECT price_correction FROM domain_plan") == [(1.1,)]
+        assert rows("SELECT external_domains, external_link_counts FROM page_links") == [(["b.test"], [2])]
+        assert rows("SELECT prior_no, stats = '{}' FROM domain_trust") == [(0, False), (1, True)]
+        assert rows("SELECT validator, rating, changes_seen, missed, unchanged, flapped FROM report_trust") == [
+            ("etag", "lies", 4.0, 3.0, 2.0, 1.0)
+        ]
+        assert rows("SELECT hold_until, hold_reason FROM report_domain") == [(None, None)]
+
+
+def test_every_column_of_the_views_is_still_described_after_the_words_changed(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        undescribed = connection.execute(
+            """SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+                WHERE c.relkind = 'v' AND c.relname LIKE 'report%' AND a.attnum > 0
+                  AND col_description(a.attrelid, a.attnum) IS NULL"""
+        ).fetchall()
+
+    assert undescribed == []

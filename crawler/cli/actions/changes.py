@@ -29,7 +29,7 @@ def changes(
             since=None if isinstance(since, int) else instant - since,
             domain_id=only.id if only is not None else None,
             most=top + 1,
-            pieces=diff,
+            blocks=diff,
         )
         return items[:top], len(items) > top
 
@@ -64,5 +64,5 @@ def _show_changes(found: Sequence[FeedItem], *, diff: bool) -> None:
             ],
             right=["version", "bits"],
         )
-        for edit in (edit for item in items for edit in item.pieces):
+        for edit in (edit for item in items for edit in item.blocks):
             say(shown_edit(edit))

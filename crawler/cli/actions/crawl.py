@@ -17,7 +17,7 @@ from crawler.cli.settings_options import SettingsPatch
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url, authority_of, path_and_query
-from crawler.crawl import ShiftResult, holder_name, keep_what_is_loaded, open_tools, run_shift
+from crawler.crawl import CrawlLimits, ShiftHooks, ShiftResult, holder_name, keep_what_is_loaded, open_tools, run_shift
 from crawler.errors import BadInput
 from crawler.register import home_seeds, require_not_before_last_visit, scope_of, url_of
 from crawler.settings import Settings, settings
@@ -142,10 +142,8 @@ async def _walk(
                 clock=clock,
                 holder=holder_name("crawl"),
                 only=wanted,
-                pages=request.pages,
-                time_limit=request.shift_time,
-                stop=interrupts.stop,
-                progress=progress.advance,
+                limits=CrawlLimits(request.pages, request.shift_time, interrupts.stop),
+                hooks=ShiftHooks(progress=progress.advance),
             )
 
 

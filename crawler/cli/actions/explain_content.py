@@ -22,10 +22,10 @@ MOST_EDITS = 3  # of the last change
 class ShownContent:
     """What is compared of a page's last version, and what its last change was.
 
-    pieces: of the whole.  masked: of them, those of which nothing is compared.  words: masked in the others.
+    blocks: of the whole.  masked: of them, those of which nothing is compared.  words: masked in the others.
     """
 
-    pieces: int
+    blocks: int
     masked: int
     words: int
     last_change: FeedItem | None
@@ -45,7 +45,7 @@ async def content_of(db: Database, domain: Domain, page: PageFacts) -> ShownCont
     mask = await mask_of(db, domain.id)
     pieces = explain_blocks(whole, seen, mask, view=parser.view(page.url))
     return ShownContent(
-        pieces=len(pieces),
+        blocks=len(pieces),
         masked=sum(piece.is_whole for piece in pieces),
         words=sum(len(piece.masked) for piece in pieces if not piece.is_whole),
         last_change=await report.last_of(db, domain, page.url),
@@ -56,7 +56,7 @@ def shown_content(known: ShownContent | None) -> str:
     if known is None:
         return ""
     return (
-        f"{counted(known.pieces, 'piece')}, but {known.masked} that are masked, and {counted(known.words, 'word')} in "
+        f"{counted(known.blocks, 'piece')}, but {known.masked} that are masked, and {counted(known.words, 'word')} in "
         "the others: recrawl try shows which"
     )
 
@@ -64,6 +64,6 @@ def shown_content(known: ShownContent | None) -> str:
 def shown_pieces(known: ShownContent | None) -> str:
     if known is None or known.last_change is None:
         return ""
-    first = "\n".join(map(shown_edit, known.last_change.pieces[:MOST_EDITS]))
-    more = len(known.last_change.pieces) - MOST_EDITS
+    first = "\n".join(map(shown_edit, known.last_change.blocks[:MOST_EDITS]))
+    more = len(known.last_change.blocks) - MOST_EDITS
     return first + (f"\nand {counted(more, 'piece')} more: recrawl changes --diff" if more > 0 else "")

@@ -138,7 +138,7 @@ def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
     return f"{due}{_why_stored(page, page.due_at, today)}"
 
 
-WALLS = {
+SOFT_ERRORS = {
     SoftError.SOFT_404: "it shows what the domain shows for addresses that cannot exist",
     SoftError.LOGIN: "a login stands in place of its text",
     SoftError.SHARED_TEXT: "it shows what other pages, too, show in place of their texts",
@@ -152,7 +152,7 @@ WALLS = {
 
 def why_failed(reason: str) -> str:
     """Why a look was no good one, with what is meant by the names of walls."""
-    return f"{reason}: {WALLS[SoftError(reason)]}" if reason in WALLS else reason
+    return f"{reason}: {SOFT_ERRORS[SoftError(reason)]}" if reason in SOFT_ERRORS else reason
 
 
 def _why_stored(page: PageFacts, due_at: datetime, today: Due) -> str:

@@ -68,22 +68,22 @@ def described_trust(trust: Trust) -> dict[str, object]:
     return {
         "revisits": trust.revisits,
         "challenges": trust.challenges,
-        "records": {kind.value: asdict(record) for kind, record in trust.stats.items()},
+        "stats": {kind.value: asdict(record) for kind, record in trust.stats.items()},
     }
 
 
 def shown_standings(standings: Sequence[TrustRow]) -> str:
     """Which groups of pages have validators that are not believed; empty where nothing is known."""
-    of_sent = [one for one in standings if one.kind in SENT]
+    of_sent = [one for one in standings if one.validator in SENT]
     faults = [
-        f"{NAMES[one.kind]} of {one.template} {one.standing} ({_figures(one)})"
+        f"{NAMES[one.validator]} of {one.template} {one.rating} ({_figures(one)})"
         for one in of_sent
-        if one.standing != "honest"
+        if one.rating != "honest"
     ]
     return "\n".join(faults) if faults else NONE_LIES if of_sent else ""
 
 
 def _figures(one: TrustRow) -> str:
-    part = one.lied / one.told if one.standing == "lies" else one.flapped / one.same
-    looks = "changes" if one.standing == "lies" else "looks at one body"
+    part = one.missed / one.changes_seen if one.rating == "lies" else one.flapped / one.unchanged
+    looks = "changes" if one.rating == "lies" else "looks at one body"
     return f"{part:.0%} of the last {looks}; {one.challenges} challenges"

@@ -23,8 +23,8 @@ REASONS = {
     Why.NOT: "",
     Why.WORDS: "these words differ from look to look",
     Why.NOISE: "it came or went within seconds",
-    Why.SWINGS: "nothing in its place stands still",
-    Why.FRAME: "it is of the site, on nearly all pages",
+    Why.UNSTABLE: "nothing in its place stands still",
+    Why.BOILERPLATE: "it is of the site, on nearly all pages",
     Why.DAY: "it tells the day of the look",
     Why.RULE: "a rule of yours leaves it out",
 }
@@ -198,7 +198,7 @@ def _document(seen: TryResult) -> dict[str, object]:
         "parts": sorted(seen.visit.verdict.significant.kinds) if seen.visit else [],
         "differs": [_pair(each) | {"news": not why, "why": why} for each, why in differences(seen)],
         "seconds_later": [_pair(each) for each in lessons(seen)],
-        "pieces": [_piece(piece) for piece in _pieces(seen)],
+        "blocks": [_piece(piece) for piece in _pieces(seen)],
     }
 
 

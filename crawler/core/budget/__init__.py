@@ -8,13 +8,16 @@ from crawler.core.budget.cost import BY_TIME, Cost, Costs, Price, RequestKind, i
 from crawler.core.budget.domain_prices import DomainPlan, has_moved, requests_at, solve_plans
 from crawler.core.budget.expected import FACTORS, Expectation
 from crawler.core.budget.ledger import (
+    NO_REFUND,
     NO_SHARED_LIMIT,
     Ledger,
+    Refund,
     SharedBudget,
     debited,
     floor_left,
     grantable,
     receivable,
+    settled,
     today,
 )
 from crawler.core.budget.page_arrays import NOBODY, SAMPLE, SAMPLE_PER_DOMAIN, PageArrays, page_arrays, sampled
@@ -39,6 +42,7 @@ __all__ = [
     "FLOOR_VISITS_SHARE",
     "LONGEST_INTERVAL_SHARE",
     "NOBODY",
+    "NO_REFUND",
     "NO_RULE",
     "NO_SHARED_LIMIT",
     "REQUEST_KINDS",
@@ -55,6 +59,7 @@ __all__ = [
     "PageArrays",
     "PageSample",
     "Price",
+    "Refund",
     "RequestKind",
     "SharedBudget",
     "Shares",
@@ -75,6 +80,7 @@ __all__ = [
     "requests_for",
     "sample_of",
     "sampled",
+    "settled",
     "shadow_price",
     "shadow_prices",
     "solve_plans",

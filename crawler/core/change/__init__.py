@@ -12,11 +12,11 @@ from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS, DuplicateGroup, duplicate_groups
 from crawler.core.change.observation import (
     Observation,
-    has_pairs,
+    has_second_fetches_left,
+    needs_second_fetch,
     take_site_edits,
     update_mask,
     update_with_difference,
-    wants_pair,
 )
 from crawler.core.change.site_edits import Edits, SiteEdit
 from crawler.core.change.variants import ENOUGH_RETURNS, Variant, learn_variants, numbers_of, returns_of, variant_of
@@ -44,9 +44,10 @@ __all__ = [
     "duplicate_groups",
     "explain_blocks",
     "form_of",
-    "has_pairs",
+    "has_second_fetches_left",
     "judge",
     "learn_variants",
+    "needs_second_fetch",
     "numbers_of",
     "returns_of",
     "significant",
@@ -54,6 +55,5 @@ __all__ = [
     "update_mask",
     "update_with_difference",
     "variant_of",
-    "wants_pair",
     "why_no_news",
 ]

@@ -155,5 +155,7 @@ def _trimmed(counts: Mapping[int, BlockCount]) -> Mapping[int, BlockCount]:
     if surplus <= 0:
         return counts
     older = list(counts)[: max(len(counts) // 2, surplus)]
-    dropped = set(sorted(older, key=lambda form: len(counts[form].pages))[:surplus])
-    return {form: count for form, count in counts.items() if form not in dropped}
+    kept = dict(counts)
+    for form in sorted(older, key=lambda form: len(counts[form].pages))[:surplus]:
+        del kept[form]
+    return kept

@@ -30,9 +30,9 @@ class Rung(StrEnum):
     VOLATILE = "volatile"  # what differs was proven to differ from fetch to fetch
     RULE = "rule"  # what differs is left out by a user's rule
     MARKUP = "markup"  # no block differs, only markup
-    FRAME = "frame"  # what differs is boilerplate, on nearly all pages of the site
+    BOILERPLATE = "boilerplate"  # what differs is boilerplate, on nearly all pages of the site
     VARIANT = "variant"  # what differs has gone and come back on this page before
-    PIECES = "pieces"  # block by block
+    BLOCKS = "blocks"  # block by block
     # Where the last Snapshot's body cannot be had any more:
     MAIN = "main"  # the main text
     SHAPE = "shape"  # lines came or went, though not in what was taken for the main text
@@ -80,8 +80,8 @@ def judge(
     if compared is not None:
         found, left = compared
         if left:
-            return Verdict(Change.CHANGED, Rung.PIECES, bits, left)
-        return Verdict(Change.COSMETIC, Rung.FRAME if found else unseen, bits)
+            return Verdict(Change.CHANGED, Rung.BLOCKS, bits, left)
+        return Verdict(Change.COSMETIC, Rung.BOILERPLATE if found else unseen, bits)
     if after.main_digest == before.main_digest:
         if after.shape_digest == before.shape_digest:
             return Verdict(Change.COSMETIC, Rung.MAIN, bits)

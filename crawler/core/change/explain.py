@@ -19,8 +19,8 @@ class Why(StrEnum):
     NOT = ""  # it is significant
     WORDS = "words"  # some of its words were found to differ within seconds, or to count the time; the rest is compared
     NOISE = "noise"  # this very block came or went within seconds
-    SWINGS = "swings"  # the text at its path differs from one fetch to the next
-    FRAME = "frame"  # boilerplate, now or before
+    UNSTABLE = "unstable"  # the text at its path differs from one fetch to the next
+    BOILERPLATE = "boilerplate"  # boilerplate, now or before
     DAY = "day"  # it says the day of the look
     RULE = "rule"  # a user's rule ignores it, or watches others
 
@@ -41,7 +41,7 @@ class ExplainedBlock:
     @property
     def is_whole(self) -> bool:
         """Whether no word of the block can be a change of the page."""
-        return self.why in {Why.NOISE, Why.SWINGS, Why.FRAME, Why.RULE}
+        return self.why in {Why.NOISE, Why.UNSTABLE, Why.BOILERPLATE, Why.RULE}
 
 
 def explain_block(block: Block, mask: NoiseMask) -> ExplainedBlock:
@@ -81,17 +81,17 @@ def _cutting(block: Block, view: View) -> str:
 
 def _why_masked(block: Block, mask: NoiseMask) -> Why:
     if mask.volatile.swings(block):
-        return Why.SWINGS
+        return Why.UNSTABLE
     if mask.volatile.is_noise(block):
         return Why.NOISE
     if mask.boilerplate.contains(form_of(block, mask.volatile.masked(block))):
-        return Why.FRAME
+        return Why.BOILERPLATE
     return Why.NOT
 
 
 def _masked_in(block: Block, mask: NoiseMask) -> tuple[tuple[int, int], ...]:
     """Begin and end of each masked word in a block's text. Each word is searched for behind the one before it."""
-    compared_words = mask.volatile.said(block)
+    compared_words = mask.volatile.words(block)
     gaps = mask.volatile.gaps(block.css_path, compared_words)
     found: list[tuple[int, int]] = []
     end = n = 0
@@ -114,7 +114,7 @@ def why_no_news(found: Difference, mask: NoiseMask, *, then: datetime, now: date
         if before.kind is not BlockKind.LINK and tells_the_day(*compared_words, then=then, now=now):
             return Why.DAY
     masked = [_why_masked(block, mask) for block in found.blocks]
-    return next((why for why in masked if why), Why.WORDS if _has_gaps(found, mask) else Why.FRAME)
+    return next((why for why in masked if why), Why.WORDS if _has_gaps(found, mask) else Why.BOILERPLATE)
 
 
 def _has_gaps(found: Difference, mask: NoiseMask) -> bool:

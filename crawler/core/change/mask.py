@@ -18,7 +18,7 @@ class NoiseMask:
 
     volatile: Volatile = NOTHING_VOLATILE
     boilerplate: Boilerplate = NO_BOILERPLATE
-    pairs: int = 0
+    second_fetches: int = 0
     compared: int = 0
     looks: int = 0
     edits: Edits = NO_EDITS

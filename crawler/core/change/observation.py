@@ -19,7 +19,7 @@ from crawler.core.change.mask import NoiseMask
 from crawler.core.change.site_edits import BoilerplateChange, SiteEdit, boilerplate_change, learn_edits, take_due
 from crawler.core.http import PageKey
 from crawler.core.page import Block, BlockList
-from crawler.core.volatile import Volatile, learn_aliases, learn_changes, learn_elapsed, learn_from_repeat, trimmed
+from crawler.core.volatile import Volatile, count_changes, learn_aliases, learn_elapsed, learn_from_repeat, trimmed
 
 MOST_SECOND_FETCHES = 2  # beside the first fetch; of a few banners in turn, two can be equal
 MOST_IN_DOUBT = 4  # second fetches, where one pair of fetches differs and another does not
@@ -48,14 +48,14 @@ class Observation:
         return self.at - self.then if self.then is not None else timedelta(0)
 
 
-def wants_pair(left: Difference, mask: NoiseMask, *, taken: int, returned: bool) -> bool:
+def needs_second_fetch(left: Difference, mask: NoiseMask, *, taken: int, returned: bool) -> bool:
     """Whether one more fetch, seconds later, would tell more about what differs.
 
     left: the significant part of the difference.  taken: second fetches so far.
     returned: the page is as it was in an earlier version. Then it goes back and forth, perhaps from fetch to fetch.
     """
     is_likely = all(mask.volatile.has_moved(block) for block in left.blocks)
-    if not left or taken >= MOST_IN_DOUBT or not has_pairs(mask, times=LIKELY if is_likely else 1):
+    if not left or taken >= MOST_IN_DOUBT or not has_second_fetches_left(mask, times=LIKELY if is_likely else 1):
         return False
     if taken >= MOST_SECOND_FETCHES:
         return any(mask.volatile.is_suspect(block) for block in left.blocks)
@@ -64,9 +64,9 @@ def wants_pair(left: Difference, mask: NoiseMask, *, taken: int, returned: bool)
     return returned or any(not mask.volatile.is_tested(block) for block in left.blocks)
 
 
-def has_pairs(mask: NoiseMask, *, times: int = 1) -> bool:
+def has_second_fetches_left(mask: NoiseMask, *, times: int = 1) -> bool:
     """Whether the ration of second fetches allows one more. times: the usual ration."""
-    return mask.pairs < times * (ENOUGH_PAIRS + PAIRED_SHARE * mask.compared)
+    return mask.second_fetches < times * (ENOUGH_PAIRS + PAIRED_SHARE * mask.compared)
 
 
 def _with_aliases(mask: NoiseMask, seen: Observation) -> Volatile:
@@ -96,12 +96,12 @@ def update_with_difference(mask: NoiseMask, seen: Observation) -> tuple[NoiseMas
     volatile, found = _with_elapsed(volatile, seen)
     if seen.before and seen.then is not None and not seen.second_fetches:
         left = significant(found, NoiseMask(volatile, mask.boilerplate), then=seen.then, now=seen.at)
-        volatile = learn_changes(volatile, left.blocks)
+        volatile = count_changes(volatile, left.blocks)
     forms = [(block.css_path, form_of(block, volatile.masked(block))) for block in seen.after]
     updated = NoiseMask(
         volatile=volatile,
         boilerplate=learn_page(mask.boilerplate, seen.page, forms),
-        pairs=mask.pairs + len(seen.second_fetches),
+        second_fetches=mask.second_fetches + len(seen.second_fetches),
         compared=mask.compared + bool(seen.before),
         looks=mask.looks + 1,
         variants=mask.variants,

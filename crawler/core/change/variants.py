@@ -36,7 +36,7 @@ def variant_of(page: PageKey, form: int) -> int:
 
 
 def numbers_of(words: Iterable[str]) -> Words:
-    """The words that have a digit: a price that goes up and down is news each time."""
+    """The words that have a digit: a price that goes up and down is a change each time."""
     return tuple(word for word in words if NUMBER in numberless(word))
 
 

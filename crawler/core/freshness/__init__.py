@@ -1,7 +1,7 @@
-"""How often pages change, and what a look at one is worth.
+"""Freshness: how often pages change, and the value of a look.
 
-`belief` holds a Gamma over a page's Poisson change rate; `value` is what a look gains; `due_gap` says when it is
-worth its price; `select` takes the best of what is due. SCHEDULING's formulas stand here. Uses cash, page and http.
+`belief` holds a Gamma over a page's Poisson change rate; `value` is the gain of a look; `due_gap` says when it is
+worth its price; `select` takes the best of the pages that are due. Uses cash, page and http.
 """
 
 from crawler.core.freshness.belief import (

@@ -1,4 +1,4 @@
-"""What we believe about how often a page changes: a Gamma over its Poisson rate, learnt from yes-or-no looks.
+"""The belief about how often a page changes: a Gamma over its Poisson rate, learnt from yes-or-no looks.
 
 Each formula stands once, on float arrays (a, b, and times in days; any shapes that broadcast). The functions on a
 Belief and timedeltas call the same formulas with one page.
@@ -49,9 +49,9 @@ def learn_changed(a: Numbers, b: Numbers, gap: Numbers) -> tuple[Floats, Floats]
     a very short gap it is (a + 1, b); after a very long one (a, b) as it was, since "changed at last" teaches nothing.
     Always: a <= a' <= a + 1 and b <= b', so that evidence only grows.
 
-    Mean and mean logarithm are what a prior is refitted from (prior.moments), so a look adds no error of its own to
-    them. With the exact variance in place of the mean logarithm, refits over adaptive looks ran away: in a world of
-    known prior their mean rate came to 1.6 times the true one within 500 days, now to 0.98.
+    A prior is refitted from mean and mean logarithm (prior.moments), so a look adds no error of its own to them. With
+    the exact variance in place of the mean logarithm, refits over adaptive looks ran away: in a world of known prior
+    their mean rate came to 1.6 times the true one within 500 days, now to 0.98.
     """
     at_once = np.less_equal(gap, SHORTEST_GAP_DAYS)
     log_r = -np.log1p(np.maximum(gap, SHORTEST_GAP_DAYS) / b)  # r = b / (b + t)
@@ -85,8 +85,8 @@ def is_believable(age: Numbers, gap: Numbers) -> Flags:
 def faded(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers, gap: Numbers) -> tuple[Floats, Floats]:
     """(a, b) with evidence aged by `gap` days: drawn toward the group's prior (a0, b0), never toward nothing.
 
-    To be applied before what a look found is learnt. What was learnt under a prior that is known better now goes with
-    it; what a domain's drift takes away comes on top (core/drift).
+    Fading comes before learning from a look. Evidence learnt under an older prior fades with the rest. A domain's
+    drift takes more of it (freshness/drift).
     """
     kept = np.exp(-np.maximum(gap, 0.0) / FADING_DAYS)
     return np.asarray(a0 + (a - a0) * kept), np.asarray(b0 + (b - b0) * kept)

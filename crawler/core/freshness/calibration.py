@@ -1,20 +1,20 @@
-"""Whether the chances that were given for changes agree with what the looks found."""
+"""Calibration: whether the chances that were given for changes agree with the changes that looks found."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
 OFF_BY_DEVIATIONS = 3.0
-OFF_BY = 0.03  # of the looks; less is no matter, however sure it is
+OFF_BY = 0.03  # of the looks; a smaller difference does not matter, however significant it is
 
 CERTAIN = 1e-9  # the variance of chances that are all 0 or 1: any other outcome is off
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Looks that told changed from same. expected: the sum of the chances given for a change.  found: changes.
+    """Looks that found "changed" or "same". expected: the sum of the chances given for a change.  found: changes.
 
-    variance: of what is found, if the chances are right and the looks independent: the sum of p (1 - p).
+    variance: of the changes found, if the chances are right and the looks independent: the sum of p (1 - p).
     """
 
     looks: int = 0
@@ -29,23 +29,23 @@ class Agreement:
 
     @property
     def found_fresh(self) -> float | None:
-        """The share that was."""
+        """The share of the copies that was still fresh when they were looked at."""
         return 1 - self.found / self.looks if self.looks else None
 
     @property
     def deviations(self) -> float:
-        """By how many standard deviations more had changed than expected."""
+        """The number of standard deviations by which more had changed than expected."""
         return (self.found - self.expected) / sqrt(max(self.variance, CERTAIN))
 
     @property
     def is_off(self) -> bool:
-        """Whether chance does not explain the difference, and it is worth an eye."""
+        """Whether the difference is too large for chance, and large enough to matter."""
         beyond = abs(self.found - self.expected) > OFF_BY * self.looks
         return beyond and abs(self.deviations) > OFF_BY_DEVIATIONS
 
 
 def pooled_agreement(agreements: Sequence[Agreement]) -> Agreement:
-    """All of these looks as one."""
+    """The looks of several Agreements as one."""
     return Agreement(
         looks=sum(each.looks for each in agreements),
         expected=sum(each.expected for each in agreements),

@@ -1,35 +1,34 @@
-"""How fast a domain's change rates drift: where pages' rates are drawn anew, old evidence says little of them.
+"""Drift: how often the change rates of a domain's pages are drawn anew, so that old evidence says little of them.
 
 The model is a change point (Adams and MacKay, "Bayesian Online Changepoint Detection", 2007), with one Gamma a page
 instead of one for each run length: within t days a page's rate was drawn anew, from its group's prior, with a chance
-of 1 - exp(-t d). What a look finds says how likely that was, and evidence fades toward the prior by just as much,
-beside what time takes of it anyway (belief.faded).
+of 1 - exp(-t d). The finding of a look shows how likely that was, and evidence fades toward the prior by just as much.
+Time fades it besides (belief.faded).
 
-d, the domain's drift, is learnt from its own looks: each candidate gives every finding a chance, and the logarithms of
-these add up. A domain of few looks keeps the guess that it began with. A belief that has been drawn toward the prior is
-less surprised by a rate that is another, so that d comes out too low rather than too high. With that, the laboratory's
-reports are true.
+The drift d of a domain is learnt from its own looks: each candidate value gives every finding a chance, and the
+logarithms of these chances add up. A domain of few looks keeps the guess that it began with. A belief that has faded
+toward the prior is less surprised by a new rate, so that d comes out too low rather than too high; reports of freshness
+in the laboratory are calibrated with it.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from crawler.core.freshness import belief as beliefs
-from crawler.core.freshness.belief import Belief, Flags
+from crawler.core.freshness.belief import Belief, Flags, chance_changed
 from crawler.core.freshness.gamma import Floats, Numbers
 
 REDRAWN_EVERY = (np.inf, 2920.0, 1460.0, 730.0, 365.0, 180.0)  # days: the candidates
-GUESS = (0.80, 0.07, 0.05, 0.04, 0.03, 0.01)  # how likely each is before a look was made: once in eleven years
-REMEMBERED_DAYS = 365.0  # what a year-old look says of the drift counts 1/e
+GUESS = (0.80, 0.07, 0.05, 0.04, 0.03, 0.01)  # prior probability of each: in the mean once in eleven years
+REMEMBERED_DAYS = 365.0  # a year-old look counts 1/e
 LEAST_CHANCE = 1e-9  # of a finding; nothing is impossible
 
-Scores = Sequence[float]  # of each candidate the logarithm of its likelihood, the best one's 0
+Scores = Sequence[float]  # log likelihood of each candidate, less that of the best one
 UNKNOWN: Scores = (0.0,) * len(REDRAWN_EVERY)
 
 
 def drift_of(scores: Scores) -> float:
-    """How often a page's rate is drawn anew, per day: the mean over the candidates. An empty score is unknown."""
+    """The drift per day, as the mean over the candidates. Empty scores count as UNKNOWN."""
     weights = np.log(GUESS) + np.asarray(scores or UNKNOWN)
     weights = np.exp(weights - weights.max())
     return float((weights / REDRAWN_EVERY).sum() / weights.sum())
@@ -49,25 +48,25 @@ def scores_after(scores: Scores, *, days: float, before: Numbers, prior: Numbers
 
 
 def chances(a: Numbers, b: Numbers, gap: Numbers, changed: Flags) -> Floats:
-    """The chances that beliefs (a, b) gave to what looks found after `gap` days."""
-    change = beliefs.chance_changed(a, b, gap)
+    """The chances that beliefs (a, b) gave to the findings of looks after `gap` days. changed: the findings."""
+    change = chance_changed(a, b, gap)
     return np.clip(np.where(changed, change, 1 - change), LEAST_CHANCE, 1.0)
 
 
 def share_redrawn(before: Numbers, prior: Numbers, gap: Numbers, *, drift: float) -> Floats:
     """The chance that a rate was drawn anew since the last good look, given what this one found.
 
-    before, prior: the chances that were given to that; see chances.  drift: of the domain, per day.
+    before, prior: the chances that belief and prior gave to the finding; see chances.  drift: of the domain, per day.
     """
     redrawn = -np.expm1(-np.maximum(gap, 0.0) * drift)
     return np.asarray(redrawn * prior / ((1 - redrawn) * before + redrawn * prior))
 
 
 def blend(stayed: tuple[Numbers, Numbers], redrawn: tuple[Numbers, Numbers], share: Numbers) -> tuple[Floats, Floats]:
-    """One belief (a, b) for two of which the second holds with chance `share`: with the mean rate of both together.
+    """Blend two beliefs (a, b), of which the second holds with chance `share`, into one with their mean rate.
 
-    Their figures alone, drawn together by the share, would keep a page slow that has most likely been redrawn: the b
-    of a year without a change outweighs all. Never less evidence than the weaker of the two has.
+    A mean of both (a, b) would keep a page slow whose rate was most likely redrawn: the b of a year without a change
+    outweighs all. The result has at least the evidence of the weaker belief.
     """
     (a1, b1), (a2, b2) = stayed, redrawn
     a = np.asarray(a1 + (a2 - a1) * share)
@@ -78,9 +77,10 @@ def blend(stayed: tuple[Numbers, Numbers], redrawn: tuple[Numbers, Numbers], sha
 def blended(
     stayed: Belief, redrawn: Belief, *, believed: Belief, prior: Belief, gap_days: float, changed: bool, drift: float
 ) -> Belief:
-    """A page's belief after a look. stayed, redrawn: what it taught a page whose rate stayed, and one drawn anew.
+    """A page's belief after a look, blended for the chance that its rate was drawn anew.
 
-    believed, prior: what was believed of both before.
+    stayed, redrawn: the belief after the look if the rate stayed, and if it was drawn anew.
+    believed, prior: the belief in both cases before the look.
     """
     if not drift:
         return stayed

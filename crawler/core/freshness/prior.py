@@ -1,8 +1,8 @@
-"""What a page's group says about its change rate before the page itself has been looked at: empirical Bayes.
+"""Priors: the change rate expected of a page by its group, before the page itself was looked at (empirical Bayes).
 
 Groups are URL templates of a domain; a template with few pages leans on its domain, a domain on all domains.
 
-What is stored of a page is its *evidence* (a - a0, b - b0): what its own looks added to the prior of its group. Both
+The store keeps a page's *evidence* (a - a0, b - b0): the part that its own looks added to the prior of its group. Both
 numbers are 0 for a page without looks, and never negative. Today's belief is evidence + today's prior of the group,
 so that a refitted prior reaches every page without an update of any page.
 Sources: Cho and Ntoulas, VLDB 2002 (what a sample of a site says of the site); Minka, "Estimating a Gamma
@@ -75,7 +75,7 @@ def without_prior(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers) -> tuple[Flo
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """What a refit needs to know of groups; arrays of equal shape, one entry a group.
+    """The moments of groups from which priors are refitted; arrays of equal shape, one entry a group.
 
     pages: how many are known, with evidence of their own or not.
     rate, log_rate: the mean over them of E[rate] = a/b and of E[ln rate] = digamma(a) - ln b; any finite number
@@ -97,7 +97,7 @@ def moments(a: Floats, b: Floats, group: Groups, *, groups: int) -> Moments:
 
 
 def pooled(groups: Moments) -> Moments:
-    """All groups as one: templates as their domain, or domains as all."""
+    """The moments of all groups as one: of templates as their domain, of domains as all domains."""
     total = groups.pages.sum()
     divisor = max(float(total), 1.0)
     rate = (groups.pages * groups.rate).sum() / divisor
@@ -106,7 +106,7 @@ def pooled(groups: Moments) -> Moments:
 
 
 def leaning(groups: Moments, on: Moments, *, lean: float = LEAN) -> Moments:
-    """Each group's moments with `lean` pages of the larger group mixed in: without pages of its own it is like that."""
+    """The moments of each group with `lean` pages of the larger group mixed in; those alone for an empty group."""
     total = groups.pages + lean
     rate = (groups.pages * groups.rate + lean * on.rate) / total
     log_rate = (groups.pages * groups.log_rate + lean * on.log_rate) / total

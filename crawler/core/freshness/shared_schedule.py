@@ -1,6 +1,6 @@
-"""Pages whose main texts are the same share one schedule: one leads, the others ride along and are tested now and then.
+"""Shared schedules: pages with one main text are looked at through one of them, the leader; the others follow it.
 
-Known is only that the texts were equal over several looks of each. That they change together is tested at each look.
+Their texts were equal over several looks of each. Whether they change together is tested now and then.
 """
 
 from collections import defaultdict
@@ -12,12 +12,12 @@ from crawler.core.http import PageKey
 
 ENOUGH_LOOKS = 3  # good ones of each page since its text is what it is
 LEAST_SHARED_BYTES = 500  # of main text, some 80 words: notes of a few lines are equal without being copies
-RARER = 8  # times a page's own gap, after which it is tested while it rides along
+RARER = 8  # factor on a page's own gap, after which it is tested while it follows
 
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """A page that rides along with nobody, and whose text is what it is for enough looks. leads: others, already."""
+    """A page that follows none, and whose text is unchanged for enough looks. leads: other pages follow it already."""
 
     key: PageKey
     main_digest: bytes
@@ -26,9 +26,9 @@ class Twin:
 
 
 def sharers(twins: Iterable[Twin]) -> list[tuple[PageKey, PageKey]]:
-    """Who is to ride along with whom: leader and follower.
+    """Pairs of leader and follower among pages with one text.
 
-    The most important page of a text leads, unless one does already. Who leads rides along with nobody.
+    The most important page of a text leads, unless one leads already. A leader follows no page.
     """
     by_text = defaultdict(list)
     for twin in twins:
@@ -41,5 +41,5 @@ def sharers(twins: Iterable[Twin]) -> list[tuple[PageKey, PageKey]]:
 
 
 def rests_until(now: datetime, *, due_at: datetime, longest: timedelta) -> datetime:
-    """When a page that rides along is tested next. due_at: when it would be looked at by itself; never before that."""
+    """The instant at which a follower is tested next, never before due_at. due_at: of the page by itself."""
     return max(due_at, now + min(RARER * (due_at - now), longest))

@@ -1,4 +1,4 @@
-"""What holds for the next look at a page: how much it must be worth, by when, and whether somebody asked for it."""
+"""The terms of the next look at a page: its price, its interval, and whether somebody asked for it."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,21 +8,22 @@ from crawler.core.freshness.belief import PRIOR, Belief
 
 
 class Wanted(IntEnum):
-    """Whether a look is wanted whatever it is worth."""
+    """Reason for which a look is wanted whatever its value."""
 
     NO = 0
     BY_USER = 1
     BY_AUDIT = 2  # one of a random sample
-    BY_LEADER = 3  # the page whose schedule it shares has changed
+    BY_LEADER = 3  # the page that leads its shared schedule has changed
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What holds for a page's next look: how much it must be worth, and by when.
+    """The terms of a page's next look.
 
-    price: importance x days that this look must be worth, with what it costs in it.  prior: what the page's group says.
-    drift: how often a page's rate is drawn anew in the domain, per day (drift.py).  once: it is not looked at again.
-    is_ruled: a rule says how long at most: then such a look is ordinary work, and no floor under it.
+    price: importance x days that this look must be worth; its cost is included.  least, most: bounds of the interval.
+    prior: of the page's group.
+    drift: how often a page's rate is drawn anew in this domain, per day (freshness/drift).
+    once: the page is not looked at again.  is_ruled: `most` is a user's rule; then such a look is no floor visit.
     """
 
     price: float = 0.25
@@ -39,7 +40,7 @@ USUAL_TERMS = Terms()
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What holds where neither plan nor rules say otherwise, and what each kind of work is guaranteed of the requests.
+    """The defaults where neither plan nor rules give a value, and the guaranteed shares of discovery and refresh.
 
     price: importance x days that a request must be worth.  budget_per_day, bytes_per_day: of all domains together.
     """

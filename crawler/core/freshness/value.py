@@ -1,4 +1,4 @@
-"""What a look is worth, and when it will be worth its price.
+"""The value of a look, and the instant at which it is worth its price.
 
 Source: the marginal gain in importance-weighted freshness, from Cho and Garcia-Molina, "Effective page refresh policies
 for Web crawlers", TODS 2003, with the threshold form of Azar et al., PNAS 2018; averaged over a Gamma belief.
@@ -46,12 +46,12 @@ def gain(a: Numbers, y: Numbers) -> Floats:
 
 
 def values(a: Numbers, b: Numbers, weight: Numbers, unseen: Numbers) -> Floats:
-    """What looking now is worth, in importance x days of freshness gained over looking later: w b g_a(t/b)."""
+    """The value of looking now, in importance x days of freshness gained over looking later: w b g_a(t/b)."""
     return np.asarray(weight * b * gain(a, np.maximum(unseen, 0.0) / b))
 
 
 def first_values(a: Numbers, b: Numbers, weight: Numbers, longest: Numbers) -> Floats:
-    """What the first fetch of a page that nobody has is worth: the fresh time that it buys within `longest` days.
+    """The value of the first fetch of a page: the fresh time that it buys within `longest` days.
 
     w times the integral of (b/(b + t))^a from 0 to `longest`; compared with the same price as a look at a known page,
     so that a flood of unimportant URLs cannot starve refresh.
@@ -60,17 +60,17 @@ def first_values(a: Numbers, b: Numbers, weight: Numbers, longest: Numbers) -> F
 
 
 def fresh_days(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
-    """How many of the `gap` days after a fetch its copy is expected to be fresh: b [(1 + y)^(1 - a) - 1]/(1 - a)."""
+    """The days of the `gap` after a fetch for which its copy is expected fresh: b [(1 + y)^(1 - a) - 1]/(1 - a)."""
     log_y = np.log1p(np.maximum(gap, 0.0) / b)
     x = (1 - a) * log_y + NOT_ZERO
     return np.asarray(b * log_y * (np.expm1(x) / x))
 
 
 def gap_worth(a: Numbers, b: Numbers, weight: Numbers, price: Numbers) -> Floats:
-    """How many days after a good look the next one is worth `price`: the root of w b g_a(t/b) = price.
+    """The days after a good look when the next one is worth `price`: the root of w b g_a(t/b) = price.
 
-    price: importance x days that this look must be worth, above 0.  inf: never worth it, which takes a > 1, that is,
-    evidence that the page changes faster than it can be followed.
+    price: importance x days that this look must be worth, above 0.  The result is inf where a look is never worth it;
+    that takes a > 1, evidence that the page changes faster than it can be followed.
     Newton on ln g over ln y, with the second derivative (Halley): 3 to 6 steps. y = sqrt(2 price/(a w b)) is a lower
     bound of the root, and ln g is concave in ln y, so it climbs.
     """
@@ -107,12 +107,12 @@ def _step(a: Numbers, log_y: Floats, log_target: Floats) -> Floats:
 
 
 def due_gap(a: Numbers, b: Numbers, weight: Numbers, price: Numbers, *, least: Numbers, most: Numbers) -> Floats:
-    """How many days after a good look the next one is due: when it is worth `price`, within [least, most]."""
+    """The days after a good look when the next one is due: when it is worth `price`, within [least, most]."""
     return np.asarray(np.maximum(least, np.minimum(gap_worth(a, b, weight, price), most)))
 
 
 def value(belief: Belief, *, importance: float, unseen: timedelta) -> float:
-    """What looking now is worth, in importance x days of freshness gained over looking later.
+    """The value of looking now, in importance x days of freshness gained over looking later.
 
     The mean over the belief of w (1 - (1 + l t) exp(-l t)) / l.  importance: 1 is the domain's mean page.
     """
@@ -120,27 +120,27 @@ def value(belief: Belief, *, importance: float, unseen: timedelta) -> float:
 
 
 def interval(belief: Belief, *, importance: float, price: float, least: timedelta, most: timedelta) -> timedelta:
-    """How long after a good look the next one is worth `price`, within [least, most].
+    """The time after a good look when the next one is worth `price`, within [least, most].
 
-    Never worth it (a page that surely changes faster than it can be followed) gives `most`: nothing is abandoned.
+    A page that surely changes faster than it can be followed gets `most`: nothing is abandoned.
     """
     days = gap_worth(belief.a, belief.b, weight_of(importance), price)
     return max(least, most if days * DAY.total_seconds() >= most.total_seconds() else timedelta(days=float(days)))
 
 
 def first_gap(gap: timedelta, *, key: bytes) -> timedelta:
-    """The first gap of one of many pages that came in together: evenly spread over [0, gap] by their keys (hashes).
+    """The first gap of a page, spread evenly over [0, gap] by its key (a hash).
 
-    All with the same gap would be due at once, and again after each gap for ever.
+    Many pages that came in together would be due at once otherwise, and again after each gap for ever.
     """
     return gap * phase_of(key)
 
 
 def phase_of(key: bytes) -> float:
-    """Which part of its first gap a page waits: above 0, at most 1."""
+    """The part of its first gap that a page waits, by its key: above 0, at most 1."""
     return (int.from_bytes(key[:6], "big") + 1) / (1 << 48)
 
 
 def weight_of(importance: float) -> float:
-    """The same for one importance."""
+    """The weight of one importance; see `weights_of`."""
     return min(max(importance, LEAST_IMPORTANCE), MOST_IMPORTANCE)

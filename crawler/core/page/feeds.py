@@ -55,7 +55,7 @@ def _connect(parser: expat.XMLParserType, reader: "_Reader") -> None:
 
 @dataclass(slots=True)
 class _Reader:
-    """What has been read so far. names, bases: of the open elements, from the root on.  at_byte: where the last tag
+    """The state of the reader. names, bases: of the open elements, from the root on.  at_byte: where the last tag
     was; all before it is in the lines.
     """
 

@@ -27,8 +27,8 @@ class SoftError(StrEnum):
 
     SOFT_404 = "soft_404"  # what the domain answers for a path that cannot exist
     LOGIN = "login"  # a form for a password, in place of what the page said
-    SHARED_TEXT = "many_alike"  # one text, or one redirect, on many pages: maintenance, consent, block, captcha, login
-    TRUNCATED = "cut_off"
+    SHARED_TEXT = "shared_text"  # one text, or one redirect, on many pages: maintenance, consent, block, captcha, login
+    TRUNCATED = "truncated"
     EMPTY = "empty_body"  # not a byte
     BLANK = "no_text"
     SHRUNK = "shrunk"  # little text is left, and that is new; perhaps a block page that no other sign has shown yet

@@ -8,12 +8,12 @@ soft_errors and what is below it.
 from crawler.core.visit.compare import Comparison, compare, wants_second_fetch
 from crawler.core.visit.decide import decide, needs_baseline, needs_parsing, reconsider, wants_blocks
 from crawler.core.visit.lifecycle import (
+    BULK_REDIRECT,
     CONFIRM_CROWD_AFTER,
     CROWD,
     CROWD_TIME,
     LOOK_AGAIN_REFUSED,
-    ONTO_A_PAGE,
-    WITH_OTHERS,
+    REDIRECT_TO_EXISTING,
     MoveTarget,
     confirm_move,
     refused_visit,
@@ -46,6 +46,7 @@ from crawler.core.visit.visit import (
 )
 
 __all__ = [
+    "BULK_REDIRECT",
     "CONFIRM_CROWD_AFTER",
     "CROWD",
     "CROWD_TIME",
@@ -53,11 +54,10 @@ __all__ = [
     "LOOK_AGAIN_REFUSED",
     "NETWORK_FAILURES",
     "NEVER",
-    "ONTO_A_PAGE",
     "OVERLOADED",
     "PERMANENT",
+    "REDIRECT_TO_EXISTING",
     "TEMPORARY",
-    "WITH_OTHERS",
     "Baseline",
     "Comparison",
     "HeadOutcome",

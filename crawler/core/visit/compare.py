@@ -12,14 +12,14 @@ from crawler.core.change import (
     Rung,
     difference,
     form_of,
-    has_pairs,
+    has_second_fetches_left,
     learn_variants,
+    needs_second_fetch,
     numbers_of,
     returns_of,
     significant,
     update_with_difference,
     variant_of,
-    wants_pair,
 )
 from crawler.core.http import PageKey
 from crawler.core.page import Block, Parsed, left_out
@@ -128,5 +128,7 @@ def wants_second_fetch(
         return False
     left, mask = comparison.significant, comparison.mask
     if left or baseline.second_fetches:
-        return wants_pair(left, mask, taken=len(baseline.second_fetches), returned=baseline.has_returned)
-    return has_pairs(mask) and wants_test(comparison.hidden, mask.volatile, page=target.key, looks=mask.looks)
+        return needs_second_fetch(left, mask, taken=len(baseline.second_fetches), returned=baseline.has_returned)
+    return has_second_fetches_left(mask) and wants_test(
+        comparison.hidden, mask.volatile, page=target.key, looks=mask.looks
+    )

@@ -27,8 +27,10 @@ CONFIRM_MISSING_AFTER = timedelta(hours=1)  # a second 404 sooner than this may 
 LOOK_AGAIN_MISSING = timedelta(days=1)
 CROWD = 5  # pages that move to one target within CROWD_TIME: an outage, or a site that hides what it took away
 CROWD_TIME = timedelta(days=7)
-WITH_OTHERS = "moves_with_others"  # reason: many pages redirect to one target (a bulk redirect)
-ONTO_A_PAGE = "moves_onto_a_page"  # reason: the target existed beside the page, so that a second look must confirm
+BULK_REDIRECT = "bulk_redirect"  # reason: many pages redirect to one target (a bulk redirect)
+REDIRECT_TO_EXISTING = (
+    "redirect_to_existing"  # reason: the target existed beside the page, so that a second look must confirm
+)
 CONFIRM_CROWD_AFTER = timedelta(days=3)  # between two looks; with the waits before it, a week after the first one
 LOOK_AGAIN_REDIRECT = timedelta(days=7)
 LOOK_AGAIN_GONE = timedelta(days=30)
@@ -148,10 +150,10 @@ def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
     wait = min(LOOK_AGAIN_MISSING * int(2 ** min(target.failures, 20)), LAST_RETRY)
     if move_target.others + 1 >= CROWD:
         if target.state is State.GONE or moving_for >= CONFIRM_CROWD_AFTER:
-            return _gone(replace(visit, moved_to=None), reason=WITH_OTHERS)
-        return _put_off(visit, WITH_OTHERS, wait=wait)
+            return _gone(replace(visit, moved_to=None), reason=BULK_REDIRECT)
+        return _put_off(visit, BULK_REDIRECT, wait=wait)
     if move_target.stood_beside(target) and moving_for < CONFIRM_MISSING_AFTER:
-        return _put_off(visit, ONTO_A_PAGE, wait=wait)
+        return _put_off(visit, REDIRECT_TO_EXISTING, wait=wait)
     return visit
 
 

@@ -1,7 +1,7 @@
-"""What differs from fetch to fetch though nothing has happened: clocks, counters, tokens, advertisements.
+"""Volatile places: text that differs from fetch to fetch though nothing has happened, such as clocks and counters.
 
-It is learnt from two fetches seconds apart (`learn_pair`), and by counters that grow exactly with time. Differences
-between looks of different days prove nothing. Uses page and what is below it.
+They are learnt from second fetches, seconds after the first (`learn_from_repeat`), and from counters that grow exactly
+with time. Differences between looks of different days prove nothing. Uses page and what is below it.
 """
 
 from crawler.core.volatile.alignment import counterparts, gaps
@@ -10,7 +10,7 @@ from crawler.core.volatile.dates import clock_in, tells_the_day
 from crawler.core.volatile.mask_audit import hidden_by_mask, wants_test
 from crawler.core.volatile.path_aliases import learn_aliases
 from crawler.core.volatile.relative_time import counts_time, learn_elapsed
-from crawler.core.volatile.repeat_fetch import learn_changes, learn_from_repeat
+from crawler.core.volatile.repeat_fetch import count_changes, learn_from_repeat
 from crawler.core.volatile.session_params import Parameter
 from crawler.core.volatile.stability import CounterStats, PathStats, ShapeStats, VolatilityCount
 from crawler.core.volatile.volatile import MOST_CHARS, NOTHING_VOLATILE, Volatile, trimmed
@@ -29,12 +29,12 @@ __all__ = [
     "VolatilityCount",
     "Words",
     "clock_in",
+    "count_changes",
     "counterparts",
     "counts_time",
     "gaps",
     "hidden_by_mask",
     "learn_aliases",
-    "learn_changes",
     "learn_elapsed",
     "learn_from_repeat",
     "newest",

@@ -1,16 +1,13 @@
-"""Which entries of two sequences are the same ones, in their order, and what lies between them."""
+"""Align two sequences: their longest common subsequence, and the gaps between its entries."""
 
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence
 
-STEP = 128  # rows that are kept at a time while the way back is found; others are worked out again
+STEP = 128  # rows kept at a time on the way back; other rows are computed again
 
 
 def gaps(one: Sequence[Hashable], other: Sequence[Hashable]) -> Iterator[tuple[slice, slice]]:
-    """What is not the same in two sequences, and stands in the same place, in their order; either side may be empty.
-
-    A longest common subsequence is the same.
-    """
+    """The gaps between two sequences beside their longest common subsequence, in order; either side may be empty."""
     i = j = 0
     for n, m in (*matched(one, other), (len(one), len(other))):
         if n > i or m > j:
@@ -19,7 +16,7 @@ def gaps(one: Sequence[Hashable], other: Sequence[Hashable]) -> Iterator[tuple[s
 
 
 def counterparts(went: Sequence[Hashable], came: Sequence[Hashable]) -> Iterator[tuple[int | None, int | None]]:
-    """Each entry of one sequence with the next that is the same in the other, or None, by position; all of both."""
+    """Pairs of positions: each entry of one sequence with the next equal one of the other, or None. Covers both."""
     standing: dict[Hashable, deque[int]] = defaultdict(deque)
     for m, each in enumerate(came):
         standing[each].append(m)
@@ -46,14 +43,14 @@ def matched(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[in
     both = set(one[start : len(one) - end]) & set(other[start : len(other) - end])
     left, right = (
         [n for n in range(start, len(side) - end) if side[n] in both] for side in (one, other)
-    )  # what only one side has tells nothing of the order
+    )  # entries that only one side has do not matter for the order
     found = [(n, n) for n in range(start)]
     found += ((left[n], right[m]) for n, m in _longest([one[n] for n in left], [other[m] for m in right]))
     return found + [(len(one) - n, len(other) - n) for n in range(end, 0, -1)]
 
 
 def _common(one: Sequence[Hashable], other: Sequence[Hashable]) -> tuple[int, int]:
-    """How many are the same at the start, and of the rest at the end."""
+    """The number of equal entries at the start, and of the rest at the end."""
     most = min(len(one), len(other))
     start = next((n for n in range(most) if one[n] != other[n]), most)
     end = next((n for n in range(most - start) if one[-1 - n] != other[-1 - n]), most - start)
@@ -61,7 +58,7 @@ def _common(one: Sequence[Hashable], other: Sequence[Hashable]) -> tuple[int, in
 
 
 def _longest(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """The same by the bits of long numbers, one row of the table of lengths in each.
+    """The longest common subsequence by bit-parallel rows: each row of the table of lengths is one long number.
 
     A bit is 0 where the length grows from this entry of `other` to the next.
     Source: Hyyrö, "Bit-parallel LCS-length computation revisited", AWOCA 2004.

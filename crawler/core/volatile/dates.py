@@ -1,4 +1,4 @@
-"""Whether a place tells the day or the time at which it was looked at, as mastheads and clocks do."""
+"""Recognise blocks that say the day or the time of the look, as mastheads and clocks do."""
 
 import calendar
 import re
@@ -18,36 +18,36 @@ WRITTEN = (
 
 
 def tells_the_day(before: Words, after: Words, *, then: datetime, now: datetime) -> bool:
-    """Whether two wordings of a place differ only in that each tells the day of its own look.
+    """Whether two wordings of a block differ only in that each says the day of its own look.
 
-    A number that happens to be that day's is not enough: month or year has to stand beside it.
+    A number that happens to be the day's is not enough: month or year has to stand beside it.
     """
     if len(before) != len(after):
         return False
     differing = [(old.lower(), new.lower()) for old, new in zip(before, after, strict=True) if old != new]
-    whole_then, parts_then, _ = _said_of(then)
-    whole_now, parts_now, beside = _said_of(now)
+    whole_then, parts_then, _ = _date_words(then)
+    whole_now, parts_now, beside = _date_words(now)
     if all(old in whole_then and new in whole_now for old, new in differing):
         return True
-    told = all(old in whole_then | parts_then and new in whole_now | parts_now for old, new in differing)
-    return told and any(word.lower() in beside for word in after)
+    is_date = all(old in whole_then | parts_then and new in whole_now | parts_now for old, new in differing)
+    return is_date and any(word.lower() in beside for word in after)
 
 
 _DIGITS = re.compile(r"\d+")
 
 
 def clock_in(before: Words, after: Words, *, then: datetime, now: datetime) -> frozenset[int]:
-    """The words by which two wordings tell the time of their looks to the minute, both as clocks of one time zone do.
+    """The positions of words that say the time of both looks to the minute, in one time zone.
 
-    As many words on both sides.
+    before, after: with as many words.
     """
     return frozenset(at for zone in _zones(before, then) & _zones(after, now) for at in zone[1])
 
 
 def _zones(words: Words, instant: datetime) -> frozenset[tuple[int, tuple[int, ...]]]:
-    """Clocks in a text: how far each is from UTC, in quarters of an hour, and where its words stand.
+    """The clocks in a text: their distance from UTC in quarters of an hour, and the positions of their words.
 
-    Clocks of twelve hours are taken for those of one half of the day.
+    A clock of twelve hours may be of either half of the day.
     """
     numbers = [(at, digits) for at, word in enumerate(words) for digits in _DIGITS.findall(word)]
     found = set()
@@ -70,18 +70,18 @@ def _is_sixtieth(digits: str) -> bool:
     return len(digits) == 2 and int(digits) < 60
 
 
-Said = tuple[frozenset[str], frozenset[str], frozenset[str]]
+DateWords = tuple[frozenset[str], frozenset[str], frozenset[str]]  # see _words_of_day
 
 
-def _said_of(instant: datetime) -> Said:
-    days = [_of_day((instant + zone).date()) for zone in ZONES]
+def _date_words(instant: datetime) -> DateWords:
+    days = [_words_of_day((instant + zone).date()) for zone in ZONES]
     whole, parts, beside = (frozenset().union(*each) for each in zip(*days, strict=True))
     return whole, parts, beside
 
 
 @lru_cache(256)
-def _of_day(day: date) -> Said:
-    """A day as one word, its parts as words, and those of the parts that no other number is likely to be."""
+def _words_of_day(day: date) -> DateWords:
+    """The ways to write a day: as one word; its parts as words; and the parts that stand for month or year."""
     whole = {day.strftime(form) for form in WRITTEN}
     for d, m in product((f"{day.day}", f"{day.day:02}"), (f"{day.month}", f"{day.month:02}")):
         whole |= {f"{d}.{m}.{day.year}", f"{d}/{m}/{day.year}", f"{m}/{d}/{day.year}", f"{day.year}/{m}/{d}"}

@@ -1,7 +1,7 @@
-"""Which parameters of links are volatile: sessions and tokens, which lead to the same page whatever they are.
+"""Volatile parameters of links: sessions and tokens, whose value does not matter for where a link leads.
 
-One that differs within seconds behind one path (/go?id=7) says nothing of another one's (/file.php?id=17), unless it
-does so behind several and stands still behind hardly any.
+A parameter that differs within seconds at one path (/go?id=7) says nothing of another path (/file.php?id=17), unless
+it does so at several paths and stands still at hardly any.
 """
 
 from collections import defaultdict
@@ -16,16 +16,14 @@ from crawler.core.volatile.words import Words, words_of
 
 MOST_PARAMETERS = 1024  # names; a site that makes up more of them has links that are noise
 MOST_NAME = 200  # characters
-MOST_BEHIND = 16  # paths of one name
-ENOUGH_BEHIND = 3  # paths; then it is one of all links, but for those behind which it stands still
-MOST_STILL = 0.25  # as many paths of the latter kind, for each of the former
+MOST_BEHIND = 16  # paths kept for one name
+ENOUGH_BEHIND = 3  # paths at which a parameter is volatile, to call it so at all paths but those where it stands still
+MOST_STILL = 0.25  # paths where it stands still, at most, for each path where it is volatile
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """How parameters of one name came through pairs. behind: where they moved, by path_of.  still: where they did
-    not.
-    """
+    """Second fetches of links with one parameter. behind: paths at which it moved, by path_of.  still: other paths."""
 
     behind: Mapping[int, VolatilityCount] = field(default_factory=dict)
     still: Mapping[int, None] = field(default_factory=dict)
@@ -44,7 +42,7 @@ class Parameter:
 Parameters = Mapping[str, Parameter]  # by name, of all that ever moved
 
 
-def said_without(parameters: Parameters, words: Words) -> Words:
+def without_volatile(parameters: Parameters, words: Words) -> Words:
     """The words of a link without its volatile parameters."""
     if not any(parameter_of(word) in parameters for word in words):
         return words
@@ -58,7 +56,7 @@ def said_without(parameters: Parameters, words: Words) -> Words:
 
 
 def are_doubted(parameters: Parameters, words: Words) -> bool:
-    """Whether a parameter of a link is volatile and stood still in the last pair that met it."""
+    """Whether a parameter of a link is volatile but stood still in the last second fetch that met it."""
     path = path_of(words)
     known = [parameters[name] for name in map(parameter_of, words) if name in parameters]
     return any(each.behind.get(path, UNPROVEN).steady > 0 for each in known)
@@ -71,24 +69,24 @@ def parameter_of(step: str) -> str:
 
 @lru_cache(4096)
 def path_of(words: Words) -> int:
-    """A number for where a link leads, whatever its parameters."""
+    """A hash of a link without its parameters."""
     return number_of(" ".join(word for word in words if not parameter_of(word)))
 
 
-Behind = tuple[str, int]  # a parameter's name, and the path that it stands behind
+ParameterAtPath = tuple[str, int]  # a parameter's name, and the link's path by path_of
 
 
-def moved_in(first: Iterable[Block], second: Iterable[Block]) -> dict[Behind, bool]:
-    """Of the parameters that both looks of a pair have: whether all their values differ."""
+def moved_in(first: Iterable[Block], second: Iterable[Block]) -> dict[ParameterAtPath, bool]:
+    """For each parameter that both fetches have, whether all its values differ."""
     one, other = _values(first), _values(second)
     return {behind: one[behind].isdisjoint(other[behind]) for behind in one.keys() & other.keys()}
 
 
-def _values(places: Iterable[Block]) -> Mapping[Behind, set[str]]:
-    found: dict[Behind, set[str]] = defaultdict(set)
-    for place in places:
-        if place.kind is BlockKind.LINK and "=" in place.text:
-            words = words_of(place)
+def _values(blocks: Iterable[Block]) -> Mapping[ParameterAtPath, set[str]]:
+    found: dict[ParameterAtPath, set[str]] = defaultdict(set)
+    for block in blocks:
+        if block.kind is BlockKind.LINK and "=" in block.text:
+            words = words_of(block)
             for word in words:
                 name = parameter_of(word)
                 if name and len(name) <= MOST_NAME:
@@ -96,8 +94,8 @@ def _values(places: Iterable[Block]) -> Mapping[Behind, set[str]]:
     return found
 
 
-def learn_parameters(known: Parameters, moved: Mapping[Behind, bool]) -> Parameters:
-    """What one pair teaches."""
+def learn_parameters(known: Parameters, moved: Mapping[ParameterAtPath, bool]) -> Parameters:
+    """The parameters after one second fetch. moved: for each parameter it met, whether it differed."""
     found = dict(known)
     for name in sorted({name for (name, _), has_moved in moved.items() if has_moved}):
         found[name] = found.pop(name, Parameter())

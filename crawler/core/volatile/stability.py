@@ -1,25 +1,25 @@
-"""How places of a domain came through pairs of looks, and numbers through the time: what volatile is judged by."""
+"""Statistics of how blocks of a domain behaved in second fetches, and numbers over time."""
 
 from dataclasses import dataclass, replace
 
 from crawler.core.http import PageKey
 
-# In so many pairs a place may stand still for each in which it differed as a whole: of a few banners in turn two can be
-# the same. One in which some of its kind differed and others did not counts twice: those others are the page's own.
+# Second fetches in which a path may stand still for each in which it differed as a whole: of a few banners in turn two
+# can be equal. A fetch in which only some of its blocks differed counts twice: the other blocks are the page's own.
 SWINGING = 2
 MIXED = 2
-# A place swings on the word of so many pairs, on two pages: one look that went wrong tells nothing of all others.
+# Second fetches in which a path differed as a whole, and their pages, before it swings: one bad fetch is no proof.
 ENOUGH_SWUNG = 3
 ENOUGH_PAGES = 2
-# A text that came or went within seconds may have been edited just then, until so many pairs have found such there.
+# Second fetches in which texts came or went at a path: a single text may have been edited between two fetches.
 ENOUGH_DIFFERED = 2
 
 
 @dataclass(frozen=True, slots=True)
 class PathStats:
-    """How a path came through pairs. steady: all on it stood still.  swung: most of it differed.  mixed: some did.
+    """Second fetches that met a path, by outcome. steady: all its blocks stood still.  swung: most of them differed.
 
-    pages: the first few on which it swung.
+    mixed: some of them differed.  pages: the first few pages on which it swung.
     """
 
     steady: int = 0
@@ -28,30 +28,33 @@ class PathStats:
     pages: tuple[PageKey, ...] = ()
 
     def swung_on(self, page: PageKey) -> "PathStats":
-        """After one more pair in which most of it differed."""
+        """The stats after one more second fetch in which most blocks of the path differed."""
         pages = self.pages if page in self.pages else (*self.pages, page)[:ENOUGH_PAGES]
         return replace(self, swung=self.swung + 1, pages=pages)
 
     @property
     def is_lively(self) -> bool:
-        """Whether texts come and go here within seconds, as more than one pair has shown."""
+        """Whether texts come and go at the path within seconds, as more than one second fetch has shown."""
         return self.swung + self.mixed >= ENOUGH_DIFFERED
 
     @property
     def turns(self) -> bool:
-        """Whether all of it does, and not too seldom."""
+        """Whether all texts at the path come and go, and not too seldom."""
         return self.is_lively and not self.mixed and self.steady < STEADY * self.swung
 
     @property
     def swings(self) -> bool:
-        """Whether it differs from look to look, as far as enough pairs have told."""
-        is_told = self.swung >= ENOUGH_SWUNG and len(self.pages) >= ENOUGH_PAGES
-        return is_told and SWINGING * self.swung > self.steady + MIXED * self.mixed
+        """Whether the path differs from fetch to fetch, as enough second fetches on several pages have shown."""
+        is_proven = self.swung >= ENOUGH_SWUNG and len(self.pages) >= ENOUGH_PAGES
+        return is_proven and SWINGING * self.swung > self.steady + MIXED * self.mixed
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeStats:
-    """How places of one path and one number of words came through pairs. changes: found there since the last pair."""
+    """Second fetches that met blocks of one path and number of words. steady: all stood still in so many in a row.
+
+    changes: significant changes found there since the last second fetch.
+    """
 
     steady: int = 0
     changes: int = 0
@@ -59,12 +62,12 @@ class ShapeStats:
 
 @dataclass(frozen=True, slots=True)
 class CounterStats:
-    """How numbers that stand alike have agreed with the time since they last did not.
+    """Agreement of numbers with one path and context with the time that passed, since they last disagreed.
 
-    times: how often.  units: of elapsed.UNITS_S, by number, of which all of them grew by as many as had passed.
-    growths: the first few that differ and are more than 1.  pages: the first few that grew by more than 1.  ones: those
-    that grew by 1, as most do that are looked at daily.
-    missed: how often they did not agree, ever.
+    times: how often they agreed.  units: indices into relative_time.UNITS_S by which all of them agreed.
+    growths: the first few different growths above 1.  pages: the first few whose number grew by more than 1.
+    ones: pages whose number grew by 1, as most do that are looked at daily.
+    missed: how often the numbers ever disagreed.
     """
 
     times: int = 0
@@ -75,29 +78,25 @@ class CounterStats:
     missed: int = 0
 
 
-ENOUGH_MOVED = 2  # pairs; what differed in one alone may have been edited between its two looks
-
+ENOUGH_MOVED = 2  # second fetches; a text that differed in one may have been edited between the two fetches
 MOST_MOVED = 8
-
-STEADY = 4  # pairs in a row in which it stood still, for each in which it had moved, end the proof
+STEADY = 4  # second fetches in a row without a difference, for each with one, that end the proof
 
 
 @dataclass(frozen=True, slots=True)
 class VolatilityCount:
-    """How something came through pairs. moved: in how many it differed, 8 at most.  steady: in how many since it did
-    not.
-    """
+    """A count of second fetches. moved: how many showed a difference, 8 at most.  steady: how many since did not."""
 
     moved: int = 0
     steady: int = 0
 
     @property
     def holds(self) -> bool:
-        """Whether it is volatile, as far as is known."""
+        """Whether the count proves volatility."""
         return self.moved >= ENOUGH_MOVED
 
     def after(self, *, moved: bool) -> "VolatilityCount":
-        """After one more pair. What has stood still for long enough is as if it had never moved."""
+        """The count after one more second fetch; back to zero after standing still for long enough."""
         if moved:
             return VolatilityCount(min(self.moved + 1, MOST_MOVED))
         steady = self.steady + 1

@@ -1,4 +1,4 @@
-"""A place's text as words: the grain at which one version differs from another."""
+"""The text of a block as words, and patterns of words: the grain at which two versions are compared."""
 
 import re
 from functools import lru_cache
@@ -16,14 +16,14 @@ _STEP = re.compile(r"[^/?&;#]+")  # of a URL: its host, each step of its path, e
 _NUMBER = re.compile(r"\d+(?:[., '’]\d{3}(?!\d))*(?:[.,]\d+)?")  # noqa: RUF001
 _REMEMBERED = 16_384
 
-NUMBER = "\0"  # in place of a number; no text of a page holds it
+NUMBER = "\0"  # stands for a number; no text of a page holds it
 
 
 @lru_cache(_REMEMBERED)
-def words_of(place: Block) -> Words:
-    """The words of a place in their order; of a link, the steps of its path and its parameters."""
-    pattern = _STEP if place.kind is BlockKind.LINK else _WORD
-    return tuple(pattern.findall(place.text))
+def words_of(block: Block) -> Words:
+    """The words of a block in their order; of a link, the steps of its path and its parameters."""
+    pattern = _STEP if block.kind is BlockKind.LINK else _WORD
+    return tuple(pattern.findall(block.text))
 
 
 @lru_cache(_REMEMBERED)
@@ -32,33 +32,33 @@ def numberless(word: str) -> str:
     return _NUMBER.sub(NUMBER, word)
 
 
-Pattern = tuple[str, ...]  # the words of a place, with ANY or, of words with another number, what is numberless
+Pattern = tuple[str, ...]  # the words of a block, with a gap for volatile ones: ANY, or the word with NUMBER in it
 
 ANY = ""
 
-ALIKE = 0.5  # of a place's words have to stay to know it by
+ALIKE = 0.5  # share of words in common, from which on two wordings are taken for one block
 
-ORIGIN_WORDS = 2  # of a link: all of a site's begin with the same
+ORIGIN_WORDS = 2  # scheme and host of a link, equal in all links of a site
 
 
 def pattern_of(one: Words, other: Words) -> Pattern:
-    """Two wordings as one. As many words on both sides."""
+    """The pattern of two wordings with as many words: equal words stay, others become gaps."""
     return tuple(a if a == b else _gap(a, b) for a, b in zip(one, other, strict=True))
 
 
 def _gap(one: str, other: str) -> str:
-    """What stands for two words: where they differ in numbers only, what is about them."""
+    """The gap that stands for two words: with NUMBER in it where they differ in numbers only, else ANY."""
     alike = numberless(one)
     return alike if alike == numberless(other) else ANY
 
 
 def agrees(each: str, word: str) -> bool:
-    """Whether a word of a pattern stands for this one."""
+    """Whether an entry of a pattern stands for this word."""
     return each in (ANY, word) or (NUMBER in each and each == numberless(word))
 
 
 def gaps_of(pattern: Pattern) -> dict[int, str]:
-    """What stands for volatile words, by where they stand."""
+    """The gaps of a pattern, by position."""
     return {n: each for n, each in enumerate(pattern) if each == ANY or NUMBER in each}
 
 
@@ -66,12 +66,12 @@ def fits(pattern: Pattern, words: Words) -> bool:
     return len(pattern) == len(words) and all(map(agrees, pattern, words))
 
 
-def is_one_place(pattern: Pattern, part: BlockKind) -> bool:
-    """Whether enough of a place stayed to know it by; that there is a number, or a colon, tells nothing.
+def is_same_block(pattern: Pattern, kind: BlockKind) -> bool:
+    """Whether enough words of a block stayed for both wordings to be one block. Numbers and signs do not count.
 
-    A link of two steps of which one differs leads elsewhere.
+    kind: of the block; a link of two steps of which one differs leads elsewhere.
     """
-    if part is BlockKind.LINK:
+    if kind is BlockKind.LINK:
         own = pattern[ORIGIN_WORDS:]
         return own.count(ANY) < ALIKE * len(own) or not own
     own = tuple(each for each in pattern if each == ANY or any(map(str.isalpha, each)))

@@ -3,9 +3,7 @@
 `python -m crawler.demo.server` serves it; `remote` runs it in a process of its own. Uses core and the site.
 """
 
-from crawler.demo.server.faults import Faults, Outage
-from crawler.demo.server.journal import Counts, Entry, Journal
 from crawler.demo.server.living import LivingServer
 from crawler.demo.server.remote import Remote, living_process
 
-__all__ = ["Counts", "Entry", "Faults", "Journal", "LivingServer", "Outage", "Remote", "living_process"]
+__all__ = ["LivingServer", "Remote", "living_process"]

@@ -114,7 +114,7 @@ def edited(story: Story, odds: Random, sheet: Sheet, rate_per_day: float) -> She
 
 
 def with_faults(story: Story, sheets: Sequence[Sheet]) -> list[Sheet]:
-    """The same sheets, of which three that are steady answer 500 for a while and then again as before."""
+    """The sheets with a fault in three that never change: they answer 500 for a while, then as before."""
     # The redirect chain ends at the first steady one.
     faulty = [sheet.path for sheet in sheets if sheet.behaviour is B.STEADY][1 : 1 + len(BROKEN_AT)]
     windows = [(story.instant(begin) if begin else story.start, story.instant(end)) for begin, end in BROKEN_AT]

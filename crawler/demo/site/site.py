@@ -43,7 +43,7 @@ class Site:
         return self.sheets_by_path.get(path) or self.moved_by_path.get(path) or self._month(path)
 
     def sheet(self, path: str) -> Sheet:
-        """The same; KeyError where there never is any."""
+        """The sheet of a path; KeyError where there never is one."""
         found = self.find(path)
         if found is None:
             raise KeyError(path)

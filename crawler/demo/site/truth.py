@@ -40,7 +40,7 @@ def mean_freshness(
     *,
     weights: Mapping[str, float] | None = None,
 ) -> float:
-    """The same averaged over a span, exactly: the page-time that was fresh by the page-time there was.
+    """The freshness averaged over a span, exactly: the page-time that was fresh by the page-time there was.
 
     looks_by_path: ascending; those from before the span count too.  weights: by path; 1 where there is none.
     """
@@ -77,7 +77,7 @@ def tally(
 
 
 def fates_of(changes: Sequence[datetime], looks: Sequence[datetime]) -> Iterator[str]:
-    """What became of each change of one page: a field of Tally."""
+    """What became of each change of one page: a field of VerdictTally."""
     next_looks = [bisect_left(looks, change) for change in changes]  # a look at the very instant sees the change
     for n, look in enumerate(next_looks):
         if look == 0:

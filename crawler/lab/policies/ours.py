@@ -94,7 +94,7 @@ class Ours:
             slots=slots if room is None else len(pages),
             discovery_share=DISCOVERY_SHARE,
             refresh_share=REFRESH_SHARE,
-            turn=self.handed_out,
+            slots_before=self.handed_out,
             floor_left=self._plan.floor_left,
         )
         self._due[pages[picked.later]] = now + picked.due_in

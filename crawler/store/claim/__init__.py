@@ -5,30 +5,36 @@ the day's budget; `release` gives back both. Uses domains.
 """
 
 from crawler.store.claim.budgets import (
-    NO_UNUSED_BYTES,
-    UnusedBytes,
+    WITH_SHARED,
+    Grant,
     charge,
     charge_shared_budget,
     debit,
+    ledger_from,
+    ledger_values,
     left_of_shared_budget,
     settle_shared_budget,
+    shared_values,
 )
-from crawler.store.claim.leases import (
+from crawler.store.claim.held import (
+    NOTHING_LEFT_OVER,
+    LeaseEnd,
     announce_delay,
-    claim,
     fence,
     hold,
     keep_slots,
-    next_turn,
     release,
     renew,
     save_robots,
     write_hold,
 )
+from crawler.store.claim.leases import claim, next_turn
 
 __all__ = [
-    "NO_UNUSED_BYTES",
-    "UnusedBytes",
+    "NOTHING_LEFT_OVER",
+    "WITH_SHARED",
+    "Grant",
+    "LeaseEnd",
     "announce_delay",
     "charge",
     "charge_shared_budget",
@@ -37,11 +43,14 @@ __all__ = [
     "fence",
     "hold",
     "keep_slots",
+    "ledger_from",
+    "ledger_values",
     "left_of_shared_budget",
     "next_turn",
     "release",
     "renew",
     "save_robots",
     "settle_shared_budget",
+    "shared_values",
     "write_hold",
 ]

@@ -9,13 +9,16 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from crawler.core.budget import (
+    NO_REFUND,
     NO_SHARED_LIMIT,
     Ledger,
+    Refund,
     RequestKind,
     SharedBudget,
     debited,
     grantable,
     receivable,
+    settled,
     today,
 )
 from crawler.core.domain import Domain, Lease
@@ -37,39 +40,25 @@ OWN = """
      WHERE s.domain_id = %s AND s.lease_token = %s
        FOR UPDATE OF s
 """
-WRITE_OWN = """
+OWN_LEDGER = """
+    SELECT budget_day, spent_requests, spent_bytes, spent_floor FROM domain_state WHERE domain_id = %s FOR UPDATE
+"""
+# Stands before a statement that writes a domain's row, so that both ledgers are written by one. shared_day: or NULL.
+WITH_SHARED = """
+    WITH shared AS (
+        UPDATE ledger SET day = %(shared_day)s, spent_requests = %(shared_requests)s, spent_bytes = %(shared_bytes)s
+         WHERE no = 1 AND %(shared_day)s::date IS NOT NULL)
+"""
+WRITE_OWN = f"""
+    {WITH_SHARED}
     UPDATE domain_state
        SET budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(bytes)s, spent_floor = %(floor)s
      WHERE domain_id = %(domain_id)s
-"""
+"""  # noqa: S608  only our own statement is put in
 # Locked last, and for as short as can be: everybody's.
-READ_ALL = "SELECT day AS budget_day, spent_requests, spent_bytes, 0 AS spent_floor FROM ledger WHERE no = 1"
-ALL = f"{READ_ALL} FOR UPDATE"
-WRITE_ALL = "UPDATE ledger SET day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(bytes)s WHERE no = 1"
-SETTLE_ALL = """
-    UPDATE ledger
-       SET spent_requests = greatest(
-               spent_requests - CASE WHEN day = %(refund_day)s::date THEN %(refund)s ELSE 0 END, 0),
-           spent_bytes = greatest(
-               spent_bytes + %(bytes)s - CASE WHEN day = %(refund_day)s::date THEN %(debited_bytes)s ELSE 0 END, 0)
-     WHERE no = 1
-"""
-# Requests outside any lease. A day that lies ahead stays: the ledger may count too many, never too few.
-CHARGE_OWN = """
-    UPDATE domain_state
-       SET spent_requests = CASE WHEN budget_day >= %(day)s THEN spent_requests ELSE 0 END + %(requests)s,
-           spent_bytes = CASE WHEN budget_day >= %(day)s THEN spent_bytes ELSE 0 END + %(bytes)s,
-           spent_floor = CASE WHEN budget_day >= %(day)s THEN spent_floor ELSE 0 END,
-           budget_day = greatest(budget_day, %(day)s)
-     WHERE domain_id = %(domain_id)s
-"""
-CHARGE_ALL = """
-    UPDATE ledger
-       SET spent_requests = CASE WHEN day >= %(day)s THEN spent_requests ELSE 0 END + %(requests)s,
-           spent_bytes = CASE WHEN day >= %(day)s THEN spent_bytes ELSE 0 END + %(bytes)s,
-           day = greatest(day, %(day)s)
-     WHERE no = 1
-"""
+READ_SHARED = "SELECT day AS budget_day, spent_requests, spent_bytes, 0 AS spent_floor FROM ledger WHERE no = 1"
+LOCK_SHARED = f"{READ_SHARED} FOR UPDATE"
+WRITE_SHARED = "UPDATE ledger SET day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(bytes)s WHERE no = 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +73,6 @@ class Grant:
     day: date
     received_bytes: int | None = None
     next_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UnusedBytes:
-    """Bytes that a lease has been granted on a day and did not receive so far."""
-
-    received_bytes: int = 0
-    day: date | None = None
-
-
-NO_UNUSED_BYTES = UnusedBytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,99 +105,111 @@ async def debit(
     most: int,
     at: datetime,
     paced: bool,
-    together: SharedBudget = NO_SHARED_LIMIT,
+    shared: SharedBudget = NO_SHARED_LIMIT,
     waiting: int = 0,
-    spare: UnusedBytes = NO_UNUSED_BYTES,
+    spare: Refund = NO_REFUND,
 ) -> Grant:
     """Take up to `most` requests from the budgets of the day, and where bytes are limited, what they will likely bring.
 
-    paced: spread over the day; else the whole day's budget may go at once.  waiting: requests that were granted before
-    and not made.  spare: bytes that were granted before and are given back for those granted now.  Raises LeaseLost.
-    Asked again after an answer that was lost, it takes again: the ledger may count too many, never too few.
+    paced: spread over the day; else the whole day's budget may go at once.  shared: what all domains together may
+    spend.  waiting: requests that were granted before and not made.  spare: bytes that were granted before and are
+    given back for those granted now.  Raises LeaseLost.
+    A debit that is repeated because its answer was lost takes twice: the ledger may count too many, never too few.
     """
     async with db.transaction() as connection:
         row = await _one(connection, OWN, (lease.domain.id, lease.token))
         if row is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
-        books = [_book(row, row["budget"], row["bytes_per_day"], spare, at=at)]
-        if together.is_limited:
-            everybody = await _one(connection, ALL, ()) or {}
-            books.append(_book(everybody, together.requests, together.received_bytes, spare, at=at))
-        granted = min(most, *(book.grantable(at=at, paced=paced) for book in books))
+        budgets = [_day_budget(row, row["budget"], row["bytes_per_day"], spare, at=at)]
+        if shared.is_limited:
+            everybody = await _one(connection, LOCK_SHARED, ()) or {}
+            budgets.append(_day_budget(everybody, shared.requests, shared.received_bytes, spare, at=at))
+        granted = min(most, *(budget.grantable(at=at, paced=paced) for budget in budgets))
         likely = (granted + waiting) * ceil(costs_from(row["costs"]).of(RequestKind.FULL).received_bytes)
-        rooms = [room for book in books if (room := book.room(at=at, paced=paced)) is not None]
+        rooms = [room for budget in budgets if (room := budget.room(at=at, paced=paced)) is not None]
         received_bytes = min(likely, *rooms) if rooms else None
-        own, *others = [debited(book.ledger, granted, received_bytes=received_bytes or 0) for book in books]
-        await connection.execute(WRITE_OWN, _values(own) | {"domain_id": lease.domain.id})
-        for ledger in others:
-            await connection.execute(WRITE_ALL, _values(ledger))
-        budget = min(book.requests for book in books)
-        return Grant(granted, own.day, received_bytes, None if granted else _next_grant(budget, at=at, paced=paced))
+        own, *others = [debited(budget.ledger, granted, received_bytes=received_bytes or 0) for budget in budgets]
+        values = ledger_values(own) | shared_values(*others) | {"domain_id": lease.domain.id}
+        await connection.execute(WRITE_OWN, values)
+        least = min(budget.requests for budget in budgets)
+        return Grant(granted, own.day, received_bytes, None if granted else _next_grant(least, at=at, paced=paced))
 
 
-async def left_of_shared_budget(db: Database, together: SharedBudget, *, at: datetime) -> int | None:
+async def left_of_shared_budget(db: Database, shared: SharedBudget, *, at: datetime) -> int | None:
     """Requests that all domains together may still make today; None: no limit."""
-    if not together.is_limited:
+    if not shared.is_limited:
         return None
     async with db.transaction() as connection:
-        row = await _one(connection, READ_ALL, ()) or {}
-    return _book(row, together.requests, together.received_bytes, NO_UNUSED_BYTES, at=at).grantable(at=at, paced=False)
+        row = await _one(connection, READ_SHARED, ()) or {}
+    return _day_budget(row, shared.requests, shared.received_bytes, NO_REFUND, at=at).grantable(at=at, paced=False)
 
 
 async def charge(db: Database, domain: Domain, *, requests: int, received_bytes: int, at: datetime) -> None:
     """Count requests for a domain that were made outside any lease, such as at its registration."""
     async with db.transaction() as connection:
-        values = {"domain_id": domain.id, "requests": requests, "bytes": received_bytes, "day": _day(at)}
-        await connection.execute(CHARGE_OWN, values)
+        row = await _one(connection, OWN_LEDGER, (domain.id,))
+        if row is None:
+            return  # removed meanwhile
+        ledger = debited(today(ledger_from(row), now=at), requests, received_bytes=received_bytes)
+        await connection.execute(WRITE_OWN, ledger_values(ledger) | shared_values() | {"domain_id": domain.id})
 
 
 async def charge_shared_budget(db: Database, *, requests: int, received_bytes: int, at: datetime) -> None:
-    """The same for all domains together."""
+    """Count requests for all domains together that were made outside any lease."""
     async with db.transaction() as connection:
-        values = {"requests": requests, "bytes": received_bytes, "day": _day(at)}
-        await connection.execute(CHARGE_ALL, values)
+        ledger = today(await _lock_shared(connection), now=at)
+        await connection.execute(WRITE_SHARED, ledger_values(debited(ledger, requests, received_bytes=received_bytes)))
 
 
-def _day(at: datetime) -> date:
-    return at.astimezone(UTC).date()
+async def settle_shared_budget(connection: Connection, refund: Refund, *, received_bytes: int = 0) -> dict[str, Any]:
+    """Lock the ledger of all domains together, and give its values after a batch or a lease, for WITH_SHARED.
+
+    Called right before the transaction's last statement: everybody else waits from here on.
+    """
+    return shared_values(settled(await _lock_shared(connection), refund, received_bytes=received_bytes))
 
 
-def _book(
-    row: dict[str, Any], requests: int | None, received_bytes: int | None, spare: UnusedBytes, *, at: datetime
-) -> _DayBudget:
+async def _lock_shared(connection: Connection) -> Ledger:
+    return ledger_from(await _one(connection, LOCK_SHARED, ()) or {})
+
+
+def ledger_from(row: dict[str, Any]) -> Ledger:
+    """The ledger in a row that was read; its day lies before all others where nothing was ever debited."""
     day = row["budget_day"] or date.min
-    of_others = row["spent_bytes"] - (spare.received_bytes if day == spare.day else 0)
-    ledger = Ledger(day, row["spent_requests"], max(of_others, 0), row["spent_floor"])
-    return _DayBudget(today(ledger, now=at), NO_LIMIT if requests is None else requests, received_bytes)
+    return Ledger(day, row["spent_requests"], row["spent_bytes"], row["spent_floor"])
 
 
-def _next_grant(budget: int, *, at: datetime, paced: bool) -> datetime:
-    """When the pace allows one more request, or the next day begins."""
-    tomorrow = datetime.combine(at.astimezone(UTC).date() + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
-    if not paced or budget <= 0:
-        return tomorrow
-    pause = BYTES_PAUSE if budget >= NO_LIMIT else DAY / budget
-    return min(at + max(pause, LEAST_PAUSE), tomorrow)
-
-
-def _values(ledger: Ledger) -> dict[str, Any]:
+def ledger_values(ledger: Ledger) -> dict[str, Any]:
+    """The values of a statement that writes a ledger."""
     return {
-        "day": ledger.day,
+        "day": None if ledger.day == date.min else ledger.day,
         "requests": ledger.requests,
         "bytes": ledger.received_bytes,
         "floor": ledger.floor,
     }
 
 
-async def settle_shared_budget(
-    connection: Connection, *, refund: int, refund_day: date | None, received_bytes: int, debited_bytes: int
-) -> None:
-    """Count what came of a batch for all domains together; the last statement of its transaction.
+def shared_values(ledger: Ledger | None = None) -> dict[str, Any]:
+    """The values of WITH_SHARED; None leaves the ledger of all domains together as it is."""
+    if ledger is None:
+        return {"shared_day": None, "shared_requests": None, "shared_bytes": None}
+    return {"shared_day": ledger.day, "shared_requests": ledger.requests, "shared_bytes": ledger.received_bytes}
 
-    debited_bytes: on the refund's day, in advance; what is more than was received is given back.
-    """
-    values = {"refund": refund, "refund_day": refund_day, "bytes": received_bytes, "debited_bytes": debited_bytes}
-    await connection.execute(SETTLE_ALL, values)
+
+def _day_budget(
+    row: dict[str, Any], requests: int | None, received_bytes: int | None, spare: Refund, *, at: datetime
+) -> _DayBudget:
+    ledger = today(settled(ledger_from(row), spare), now=at)
+    return _DayBudget(ledger, NO_LIMIT if requests is None else requests, received_bytes)
+
+
+def _next_grant(budget: int, *, at: datetime, paced: bool) -> datetime:
+    """The instant when the pace allows one more request, or the next day begins."""
+    tomorrow = datetime.combine(at.astimezone(UTC).date() + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
+    if not paced or budget <= 0:
+        return tomorrow
+    pause = BYTES_PAUSE if budget >= NO_LIMIT else DAY / budget
+    return min(at + max(pause, LEAST_PAUSE), tomorrow)
 
 
 async def _one(connection: Connection, statement: str, values: Sequence[Any]) -> dict[str, Any] | None:

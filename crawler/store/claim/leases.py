@@ -1,19 +1,17 @@
-"""Leases: taking a domain, keeping it, giving it back, and the ledger of its requests.
+"""Claiming: which domain is free and worth a lease now, and taking it with its addresses.
 
 Leases run in real time by the database's clock; waking, back-off and the budget day in knowledge time (`at`).
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from ipaddress import ip_address, ip_network
 from uuid import UUID, uuid4
 
 from psycopg.rows import dict_row
 
-from crawler.core.domain import Domain, Hold, Lease, RobotsCopy
-from crawler.errors import LeaseLost
-from crawler.store.claim.budgets import settle_shared_budget
+from crawler.core.domain import Domain, Lease, RobotsCopy
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
 
@@ -80,50 +78,6 @@ TAKE = f"""
  RETURNING {COLUMNS}, s.refusals,
            greatest(s.next_request_at - clock_timestamp(), interval '0') AS wait
 """  # noqa: S608  only our own column list is put in
-ANNOUNCE_DELAY = """
-    UPDATE domain_state SET delay_s = extract(epoch FROM %(delay)s::interval)
-     WHERE domain_id = %(domain_id)s AND lease_token = %(token)s
- RETURNING domain_id
-"""
-RENEW = """
-    UPDATE domain_state s
-       SET leased_until = clock_timestamp() + %(term)s
-      FROM domain d
-     WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s  -- expiry only lets others take it
-       AND d.id = s.domain_id
- RETURNING d.state = 'active'
-"""
-# A slot outlasts its lease by the delay, since whoever dies with it may have sent until the end. Locked in order.
-KEEP_SLOTS = """
-    WITH own AS (SELECT address FROM address_slot
-                  WHERE address = ANY(%(slots)s) AND lease_token = %(token)s ORDER BY address FOR UPDATE)
-    UPDATE address_slot a SET held_until = s.leased_until + s.delay_s * interval '1 second'
-      FROM own, domain_state s
-     WHERE a.address = own.address AND s.domain_id = %(domain_id)s
- RETURNING a.address
-"""
-# Of all that could be done next, what can be done first: a page that was never fetched now, a known one when it is due.
-EARLIEST = """
-    SELECT least(
-        (SELECT min(due_at) FROM frontier WHERE domain_id = %(domain_id)s AND state <> 'new'),
-        CASE WHEN EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND state = 'new') THEN %(at)s END)
-"""
-RELEASE = """
-    UPDATE domain_state
-       SET lease_token = NULL, leased_until = NULL, holder = NULL, wake_at = %(wake_at)s,
-           spent_requests = CASE WHEN budget_day = %(day)s THEN greatest(spent_requests - %(refund)s, 0)
-                                 ELSE spent_requests END,
-           spent_bytes = CASE WHEN budget_day = %(day)s THEN greatest(spent_bytes - %(refund_bytes)s, 0)
-                              ELSE spent_bytes END,
-           next_request_at = greatest(next_request_at, clock_timestamp() + %(wait)s)
-     WHERE domain_id = %(domain_id)s AND lease_token = %(token)s
- RETURNING next_request_at
-"""
-GIVE_SLOTS_BACK = """
-    WITH own AS (SELECT address FROM address_slot
-                  WHERE address = ANY(%(slots)s) AND lease_token = %(token)s ORDER BY address FOR UPDATE)
-    UPDATE address_slot a SET held_until = %(until)s FROM own WHERE a.address = own.address
-"""
 
 
 async def claim(
@@ -224,7 +178,7 @@ async def _take(connection: Connection, found: _Candidate, token: UUID, *, holde
 async def next_turn(
     db: Database, *, at: datetime, only: Collection[Domain] | None = None, exempt_addresses: Sequence[str] = ()
 ) -> timedelta | None:
-    """How long, in real time, until it is worth asking for a domain again; None if waiting alone gives none.
+    """Real time until it is worth claiming again; None if waiting alone frees no domain.
 
     Counts domains that only a delay or an address holds back; not those that somebody else holds.
     """
@@ -233,132 +187,3 @@ async def next_turn(
         values = {"at": at, "only": ids, "exempt": _networks(exempt_addresses)}
         row = await (await connection.execute(NEXT_TURN, values)).fetchone()
         return row[0] if row else None
-
-
-async def announce_delay(db: Database, lease: Lease, *, delay: timedelta) -> None:
-    """Say what delay is in force, before the first request that it spaces. Raises LeaseLost.
-
-    Whoever takes the domain or one of its addresses over from a holder that died waits so long after its last
-    possible request.
-    """
-    async with db.transaction() as connection:
-        values = {"domain_id": lease.domain.id, "token": lease.token, "delay": delay}
-        if await (await connection.execute(ANNOUNCE_DELAY, values)).fetchone() is None:
-            raise _lost(lease)
-        await keep_slots(connection, lease)
-
-
-async def renew(db: Database, lease: Lease) -> bool:
-    """Keep the lease for another term; False if the domain's user has paused it meanwhile.
-
-    Raises LeaseLost if somebody else has it, or one of its addresses.
-    """
-    async with db.transaction() as connection:
-        values = {"domain_id": lease.domain.id, "token": lease.token, "term": lease.term}
-        row = await (await connection.execute(RENEW, values)).fetchone()
-        if row is None:
-            raise _lost(lease)
-        await keep_slots(connection, lease)
-        return bool(row[0])
-
-
-async def keep_slots(connection: Connection, lease: Lease) -> None:
-    """Keep the lease's address slots as long as the lease, which is renewed before. Raises LeaseLost if one is gone."""
-    if not lease.slots:
-        return
-    values = {"domain_id": lease.domain.id, "token": lease.token, "slots": list(lease.slots)}
-    kept = await (await connection.execute(KEEP_SLOTS, values)).fetchall()
-    if len(kept) != len(lease.slots):
-        raise LeaseLost(f"another worker has taken an address of {lease.domain.authority}")
-
-
-def _lost(lease: Lease) -> LeaseLost:
-    return LeaseLost(f"another worker has taken {lease.domain.authority}")
-
-
-async def save_robots(db: Database, lease: Lease, copy: RobotsCopy, *, changed: bool) -> None:
-    """Keep what came of asking for robots.txt. If its rules changed, refused pages are asked about again. LeaseLost."""
-    async with db.transaction() as connection:
-        await fence(connection, lease)
-        await connection.execute(
-            """INSERT INTO robots (domain_id, body, outcome, fetched_at, good_at, due_at)
-               VALUES (%(id)s, %(body)s, %(outcome)s, %(fetched_at)s, %(good_at)s, %(due_at)s)
-               ON CONFLICT (domain_id) DO UPDATE SET body = excluded.body, outcome = excluded.outcome,
-                   fetched_at = excluded.fetched_at, good_at = excluded.good_at, due_at = excluded.due_at""",
-            {
-                "id": lease.domain.id,
-                "body": copy.body,
-                "outcome": copy.outcome,
-                "fetched_at": copy.fetched_at,
-                "good_at": copy.good_at,
-                "due_at": copy.due_at,
-            },
-        )
-        if changed:
-            await connection.execute(
-                "UPDATE frontier SET due_at = %s WHERE domain_id = %s AND state = 'refused'",
-                (copy.fetched_at, lease.domain.id),
-            )
-
-
-async def hold(db: Database, lease: Lease, hold: Hold) -> None:
-    """Leave the domain alone until an instant of knowledge time. Raises LeaseLost."""
-    async with db.transaction() as connection:
-        await fence(connection, lease)
-        await write_hold(connection, lease.domain.id, hold)
-
-
-async def write_hold(connection: Connection, domain_id: int, hold: Hold) -> None:
-    """The same within a transaction of the caller's."""
-    await connection.execute(
-        """UPDATE domain_state SET resume_at = greatest(resume_at, %s), resume_reason = %s, refusals = %s
-            WHERE domain_id = %s""",
-        (hold.until, hold.reason, hold.refusals, domain_id),
-    )
-
-
-async def release(
-    db: Database,
-    lease: Lease,
-    *,
-    at: datetime,
-    refund: int,
-    wait: timedelta,
-    day: date | None = None,
-    not_before: datetime | None = None,
-    refund_bytes: int = 0,
-    together: bool = False,
-) -> None:
-    """Give the domain back, with the time at which it is worth claiming again. A lost lease is no error any more.
-
-    refund: requests taken from the budget and not sent.  day: the UTC day (knowledge time) they were taken from; the
-    refund of a day that is over, or of none, goes nowhere.  wait: real time until the next request is allowed.
-    not_before: knowledge time before which its budget has nothing for it.  refund_bytes: taken from it, too, and not
-    received.  together: it counts for all domains too.
-    """
-    async with db.transaction() as connection:
-        values = {"domain_id": lease.domain.id, "token": lease.token, "at": at, "refund": refund, "day": day}
-        values["refund_bytes"] = refund_bytes
-        row = await (await connection.execute(EARLIEST, values)).fetchone()
-        values |= {"wait": wait, "wake_at": _later(row[0] if row else None, not_before)}
-        released = await (await connection.execute(RELEASE, values)).fetchone()
-        if released is not None and lease.slots:
-            await connection.execute(GIVE_SLOTS_BACK, values | {"slots": list(lease.slots), "until": released[0]})
-        if released is not None and together and (refund or refund_bytes):
-            await settle_shared_budget(
-                connection, refund=refund, refund_day=day, received_bytes=0, debited_bytes=refund_bytes
-            )
-
-
-def _later(wake_at: datetime | None, not_before: datetime | None) -> datetime | None:
-    return wake_at if wake_at is None or not_before is None else max(wake_at, not_before)
-
-
-async def fence(connection: Connection, lease: Lease) -> None:
-    """Only the holder of the lease goes on; it keeps the domain's row locked until the transaction ends. LeaseLost."""
-    cursor = await connection.execute(
-        "SELECT FROM domain_state WHERE domain_id = %s AND lease_token = %s FOR UPDATE",
-        (lease.domain.id, lease.token),
-    )
-    if await cursor.fetchone() is None:
-        raise _lost(lease)

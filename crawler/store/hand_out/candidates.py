@@ -1,4 +1,4 @@
-"""The heads of a domain's two orders, read in one go and weighed by the standards of the day."""
+"""Candidates of a hand-out: the first pages of the discovery order and of the due order, read at once and scored."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,7 +14,7 @@ from crawler.store.hand_out.scoring import ScoringContext
 
 
 class CandidateRow(NamedTuple):
-    """What a page at the head of an order is weighed by. Times in days.
+    """A candidate as the store reads it: all that its score depends on. Times in days.
 
     a, b: of today's belief.  importance: the domain's mean is 1; rules say more.  is_timed: of a page that is not new,
     due by a clock of its own, so that what it would be worth does not count.
@@ -71,7 +71,7 @@ FRONTIER = """
 SLICE = """
     SELECT * FROM frontier WHERE domain_id = %(domain_id)s AND key > %(after_key)s ORDER BY key LIMIT %(most)s
 """
-# The fields of Row for such rows of the frontier, found by key.
+# The fields of CandidateRow for such rows of the frontier, found by key.
 KNOWN = """
     SELECT p.key, p.url, f.state, f.depth, f.due_at, f.wanted, f.url_score, g.a + p.evidence_a AS a,
            g.b + p.evidence_b AS b, g.a AS prior_a, g.b AS prior_b, coalesce(c.net + q.dividend, 0) AS cash,
@@ -92,7 +92,7 @@ KNOWN = """
 
 
 def _rows_of(pages: str) -> str:
-    """One row of arrays: a thousand rows cost both sides more to pass on than to find."""
+    """A statement that gives its columns as arrays in one row: a thousand rows cost more to pass on than to find."""
     columns = ", ".join(f"array_agg(x.{name})" for name in CandidateRow._fields)
     return f"SELECT {columns} FROM ({KNOWN.format(pages)}) x"  # noqa: S608  only our own columns are put in
 
@@ -102,9 +102,9 @@ HEADS, SLICES = _rows_of(FRONTIER), _rows_of(SLICE)
 
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
-    """Pages at the heads, by what terms they are measured today, and as the selection weighs them.
+    """Candidates with the terms that hold for them today, and as the selection weighs them.
 
-    end: the last place read of the due order, None where there is nothing behind it.
+    end: the last place read of the due order; None where nothing follows.
     """
 
     rows: list[CandidateRow]
@@ -124,7 +124,7 @@ class ScoredRows:
 
 
 async def score_head(connection: Connection, values: dict[str, Any], context: ScoringContext) -> ScoredRows:
-    """What stands at the heads now: the new pages in the domain's order of discovery, then the known ones.
+    """The candidates of now: new pages in the domain's order of discovery, then known ones in the due order.
 
     values: domain_id, at; without: keys in flight; most_new: of each pool, less the known ones that are due, of those
     share_known at most; most: known ones after (after_at, after_key) of the due order, less the new ones that were
@@ -143,7 +143,7 @@ async def score_head(connection: Connection, values: dict[str, Any], context: Sc
 async def with_more_new(
     connection: Connection, values: dict[str, Any], context: ScoringContext, weighed: ScoredRows
 ) -> ScoredRows:
-    """The same, and of each pool so many (most_new) more new pages, each in its place of the order of discovery."""
+    """The candidates with up to most_new more new pages of each pool, all in the order of discovery."""
     new = [row for row in weighed.rows if row.state == State.NEW]
     known = [row for row in weighed.rows if row.state != State.NEW]
     without = [*values["without"], *(row.key for row in new)]
@@ -155,7 +155,7 @@ async def with_more_new(
 async def score_slice(
     connection: Connection, *, domain_id: int, after: bytes, most: int, at: datetime, context: ScoringContext
 ) -> ScoredRows:
-    """Pages whose keys come next after this one, whatever their state, in the order of their keys."""
+    """Pages of any state whose keys follow this one, in the order of their keys, scored."""
     values = {"domain_id": domain_id, "after_key": after, "most": most, "at": at}
     return _scored(sorted(await _read(connection, SLICES, values, context)), context)
 
@@ -210,12 +210,12 @@ def _scored(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows:
 
 
 def held_of(row: CandidateRow) -> Validators:
-    """What the last good answer said of its version."""
+    """The validators of the page's last good answer; none for a page without a version."""
     return Validators(row.etag, row.last_modified) if row.version else NO_VALIDATORS
 
 
 def _terms(rows: list[CandidateRow], context: ScoringContext) -> list[Terms]:
-    """What holds for each page's next look: one object for all those that are alike."""
+    """The terms of each page's next look. Pages that agree in all that the terms depend on share one object."""
     known: dict[tuple[object, ...], Terms] = {}  # by all that they depend on
     kinds: dict[tuple[int, bool, bool], tuple[RequestKind, RequestKind]] = {}
     has_rules = bool(context.rules.rules)  # without any they are the same for almost all

@@ -55,7 +55,7 @@ async def hand_out(
 
 
 async def preview(db: Database, domain: Domain, *, most: int, at: datetime, defaults: Defaults) -> list[Target]:
-    """What `hand_out` would give first, to look at: without a lease, and without touching anything."""
+    """The pages that `hand_out` would give first. Needs no lease and writes nothing."""
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "at": at, "without": [], "most": most}
         context = await scoring_context(connection, domain, at=at, defaults=defaults)
@@ -69,7 +69,7 @@ async def preview(db: Database, domain: Domain, *, most: int, at: datetime, defa
 async def _best(
     connection: Connection, values: dict[str, Any], *, context: ScoringContext, defaults: Defaults
 ) -> tuple[ScoredRows, Selection]:
-    """Weigh the heads of both orders, then window by window of the due order while that yields."""
+    """Score the first candidates of both orders, then further windows of the due order as long as one yields pages."""
     slots = values["most"]
     share_known = max(int(slots * defaults.refresh_share) - 2, 0)  # a single hand-out may give them two slots less
     window = {
@@ -100,7 +100,7 @@ def _selected(weighed: ScoredRows, slots: int, context: ScoringContext, defaults
         slots=slots,
         discovery_share=defaults.discovery_share,
         refresh_share=defaults.refresh_share,
-        turn=max(context.turn - slots, 0),  # these slots have been granted before
+        slots_before=max(context.turn - slots, 0),  # these slots have been granted before
         floor_left=context.floor_left,
     )
 

@@ -1,7 +1,7 @@
 """After the price or the rules have changed: a domain's known pages are scored again, slice by slice.
 
 A claim reads no further in the due order than its windows yield. Where the price has fallen, or a rule asks for more,
-pages that are worth a look now stand behind others that are not, in the order of the old price. No claim would reach
+the old order has pages that are worth a look now behind others that are not. No claim would reach
 them before their old due times.
 """
 
@@ -34,7 +34,7 @@ DONE = "DELETE FROM inbox WHERE id = %s"
 async def reprice(db: Database, lease: Lease, *, at: datetime, defaults: Defaults, most: int = SLICE) -> bool:
     """Give a slice of the domain's pages the due times of today's price, if that has moved; whether there was any.
 
-    How far it came stands in the inbox, which keeps the domain awake until all pages are at the new price. New rules
+    The inbox row says how far it came, which keeps the domain awake until all pages are at the new price. New rules
     wait for a lease that was claimed with them.  Raises LeaseLost.
     """
     async with db.transaction() as connection:

@@ -26,21 +26,22 @@ from crawler.core.validators import (
     NO_TRUST,
     WHOLE_DOMAIN,
     Trust,
+    Validator,
     head_validators,
     is_challenge_due,
     suspected_validators,
     validators_to_send,
     with_suspicion,
 )
-from crawler.core.validators import Validator as Trusted
 from crawler.store.columns import costs_from
 from crawler.store.database import Connection
 from crawler.store.learned import Trusts, trusts_of
 
-STANDARDS = """
+CONTEXT = """
     SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.drift, s.tracked, d.bytes_per_day, l.price_request,
            coalesce(l.price_byte, 0) AS price_byte,
-           coalesce(l.trim, 1) AS trim, l.longest_s, coalesce(d.budget_per_day, l.budget_per_day) AS budget,
+           coalesce(l.price_correction, 1) AS price_correction, l.longest_s,
+           coalesce(d.budget_per_day, l.budget_per_day) AS budget,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_floor ELSE 0 END AS spent_floor,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
            (SELECT sum(pages) FROM pool WHERE domain_id = %(domain_id)s)::bigint AS pages
@@ -53,13 +54,13 @@ STANDARDS = """
 
 @dataclass(frozen=True, slots=True)
 class ScoringContext:
-    """By what a domain's pages are measured today.
+    """Everything by which a domain's pages are scored today.
 
     clock, window: of importance, in coins.  pages: how many take part.  floor_left: looks below the price that the day
     still holds; None without a budget.  trusts: how far validators can be believed, by group.
     turn: requests granted today, and one more for each day: which of many small hand-outs the next one is.
     is_scarce: there is less of something than could be spent; otherwise what a look costs is time.
-    suspected: words that have lied wherever they were put to the test.
+    suspected: validators that have lied in every group that was tested.
     """
 
     clock: float
@@ -76,7 +77,7 @@ class ScoringContext:
     trusts: Trusts
     turn: int
     is_scarce: bool = True
-    suspected: frozenset[Trusted] = frozenset()
+    suspected: frozenset[Validator] = frozenset()
 
     def trust(self, group: int) -> Trust:
         """How far the validators of a group of pages can be believed."""
@@ -88,18 +89,18 @@ class ScoringContext:
         return self.trusts.get(WHOLE_DOMAIN, NO_TRUST).revisits
 
     def is_challenge(self, group: int) -> bool:
-        """Whether a group's next revisit is one, if it is the domain's next."""
+        """Whether a group's next revisit is a challenge, provided that it is the domain's next revisit, too."""
         trust = self.trust(group)
         return is_challenge_due(trust, trust.revisits, self.revisits)
 
     def kind(self, held: Validators, group: int, *, body_bytes: int) -> RequestKind:
-        """How a page with such validators is asked for, but for challenges."""
+        """The kind of request for a page with such validators, challenges aside."""
         worth_it, otherwise = self.kinds(held, group)
         is_same = worth_it is otherwise
         return worth_it if is_same or self.is_head_worth_it(group, body_bytes=body_bytes) else otherwise
 
     def kinds(self, held: Validators, group: int) -> tuple[RequestKind, RequestKind]:
-        """The same where a HEAD is worth it, and where it is not; what the validators say makes no difference."""
+        """The kinds of request where a HEAD is worth it, and where it is not. What validators say does not matter."""
         trust = self.trust(group)
         otherwise = RequestKind.CONDITIONAL if validators_to_send(held, trust) else RequestKind.FULL
         return otherwise if head_validators(held, trust) is None else RequestKind.HEAD, otherwise
@@ -107,11 +108,11 @@ class ScoringContext:
     def is_head_worth_it(self, group: int, *, body_bytes: int) -> bool:
         """Whether a HEAD was of use in that group, and is cheaper than this body."""
         price = self.price if self.is_scarce else BY_TIME
-        was_useful = self.trust(group).of(Trusted.HEAD).is_steady
+        was_useful = self.trust(group).of(Validator.HEAD).is_steady
         return was_useful and is_head_cheaper(price, self.costs, body_bytes=body_bytes)
 
     def terms(self, url: Url, *, prior: Belief, kind: RequestKind) -> Terms:
-        """What holds for a page's next look."""
+        """The terms of a page's next look: its price, intervals, prior, and the rules of its user."""
         said = self.rules.terms(url)
         most = said.most or max(self.most, said.least or self.least)
         return Terms(
@@ -128,9 +129,9 @@ class ScoringContext:
 async def scoring_context(
     connection: Connection, domain: Domain, *, at: datetime, defaults: Defaults, token: object = None
 ) -> ScoringContext | None:
-    """Read them. token: of the lease under which; None where it is not the domain's any more, or there is no domain."""
+    """Read the context. token: of the caller's lease. None if the lease was lost, or if there is no such domain."""
     async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(STANDARDS, {"domain_id": domain.id, "at": at, "token": token})
+        await cursor.execute(CONTEXT, {"domain_id": domain.id, "at": at, "token": token})
         row = await cursor.fetchone()
     if row is None:
         return None
@@ -147,7 +148,7 @@ def _context(
         window=window_of(row["circulating"]),
         pages=int(row["pages"] or 0),
         settings=domain.settings,
-        price=Price(price * row["trim"], row["price_byte"] * row["trim"]),
+        price=Price(price * row["price_correction"], row["price_byte"] * row["price_correction"]),
         costs=costs_from(row["costs"]),
         drift=drift_of(row["drift"]),
         least=defaults.least,
@@ -179,4 +180,4 @@ def _floor_left(row: dict[str, Any], domain: Domain, defaults: Defaults, *, at: 
         budgets.append(row["tracked"] * DAY.total_seconds() / (LONGEST_INTERVAL_SHARE * row["longest_s"]))
     least = min((budget for budget in budgets if budget is not None), default=None)
     turn = _days(at) + domain.id
-    return None if least is None else floor_left(row["spent_floor"], least, share=FLOOR_VISITS_SHARE, turn=turn)
+    return None if least is None else floor_left(row["spent_floor"], least, share=FLOOR_VISITS_SHARE, day_number=turn)

@@ -1,4 +1,4 @@
-"""The pages that a claim has chosen, as they are handed out: with all that is known, and how each is asked for."""
+"""Targets of the pages that were selected: with all that is known of each, and the request that it gets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ STATES = {state.value: state for state in State}  # which are looked up for ever
 WANTED = {wanted.value: wanted for wanted in Wanted}
 # Of those handed out only: it is most of what is known of a page.
 DETAILS = """
-    SELECT p.key, l.targets, coalesce(l.elsewhere, '{}'), coalesce(l.elsewhere_links, '{}'), p.body_digest,
-           p.text_digest, p.main_digest, p.shape_digest, p.fingerprint, p.status, p.reason, p.failures, p.walled,
+    SELECT p.key, l.targets, coalesce(l.external_domains, '{}'), coalesce(l.external_link_counts, '{}'), p.body_digest,
+           p.text_digest, p.main_digest, p.shape_digest, p.fingerprint, p.status, p.reason, p.failures, p.soft_errors,
            p.last_look_at, p.last_good_at
       FROM page p
       LEFT JOIN page_links l ON l.domain_id = %(domain_id)s AND l.key = p.key
@@ -37,11 +37,11 @@ DETAILS = """
 
 
 class Details(NamedTuple):
-    """A row of DETAILS, but for its key; by itself that of a page which nobody has looked at."""
+    """A row of DETAILS without its key. The defaults are those of a page that was never looked at."""
 
     links: bytes | None = None
-    elsewhere: Sequence[Authority] = ()
-    elsewhere_links: Sequence[int] = ()
+    external_domains: Sequence[Authority] = ()
+    external_link_counts: Sequence[int] = ()
     body_digest: bytes = b""
     text_digest: bytes = b""
     main_digest: bytes = b""
@@ -70,7 +70,7 @@ class GroupTrust:
 async def targets_of(
     connection: Connection, domain_id: int, pages: ScoredRows, chosen: Sequence[int], context: ScoringContext
 ) -> list[Target]:
-    """The pages of these places, in this order."""
+    """Targets of the candidates at these indices, in this order."""
     rows = [pages.rows[n] for n in chosen]
     keys = [row.key for row in rows if row.visits or row.state != State.NEW]
     async with connection.cursor(binary=True) as cursor:
@@ -85,14 +85,17 @@ def _group(trust: Trust) -> GroupTrust:
 
 
 def is_revisit(target: Target) -> bool:
-    """Whether something is believed of the page, so that the look is one of those of which some are challenges."""
+    """Whether validators or a HEAD could spare the body, so that the look counts towards the next challenge."""
     return bool(target.held) or target.by_head is not None
 
 
 def _target(
     pages: ScoredRows, n: int, details: Details, groups: dict[int, GroupTrust], context: ScoringContext
 ) -> Target:
-    """A challenge believes neither validators nor a HEAD. Where a HEAD was of no use, it is tried instead of one."""
+    """The target of one candidate.
+
+    A challenge uses neither validators nor a HEAD. Where HEADs have been of no use, one is tried in its place.
+    """
     row = pages.rows[n]
     group, whole = groups[row.prior_no], groups[WHOLE_DOMAIN]
     held = held_of(row)
@@ -124,7 +127,7 @@ def _target(
         received_bytes=row.received_bytes,
         version=_version(row.version, details),
         outlinks=keys_in(details.links),
-        external_links=tuple(zip(details.elsewhere, details.elsewhere_links, strict=True)),
+        external_links=tuple(zip(details.external_domains, details.external_link_counts, strict=True)),
         status=details.status,
         reason=details.reason,
         failures=details.failures,
@@ -135,7 +138,7 @@ def _target(
 
 
 def _can_be_told(row: CandidateRow, details: Details) -> bool:
-    """Not where a full look is wanted: of a page that is gone, to be read anew, or one of a random sample."""
+    """Whether a HEAD may decide: not for a page that is gone, is to be read anew, or is of an audit's sample."""
     return (
         bool(row.state == State.KNOWN and details.body_digest and row.received_bytes) and row.wanted != Wanted.BY_AUDIT
     )

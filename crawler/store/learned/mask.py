@@ -1,6 +1,6 @@
-"""What is known of each domain's volatile places and of its frame, kept from lease to lease.
+"""The noise mask of each domain (volatile places and boilerplate), kept from lease to lease.
 
-It can be learnt again, so it is written when it has grown, and a crash loses at most the last batch's part of it.
+A mask can be learnt again. So it is written when it has grown, and a crash loses at most what the last batch taught.
 """
 
 import json
@@ -26,7 +26,7 @@ from crawler.core.volatile import (
 )
 from crawler.store.database import Connection, Database
 
-FORM = 8  # of what is stored; another one is learnt anew
+FORM = 9  # of what is stored; another one is learnt anew
 MOST_BYTES = 16 << 20  # unpacked
 LEVEL = 3
 
@@ -38,19 +38,22 @@ PUT = """
 
 
 async def mask_of(db: Database, domain_id: int) -> NoiseMask:
-    """What is known of a domain; nothing at first."""
+    """The domain's mask; an empty one at first."""
     async with db.transaction() as connection:
         row = await (await connection.execute(GET, (domain_id,))).fetchone()
     return NO_MASK if row is None else unpack_mask(row[0])
 
 
 async def put_mask(connection: Connection, domain_id: int, mask: NoiseMask) -> None:
-    """Keep it, within a transaction of the caller's."""
+    """Store the mask, within a transaction of the caller's."""
     await connection.execute(PUT, (domain_id, pack_mask(mask)))
 
 
 def pack_mask(mask: NoiseMask, *, most_bytes: int = MOST_BYTES) -> bytes:
-    """A mask as it is stored; edits of the frame are told before. Of one that is too long the oldest texts go."""
+    """The mask in its stored form. A mask that is too long loses its oldest texts.
+
+    Site edits that are not recorded yet are not stored: `record` writes them with the mask that forgets them.
+    """
     written, chars = _written(mask), MOST_CHARS
     while len(written) > most_bytes and chars:
         chars //= 2
@@ -67,25 +70,25 @@ def _written(mask: NoiseMask) -> bytes:
         "anywhere": [[path, length, list(gaps.items())] for (path, length), gaps in volatile.anywhere.items()],
         "parameters": [[name, _proofs(each.behind), list(each.still)] for name, each in volatile.parameters.items()],
         "noise": _proofs(volatile.noise),
-        "proofs": _proofs(volatile.proofs),
+        "volatility": _proofs(volatile.proofs),
         "own": list(volatile.own),
-        "steadiness": [
+        "path_stats": [
             [path, s.steady, s.swung, s.mixed, [page.hex() for page in s.pages]]
             for path, s in volatile.path_stats.items()
         ],
-        "counting": [
+        "counters": [
             [key, c.times, sorted(c.units), sorted(c.growths), *_hexes(c.pages, c.ones), c.missed]
             for key, c in volatile.counters.items()
         ],
-        "trials": [[key, trial.steady, trial.changes] for key, trial in volatile.shape_stats.items()],
-        "names": list(volatile.aliases.items()),
-        "stands": [
+        "shape_stats": [[key, trial.steady, trial.changes] for key, trial in volatile.shape_stats.items()],
+        "aliases": list(volatile.aliases.items()),
+        "boilerplate": [
             [form, s.path, [page.hex() for page in s.pages], s.first, s.last, s.looks, s.was_boilerplate]
             for form, s in boilerplate.counts.items()
         ],
         "looks": list(boilerplate.looks.items()),
         "turned": list(boilerplate.turned.items()),
-        "pairs": mask.pairs,
+        "pairs": mask.second_fetches,
         "compared": mask.compared,
         "all_looks": mask.looks,
         "met": [[key, [page.hex() for page in pages]] for key, pages in mask.edits.met.items()],
@@ -97,7 +100,7 @@ def _written(mask: NoiseMask) -> bytes:
 
 
 def unpack_mask(data: bytes) -> NoiseMask:
-    """The same the other way round; nothing is known where it was stored in another form, or is too long."""
+    """The mask of its stored form; an empty one where the form is an older one, or too long."""
     if zstandard.frame_content_size(data) > MOST_BYTES:
         return NO_MASK
     plain: dict[str, Any] = json.loads(zstandard.ZstdDecompressor().decompress(data, max_output_size=MOST_BYTES))
@@ -111,23 +114,23 @@ def unpack_mask(data: bytes) -> NoiseMask:
             name: Parameter(_proven(behind), dict.fromkeys(still)) for name, behind, still in plain["parameters"]
         },
         noise=_proven(plain["noise"]),
-        proofs=_proven(plain["proofs"]),
+        proofs=_proven(plain["volatility"]),
         own=dict.fromkeys(plain["own"]),
         path_stats={
             path: PathStats(steady, swung, mixed, _pages(pages))
-            for path, steady, swung, mixed, pages in plain["steadiness"]
+            for path, steady, swung, mixed, pages in plain["path_stats"]
         },
         counters={
             key: CounterStats(times, frozenset(units), frozenset(growths), _pages(pages), _pages(ones), missed)
-            for key, times, units, growths, pages, ones, missed in plain["counting"]
+            for key, times, units, growths, pages, ones, missed in plain["counters"]
         },
-        shape_stats={key: ShapeStats(*trial) for key, *trial in plain["trials"]},
-        aliases=dict(plain["names"]),
+        shape_stats={key: ShapeStats(*trial) for key, *trial in plain["shape_stats"]},
+        aliases=dict(plain["aliases"]),
     )
     boilerplate = Boilerplate(
         counts={
             form: BlockCount(path, _pages(pages), first, last, looks, was)
-            for form, path, pages, first, last, looks, was in plain["stands"]
+            for form, path, pages, first, last, looks, was in plain["boilerplate"]
         },
         looks=dict(plain["looks"]),
         turned=dict(plain["turned"]),

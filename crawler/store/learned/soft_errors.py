@@ -1,6 +1,7 @@
-"""What each domain shows in place of its pages, kept from lease to lease.
+"""The soft errors that each domain is known for, kept from lease to lease.
 
-As with masks, it can be learnt again: it is written when it has changed, and a crash loses at most one batch's part.
+They can be learnt again, as masks can. So they are written when they have changed, and a crash loses at most what one
+batch taught.
 """
 
 import json
@@ -14,22 +15,22 @@ from crawler.core.soft_errors import NO_SOFT_ERRORS, SharedText, SoftErrorMemory
 from crawler.store.database import Connection, Database
 from crawler.store.learned.mask import unpack_mask
 
-FORM = 1  # of what is stored; another one is learnt anew
+FORM = 2  # of what is stored; another one is learnt anew
 MOST_BYTES = 1 << 20  # unpacked
 LEVEL = 3
 
 GET = """
     SELECT (SELECT mask FROM domain_mask WHERE domain_id = %(domain_id)s),
-           (SELECT walls FROM domain_walls WHERE domain_id = %(domain_id)s)
+           (SELECT memory FROM domain_soft_errors WHERE domain_id = %(domain_id)s)
 """
 PUT = """
-    INSERT INTO domain_walls (domain_id, walls) VALUES (%s, %s)
-    ON CONFLICT (domain_id) DO UPDATE SET walls = excluded.walls
+    INSERT INTO domain_soft_errors (domain_id, memory) VALUES (%s, %s)
+    ON CONFLICT (domain_id) DO UPDATE SET memory = excluded.memory
 """
 
 
 async def learnt_of(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorMemory]:
-    """All that looks have taught of a domain's pages: what of them is no news, and what it shows in their place."""
+    """All that looks have taught of a domain: its noise mask, and the soft errors that it is known for."""
     async with db.transaction() as connection:
         row = await (await connection.execute(GET, {"domain_id": domain_id})).fetchone()
     assert row is not None
@@ -40,23 +41,23 @@ async def learnt_of(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorM
 
 
 async def put_soft_errors(connection: Connection, domain_id: int, soft_errors: SoftErrorMemory) -> None:
-    """Keep it, within a transaction of the caller's."""
+    """Store the memory, within a transaction of the caller's."""
     await connection.execute(PUT, (domain_id, pack_soft_errors(soft_errors)))
 
 
 def pack_soft_errors(soft_errors: SoftErrorMemory) -> bytes:
-    """What is known as it is stored."""
+    """The memory in its stored form."""
     plain = {
         "form": FORM,
-        "sightings": [
+        "shared_texts": [
             [sorted(seen.sketch), [before.hex() for before in seen.befores], seen.last_at.isoformat()]
             for seen in soft_errors.shared_texts
         ],
         "absent": sorted(soft_errors.absent),
-        "is_told": soft_errors.is_answered,
+        "is_probed": soft_errors.is_answered,
         "front": sorted(soft_errors.front),
         "is_front": soft_errors.is_front,
-        "asked_at": soft_errors.probed_at and soft_errors.probed_at.isoformat(),
+        "probed_at": soft_errors.probed_at and soft_errors.probed_at.isoformat(),
         "wait_s": soft_errors.wait.total_seconds(),
         "good": soft_errors.good,
     }
@@ -64,7 +65,7 @@ def pack_soft_errors(soft_errors: SoftErrorMemory) -> bytes:
 
 
 def unpack_soft_errors(data: bytes) -> SoftErrorMemory:
-    """The same the other way round; nothing is known where it was stored in another form, or is too long."""
+    """The memory of its stored form; an empty one where the form is an older one, or too long."""
     if zstandard.frame_content_size(data) > MOST_BYTES:
         return NO_SOFT_ERRORS
     plain: dict[str, Any] = json.loads(zstandard.ZstdDecompressor().decompress(data, max_output_size=MOST_BYTES))
@@ -73,13 +74,13 @@ def unpack_soft_errors(data: bytes) -> SoftErrorMemory:
     return SoftErrorMemory(
         shared_texts=tuple(
             SharedText(frozenset(words), tuple(bytes.fromhex(before) for before in befores), datetime.fromisoformat(at))
-            for words, befores, at in plain["sightings"]
+            for words, befores, at in plain["shared_texts"]
         ),
         absent=frozenset(plain["absent"]),
-        is_answered=plain["is_told"],
+        is_answered=plain["is_probed"],
         front=frozenset(plain["front"]),
         is_front=plain["is_front"],
-        probed_at=datetime.fromisoformat(plain["asked_at"]) if plain["asked_at"] else None,
+        probed_at=datetime.fromisoformat(plain["probed_at"]) if plain["probed_at"] else None,
         wait=timedelta(seconds=plain["wait_s"]),
         good=plain["good"],
     )

@@ -21,22 +21,22 @@ from crawler.core.validators import (
 from crawler.core.visit import Visit
 from crawler.store.database import Connection, Database
 
-GET = "SELECT prior_no, revisits, challenges, records FROM domain_trust WHERE domain_id = %s"
+GET = "SELECT prior_no, revisits, challenges, stats FROM domain_trust WHERE domain_id = %s"
 COUNT = """
     INSERT INTO domain_trust (domain_id, prior_no, revisits)
     SELECT %(domain_id)s, * FROM unnest(%(groups)s::smallint[], %(revisits)s::int[])
     ON CONFLICT (domain_id, prior_no) DO UPDATE SET revisits = domain_trust.revisits + excluded.revisits
 """
 PUT = """
-    INSERT INTO domain_trust (domain_id, prior_no, revisits, challenges, records)
+    INSERT INTO domain_trust (domain_id, prior_no, revisits, challenges, stats)
     SELECT %(domain_id)s, *
-      FROM unnest(%(groups)s::smallint[], %(revisits)s::int[], %(challenges)s::int[], %(records)s::jsonb[])
+      FROM unnest(%(groups)s::smallint[], %(revisits)s::int[], %(challenges)s::int[], %(stats)s::jsonb[])
     ON CONFLICT (domain_id, prior_no) DO UPDATE
-       SET revisits = excluded.revisits, challenges = excluded.challenges, records = excluded.records
+       SET revisits = excluded.revisits, challenges = excluded.challenges, stats = excluded.stats
 """
-STANDINGS = """
-    SELECT template, kind, standing, told, lied, same, flapped, challenges FROM report_trust
-     WHERE domain_id = %s ORDER BY template, kind
+RATINGS = """
+    SELECT template, validator, rating, changes_seen, missed, unchanged, flapped, challenges FROM report_trust
+     WHERE domain_id = %s ORDER BY template, validator
 """
 
 Trusts = Mapping[int, Trust]  # by the number of the group; WHOLE has the domain's revisits
@@ -47,19 +47,19 @@ class TrustRow:
     """A row of report_trust, which says what its columns mean."""
 
     template: str
-    kind: Validator
-    standing: str
-    told: float
-    lied: float
-    same: float
+    validator: Validator
+    rating: str
+    changes_seen: float
+    missed: float
+    unchanged: float
     flapped: float
     challenges: int
 
 
 async def trusts_of(connection: Connection, domain_id: int) -> Trusts:
-    """What is known of each group that anything is known of."""
+    """The trust of each group in which something was learnt, by the group's number."""
     found = await (await connection.execute(GET, (domain_id,))).fetchall()
-    return {no: Trust(revisits, challenges, _records(records)) for no, revisits, challenges, records in found}
+    return {no: Trust(revisits, challenges, _stats(stats)) for no, revisits, challenges, stats in found}
 
 
 async def count_revisits(connection: Connection, domain_id: int, groups: Iterable[int]) -> None:
@@ -89,19 +89,19 @@ async def learn_of(connection: Connection, domain_id: int, visits: Sequence[Visi
                 "groups": list(news),
                 "revisits": [trust.revisits for trust in news.values()],
                 "challenges": [trust.challenges for trust in news.values()],
-                "records": [Jsonb(_plain(trust)) for trust in news.values()],
+                "stats": [Jsonb(_plain(trust)) for trust in news.values()],
             },
         )
 
 
 async def trust_rows(db: Database, domain: Domain) -> list[TrustRow]:
-    """How each group's words stand, for a report."""
+    """The rating of each group's validators, for a report."""
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(STANDINGS, (domain.id,))
-        return [TrustRow(**row | {"kind": Validator(row["kind"])}) for row in await cursor.fetchall()]
+        await cursor.execute(RATINGS, (domain.id,))
+        return [TrustRow(**row | {"validator": Validator(row["validator"])}) for row in await cursor.fetchall()]
 
 
-def _records(stored: dict[str, Any]) -> dict[Validator, ValidatorStats]:
+def _stats(stored: dict[str, Any]) -> dict[Validator, ValidatorStats]:
     return {Validator(kind): ValidatorStats(**figures) for kind, figures in stored.items()}
 
 

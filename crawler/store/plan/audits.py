@@ -115,7 +115,7 @@ async def domains_to_audit(db: Database, *, only: Domain | None = None) -> list[
 async def calibrate(db: Database, domain: Domain, *, since: date, until: date) -> None:
     """Count the looks of these UTC days, `until` not among them, against the chances that they were given.
 
-    Days before `since` that nobody has counted are counted, too.  Asked again, it counts again: what it wrote before
+    Days before `since` that nobody has counted are counted, too.  A second call counts again: what it wrote before
     is replaced, unless the looks themselves are gone by now.
     """
     async with db.transaction() as connection:

@@ -1,6 +1,6 @@
-"""What is planned for each domain: read from all of them, written beside them, never into what a holder writes.
+"""The plan of each domain: what it is made from, and its result, which stands apart from what a lease's holder writes.
 
-Each domain is read in a transaction of its own; its pages by a census (store/censuses).
+Each domain is read in a transaction of its own, and its pages by a sample (store/plan/samples.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,19 +25,20 @@ FLOWS = """
     SELECT n.domain_id, sum(page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
                                             m.pages) * x.links / (octet_length(l.targets) / 16 + o.links))
       FROM domain_state s
-      JOIN page_links l ON l.domain_id = %(domain_id)s AND cardinality(l.elsewhere) > 0
+      JOIN page_links l ON l.domain_id = %(domain_id)s AND cardinality(l.external_domains) > 0
       JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = l.key
       JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
      CROSS JOIN (SELECT sum(pages)::float8 AS pages FROM pool WHERE domain_id = %(domain_id)s) m
-     CROSS JOIN LATERAL (SELECT sum(links)::float8 AS links FROM unnest(l.elsewhere_links) u(links)) o
-     CROSS JOIN LATERAL unnest(l.elsewhere, l.elsewhere_links) x(authority, links)
+     CROSS JOIN LATERAL (SELECT sum(links)::float8 AS links FROM unnest(l.external_link_counts) u(links)) o
+     CROSS JOIN LATERAL unnest(l.external_domains, l.external_link_counts) x(authority, links)
       JOIN names n ON n.authority = x.authority
      WHERE s.domain_id = %(domain_id)s
      GROUP BY n.domain_id
 """
-STANDING = f"""
+INPUTS = f"""
     SELECT {COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.resume_at,
-           l.price_request, coalesce(l.price_byte, 0) AS price_byte, coalesce(l.trim, 1) AS trim,
+           l.price_request, coalesce(l.price_byte, 0) AS price_byte,
+           coalesce(l.price_correction, 1) AS price_correction,
            coalesce(l.importance, d.weight) AS importance, l.planned_at,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
            (SELECT count(*) FROM (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state <> 'new'
@@ -55,14 +56,14 @@ WRITE_PRIORS = """
 """
 WRITE = """
     INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s, budget_per_day,
-                             trim, finding)
-    SELECT d.id, %(importance)s, %(at)s, %(price_request)s, %(price_byte)s, %(longest_s)s, %(asked)s, %(trim)s,
-           %(finding)s
+                             price_correction, finding)
+    SELECT d.id, %(importance)s, %(at)s, %(price_request)s, %(price_byte)s, %(longest_s)s, %(asked)s,
+           %(price_correction)s, %(finding)s
       FROM domain d WHERE d.id = %(domain_id)s  -- it may have been removed meanwhile
     ON CONFLICT (domain_id) DO UPDATE
        SET importance = excluded.importance, planned_at = excluded.planned_at, price_request = excluded.price_request,
            price_byte = excluded.price_byte, longest_s = excluded.longest_s, budget_per_day = excluded.budget_per_day,
-           trim = excluded.trim, finding = excluded.finding
+           price_correction = excluded.price_correction, finding = excluded.finding
  RETURNING domain_id
 """
 # One that has not begun serves for this price, too; behind one that is under way another full pass is needed.
@@ -80,9 +81,9 @@ MOST_WAITING = 10_000  # counted; an hour's requests of one domain are seldom mo
 class PlanInput:
     """A domain as plan finds it. tracked: pages that are known at all.  announced_s: the delay of its last lease.
 
-    importance, price, trim: as planned last, price None for the usual one.  planned_at: when that was, if ever.
-    held_until: no request is sent before.  spent_today: requests of the UTC day.  waiting: pages that are due since
-    before the last plan, MOST_WAITING at most.
+    importance, price, price_correction: as planned last, price None for the usual one.  planned_at: when that was, if
+    ever.  held_until: no request is sent before.  spent_today: requests of the UTC day.  waiting: pages that are due
+    since before the last plan, MOST_WAITING at most.
     """
 
     domain: Domain
@@ -91,7 +92,7 @@ class PlanInput:
     costs: Costs
     importance: float
     price: Price | None
-    trim: float
+    price_correction: float
     planned_at: datetime | None
     held_until: datetime | None
     spent_today: int
@@ -104,13 +105,13 @@ class PlanInput:
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """What is written for one domain. pages: that each prior stands for.  asked: requests a day that a target takes."""
+    """The plan of one domain, to be written. pages: of each prior's group.  asked: requests a day for its target."""
 
     importance: float
     price: Price | None
     longest_s: float
     asked: int | None
-    trim: float
+    price_correction: float
     finding: str
     priors: Sequence[Belief]
     pages: Sequence[int]
@@ -119,11 +120,11 @@ class PlanRow:
 async def plan_inputs(db: Database, *, at: datetime, only: Domain | None = None) -> list[PlanInput]:
     """All domains by name, or one of them."""
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(STANDING, {"at": at, "only": only.id if only else None, "most_waiting": MOST_WAITING})
-        return [_standing(row) for row in await cursor.fetchall()]
+        await cursor.execute(INPUTS, {"at": at, "only": only.id if only else None, "most_waiting": MOST_WAITING})
+        return [_plan_input(row) for row in await cursor.fetchall()]
 
 
-def _standing(row: dict[str, Any]) -> PlanInput:
+def _plan_input(row: dict[str, Any]) -> PlanInput:
     return PlanInput(
         domain=domain_from(row),
         tracked=row["tracked"],
@@ -131,7 +132,7 @@ def _standing(row: dict[str, Any]) -> PlanInput:
         costs=costs_from(row["costs"]),
         importance=row["importance"],
         price=None if row["price_request"] is None else Price(row["price_request"], row["price_byte"]),
-        trim=row["trim"],
+        price_correction=row["price_correction"],
         planned_at=row["planned_at"],
         held_until=row["resume_at"],
         spent_today=row["spent_today"],
@@ -172,7 +173,7 @@ def _plan(domain: Domain, plan: PlanRow) -> dict[str, Any]:
         "price_byte": plan.price.per_byte if plan.price else 0.0,
         "longest_s": plan.longest_s,
         "asked": plan.asked,
-        "trim": plan.trim,
+        "price_correction": plan.price_correction,
         "finding": plan.finding,
     }
 

@@ -1,6 +1,6 @@
-"""A domain's pages as a plan counts them: a bounded sample, and how each of them is asked for.
+"""A bounded random sample of a domain's pages for the plan, with the kind of request for each.
 
-A sample is a slice of the keys, which are hashes, so that any slice is pages by chance, and an index has them together.
+Keys are hashes, so any slice of them is a random sample, and the index holds it in one place.
 """
 
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ def slice_of(n: int, slices: int) -> dict[str, bytes]:
 
 
 def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[tuple[float, ...]]:
-    """Rows of SAMPLE as rows of a census, by what the rules say; a page that is wanted once only asks for no more."""
+    """Rows of SAMPLE as rows of a PageSample, by the rules. A page wanted only once, and had, is left out."""
     kinds: dict[tuple[object, ...], tuple[RequestKind, RequestKind]] = {}
     for is_new, a, b, group, importance, has_etag, has_date, body_bytes, rides, url in rows:
         said = context.rules.terms(Url(url))

@@ -1,4 +1,4 @@
-"""What looks make known: pages that are admitted, kept out or left unknown, and the rows of those that are kept."""
+"""Pages that looks make known: admitted, refused or left unknown; and the rows of those that are stored."""
 
 from collections.abc import Iterable, Sequence
 
@@ -31,7 +31,7 @@ def settle(books: OpicBatch, visits: Sequence[Visit], *, max_pages: int) -> list
 
 
 def _meet(books: OpicBatch, link: Link, *, depth: int, max_pages: int) -> PagePosition | None:
-    """What a link makes known: a new page, a page that robots.txt refuses, or nothing new."""
+    """The page that a link makes known: a new page, a page that robots.txt refuses, or nothing new."""
     stand = books.positions.get(link.key)
     if stand is not None:
         stand.reach(depth)

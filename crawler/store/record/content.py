@@ -52,7 +52,7 @@ async def put(connection: Connection, domain_id: int, bodies: Mapping[bytes, byt
 
 @dataclass(frozen=True, slots=True)
 class StoredBody:
-    """A Snapshot's body. has_returned: a version before this one said what was asked about."""
+    """A Snapshot's body. has_returned: an earlier version said what the caller looks for."""
 
     body: bytes
     content_type: str

@@ -17,18 +17,18 @@ from crawler.store.database import Connection
 
 EVENTS = """
     COPY event (domain_id, number, at, key, url, change, version, distance_bits,
-                parts, pieces, pages) FROM STDIN (FORMAT BINARY)
+                parts, blocks, pages) FROM STDIN (FORMAT BINARY)
 """
-MOST_PIECES = 50  # of one change, kept with its event
-MOST_PIECE_CHARS = 500
-FRAME = "frame"  # of an event that is the site's and no page's
+MOST_BLOCKS = 50  # of one change, kept with its event
+MOST_BLOCK_CHARS = 500
+BOILERPLATE = "boilerplate"  # of an event that is the site's and no page's
 Sides = tuple[Block | None, Block | None]  # what was said, and what is said now
 
 
 async def write(
     connection: Connection, domain: Domain, visits: Sequence[Visit], edit: SiteEdit | None, *, first: int
 ) -> int:
-    """Number the changes on from `first`, without gaps; gives how many there were. edit: of the site, told last."""
+    """Number the changes on from `first`, without gaps; gives their number. edit: of the site; the last event."""
     rows = [_row(visit) for visit in visits if _is_event(visit)]
     if edit is not None:
         rows.append(_site_row(domain, edit, at=max(visit.at for visit in visits)))
@@ -46,16 +46,16 @@ def _row(visit: Visit) -> tuple[Any, ...]:
         _version_number(visit),
         visit.verdict.distance_bits,
         parts_of(visit),
-        _pieces(visit),
+        _blocks(visit),
         None,
     )
 
 
 def _site_row(domain: Domain, edit: SiteEdit, *, at: datetime) -> tuple[Any, ...]:
-    """An edit of the site stands at its root."""
+    """The event of a site-wide edit, at the domain's root."""
     root = Url(domain.root)
     parts = " ".join(sorted({place.kind for sides in edit.blocks for place in sides if place is not None}))
-    return at, key_of(root), root, FRAME, 0, None, parts, _written(edit.blocks), edit.pages
+    return at, key_of(root), root, BOILERPLATE, 0, None, parts, _written(edit.blocks), edit.pages
 
 
 def parts_of(visit: Visit) -> str:
@@ -63,7 +63,7 @@ def parts_of(visit: Visit) -> str:
     return " ".join(sorted(visit.verdict.significant.kinds))
 
 
-def _pieces(visit: Visit) -> Jsonb | None:
+def _blocks(visit: Visit) -> Jsonb | None:
     left = visit.verdict.significant
     if not left:
         return None
@@ -71,14 +71,14 @@ def _pieces(visit: Visit) -> Jsonb | None:
     return _written((*left.replaced, *went, *came))
 
 
-def _written(pieces: Iterable[Sides]) -> Jsonb:
-    """The first pieces that changed, so that nobody has to work out the difference again."""
-    told = [(was or now, was, now) for was, now in islice(pieces, MOST_PIECES)]
-    return Jsonb([[of.kind.value, _cut(was), _cut(now)] for of, was, now in told if of is not None])
+def _written(blocks: Iterable[Sides]) -> Jsonb:
+    """The first blocks that changed, so that nobody has to work out the difference again."""
+    first = [(was or now, was, now) for was, now in islice(blocks, MOST_BLOCKS)]
+    return Jsonb([[of.kind.value, _cut(was), _cut(now)] for of, was, now in first if of is not None])
 
 
 def _cut(place: Block | None) -> Any:
-    return None if place is None else clean(place.text[:MOST_PIECE_CHARS])
+    return None if place is None else clean(place.text[:MOST_BLOCK_CHARS])
 
 
 def _is_event(visit: Visit) -> bool:

@@ -176,7 +176,7 @@ async def _admit_seeds(connection: Connection, lease: Lease, urls: Sequence[Url]
 
 
 async def _make_due(connection: Connection, lease: Lease, row: dict[str, Any], *, at: datetime) -> bool:
-    """Make a chunk of a refresh due; whether it was the last one. How far it came stands in its inbox row."""
+    """Make a chunk of a refresh due; whether it was the last one. Its inbox row says how far it came."""
     payload = row["payload"]
     values = {
         "domain_id": lease.domain.id,

@@ -8,11 +8,11 @@ from crawler.core.change import Change
 from crawler.core.domain import Lease
 from crawler.core.http import PageKey
 from crawler.core.visit import (
+    BULK_REDIRECT,
     CONFIRM_CROWD_AFTER,
     CROWD,
     CROWD_TIME,
-    ONTO_A_PAGE,
-    WITH_OTHERS,
+    REDIRECT_TO_EXISTING,
     MoveTarget,
     Visit,
     confirm_move,
@@ -53,7 +53,7 @@ ASK_AGAIN = """
 
 
 async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> list[Visit]:
-    """The visits of a batch, to be recorded: a move that may be an outage is no move in them (core/lifecycle).
+    """The visits of a batch, to be recorded: a move that may be an outage is no move in them (core/visit/lifecycle.py).
 
     Nearly always the visits as they are, and then without a question to the database. Raises LeaseLost.
     """
@@ -97,7 +97,7 @@ async def _others(
         "targets": list(set(told.values())),
         "batch": list(told),
         "since": at - CROWD_TIME,
-        "doubts": [WITH_OTHERS, ONTO_A_PAGE],
+        "doubts": [BULK_REDIRECT, REDIRECT_TO_EXISTING],
     }
     many = Counter(told.values())
     for target, before in await (await connection.execute(OTHERS, values)).fetchall():
@@ -123,7 +123,7 @@ async def _onward(connection: Connection, domain_id: int, heirs: Mapping[PageKey
 
 
 def _leads_to(key: PageKey, heir: PageKey, onward: Mapping[PageKey, PageKey]) -> bool:
-    """Whether moves lead from the heir back to the page."""
+    """Whether redirects lead from the new page back to the old one."""
     for _ in range(len(onward)):
         if heir == key:
             return True

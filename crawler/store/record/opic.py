@@ -1,4 +1,4 @@
-"""The domain's books while a batch is recorded: who stands where, who takes part, and what everybody is paid."""
+"""The domain's economy while a batch is recorded: positions of pages, who takes part, and what each page is paid."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +19,11 @@ DOMAIN = """
      WHERE domain_id = %s
 """
 POOLS = "SELECT pool, pages, dividend FROM pool WHERE domain_id = %s ORDER BY pool"
-STANDS = """
+POSITIONS = """
     SELECT key, state, depth, favoured, url_score, rank FROM frontier WHERE domain_id = %s AND key = ANY(%s)
 """
 MOVES = "SELECT key, moved_to FROM page WHERE domain_id = %s AND key = ANY(%s) AND moved_to IS NOT NULL"
-PURSES = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
+ACCOUNTS = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
 NETS = "SELECT key, net FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
@@ -39,7 +39,7 @@ WRITE_POOLS = """
      WHERE p.domain_id = %(domain_id)s AND p.pool = x.pool
        AND (p.pages, p.dividend) IS DISTINCT FROM (x.pages, x.dividend)
 """
-WRITE_PURSES = """
+WRITE_ACCOUNTS = """
     INSERT INTO cash (domain_id, key, pool, net, history, clock)
     SELECT %(domain_id)s, * FROM unnest(%(key)s::bytea[], %(pool)s::smallint[], %(net)s::bigint[],
                                         %(history)s::float8[], %(clock)s::float8[])
@@ -71,7 +71,7 @@ LEAVE = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
 @dataclass(slots=True)
 class PagePosition:
-    """Where a page stands in the frontier while a batch is settled."""
+    """A page's place in the frontier while a batch is settled."""
 
     state: State
     depth: int
@@ -92,7 +92,7 @@ class PagePosition:
         return self.found_at + LOOK_AGAIN_REFUSED
 
     def reach(self, depth: int) -> None:
-        """A link was found at this depth; the nearest one counts."""
+        """Take in a link to the page at this depth; the least depth counts."""
         if depth < self.depth:
             self.depth = depth
             self.is_nearer = self.found_at is None
@@ -126,7 +126,7 @@ class OpicBatch:
         return True
 
     def admit(self, key: PageKey, url: Url, *, depth: int) -> PagePosition:
-        """A page that was never heard of begins with its endowment; the share of the link that told of it follows."""
+        """Admit a page that a link made known. It begins with its endowment, to which the link's share comes on top."""
         stand = self._meet(key, url, State.NEW, depth=depth)
         self.economy.admit(key, self._pool(stand))
         return stand
@@ -146,7 +146,7 @@ class OpicBatch:
         return self.ordering.pool(known=stand.state is State.KNOWN, favoured=stand.favoured)
 
     def settle(self, visit: Visit) -> None:
-        """Take the visited page's cash and pass it on, and let the page change its standing."""
+        """Take the visited page's cash, pass it on, and put the page into its new state and pool."""
         key = visit.target.key
         stand = self.positions[key]
         before, stand.state = stand.state, visit.state
@@ -231,7 +231,7 @@ class OpicBatch:
         return self.ordering.rank(net, depth=stand.depth, url_score=stand.url_score)
 
     def new_ranks(self, nets: Mapping[PageKey, int]) -> dict[PageKey, int]:
-        """The ranks that differ from those that stand."""
+        """Ranks of new pages that differ from the stored ones."""
         ranks = {key: self.rank_of(key, net) for key, net in nets.items()}
         return {key: rank for key, rank in ranks.items() if rank != self.positions[key].rank}
 
@@ -239,7 +239,7 @@ class OpicBatch:
 async def load_batch(
     connection: Connection, domain_id: int, visits: Sequence[Visit], *, domain_settings: DomainSettings
 ) -> OpicBatch:
-    """Read what the visits will touch: the domain's own numbers, who stands where, and the purses to be opened."""
+    """Read what the visits will touch: the domain's economy, positions of pages, and the accounts of those that pay."""
     row = await (await connection.execute(DOMAIN, (domain_id,))).fetchone()
     assert row is not None  # the lease was just found in it
     reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, tracked = row
@@ -274,7 +274,7 @@ async def load_batch(
         books.limited = dict(await (await connection.execute(LIMITED, (domain_id,))).fetchall())
         books.admitted_by = dict(books.limited)
     ends = {end for heir in heirs if (end := books.payee(heir)) is not None}  # who is heir where an heir moved on
-    cursor = await connection.execute(PURSES, (domain_id, list(opened | heirs | ends)), binary=True)
+    cursor = await connection.execute(ACCOUNTS, (domain_id, list(opened | heirs | ends)), binary=True)
     for key, pool, net, history, then in await cursor.fetchall():
         economy.accounts[PageKey(key)] = PageAccount(pool=Pool(pool), net=net, history=history, clock=then)
     return books
@@ -283,12 +283,12 @@ async def load_batch(
 async def _positions(
     connection: Connection, domain_id: int, keys: set[PageKey]
 ) -> tuple[dict[PageKey, PagePosition], dict[PageKey, PageKey]]:
-    """Where the pages stand, and where those that moved went, link by link."""
+    """Positions of the pages, and of each page that moved the target, redirect by redirect."""
     stands: dict[PageKey, PagePosition] = {}
     moved_to: dict[PageKey, PageKey] = {}
     wanted = list(keys)
     for _ in range(MOST_MOVES):
-        cursor = await connection.execute(STANDS, (domain_id, wanted), binary=True)
+        cursor = await connection.execute(POSITIONS, (domain_id, wanted), binary=True)
         found = {PageKey(row[0]): PagePosition(State(row[1]), *row[2:]) for row in await cursor.fetchall()}
         stands |= found
         moved = [key for key, stand in found.items() if stand.state is State.MOVED]
@@ -315,7 +315,7 @@ async def write_batch(connection: Connection, domain_id: int, books: OpicBatch) 
     purses = economy.accounts
     if purses:
         await connection.execute(
-            WRITE_PURSES,
+            WRITE_ACCOUNTS,
             {
                 "domain_id": domain_id,
                 "key": list(purses),

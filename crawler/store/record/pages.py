@@ -1,11 +1,11 @@
-"""What looks leave on their pages: what is known of them, due times, links and versions."""
+"""Pages as a record writes them: what is known of each, its due time, links and versions."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from crawler.core.change import Change
 from crawler.core.freshness import without_prior
-from crawler.core.visit import WITH_OTHERS, State, Visit
+from crawler.core.visit import BULK_REDIRECT, State, Visit
 from crawler.store.columns import clean, copy, to_signed
 from crawler.store.database import Connection
 from crawler.store.record import content
@@ -14,9 +14,9 @@ from crawler.store.record.opic import OpicBatch
 # What a look may leave as it was comes as null.
 PAGES = """
     UPDATE page p
-       SET status = x.status, reason = x.reason, failures = x.failures, walled = x.walled, last_look_at = x.at,
-           visits = p.visits + 1, evidence_a = x.evidence_a, evidence_b = x.evidence_b,
-           moved_to = CASE WHEN x.good AND x.reason <> %(with_others)s THEN x.moved_to
+       SET status = x.status, reason = x.reason, failures = x.failures, soft_errors = x.soft_errors,
+           last_look_at = x.at, visits = p.visits + 1, evidence_a = x.evidence_a, evidence_b = x.evidence_b,
+           moved_to = CASE WHEN x.good AND x.reason <> %(bulk_redirect)s THEN x.moved_to
                            ELSE coalesce(x.moved_to, p.moved_to) END,
            led_to = coalesce(x.led_to, p.led_to),  -- whom a crowd went to tells the next of it
            last_good_at = CASE WHEN x.good THEN x.at ELSE p.last_good_at END,
@@ -35,12 +35,13 @@ PAGES = """
            shape_digest = coalesce(x.shape_digest, p.shape_digest),
            fingerprint = CASE WHEN x.version IS NULL THEN p.fingerprint ELSE x.fingerprint END
       FROM unnest(%(key)s::bytea[], %(at)s::timestamptz[], %(status)s::smallint[], %(reason)s::text[],
-                  %(failures)s::smallint[], %(walled)s::smallint[], %(evidence_a)s::float8[], %(evidence_b)s::float8[],
-                  %(moved_to)s::bytea[], %(led_to)s::bytea[], %(good)s::bool[], %(changed)s::bool[],
-                  %(rereads)s::bool[], %(renews)s::bool[], %(etag)s::text[], %(last_modified)s::text[],
+                  %(failures)s::smallint[], %(soft_errors)s::smallint[], %(evidence_a)s::float8[],
+                  %(evidence_b)s::float8[], %(moved_to)s::bytea[], %(led_to)s::bytea[], %(good)s::bool[],
+                  %(changed)s::bool[], %(rereads)s::bool[], %(renews)s::bool[], %(etag)s::text[],
+                  %(last_modified)s::text[],
                   %(body_bytes)s::int[], %(version)s::int[], %(body_digest)s::bytea[], %(text_digest)s::bytea[],
                   %(main_digest)s::bytea[], %(shape_digest)s::bytea[], %(fingerprint)s::bigint[])
-        AS x(key, at, status, reason, failures, walled, evidence_a, evidence_b, moved_to, led_to, good, changed,
+        AS x(key, at, status, reason, failures, soft_errors, evidence_a, evidence_b, moved_to, led_to, good, changed,
              rereads, renews, etag, last_modified, body_bytes, version, body_digest, text_digest, main_digest,
              shape_digest, fingerprint)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
@@ -57,13 +58,15 @@ SHALLOWER = """
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.depth > x.depth
 """
 LINKS = """
-    INSERT INTO page_links (domain_id, key, targets, elsewhere, elsewhere_links)
-    SELECT %(domain_id)s, x.key, x.targets, string_to_array(x.elsewhere, ' '),
-           string_to_array(x.elsewhere_links, ' ')::int[]
-      FROM unnest(%(key)s::bytea[], %(targets)s::bytea[], %(elsewhere)s::text[], %(elsewhere_links)s::text[])
-        AS x(key, targets, elsewhere, elsewhere_links)
+    INSERT INTO page_links (domain_id, key, targets, external_domains, external_link_counts)
+    SELECT %(domain_id)s, x.key, x.targets, string_to_array(x.external_domains, ' '),
+           string_to_array(x.external_link_counts, ' ')::int[]
+      FROM unnest(%(key)s::bytea[], %(targets)s::bytea[], %(external_domains)s::text[],
+                  %(external_link_counts)s::text[])
+        AS x(key, targets, external_domains, external_link_counts)
     ON CONFLICT (domain_id, key) DO UPDATE
-       SET targets = excluded.targets, elsewhere = excluded.elsewhere, elsewhere_links = excluded.elsewhere_links
+       SET targets = excluded.targets, external_domains = excluded.external_domains,
+           external_link_counts = excluded.external_link_counts
 """
 SNAPSHOTS = """
     COPY snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
@@ -75,7 +78,7 @@ FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (s
 async def write_pages(connection: Connection, domain_id: int, books: OpicBatch, visits: Sequence[Visit]) -> None:
     rows = [_page_row(visit, books) for visit in visits]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    await connection.execute(PAGES, columns | {"domain_id": domain_id, "with_others": WITH_OTHERS}, binary=True)
+    await connection.execute(PAGES, columns | {"domain_id": domain_id, "bulk_redirect": BULK_REDIRECT}, binary=True)
     await connection.execute(
         FRONTIER,
         {
@@ -98,7 +101,7 @@ def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:
         "status": visit.status,
         "reason": clean(visit.reason),
         "failures": min(visit.failures, 32_000),
-        "walled": visit.soft_errors,
+        "soft_errors": visit.soft_errors,
         "evidence_a": evidence[0],
         "evidence_b": evidence[1],
         "moved_to": heir if heir in books.positions else None,  # out of scope or beyond the limits: it moved away
@@ -138,8 +141,8 @@ async def write_links(connection: Connection, domain_id: int, books: OpicBatch, 
                 "key": list(changed),
                 "targets": [b"".join(keys) for keys, _ in changed.values()],
                 # An array of arrays would have to be rectangular; an authority holds no space.
-                "elsewhere": [" ".join(name for name, _ in elsewhere) for _, elsewhere in changed.values()],
-                "elsewhere_links": [" ".join(str(many) for _, many in e) for _, e in changed.values()],
+                "external_domains": [" ".join(name for name, _ in e) for _, e in changed.values()],
+                "external_link_counts": [" ".join(str(many) for _, many in e) for _, e in changed.values()],
             },
             binary=True,
         )

@@ -1,20 +1,30 @@
 """Recording: many visits in one transaction, with their pages, snapshots, links, cash, events and due times."""
 
 from collections.abc import Sequence
-from datetime import date, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from crawler.core.budget import Costs, RequestKind, learnt
+from crawler.core.budget import NO_REFUND, Costs, Refund, RequestKind, learnt, settled
 from crawler.core.change import NoiseMask, SiteEdit
 from crawler.core.domain import Hold, Lease
-from crawler.core.freshness import DAY, Scores, Wanted
+from crawler.core.freshness import DAY, Wanted
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit import HeadOutcome, State, Visit, drift_after
 from crawler.errors import LeaseLost
 from crawler.store import learned
-from crawler.store.claim import keep_slots, settle_shared_budget, write_hold
+from crawler.store.claim import (
+    WITH_SHARED,
+    keep_slots,
+    ledger_from,
+    ledger_values,
+    settle_shared_budget,
+    shared_values,
+    write_hold,
+)
 from crawler.store.columns import clean, copy, costs_from, costs_to
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.learned import put_mask, put_soft_errors
@@ -26,19 +36,17 @@ RENEW_AND_READ = """
     UPDATE domain_state
        SET leased_until = clock_timestamp() + %(term)s
      WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- expiry only lets others take it
- RETURNING next_event, costs, drift, drift_at
+ RETURNING next_event, costs, drift, drift_at, budget_day, spent_requests, spent_bytes, spent_floor
 """
-ADVANCE = """
+ADVANCE = f"""
+    {WITH_SHARED}
     UPDATE domain_state
        SET last_visit_at = greatest(last_visit_at, %(at)s), next_event = %(next_event)s,
-           spent_bytes = greatest(spent_bytes + %(bytes)s
-               - CASE WHEN budget_day = %(refund_day)s::date THEN %(debited_bytes)s ELSE 0 END, 0),
-           spent_requests = greatest(
-               spent_requests - CASE WHEN budget_day = %(refund_day)s::date THEN %(refund)s ELSE 0 END, 0),
+           budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(bytes)s, spent_floor = %(floor)s,
            refusals = CASE WHEN %(good)s THEN 0 ELSE refusals END,
            costs = %(costs)s, drift = %(drift)s, drift_at = coalesce(%(learnt_at)s, drift_at)
      WHERE domain_id = %(domain_id)s
-"""
+"""  # noqa: S608  only our own statement is put in
 VISITS = """
     COPY visit (domain_id, key, at, answer, status, reason, change, rung, distance_bits, conditional, requests,
                 received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit,
@@ -47,97 +55,110 @@ VISITS = """
 """
 
 
-async def record(
-    db: Database,
-    lease: Lease,
-    visits: Sequence[Visit],
-    *,
-    max_pages: int,
-    refund: int = 0,
-    refund_day: date | None = None,
-    debited_bytes: int = 0,
-    hold: Hold | None = None,
-    again: bool = False,
-    together: bool = False,
-    mask: NoiseMask | None = None,
-    soft_errors: SoftErrorMemory | None = None,
-    edit: SiteEdit | None = None,
-) -> int:
-    """Write everything that the visits (at least one) changed, or nothing. Gives how many new pages were admitted.
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Visits that are recorded in one transaction, at least one, and what goes with them.
+
+    max_pages: links beyond that many pages are not admitted and pay the reserve.  refund: requests that were taken from
+    the day's budget and not sent, and the bytes that were taken in advance for those that the visits received.
+    is_shared: all counts for the budget of all domains together as well.  hold: leave the domain alone, because of one
+    of these visits.  mask, soft_errors: of the domain, None if the visits taught nothing of them.  edit: of the
+    boilerplate of the domain, to be told together with the mask that has taken it in.
+    """
+
+    visits: Sequence[Visit]
+    max_pages: int
+    refund: Refund = NO_REFUND
+    is_shared: bool = False
+    hold: Hold | None = None
+    mask: NoiseMask | None = None
+    soft_errors: SoftErrorMemory | None = None
+    edit: SiteEdit | None = None
+
+    @property
+    def received_bytes(self) -> int:
+        return sum(visit.received_bytes for visit in self.visits)
+
+
+async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = False) -> int:
+    """Write everything that the visits changed, or nothing. Gives how many new pages were admitted.
 
     In one transaction: lease checked and renewed, visits, snapshots, pages admitted, cash settled, due times, events.
-    max_pages: links beyond that many pages are not admitted and pay the reserve.  refund: requests that were taken
-    from the budget of refund_day but not sent.  debited_bytes: of those that the visits received, how many were taken
-    from it before.  hold: leave the domain alone, because of one of these visits.
-    again: the same was tried before, and nobody knows whether its commit arrived; it is not applied twice.
-    together: what it cost counts for all domains too.  mask, walls: of the domain, if the visits taught
-    anything of them.  edit: of the domain's frame, to be told together with the mask that knows it for told.
+    retrying: the batch was tried before, and nobody knows whether its commit arrived; it is not applied twice.
     Raises LeaseLost where another worker holds the domain: then nothing was written.
     """
-    domain_id = lease.domain.id
+    domain_id, visits = lease.domain.id, batch.visits
     async with db.transaction() as connection:
-        values = {"domain_id": domain_id, "token": lease.token, "term": lease.term}
-        row = await (await connection.execute(RENEW_AND_READ, values)).fetchone()
-        if row is None:
-            raise LeaseLost(f"another worker has taken {lease.domain.authority}")
+        state = await _renew_and_read(connection, lease)
         await keep_slots(connection, lease)
         await connection.execute(BY_KEY)
-        if again and await _is_recorded(connection, domain_id, visits[0]):
+        if retrying and await _is_recorded(connection, domain_id, visits[0]):
             return 0
-        books = await load_batch(connection, domain_id, visits, domain_settings=lease.domain.settings)
-        admitted = admissions.settle(books, visits, max_pages=max_pages)
-        await admissions.write(connection, domain_id, books, admitted)
-        await pages.write_pages(connection, domain_id, books, visits)
+        opic = await load_batch(connection, domain_id, visits, domain_settings=lease.domain.settings)
+        admitted = admissions.settle(opic, visits, max_pages=batch.max_pages)
+        await admissions.write(connection, domain_id, opic, admitted)
+        await pages.write_pages(connection, domain_id, opic, visits)
         await shared_schedules.settle(connection, domain_id, visits)
-        await pages.write_links(connection, domain_id, books, visits)
-        await write_batch(connection, domain_id, books)
+        await pages.write_links(connection, domain_id, opic, visits)
+        await write_batch(connection, domain_id, opic)
         await pages.write_versions(connection, domain_id, visits)
-        next_event, costs, scores, learnt_at = row
-        told = await events.write(connection, lease.domain, visits, edit, first=next_event)
+        told = await events.write(connection, lease.domain, visits, batch.edit, first=state["next_event"])
         await _write_visits(connection, domain_id, visits)
-        await learned.learn_of(connection, domain_id, visits)
-        if mask is not None:
-            await put_mask(connection, domain_id, mask)
-        if soft_errors is not None:
-            await put_soft_errors(connection, domain_id, soft_errors)
-        received = sum(visit.received_bytes for visit in visits)
-        unused = refund + sum(1 - visit.requests for visit in visits)
-        await connection.execute(
-            ADVANCE,
-            {
-                "domain_id": domain_id,
-                "at": max(visit.at for visit in visits),
-                "next_event": next_event + told,
-                "bytes": received,
-                "refund_day": refund_day,
-                "refund": unused,
-                "debited_bytes": debited_bytes,
-                "good": any(visit.is_good for visit in visits) and hold is None,
-                **_learnt(visits, costs, scores, learnt_at),
-            },
-        )
-        if hold is not None:
-            await write_hold(connection, domain_id, hold)
-        if together:
-            await settle_shared_budget(
-                connection,
-                refund=unused,
-                refund_day=refund_day,
-                received_bytes=received,
-                debited_bytes=debited_bytes,
-            )
-        return sum(stand.state is State.NEW for _, stand in admitted)
+        await _write_learnt(connection, domain_id, batch)
+        await _advance(connection, domain_id, batch, state, next_event=state["next_event"] + told)
+        return sum(position.state is State.NEW for _, position in admitted)
 
 
-def _learnt(visits: Sequence[Visit], costs: dict[str, Any], scores: Scores, at: datetime | None) -> dict[str, Any]:
+async def _renew_and_read(connection: Connection, lease: Lease) -> dict[str, Any]:
+    """Lock the domain's row for the transaction, and read what a batch moves on. Raises LeaseLost."""
+    values = {"domain_id": lease.domain.id, "token": lease.token, "term": lease.term}
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        row = await (await cursor.execute(RENEW_AND_READ, values)).fetchone()
+    if row is None:
+        raise LeaseLost(f"another worker has taken {lease.domain.authority}")
+    return row
+
+
+async def _write_learnt(connection: Connection, domain_id: int, batch: Batch) -> None:
+    await learned.learn_of(connection, domain_id, batch.visits)
+    if batch.mask is not None:
+        await put_mask(connection, domain_id, batch.mask)
+    if batch.soft_errors is not None:
+        await put_soft_errors(connection, domain_id, batch.soft_errors)
+
+
+async def _advance(
+    connection: Connection, domain_id: int, batch: Batch, state: dict[str, Any], *, next_event: int
+) -> None:
+    """Move the domain's row on, and the ledger of all domains together last, since everybody waits for that."""
+    if batch.hold is not None:
+        await write_hold(connection, domain_id, batch.hold)
+    ledger = settled(ledger_from(state), batch.refund, received_bytes=batch.received_bytes)
+    values = {
+        "domain_id": domain_id,
+        "at": max(visit.at for visit in batch.visits),
+        "next_event": next_event,
+        "good": any(visit.is_good for visit in batch.visits) and batch.hold is None,
+    }
+    values |= ledger_values(ledger) | _learnt(batch.visits, state)
+    if batch.is_shared:
+        values |= await settle_shared_budget(connection, batch.refund, received_bytes=batch.received_bytes)
+    else:
+        values |= shared_values()
+    await connection.execute(ADVANCE, values)
+
+
+def _learnt(visits: Sequence[Visit], state: dict[str, Any]) -> dict[str, Any]:
     """What a batch teaches about the domain: what looks cost, and how fast its rates drift."""
+    scores = state["drift"]
+    at: datetime | None = state["drift_at"]
     told = [visit for visit in visits if visit.expected_change is not None and visit.target.wanted is Wanted.NO]
     last = max((visit.at for visit in told), default=None)
     if last is not None:
         days = (last - at) / DAY if at is not None else 0.0
         scores = drift_after(scores, told, days=days)
     return {
-        "costs": Jsonb(costs_to(_costs_after(costs_from(costs), visits))),
+        "costs": Jsonb(costs_to(_costs_after(costs_from(state["costs"]), visits))),
         "drift": list(scores),
         "learnt_at": last,
     }

@@ -1,4 +1,4 @@
-"""Who shares whose schedule: found off the hot path, begun by the holder of the lease, tested and ended by records."""
+"""Shared schedules of pages with one text: found by the plan, begun under a lease, tested and ended by records."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -120,9 +120,9 @@ async def propose(db: Database, domain: Domain, *, at: datetime) -> int:
 
 
 async def begin(connection: Connection, domain_id: int, pairs: Sequence[tuple[str, str]]) -> None:
-    """Let pages ride along whose texts are still the same, within a transaction of the lease's holder.
+    """Let pages whose texts are still the same follow their leaders, within a transaction of the lease's holder.
 
-    Each is looked at once more by its own schedule, which is where the sharing is tested first.
+    Each page is looked at once more by its own schedule, which is the first test of the sharing.
     """
     await connection.execute(BY_KEY)
     leaders, keys = ([bytes.fromhex(pair[n]) for pair in pairs] for n in (0, 1))
@@ -130,9 +130,9 @@ async def begin(connection: Connection, domain_id: int, pairs: Sequence[tuple[st
 
 
 async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
-    """What looks mean for those who share: tested ones rest, or leave; whoever leads calls the others.
+    """Apply a batch to shared schedules: a tested follower rests or leaves, a leader that changed calls its followers.
 
-    After pages and due times were written by the same record.
+    Called when the record has written pages and due times.
     """
     good = {visit.target.key: visit for visit in visits if visit.is_good}
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(good), "failures": MOST_FAILURES}

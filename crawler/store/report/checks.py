@@ -1,4 +1,4 @@
-"""What must always hold, checked on the database as it stands: every finding is a sentence with its figures.
+"""The invariants of the database, checked: every finding is a sentence with its figures.
 
 One snapshot is read throughout, so crawling may go on meanwhile.
 """
@@ -266,7 +266,7 @@ async def _check_events(connection: Connection, values: dict[str, Any]) -> list[
 
 
 async def _check_all(connection: Connection) -> list[Finding]:
-    """What no domain can be blamed for alone."""
+    """Findings that belong to no single domain."""
     found = []
     feed = (await _rows(connection, FEED, {}))[0]
     if feed["rows"] != feed["highest"]:

@@ -102,9 +102,9 @@ UNSIGNED = 2**64 - 1  # with which a BIGINT becomes a Fingerprint
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A page, and in how many bits of 64 its fingerprint differs from the one that was asked for.
+    """A page, and in how many bits of 64 its fingerprint differs from the given page's.
 
-    rides: it shares the schedule of a page with the same text.
+    rides: whether it shares the schedule of a page with the same text.
     """
 
     url: Url

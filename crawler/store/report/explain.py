@@ -12,8 +12,7 @@ from crawler.core.change import Change, Rung
 from crawler.core.domain import Domain
 from crawler.core.freshness import Belief, Defaults, Terms, Wanted
 from crawler.core.http import NO_VALIDATORS, Url, Validators, key_of
-from crawler.core.validators import NO_TRUST, Trust
-from crawler.core.validators import Validator as Trusted
+from crawler.core.validators import NO_TRUST, Trust, Validator
 from crawler.core.visit import State
 from crawler.store.database import Connection, Database
 from crawler.store.hand_out import ScoringContext, scoring_context
@@ -70,7 +69,7 @@ VISITS = """
 PAYS = f"""
     {POPULARITY} * {1 - RESERVE_SHARE} / greatest(
         octet_length(l.targets) / 16 + (SELECT o.external_links FROM domain o WHERE o.id = %(domain_id)s)
-        * (SELECT coalesce(sum(n), 0) FROM unnest(l.elsewhere_links) n), 1)
+        * (SELECT coalesce(sum(n), 0) FROM unnest(l.external_link_counts) n), 1)
 """  # noqa: S608  only our own expressions are put in
 # A page that is gone links to nothing, nor does one that has moved, once its new place was read.
 STILL_LINKS = """
@@ -156,7 +155,7 @@ class PageFacts:
 
     @property
     def held(self) -> Validators:
-        """What the last good answer said of its version."""
+        """The validators of the page's last good answer."""
         return Validators(self.etag, self.last_modified) if self.version else NO_VALIDATORS
 
 
@@ -199,13 +198,13 @@ class Linker:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What is known of a URL within its domain.
+    """All that is known of a URL within its domain.
 
     page: None for one that is not tracked.  links, linkers: how many pages link here, and those that pay it most.
     still: how many of them are still there.  redirects: pages that moved here, or may have.
     nearest: the least depth of a page that links here.  tracked: pages of the domain, whatever became of them.
     terms: what holds for its next look, at today's price.  trust: how far its group's validators can be believed.
-    suspected: words that have lied wherever the domain was put to the test.
+    suspected: validators that have lied in every group that was tested.
     by_head: its length and date are asked for first.  challenge: its validators are put to the test, if it is the next.
     """
 
@@ -213,7 +212,7 @@ class Explanation:
     page: PageFacts | None
     terms: Terms | None
     trust: Trust
-    suspected: frozenset[Trusted]
+    suspected: frozenset[Validator]
     by_head: bool
     challenge: bool
     visits: tuple[PastVisit, ...]

@@ -37,7 +37,7 @@ STAMP = """
 CHUNK = 10_000
 READ = """
     SELECT f.position, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.parts, e.pages,
-           CASE WHEN %(pieces)s THEN e.pieces END
+           CASE WHEN %(blocks)s THEN e.blocks END
       FROM feed f
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
       JOIN domain d ON d.id = f.domain_id
@@ -46,26 +46,26 @@ READ = """
      ORDER BY f.position LIMIT %(most)s
 """
 LAST = """
-    SELECT 0, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.parts, e.pages, e.pieces
+    SELECT 0, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.parts, e.pages, e.blocks
       FROM event e JOIN domain d ON d.id = e.domain_id
      WHERE e.domain_id = %s AND e.key = %s AND e.change = 'changed' ORDER BY e.number DESC LIMIT 1
 """
 
 
 class EventKind(StrEnum):
-    """What an event tells."""
+    """The kind of an event."""
 
     FIRST = "first"
     CHANGED = "changed"
     MOVED = "moved"
     GONE = "gone"
     BACK = "back"
-    FRAME = "frame"  # the site changed what stands on all its pages: one event, at its root, and none of each page
+    BOILERPLATE = "boilerplate"  # the site changed a block of nearly all its pages: one event, at its root
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One piece that changed; None where there was none, or is none any more. Long ones are cut."""
+    """One block that changed. was, now: its text, cut where it is long; None for a block that came or went."""
 
     part: BlockKind
     was: str | None
@@ -74,10 +74,11 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class FeedItem:
-    """One change. position is the cursor with which to ask for what follows.
+    """One change. position: the cursor from which to read on.
 
-    parts: what changed: text, link, image, title, meta; empty where it was not told piece by piece.
-    pieces: the first of them, if they were asked for.  pages: of a frame, how many had been met with it.
+    parts: what changed: text, link, image, title, meta; empty where the blocks were not compared.
+    blocks: the first blocks that changed, if they were asked for.  pages: of a change of the boilerplate, on how many
+    pages it had been seen.
     """
 
     position: int
@@ -88,7 +89,7 @@ class FeedItem:
     version: int
     distance_bits: int | None
     parts: tuple[BlockKind, ...] = ()
-    pieces: tuple[Edit, ...] = ()
+    blocks: tuple[Edit, ...] = ()
     pages: int | None = None
 
 
@@ -114,27 +115,27 @@ async def read_feed(
     since: datetime | None = None,
     domain_id: int | None = None,
     most: int = 1000,
-    pieces: bool = False,
+    blocks: bool = False,
 ) -> list[FeedItem]:
     """The changes that follow a cursor (0: from the beginning), in the feed's order.
 
-    since: only those found at or after this knowledge time.  pieces: with what changed.
+    since: only those found at or after this knowledge time.  blocks: with the blocks that changed.
     """
-    values = {"after": after, "since": since, "domain_id": domain_id, "most": most, "pieces": pieces}
+    values = {"after": after, "since": since, "domain_id": domain_id, "most": most, "blocks": blocks}
     async with db.transaction() as connection:
         cursor = await connection.execute(READ, values)
         return [_item(row) for row in await cursor.fetchall()]
 
 
 async def last_of(db: Database, domain: Domain, url: Url) -> FeedItem | None:
-    """The last change of a page, with its pieces, whether the feed has it yet or not (position 0)."""
+    """The last change of a page, with the blocks that changed, whether the feed has it yet or not (position 0)."""
     async with db.transaction() as connection:
         row = await (await connection.execute(LAST, (domain.id, key_of(url)))).fetchone()
     return None if row is None else _item(row)
 
 
 def _item(row: Sequence[Any]) -> FeedItem:
-    position, domain, at, url, change, version, distance_bits, parts, pages, pieces = row
+    position, domain, at, url, change, version, distance_bits, parts, pages, blocks = row
     return FeedItem(
         position=position,
         domain=domain,
@@ -144,6 +145,6 @@ def _item(row: Sequence[Any]) -> FeedItem:
         version=version,
         distance_bits=distance_bits,
         parts=tuple(map(BlockKind, parts.split())),
-        pieces=tuple(Edit(BlockKind(part), was, now) for part, was, now in pieces or ()),
+        blocks=tuple(Edit(BlockKind(part), was, now) for part, was, now in blocks or ()),
         pages=pages,
     )

@@ -1,4 +1,4 @@
-"""One page by its URL, as it would be handed out, for whoever looks at it beside the crawl."""
+"""A page as a Target by its URL, for a look outside of the crawl."""
 
 from crawler.core.domain import Domain
 from crawler.core.freshness import PRIOR, Belief
@@ -10,7 +10,7 @@ from crawler.store.database import Database
 
 ONE = """
     SELECT f.state, f.depth, g.a + p.evidence_a, g.b + p.evidence_b, p.received_bytes, p.status, p.reason, p.failures,
-           p.walled, p.last_look_at, p.last_good_at,
+           p.soft_errors, p.last_look_at, p.last_good_at,
            p.version, p.body_digest, p.text_digest, p.main_digest, p.shape_digest, p.fingerprint
       FROM page p
       JOIN frontier f ON f.domain_id = p.domain_id AND f.key = p.key
@@ -26,7 +26,7 @@ async def target_of(db: Database, domain: Domain, url: Url) -> Target:
         row = await (await connection.execute(ONE, (domain.id, key))).fetchone()
     if row is None:
         return Target(key=key, url=url, depth=0, state=State.NEW, belief=PRIOR)
-    state, depth, a, b, received_bytes, status, reason, failures, in_a_row, last_look_at, last_good_at, *said = row
+    state, depth, a, b, received_bytes, status, reason, failures, soft_errors, last_look_at, last_good_at, *said = row
     number, body, text, main, shape, bits = said
     return Target(
         key=key,
@@ -39,7 +39,7 @@ async def target_of(db: Database, domain: Domain, url: Url) -> Target:
         status=status,
         reason=reason,
         failures=failures,
-        soft_errors=in_a_row,
+        soft_errors=soft_errors,
         last_look_at=last_look_at,
         last_good_at=last_good_at,
     )

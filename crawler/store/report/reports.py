@@ -1,4 +1,4 @@
-"""What a user wants to know: how fresh the copy is, what that costs, which pages matter, and what would be done next.
+"""Reports for a user: how fresh the copy is, what that costs, which pages matter, and what would be done next.
 
 Importance and freshness are computed where the pages are, by the functions of the second migration.
 """
@@ -70,7 +70,7 @@ WINDOW = """
 STATE = """
     SELECT d.authority, d.state = 'paused' AS paused, d.budget_per_day, s.last_visit_at, s.wake_at AS next_due_at,
            d.target_freshness, d.target_age_s * interval '1 second' AS target_age, l.budget_per_day AS asked_per_day,
-           l.price_request * l.trim AS price, coalesce(l.finding, '') AS finding,
+           l.price_request * l.price_correction AS price, coalesce(l.finding, '') AS finding,
            greatest(%(at)s::timestamptz, s.last_visit_at) AS at,
            CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_at END AS hold_until,
            CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_reason ELSE '' END
@@ -126,7 +126,7 @@ class PageLine:
 
 @dataclass(frozen=True, slots=True)
 class DomainReport:
-    """How one domain stands at an instant, and what it took within a window before it.
+    """The state of one domain at an instant, and what it cost within a window before that.
 
     freshness: expected share of the known pages that are as they were when last seen, weighted by importance;
     freshness_plain: with every page counted alike. None without known pages.
@@ -170,10 +170,10 @@ class DomainReport:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What could be done for a domain at an instant.
+    """The work that waits in a domain at an instant.
 
     conditional: of `due`, those that a 304 may spare the body.  known_bytes: the due pages' bodies at their last good
-    looks.  mean_bytes: of the domain's pages.  inbox_rows: what they add is not counted here.
+    looks.  mean_bytes: of the domain's pages.  inbox_rows: waiting there; what they would add is not counted.
     """
 
     new: int
@@ -208,7 +208,7 @@ async def pages(db: Database, domain: Domain, *, top: int, at: datetime) -> list
 
 
 async def domain_report(db: Database, domain: Domain, *, at: datetime, window: timedelta) -> DomainReport | None:
-    """How the domain stands; None if it was removed meanwhile.
+    """The domain's report; None if it was removed meanwhile.
 
     An instant before the domain's newest look counts as that look's: what is known now was not known then.
     """
@@ -243,13 +243,13 @@ def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> int:
 
 
 async def workload(db: Database, domain: Domain, *, at: datetime) -> Workload:
-    """What could be fetched for the domain at this instant."""
+    """The work that waits in the domain at this instant."""
     async with db.transaction() as connection:
         return Workload(**(await _rows(connection, DUE, {"domain_id": domain.id, "at": at}))[0])
 
 
 async def holders(db: Database) -> set[str]:
-    """Who holds a lease now, by the names they gave themselves."""
+    """Workers that hold a lease now, by the names that they gave themselves."""
     async with db.transaction() as connection:
         return {row["holder"] for row in await _rows(connection, HOLDERS, {})}
 

@@ -119,7 +119,7 @@ def test_what_a_rule_says_of_an_interval_costs_requests_and_is_no_floor() -> Non
     assert (seldom.longest_days, seldom.expected.oldest_days) == (180.0, 300.0)
 
 
-def test_a_rule_that_the_budget_cannot_hold_is_told_with_how_late_its_pages_are() -> None:
+def test_a_rule_that_the_budget_cannot_hold_is_reported_with_how_late_its_pages_are() -> None:
     (found,) = solve_plans([ruled(500, most=0.25)], [DomainLimits(budget=Budget(200))])
     shared = solve_plans([ruled(500, most=0.25), work(500)], [DomainLimits()] * 2, overall=Budget(200))
 
@@ -178,7 +178,7 @@ def test_a_budget_in_bytes_that_cannot_bear_the_longest_interval_stretches_it() 
     assert found.expected.received_bytes == pytest.approx(10_000, rel=0.01)
 
 
-def test_a_target_age_of_seconds_is_held_to_the_least_interval_and_told() -> None:
+def test_a_target_age_of_seconds_is_held_to_the_least_interval_and_reported() -> None:
     (found,) = solve_plans([work(100)], [DomainLimits(oldest_days=1 / 86_400)])
 
     assert found.asked == budget_for(100 * 144)  # each page every ten minutes

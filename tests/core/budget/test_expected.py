@@ -74,7 +74,7 @@ def test_the_budget_for_a_freshness_gives_that_freshness() -> None:
     assert expected_at(work.known, np.array([price.per_request])).freshness == pytest.approx(0.9, abs=1e-3)
 
 
-def test_politeness_can_make_a_freshness_impossible_and_the_best_is_told() -> None:
+def test_politeness_can_make_a_freshness_impossible_and_the_best_is_reported() -> None:
     work = Work(known_pages(2000, domains=2), domains=2)
 
     need = cost_of_freshness(work, 0.95, np.array([10.0, np.inf]))

@@ -38,7 +38,7 @@ def test_a_menu_that_was_edited_on_all_pages_is_no_news_of_any_after_three() -> 
     assert found == [True, True, False, False, False]
 
 
-def test_news_of_a_page_is_told_while_the_frame_changes_around_it() -> None:
+def test_news_of_a_page_is_reported_while_the_boilerplate_changes_around_it() -> None:
     domain = known_domain()
     for n in range(4):
         domain.look(shown(n), shown(n, menu="Home Shop"), path=str(n))
@@ -62,14 +62,14 @@ def test_what_one_page_of_many_says_otherwise_is_news() -> None:
         assert [(one.text, other.text) for one, other in left.replaced] == [("in stock", "sold out")]
 
 
-def test_two_pages_that_say_the_same_are_no_frame() -> None:
+def test_two_pages_that_say_the_same_are_no_boilerplate() -> None:
     boilerplate = learn_page(learn_page(NO_BOILERPLATE, met(1), [(1, 10)]), met(2), [(1, 10)])
 
     assert not boilerplate.contains(10)
     assert learn_page(boilerplate, met(3), [(1, 10)]).contains(10)
 
 
-def test_one_page_that_is_looked_at_often_is_no_frame() -> None:
+def test_one_page_that_is_looked_at_often_is_no_boilerplate() -> None:
     boilerplate = NO_BOILERPLATE
     for _ in range(10):
         boilerplate = learn_page(boilerplate, met(1), [(1, 10)])
@@ -77,7 +77,7 @@ def test_one_page_that_is_looked_at_often_is_no_frame() -> None:
     assert not boilerplate.contains(10)
 
 
-def test_a_piece_that_the_last_pages_have_not_had_is_lost_and_was_the_frames() -> None:
+def test_a_block_that_the_last_pages_have_not_had_is_lost_and_was_boilerplate() -> None:
     boilerplate = NO_BOILERPLATE
     for n in range(4):
         boilerplate = learn_page(boilerplate, met(n), [(1, 10)])
@@ -91,7 +91,7 @@ def test_a_piece_that_the_last_pages_have_not_had_is_lost_and_was_the_frames() -
     assert boilerplate.contains(11)
 
 
-def test_a_page_that_does_not_have_the_path_says_nothing_of_the_frame() -> None:
+def test_a_page_that_does_not_have_the_path_says_nothing_of_the_boilerplate() -> None:
     boilerplate = NO_BOILERPLATE
     for n in range(3):
         boilerplate = learn_page(boilerplate, met(n), [(1, 10)])
@@ -101,7 +101,7 @@ def test_a_page_that_does_not_have_the_path_says_nothing_of_the_frame() -> None:
     assert boilerplate.contains(10)
 
 
-def test_a_place_of_the_frame_that_had_three_texts_is_one_for_news_of_the_day() -> None:
+def test_a_path_of_the_boilerplate_that_had_three_texts_is_one_for_news_of_the_day() -> None:
     domain = known_domain()
     said = ["All rights kept", "Fair all week", "Expect some rain", "Storm from the west"]
     for before, after in pairwise(said):
@@ -114,7 +114,7 @@ def test_a_place_of_the_frame_that_had_three_texts_is_one_for_news_of_the_day() 
     assert domain.look(shown(0), shown(0, own="Snow"), path="0")
 
 
-def test_what_one_page_alone_says_where_the_frame_says_something_else_now_and_then_is_its_news() -> None:
+def test_what_one_page_alone_says_where_the_boilerplate_says_something_else_now_and_then_is_its_news() -> None:
     rows = "<h1>{name}</h1><table><tr><td>{stock}<tr><td>Sold by us</table>"
     domain = Domain()
     for stock in ("In stock", "In stock now", "Available now", "Available"):
@@ -138,7 +138,7 @@ def test_a_site_that_is_restyled_by_other_classes_has_no_news() -> None:
     assert domain.look(shown(0), restyled, path="0") == SAME
 
 
-def test_what_comes_and_goes_from_page_to_page_was_the_frames_by_chance() -> None:
+def test_what_comes_and_goes_from_page_to_page_was_boilerplate_by_chance() -> None:
     boilerplate = NO_BOILERPLATE
     for n, form in enumerate((10, 10, 10, 11, 10, 12, 10)):
         boilerplate = learn_page(boilerplate, met(n), [(1, form)])
@@ -146,7 +146,7 @@ def test_what_comes_and_goes_from_page_to_page_was_the_frames_by_chance() -> Non
     assert not boilerplate.contained(10)
 
 
-def test_pieces_that_stand_side_by_side_are_not_said_by_turns() -> None:
+def test_blocks_that_stand_side_by_side_are_not_said_by_turns() -> None:
     boilerplate = NO_BOILERPLATE
     for n in range(5):
         boilerplate = learn_page(boilerplate, met(n), [(1, 10), (1, 11), (1, 12), (1, 13)])
@@ -188,7 +188,7 @@ def test_how_often_places_turned_is_forgotten_with_the_places() -> None:
     assert len(boilerplate.turned) <= MOST_COUNTED
 
 
-def test_pages_of_thousands_of_pieces_neither_push_out_the_frame_nor_make_it_turn() -> None:
+def test_pages_of_thousands_of_blocks_neither_push_out_the_boilerplate_nor_make_it_turn() -> None:
     menu, foot = [(1, 10), (2, 11)], [(3, 12)]
     boilerplate = NO_BOILERPLATE
     for n in range(40):

@@ -1,4 +1,4 @@
-"""Two versions of a page, place by place."""
+"""Two versions of a page, block by block."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.change import NO_MASK, difference, significant, wants_pair
+from crawler.core.change import NO_MASK, difference, needs_second_fetch, significant
 from crawler.core.change.difference import SAME
 from crawler.core.change.observation import ENOUGH_PAIRS
 from crawler.core.page import BlockKind
 from crawler.core.volatile import NOTHING_VOLATILE
-from tests.core.pages import DAY, NOON, Domain, places
+from tests.core.pages import DAY, NOON, Domain, blocks
 
 pages = st.lists(
     st.sampled_from(["<p>one</p>", "<p>two words</p>", "<h2>x</h2>", "<p>a<a href=/b>b</a></p>", "<img src=c.png>"]),
@@ -25,8 +25,8 @@ def said(one: str, other: str) -> tuple[list[tuple[str, str]], list[str], list[s
     found = Domain().look(one, other)
     return (
         [(before.text, after.text) for before, after in found.replaced],
-        [place.text for place in found.removed],
-        [place.text for place in found.added],
+        [block.text for block in found.removed],
+        [block.text for block in found.added],
     )
 
 
@@ -84,12 +84,12 @@ def priced(rows: int, of: str, *, first: str = "") -> str:
 
 
 def test_long_lists_are_compared_in_their_order_though_their_rows_repeat_a_word() -> None:
-    before, after = places(priced(2100, "1")), places(priced(2100, "2", first="<tr><td>New<td>7 EUR</tr>"))
+    before, after = blocks(priced(2100, "1")), blocks(priced(2100, "2", first="<tr><td>New<td>7 EUR</tr>"))
 
     found = difference(before, after, NOTHING_VOLATILE)
 
     assert {(old.text[1:], new.text[1:]) for old, new in found.replaced} == {(f"{n}.99 EUR",) * 2 for n in range(2100)}
-    assert [place.text for place in found.added] == ["New", "7 EUR"]
+    assert [block.text for block in found.added] == ["New", "7 EUR"]
     assert not found.removed
 
 
@@ -130,13 +130,13 @@ def test_rows_in_another_order_or_with_one_on_top_are_not_taken_for_rows_whose_w
 
 @given(page=pages)
 def test_a_page_does_not_differ_from_itself(page: str) -> None:
-    assert difference(places(page), places(page), NOTHING_VOLATILE) == SAME
+    assert difference(blocks(page), blocks(page), NOTHING_VOLATILE) == SAME
 
 
 @settings(max_examples=60)
 @given(one=pages, other=pages)
-def test_every_piece_is_told_once_and_pages_that_differ_have_news(one: str, other: str) -> None:
-    before, after = places(one), places(other)
+def test_every_block_is_reported_once_and_pages_that_differ_have_news(one: str, other: str) -> None:
+    before, after = blocks(one), blocks(other)
 
     found = difference(before, after, NOTHING_VOLATILE)
 
@@ -145,55 +145,59 @@ def test_every_piece_is_told_once_and_pages_that_differ_have_news(one: str, othe
     assert len(before) - len(went) == len(after) - len(came)
     assert set(went) <= set(before)
     assert set(came) <= set(after)
-    plain = [[(place.kind, place.text) for place in side] for side in (before, after)]
+    plain = [[(block.kind, block.text) for block in side] for side in (before, after)]
     assert bool(found) == (plain[0] != plain[1])
     assert significant(found, NO_MASK, then=NOON - DAY, now=NOON) == found
 
 
-def test_a_pair_is_wanted_of_what_no_pair_has_told_of_and_never_without_news() -> None:
-    left = difference(places("<p>5 left"), places("<p>4 left"), NOTHING_VOLATILE)
+def test_a_second_fetch_is_wanted_of_what_no_second_fetch_has_shown_and_never_without_news() -> None:
+    left = difference(blocks("<p>5 left"), blocks("<p>4 left"), NOTHING_VOLATILE)
 
-    assert wants_pair(left, NO_MASK, taken=0, returned=False)
-    assert not wants_pair(SAME, NO_MASK, taken=0, returned=True)
-    assert not wants_pair(left, NO_MASK, taken=2, returned=True)
+    assert needs_second_fetch(left, NO_MASK, taken=0, returned=False)
+    assert not needs_second_fetch(SAME, NO_MASK, taken=0, returned=True)
+    assert not needs_second_fetch(left, NO_MASK, taken=2, returned=True)
 
 
-def test_a_place_whose_words_a_pair_could_not_tell_as_they_were_masked_has_not_stood_still() -> None:
+def test_a_block_whose_words_a_second_fetch_could_not_tell_as_they_were_masked_has_not_stood_still() -> None:
     page = "<p>Made on {} in {} ms</p>"
     domain = Domain()
     for n in range(0, 30, 3):
         domain.look(*(page.format("Monday", n + each) for each in range(3)))
 
-    left = difference(places(page.format("Monday", 3)), places(page.format("Friday", 9)), domain.mask.volatile)
-    assert wants_pair(left, domain.mask, taken=0, returned=False)
+    left = difference(blocks(page.format("Monday", 3)), blocks(page.format("Friday", 9)), domain.mask.volatile)
+    assert needs_second_fetch(left, domain.mask, taken=0, returned=False)
 
 
-def test_more_looks_are_taken_where_one_pair_differs_and_another_does_not_and_not_for_ever() -> None:
+def test_more_looks_are_taken_where_one_second_fetch_differs_and_another_does_not_and_not_for_ever() -> None:
     page = "<h1>Kettle</h1><p>{}</p>"
     domain = Domain()
     left = domain.look(*(page.format(text) for text in ("Buy boots", "Fly to Rome", "Learn to sail", "Learn to sail")))
 
-    assert [wants_pair(left, domain.mask, taken=taken, returned=False) for taken in (2, 3, 4)] == [True, True, False]
+    assert [needs_second_fetch(left, domain.mask, taken=taken, returned=False) for taken in (2, 3, 4)] == [
+        True,
+        True,
+        False,
+    ]
     domain.look(*(page.format(text) for text in ("Buy boots", "Fly to Rome", "Learn to sail")))
-    assert not wants_pair(left, domain.mask, taken=2, returned=False)
+    assert not needs_second_fetch(left, domain.mask, taken=2, returned=False)
 
 
-def test_where_pairs_are_spent_one_is_still_taken_of_what_a_pair_found_differing_and_of_nothing_else() -> None:
+def test_where_second_fetches_are_spent_one_is_still_taken_of_what_was_found_differing_and_of_nothing_else() -> None:
     page = "<p>Made on {} in {} ms</p><h2>{}</h2>"
     domain = Domain()
     domain.look(*(page.format("Monday", n, "Kettle") for n in range(4)))
-    mask = replace(domain.mask, pairs=ENOUGH_PAIRS + 10)
+    mask = replace(domain.mask, second_fetches=ENOUGH_PAIRS + 10)
 
     clock, also = (
-        difference(places(page.format("Monday", 3, "Kettle")), places(page.format("Friday", 9, said)), mask.volatile)
+        difference(blocks(page.format("Monday", 3, "Kettle")), blocks(page.format("Friday", 9, said)), mask.volatile)
         for said in ("Kettle", "Teapot")
     )
-    assert wants_pair(clock, mask, taken=0, returned=False)
-    assert not wants_pair(also, mask, taken=0, returned=False)
-    assert not wants_pair(clock, replace(mask, pairs=ENOUGH_PAIRS * 3), taken=0, returned=False)
+    assert needs_second_fetch(clock, mask, taken=0, returned=False)
+    assert not needs_second_fetch(also, mask, taken=0, returned=False)
+    assert not needs_second_fetch(clock, replace(mask, second_fetches=ENOUGH_PAIRS * 3), taken=0, returned=False)
 
 
-def test_a_date_beside_a_volatile_word_is_the_days_on_a_day_of_which_no_pair_was_taken() -> None:
+def test_a_date_beside_a_volatile_word_is_the_days_on_a_day_of_which_no_second_fetch_was_taken() -> None:
     page = "<h1>Kettle</h1><p>Made on {:%A, %d %B %Y} in {} {}</p>"
     domain = Domain()
 

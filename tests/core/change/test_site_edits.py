@@ -122,7 +122,7 @@ def test_another_number_on_all_pages_is_an_edit_of_the_site_however_short_one_ha
     assert told(domain) is None
 
 
-def test_a_date_in_a_form_that_nobody_knows_is_told_three_times_and_no_more_however_long_it_goes_on() -> None:
+def test_a_date_in_a_form_that_nobody_knows_is_reported_three_times_and_no_more_however_long_it_goes_on() -> None:
     domain = Domain()
     found = []
     for n in range(4):
@@ -146,7 +146,7 @@ def test_a_banner_that_differs_from_look_to_look_is_no_edit_of_the_site() -> Non
 
 
 @pytest.mark.parametrize(("gap", "times"), [(DAY, 3), (timedelta(days=40), 7)])
-def test_a_place_for_news_of_the_day_is_told_three_times_and_one_that_is_edited_now_and_then_always(
+def test_a_path_for_news_of_the_day_is_reported_three_times_and_one_that_is_edited_now_and_then_always(
     gap: timedelta, times: int
 ) -> None:
     domain = known_domain()
@@ -161,7 +161,7 @@ def test_a_place_for_news_of_the_day_is_told_three_times_and_one_that_is_edited_
     assert [each is not None for each in found] == [n < times for n in range(7)]
 
 
-def test_what_is_known_of_pieces_that_came_is_bounded() -> None:
+def test_what_is_known_of_blocks_that_came_is_bounded() -> None:
     domain = known_domain(2)
     for n in range(30):
         pieces = "".join(f"<p>piece {n} {k}</p>" for k in range(100))

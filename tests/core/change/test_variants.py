@@ -15,7 +15,7 @@ from tests.core.visit.test_visit import DAY, KNOWN, NOW, after, fetched, html, t
 
 A, B = "<p class=offer>Try it out now", "<p class=offer>Nothing but the best for you"
 KNOWN_VARIANT = (Change.COSMETIC, Rung.VARIANT)
-NEWS = (Change.CHANGED, Rung.PIECES)
+NEWS = (Change.CHANGED, Rung.BLOCKS)
 PAGE = PageKey(bytes(16))
 
 
@@ -87,7 +87,7 @@ def learnt(variants: Variants, went: Iterable[int], came: Iterable[int]) -> Vari
     return learn_variants(variants, went=keys[0], came=keys[1], at=NOW)
 
 
-def test_a_piece_that_moved_on_its_page_has_not_come_back() -> None:
+def test_a_block_that_moved_on_its_page_has_not_come_back() -> None:
     variants: Variants = {}
     for _ in range(5):
         variants = learnt(variants, [1, 2], [2, 1])

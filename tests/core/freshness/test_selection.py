@@ -152,7 +152,7 @@ def test_shares_hold_over_many_hand_outs_of_a_few(slots: int, discovery: float, 
         """Of all slots of two hundred hand-outs, those of new and those of known pages."""
         turns = range(5, 5 + 200 * slots, slots)
         chosen = [
-            select(head, slots=slots, discovery_share=discovery, refresh_share=refresh, turn=turn).chosen
+            select(head, slots=slots, discovery_share=discovery, refresh_share=refresh, slots_before=turn).chosen
             for turn in turns
         ]
         new = sum(int(head.is_new[each].sum()) for each in chosen)

@@ -71,7 +71,7 @@ def test_main_leaves_out_the_frame_of_an_article() -> None:
     assert "Sentence 19" in page.main
 
 
-def test_where_the_frame_is_nearly_all_the_main_text_is_the_whole() -> None:
+def test_where_the_boilerplate_is_nearly_all_the_main_text_is_the_whole() -> None:
     menu = "".join(f"<li><a href=/{n}>A long title of page {n}</a></li>" for n in range(50))
     page = html(f"<body><nav class=menu><ul>{menu}</ul></nav><p>Hello.</p></body>")
     assert page.main == page.text

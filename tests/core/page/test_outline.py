@@ -53,7 +53,7 @@ def test_what_nobody_sees_is_no_place(hidden: str) -> None:
         "<p class='note' onclick='go(1)'>Two&#32;words</p>",
     ],
 )
-def test_how_a_piece_is_written_makes_no_other_place(written: str) -> None:
+def test_how_a_block_is_written_makes_no_other_block(written: str) -> None:
     assert blocks(written) == blocks("<p class=note>Two words</p>")
 
 
@@ -82,20 +82,20 @@ def test_a_link_within_the_page_leads_nowhere_and_one_that_is_no_url_is_left_out
     assert texts(blocks("<a href='#top'>up</a><a href='http://['>x</a><a>y</a><a href=''>z</a>"), BlockKind.LINK) == []
 
 
-def test_links_are_told_as_they_lead_from_the_pages_base() -> None:
+def test_links_are_read_as_they_lead_from_the_pages_base() -> None:
     found = blocks("<base href=/other/><p><a href=b.html>b</a></p>")
 
     assert texts(found, BlockKind.LINK) == ["https://example.com/other/b.html"]
 
 
-def test_a_page_of_more_pieces_than_are_kept_tells_the_rest_as_one() -> None:
+def test_a_page_of_more_blocks_than_are_kept_keeps_the_rest_as_one() -> None:
     found = blocks("".join(f"<p>{n}</p>" for n in range(MOST_BLOCKS + 5)))
 
     assert len(found) == MOST_BLOCKS + 1
     assert found[-1].text.split() == [str(n) for n in range(MOST_BLOCKS, MOST_BLOCKS + 5)]
 
 
-def test_a_piece_is_kept_up_to_its_bound() -> None:
+def test_a_block_is_kept_up_to_its_bound() -> None:
     (only,) = blocks(f"<p>{'x' * (MAX_BLOCK_CHARS + 10)}</p>")
 
     assert len(only.text) == MAX_BLOCK_CHARS
@@ -124,13 +124,13 @@ def test_plain_text_is_read_line_by_line() -> None:
     assert texts(blocks("one\n\ntwo words\n", content_type="text/plain")) == ["one", "two words"]
 
 
-def test_elements_in_thousands_of_others_are_told_and_raise_nothing() -> None:
+def test_elements_in_thousands_of_others_are_read_and_raise_nothing() -> None:
     assert isinstance(blocks("<div>" * 20_000 + "deep"), tuple)
 
 
 @given(body=st.one_of(st.binary(max_size=400), st.text("<>/a p=\"'#&;0\0é漢", max_size=200).map(str.encode)))
 @pytest.mark.parametrize("content_type", ["text/html", "text/plain; charset=utf-16", "application/json"])
-def test_any_bytes_are_told_the_same_twice_and_raise_nothing(content_type: str, body: bytes) -> None:
+def test_any_bytes_are_read_the_same_twice_and_raise_nothing(content_type: str, body: bytes) -> None:
     found = blocks(body, content_type=content_type)
 
     assert found == blocks(body, content_type=content_type)

@@ -9,7 +9,7 @@ from crawler.core.page import WHOLE, BlockKind, BlockList, View
 from crawler.core.page.selectors import MOST_CHARS
 from crawler.core.page_rules import MOST_SAID, PageRule, PageRules
 from crawler.core.volatile import NOTHING_VOLATILE
-from tests.core.pages import places
+from tests.core.pages import blocks
 
 PAGE = (
     "<title>Pump</title><h1>A pump</h1><div class=ad><p>Buy <a href=/boots>boots</a><img src=b.png></div>"
@@ -22,60 +22,60 @@ def page(price: str = "19.99", ms: str = "12") -> str:
 
 
 def said(found: BlockList) -> list[str]:
-    """Without the first place, which is always empty."""
+    """Without the first block, which is always empty."""
     assert found[0].text == ""
-    return [place.text for place in found[1:]]
+    return [block.text for block in found[1:]]
 
 
 def test_ignored_elements_are_not_seen_with_all_that_is_in_them() -> None:
-    found = places(page(), view=View(ignore=(".ad", "h1, title", "span.host")))
+    found = blocks(page(), view=View(ignore=(".ad", "h1, title", "span.host")))
 
     assert said(found) == ["Costs 19.99 euros", "Built in 12 ms by"]
 
 
 def test_where_something_is_watched_nothing_else_is_seen() -> None:
-    assert said(places(page(), view=View(watch=(".price",)))) == ["Costs 19.99 euros"]
-    assert said(places(page(), view=View(watch=(".price b",)))) == ["19.99"]
-    assert said(places(page(), view=View(watch=("title", "img")))) == ["Pump", "b.png"]
-    assert said(places(page(), view=View(watch=(".ad",), ignore=("img",)))) == [
+    assert said(blocks(page(), view=View(watch=(".price",)))) == ["Costs 19.99 euros"]
+    assert said(blocks(page(), view=View(watch=(".price b",)))) == ["19.99"]
+    assert said(blocks(page(), view=View(watch=("title", "img")))) == ["Pump", "b.png"]
+    assert said(blocks(page(), view=View(watch=(".ad",), ignore=("img",)))) == [
         "Buy boots",
         "https://example.com/boots",
     ]
 
 
-def test_what_an_expression_finds_is_left_out_of_the_pieces() -> None:
-    found = places(page(), view=View(ignore_text=(r"Built in \d+ ms", r"^Buy.*")))
+def test_what_an_expression_finds_is_left_out_of_the_blocks() -> None:
+    found = blocks(page(), view=View(ignore_text=(r"Built in \d+ ms", r"^Buy.*")))
 
     assert said(found) == ["Pump", "A pump", "https://example.com/boots", "b.png", "Costs 19.99 euros", "by web7"]
-    assert all(place.kind is not BlockKind.TEXT or "Built" not in place.text for place in found)
+    assert all(block.kind is not BlockKind.TEXT or "Built" not in block.text for block in found)
 
 
 def test_pages_that_differ_in_what_is_ignored_alone_do_not_differ() -> None:
     view = View(ignore=(".price",), ignore_text=(r"\d+ ms",))
 
-    one, other = places(page(), view=view), places(page("5", "99"), view=view)
+    one, other = blocks(page(), view=view), blocks(page("5", "99"), view=view)
 
     assert difference(one, other, NOTHING_VOLATILE) == SAME
-    assert difference(places(page()), places(page("5", "99")), NOTHING_VOLATILE)
+    assert difference(blocks(page()), blocks(page("5", "99")), NOTHING_VOLATILE)
 
 
 def test_a_page_without_what_is_watched_has_no_block_but_the_mark_of_its_view() -> None:
     view = View(watch=("#missing",))
 
-    assert places(page(), view=view) == places("", view=view) != ()
+    assert blocks(page(), view=view) == blocks("", view=view) != ()
 
 
 def test_the_places_that_are_seen_are_those_of_the_whole_page() -> None:
-    whole = places(page())
+    whole = blocks(page())
 
-    assert set(places(page(), view=View(watch=(".price",)))[1:]) <= set(whole)
-    assert set(places(page(), view=View(ignore=(".ad",)))[1:]) <= set(whole)
+    assert set(blocks(page(), view=View(watch=(".price",)))[1:]) <= set(whole)
+    assert set(blocks(page(), view=View(ignore=(".ad",)))[1:]) <= set(whole)
 
 
 def test_expressions_hold_for_plain_text_and_selectors_say_nothing_of_it() -> None:
     view = View(ignore=("p",), watch=("h1",), ignore_text=("[0-9]+",))
 
-    assert said(places("one 12\ntwo", content_type="text/plain", view=view)) == ["one", "two"]
+    assert said(blocks("one 12\ntwo", content_type="text/plain", view=view)) == ["one", "two"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from crawler.core.page import View
 from crawler.core.page.xpath import found_by
-from tests.core.pages import places, texts
+from tests.core.pages import blocks, texts
 
 TABLE = """
 <!doctype html><title>Pumps</title><!-- made by hand -->
@@ -43,10 +43,10 @@ def test_what_is_named_by_xpath_is_ignored_or_watched() -> None:
     without = View(ignore=("xpath://dt[. = 'Last update']/following-sibling::dd[1]", "p"))
     only = View(watch=("xpath://tr[td = 'B']", "dd:last-child"))
 
-    assert texts(places(TABLE, view=without)) == [
+    assert texts(blocks(TABLE, view=without)) == [
         *["", "Stock", "Pump", "Price", "A", "19.99", "B", "29.99", "Last update", "Maker", "Acme"]
     ]
-    assert texts(places(TABLE, view=only)) == ["", "B", "29.99", "Acme"]
+    assert texts(blocks(TABLE, view=only)) == ["", "B", "29.99", "Acme"]
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_where_no_conditional_request_is_honoured_an_honest_date_must_be_the_sam
     assert head_validators(DATED, Trust(stats={Validator.CONDITION: IGNORED})) == DATED
 
 
-def test_a_length_alone_is_believed_once_it_has_told_of_five_changes_and_missed_none() -> None:
+def test_a_length_alone_is_believed_once_it_has_shown_five_changes_and_missed_none() -> None:
     trust, length = NO_TRUST, len(SAME)
     for n in range(5):
         assert head_validators(NO_VALIDATORS, trust) is None

@@ -29,7 +29,7 @@ def test_the_fifth_page_to_one_target_is_no_move_and_keeps_what_it_was() -> None
     alone, crowded = moved(before, move_target=MoveTarget(others=CROWD - 2)), moved(before)
 
     assert (alone.change, alone.state) == (Change.MOVED, State.MOVED)
-    assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.KNOWN, "moves_with_others")
+    assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.KNOWN, "bulk_redirect")
     kept = after(crowded)
     assert (kept.version, kept.validators, kept.belief, kept.outlinks) == (
         before.version, before.validators, before.belief, before.outlinks
@@ -91,7 +91,7 @@ def test_a_move_onto_a_page_that_existed_beside_it_needs_a_second_look() -> None
     too_soon = moved(after(once), move_target=beside, at=NOW + timedelta(minutes=5))
     twice = moved(after(once), move_target=beside, at=once.due_at)
 
-    assert (once.state, once.reason) == (State.KNOWN, "moves_onto_a_page")
+    assert (once.state, once.reason) == (State.KNOWN, "redirect_to_existing")
     assert too_soon.state is State.KNOWN
     assert (twice.change, twice.state) == (Change.MOVED, State.MOVED)
     assert moved(before, move_target=MoveTarget(read_since=NOW)).state is State.MOVED
@@ -150,7 +150,7 @@ def test_a_crowd_that_is_led_out_of_the_domain_is_one_as_well() -> None:
     crowded = confirm_move(away, CROWDED)
 
     assert (away.moved_to, confirm_move(away, MoveTarget()).state) == (None, State.MOVED)
-    assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.KNOWN, "moves_with_others")
+    assert (crowded.change, crowded.state, crowded.reason) == (Change.UNKNOWN, State.KNOWN, "bulk_redirect")
 
 
 def test_a_sign_on_that_is_told_where_to_send_back_to_is_one_target_for_all_pages() -> None:

@@ -150,7 +150,7 @@ def test_an_end_that_was_never_closed_is_no_sign_of_a_body_cut_off() -> None:
 
     assert look(seen(whole), fewer, before=whole).change is Change.CHANGED
     closed = whole + b"</body></html>"
-    assert look(seen(closed), fewer, before=closed).reason == "cut_off"
+    assert look(seen(closed), fewer, before=closed).reason == "truncated"
 
 
 def test_a_soft_error_that_is_recognised_late_keeps_that_a_head_was_asked_for() -> None:
@@ -165,7 +165,7 @@ def test_a_soft_error_that_is_recognised_late_keeps_that_a_head_was_asked_for() 
 
     again = reconsider(visit, replace(KNOWN, soft_errors=soft_errors))
 
-    assert (again.change, again.reason, again.head_outcome) == (Change.UNKNOWN, "many_alike", HeadOutcome.DIFFERED)
+    assert (again.change, again.reason, again.head_outcome) == (Change.UNKNOWN, "shared_text", HeadOutcome.DIFFERED)
 
 
 def test_a_soft_error_leaves_validators_belief_and_version() -> None:
@@ -213,4 +213,4 @@ def test_pages_that_all_redirect_to_one_place_are_a_shared_text() -> None:
         soft_errors = memory_after(soft_errors, visit)
         reasons.append(visit.reason)
 
-    assert reasons == ["http_302", "http_302", "many_alike", "many_alike"]
+    assert reasons == ["http_302", "http_302", "shared_text", "shared_text"]

@@ -3,10 +3,10 @@
 from crawler.core.http import key_of
 from crawler.core.volatile import NOTHING_VOLATILE, hidden_by_mask, wants_test
 from crawler.core.volatile.mask_audit import DOUBTED_EVERY, TESTED_EVERY
-from tests.core.pages import HERE, Domain, places
+from tests.core.pages import HERE, Domain, blocks
 
 PAGE = "<p>{} people read this</p><p>Price {}</p><a href='/a?sid={}'>a</a>"
-BEFORE, AFTER = places(PAGE.format(6, 19, 6)), places(PAGE.format(9, 19, 9))
+BEFORE, AFTER = blocks(PAGE.format(6, 19, 6)), blocks(PAGE.format(9, 19, 9))
 
 
 def taught() -> Domain:
@@ -18,7 +18,7 @@ def taught() -> Domain:
 def test_what_is_volatile_and_differs_is_hidden_and_nothing_else() -> None:
     volatile = taught().mask.volatile
 
-    assert [place.text for place in hidden_by_mask(BEFORE, AFTER, volatile)] == [
+    assert [block.text for block in hidden_by_mask(BEFORE, AFTER, volatile)] == [
         "9 people read this",
         "https://example.com/a?sid=9",
     ]

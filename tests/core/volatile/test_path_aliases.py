@@ -1,4 +1,4 @@
-"""A site that gives its elements new classes: what was learnt of its places stays known."""
+"""A site that gives its elements new classes: what was learnt of its blocks stays known."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ from crawler.core.change.difference import SAME
 from crawler.core.page import Block
 from crawler.core.volatile import learn_aliases
 from crawler.core.volatile.path_aliases import MOST_ALIASES, with_aliases
-from tests.core.pages import Domain, places
+from tests.core.pages import Domain, blocks
 
 PAGE = (
     "<body class={v}wrap><div class={v}top>Example site</div><div class={v}clock>Seen by {seen} readers</div>"
@@ -32,37 +32,37 @@ def test_a_counter_is_still_one_when_all_classes_of_the_site_are_new() -> None:
     assert domain.look(shown(seen=12, v="new-"), shown(seen=55, v="newer-")) == SAME
 
 
-def test_news_of_a_page_that_was_restyled_is_told() -> None:
+def test_news_of_a_page_that_was_restyled_is_reported() -> None:
     left = known_domain().look(shown(seen=71), shown(seen=8, v="new-", price="18.99"))
 
     assert [(one.text, other.text) for one, other in left.replaced] == [("19.99", "18.99")]
 
 
 def test_a_page_that_says_something_else_in_other_elements_is_not_restyled() -> None:
-    before = places("<div class=a><p>one</p><p class=x>two</p></div>")
-    after = places("<div class=b><p>other</p><p class=y>words</p></div>")
+    before = blocks("<div class=a><p>one</p><p class=x>two</p></div>")
+    after = blocks("<div class=b><p>other</p><p class=y>words</p></div>")
 
     assert learn_aliases({}, before, after, met=()) == {}
 
 
 def test_one_class_of_many_that_is_new_is_another_place() -> None:
-    before, after = places(shown(seen=5)), places(shown(seen=5).replace("class=price", "class=sale"))
+    before, after = blocks(shown(seen=5)), blocks(shown(seen=5).replace("class=price", "class=sale"))
 
     assert learn_aliases({}, before, after, met=()) == {}
 
 
 def test_a_path_that_other_pages_have_is_no_new_name() -> None:
-    before, after = places(shown(seen=5)), places(shown(seen=5, v="new-"))
-    met = {place.css_path for place in after if place.text == "19.99"}
+    before, after = blocks(shown(seen=5)), blocks(shown(seen=5, v="new-"))
+    met = {block.css_path for block in after if block.text == "19.99"}
 
     names = learn_aliases({}, before, after, met=met)
 
     assert met
     assert not met & names.keys()
     kept = {
-        place.text for place in with_aliases(after, names) if place.css_path in {place.css_path for place in before}
+        block.text for block in with_aliases(after, names) if block.css_path in {block.css_path for block in before}
     }
-    assert kept == {place.text for place in after} - {"19.99"}
+    assert kept == {block.text for block in after} - {"19.99"}
 
 
 def test_names_are_bounded_and_the_oldest_are_forgotten() -> None:

@@ -1,4 +1,4 @@
-"""What is kept of a domain's volatile places takes only so much room."""
+"""What is kept of a domain's volatile blocks takes only so much room."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -23,7 +23,7 @@ def test_a_session_parameter_is_no_word_of_a_link_and_the_others_are() -> None:
     assert left.kinds == {BlockKind.LINK}
 
 
-def test_a_parameter_that_one_pair_alone_saw_differ_may_have_been_edited() -> None:
+def test_a_parameter_that_one_second_fetch_alone_saw_differ_may_have_been_edited() -> None:
     page = "<p>Read the <a href='/file?id={}'>manual</a>"
     domain = Domain()
 
@@ -53,7 +53,7 @@ def test_a_parameter_that_differs_behind_several_paths_and_stands_still_behind_n
         assert (left == SAME) is is_known
 
 
-def test_a_parameter_that_stands_still_in_many_pairs_in_a_row_is_a_word_again() -> None:
+def test_a_parameter_that_stands_still_in_many_second_fetches_in_a_row_is_a_word_again() -> None:
     page = "<p><a href='/file?id={}'>manual</a><p>{}"
     domain = Domain()
     domain.look(*(page.format(n, "") for n in (1, 2, 3, 4)))
@@ -75,7 +75,7 @@ def test_parameters_that_are_named_anew_each_time_are_bounded() -> None:
     assert len(known["sid"].behind) == len(known["sid"].still) == MOST_BEHIND
 
 
-def test_a_session_is_known_on_pages_of_many_links_that_were_met_in_one_pair_alone() -> None:
+def test_a_session_is_known_on_pages_of_many_links_that_were_met_in_one_second_fetch_alone() -> None:
     known: Parameters = {}
     for _ in range(2):
         known = learn_parameters(known, {("sid", path): True for path in range(MOST_BEHIND)})

@@ -11,10 +11,10 @@ from crawler.core.change.difference import SAME
 from crawler.core.http import Url, key_of
 from crawler.core.page import Block, BlockKind
 from crawler.core.volatile import NOTHING_VOLATILE, NUMBER, Volatile, counts_time, learn_elapsed, learn_from_repeat
-from crawler.core.volatile.repeat_fetch import learn_replaced
+from crawler.core.volatile.repeat_fetch import with_replaced
 from crawler.core.volatile.stability import MOST_MOVED, STEADY
 from crawler.core.volatile.volatile import MOST_NOISE, MOST_PATHS, MOST_PATTERNS, MOST_SAME
-from tests.core.pages import DAY, HERE, Domain, paragraph, places
+from tests.core.pages import DAY, HERE, Domain, blocks, paragraph
 
 PAGE, OTHER = key_of(HERE), key_of(Url("https://example.com/docs/b.html"))
 
@@ -104,13 +104,13 @@ def test_two_texts_that_share_nothing_are_no_pattern_but_noise() -> None:
     for _ in range(2):
         known = learn_from_repeat(known, page=PAGE, replaced=[(one, other)], others=[], first=[one], second=[other])
 
-    assert learn_replaced(NOTHING_VOLATILE, one, other, once={}, moved={}) is None
+    assert with_replaced(NOTHING_VOLATILE, one, other, once={}, moved={}) is None
     assert known.patterns == {}
     assert known.is_noise(one)
     assert known.is_noise(other)
 
 
-def test_what_one_pair_alone_saw_come_and_go_may_have_been_edited_and_is_news_there_and_elsewhere() -> None:
+def test_what_one_second_fetch_alone_saw_come_and_go_may_have_been_edited_and_is_news_there_and_elsewhere() -> None:
     page = "<h1>Kettle</h1><p>A kettle for those who drink tea.</p><b>{}</b>"
     domain = Domain()
 
@@ -130,7 +130,7 @@ def test_a_variant_that_was_shown_within_seconds_is_no_news_and_a_third_one_is()
     assert domain.look(page.format("Start your journey today"), page.format("Closed until May"))
 
 
-def test_a_path_on_which_most_pieces_differ_in_pair_after_pair_is_noise_whatever_it_says() -> None:
+def test_a_path_on_which_most_blocks_differ_in_fetch_after_fetch_is_noise_whatever_it_says() -> None:
     known = NOTHING_VOLATILE
     for page, one, other in ((PAGE, "boots", "isles of joy"), (OTHER, "cars for sale", "hats"), (PAGE, "x", "y z")):
         before, after = paragraph(one), paragraph(other)
@@ -139,7 +139,7 @@ def test_a_path_on_which_most_pieces_differ_in_pair_after_pair_is_noise_whatever
     assert known.is_noise(paragraph("never seen before"))
 
 
-def test_a_place_that_stood_still_in_enough_pairs_needs_no_more_until_it_changes_as_often() -> None:
+def test_a_place_that_stood_still_in_enough_second_fetches_needs_no_more_until_it_changes_as_often() -> None:
     still = paragraph("Price 19.99")
     known = NOTHING_VOLATILE
     for _ in range(3):
@@ -279,21 +279,21 @@ def test_patterns_of_one_path_and_length_are_bounded() -> None:
 @given(pairs=st.lists(st.tuples(words, words), max_size=6), probe=words)
 def test_a_mask_takes_no_word_away_and_adds_none(pairs: list[tuple[str, str]], probe: str) -> None:
     known = learnt(*pairs)
-    place = paragraph(probe)
+    block = paragraph(probe)
 
-    masked = known.masked(place)
+    masked = known.masked(block)
 
-    said = known.said(place)
+    said = known.words(block)
     assert len(masked) == len(said)
     assert all(
-        one == other or n in known.gaps(place.css_path, said)
+        one == other or n in known.gaps(block.css_path, said)
         for n, (one, other) in enumerate(zip(masked, said, strict=True))
     )
 
 
 @settings(max_examples=60)
 @given(before=words, after=words)
-def test_after_a_pair_the_same_two_looks_no_longer_differ(before: str, after: str) -> None:
+def test_after_a_second_fetch_the_same_two_looks_no_longer_differ(before: str, after: str) -> None:
     known = learnt((before, after))
     one, other = paragraph(before), paragraph(after)
 
@@ -312,7 +312,7 @@ def test_a_picture_that_stands_still_beside_a_banner_is_still_compared() -> None
     assert left.kinds == {BlockKind.IMAGE}
 
 
-def test_a_banner_that_was_the_same_in_some_pairs_is_one_all_the_same() -> None:
+def test_a_banner_that_was_the_same_in_some_second_fetches_is_one_all_the_same() -> None:
     one, other = paragraph("Moderators wanted"), paragraph("The meetup moved to the harbour")
     known = NOTHING_VOLATILE
     for n, second in enumerate((one, other, one, other, other)):
@@ -324,7 +324,7 @@ def test_a_banner_that_was_the_same_in_some_pairs_is_one_all_the_same() -> None:
     assert known.is_noise(paragraph("Donate to keep us running"))
 
 
-def test_one_pair_in_which_all_differed_tells_nothing_of_what_is_said_there_on_other_days() -> None:
+def test_one_second_fetch_in_which_all_differed_tells_nothing_of_what_is_said_there_on_other_days() -> None:
     page = "<h1>Kettle</h1><p>A kettle for those who drink tea.</p><b>Price {} EUR</b>"
     blocked = "<div><h1>One moment</h1></div><i>You are asking too fast</i>"
     domain = Domain()
@@ -350,13 +350,13 @@ def test_what_stands_in_place_of_a_banner_that_came_within_seconds_was_one() -> 
     ("before", "after"), [("CharSet 10", "StringUtils 7"), ("Ad: fine boots", "Ad: cheap flights"), ("Join!", "Vote!")]
 )
 def test_numbers_and_signs_do_not_make_two_texts_one_place(before: str, after: str) -> None:
-    assert learn_replaced(NOTHING_VOLATILE, paragraph(before), paragraph(after), once={}, moved={}) is None
+    assert with_replaced(NOTHING_VOLATILE, paragraph(before), paragraph(after), once={}, moved={}) is None
 
 
 def test_a_link_to_another_page_of_a_folder_is_another_link() -> None:
     one, other = (Block(1, f"https://example.com/docs/{name}.html", BlockKind.LINK) for name in ("zebra", "apple"))
 
-    assert learn_replaced(NOTHING_VOLATILE, one, other, once={}, moved={}) is None
+    assert with_replaced(NOTHING_VOLATILE, one, other, once={}, moved={}) is None
 
 
 def test_ages_beside_names_of_any_length_are_learnt_together() -> None:
@@ -378,18 +378,20 @@ def test_a_clock_of_many_words_is_known_at_the_first_look() -> None:
     assert Domain().look(before, said.format("13", "07", "59"), later=later)
 
 
-def test_two_pairs_with_other_words_prove_what_differed_in_both_whatever_else_is_said() -> None:
+def test_two_second_fetches_with_other_words_prove_what_differed_in_both_whatever_else_is_said() -> None:
     page = "<h1>Kettle</h1><p>Made on {} in {} ms</p>"
     domain = Domain()
     domain.look(page.format("Monday", 7), page.format("Monday", 8), page.format("Monday", 9))
     domain.look(page.format("Monday", 9), page.format("Friday", 5), page.format("Friday", 6))
 
-    assert domain.mask.volatile.masked(places(page.format("Sunday", 3))[-1])[-2:] == (NUMBER, "ms")
+    assert domain.mask.volatile.masked(blocks(page.format("Sunday", 3))[-1])[-2:] == (NUMBER, "ms")
     assert domain.look(page.format("Friday", 6), page.format("Sunday", 3))
 
 
 @pytest.mark.parametrize(("one", "other"), [("Price 7 EUR", "Price 8 EUR"), ("In stock", "Sold out today")])
-def test_what_was_proven_volatile_and_stands_still_in_many_pairs_is_compared_again(one: str, other: str) -> None:
+def test_what_was_proven_volatile_and_stands_still_in_many_second_fetches_is_compared_again(
+    one: str, other: str
+) -> None:
     page = "<h1>Kettle</h1><p>A kettle for those who drink tea.</p><h2>{}</h2><h3>{}</h3>"
     said = [page.format(each, 1) for each in (one, other, one, other)]
     domain = Domain()
@@ -404,7 +406,7 @@ def test_what_was_proven_volatile_and_stands_still_in_many_pairs_is_compared_aga
     assert steps > STEADY
 
 
-def test_what_moved_again_is_no_word_of_a_place_once_more_after_two_pairs() -> None:
+def test_what_moved_again_is_no_word_of_a_place_once_more_after_two_second_fetches() -> None:
     page = "<h1>Kettle</h1><p>{} people</p><h3>{}</h3>"
     domain = Domain()
     domain.look(*(page.format(n, 1) for n in (3, 4, 5, 6)))

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 import pytest
 from psycopg import sql
 
-from crawler.core.budget import SharedBudget
+from crawler.core.budget import Refund, SharedBudget
 from crawler.core.domain import Domain, Hold, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, PageKey
@@ -56,7 +56,7 @@ async def test_a_released_domain_can_be_claimed_again_and_release_twice_is_harml
     assert lease is not None
 
     for _ in range(2):
-        await claim.release(db, lease, at=START, refund=0, wait=timedelta(0))
+        await claim.release(db, lease, at=START)
 
     assert await claimed(db) is not None
 
@@ -65,7 +65,7 @@ async def test_a_domain_with_nothing_due_sleeps_until_its_inbox_wakes_it(db: Dat
     lease = await claimed(db)
     assert lease is not None
     await empty_inbox(db)
-    await claim.release(db, lease, at=START, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=START)
     asleep = await claimed(db)
 
     await domains.refresh(db, domain, prefix=domain.root, at=START)
@@ -83,7 +83,7 @@ async def test_a_held_domain_is_left_alone_until_its_instant(db: Database, domai
     lease = await claimed(db)
     assert lease is not None
     await claim.hold(db, lease, Hold(until=START + timedelta(days=2), reason="http_503", refusals=1))
-    await claim.release(db, lease, at=START, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=START)
 
     assert await claimed(db, days=1.9) is None
     again = await claimed(db, days=2)
@@ -117,7 +117,7 @@ async def test_claims_at_the_same_time_take_different_domains(db: Database) -> N
 
         assert len({lease.domain.id for lease in found}) == 3
         for lease in found:
-            await claim.release(db, lease, at=START, refund=0, wait=timedelta(0))
+            await claim.release(db, lease, at=START)
 
 
 async def test_claims_at_the_same_time_never_share_an_address(db: Database) -> None:
@@ -130,7 +130,7 @@ async def test_claims_at_the_same_time_never_share_an_address(db: Database) -> N
 
         assert sorted(len(lease.slots) for lease in found) == [1, 2]
         for lease in found:
-            await claim.release(db, lease, at=START, refund=0, wait=timedelta(0))
+            await claim.release(db, lease, at=START)
 
 
 async def test_however_many_domains_a_busy_address_holds_back_a_free_one_is_found(db: Database) -> None:
@@ -181,7 +181,7 @@ async def test_whoever_takes_over_waits_for_the_delay_and_leaves_it_to_the_next(
 
     heir = await claimed(db)
     assert heir is not None
-    await claim.release(db, heir, at=START, refund=0, wait=timedelta(0))  # it never sent anything
+    await claim.release(db, heir, at=START)  # it never sent anything
     third = await claimed(db)
 
     assert timedelta(seconds=5) < heir.wait <= timedelta(seconds=10)
@@ -228,7 +228,7 @@ async def test_a_released_domain_waits_for_its_delay_and_no_longer(db: Database,
     await claim.announce_delay(db, lease, delay=HOUR)
     await claim.renew(db, lease)
 
-    await claim.release(db, lease, at=START, refund=0, wait=timedelta(seconds=10))
+    await claim.release(db, lease, claim.LeaseEnd(wait=timedelta(seconds=10)), at=START)
     again = await claimed(db)
 
     assert again is not None
@@ -256,7 +256,7 @@ async def test_a_lease_whose_address_was_taken_is_lost(db: Database) -> None:
     assert fresh is not None
     with pytest.raises(LeaseLost):
         await claim.renew(db, late)
-    await claim.release(db, late, at=START, refund=0, wait=timedelta(0))  # takes nothing from the other
+    await claim.release(db, late, at=START)  # takes nothing from the other
     assert await claim.renew(db, fresh)
 
 
@@ -270,7 +270,7 @@ async def test_a_busy_address_is_worth_waiting_for_and_somebody_elses_domain_is_
 
     held = await claim.next_turn(db, at=START)
     exempt = await claim.next_turn(db, at=START, exempt_addresses=["192.0.2.0/24"])
-    await claim.release(db, lease, at=START, refund=0, wait=HOUR)
+    await claim.release(db, lease, claim.LeaseEnd(wait=HOUR), at=START)
     given_back = await claim.next_turn(db, at=START, only=[twin])
 
     assert first == lease.domain
@@ -354,10 +354,11 @@ async def test_all_domains_together_have_a_ledger_too(db: Database) -> None:
         held.append(lease)
 
     granted = [
-        (await claim.debit(db, lease, most=7, at=START, paced=False, together=together)).requests for lease in held
+        (await claim.debit(db, lease, most=7, at=START, paced=False, shared=together)).requests for lease in held
     ]
-    await claim.release(db, held[0], at=START, refund=2, wait=timedelta(0), day=START.date(), together=True)
-    more = await claim.debit(db, held[1], most=7, at=START, paced=False, together=together)
+    end = claim.LeaseEnd(Refund(START.date(), requests=2), is_shared=True)
+    await claim.release(db, held[0], end, at=START)
+    more = await claim.debit(db, held[1], most=7, at=START, paced=False, shared=together)
 
     assert granted == [7, 3]
     assert more.requests == 2
@@ -369,7 +370,7 @@ async def test_what_was_not_sent_is_refunded(db: Database) -> None:
     lease = await claimed(db)
     assert lease is not None
     await debit(db, lease, 10, at=START)
-    await claim.release(db, lease, at=START, refund=4, wait=timedelta(0), day=START.date())
+    await claim.release(db, lease, claim.LeaseEnd(Refund(START.date(), requests=4)), at=START)
 
     again = await claimed(db)
 
@@ -385,7 +386,7 @@ async def test_a_refund_is_for_its_own_day_alone(db: Database) -> None:
     tomorrow = START + timedelta(days=1)
     await debit(db, lease, 10, at=tomorrow)
 
-    await claim.release(db, lease, at=tomorrow, refund=10, wait=timedelta(0), day=START.date())
+    await claim.release(db, lease, claim.LeaseEnd(Refund(START.date(), requests=10)), at=tomorrow)
 
     assert await claimed(db, days=1) is None
 
@@ -399,7 +400,7 @@ async def test_a_spent_budget_and_a_budget_of_nothing_are_not_claimed(db: Databa
     assert lease is not None
     assert lease.domain.authority == "spent.test"
     await debit(db, lease, 3, at=START)
-    await claim.release(db, lease, at=START, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=START)
 
     assert await claimed(db) is None
     tomorrow = await claimed(db, days=1)

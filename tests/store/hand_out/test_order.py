@@ -135,7 +135,7 @@ async def test_a_new_order_waits_for_a_lease_that_knows_of_it(db: Database) -> N
 
     await drained(db, life.lease, life.at)
     heard_meanwhile = await first(life)
-    await claim.release(db, life.lease, at=life.at, refund=0, wait=timedelta(0))
+    await claim.release(db, life.lease, at=life.at)
     life.lease = await taken(db, life.domain, life.at)
     await drained(db, life.lease, life.at)
 
@@ -150,7 +150,7 @@ async def test_favoured_pages_come_first_as_if_they_had_so_many_times_their_cash
     lease = await made_up.take(db, START)
     root = (await made_up.targets(db, lease, START))[0]
     visit = made_up.look(root, made_up.html(domain, range(1, 8)), START, domain)
-    await record.record(db, lease, [visit], max_pages=100)
+    await record.record(db, lease, record.Batch([visit], max_pages=100))
 
     found = await made_up.targets(db, lease, START, most=2)
 

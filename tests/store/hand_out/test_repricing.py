@@ -72,7 +72,7 @@ async def test_pages_are_scored_again_slice_by_slice_and_the_domain_stays_awake_
     before = await fetched(db, "SELECT key, due_at FROM frontier ORDER BY key")
 
     assert await reprice(db, lease, at=NOW, defaults=USUAL, most=100)
-    await claim.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=NOW)
     after = await fetched(db, "SELECT key, due_at FROM frontier ORDER BY key")
     lease = await take(db, NOW)  # nothing is due
     rest = await all_slices(db, lease, most=100)
@@ -108,12 +108,12 @@ async def test_new_rules_wait_for_a_lease_that_knows_them_and_hold_for_all_pages
     once = await domains.change(db, domain, DomainSettings(rules=(PageRule("/1", once=True),)), at=NOW)
 
     waits = await all_slices(db, lease)
-    await claim.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=NOW)
     lease = await take(db, NOW)
     await all_slices(db, lease)
     had = await fetched(db, by_rule, NEVER)
     await domains.change(db, once, DomainSettings(), at=NOW)
-    await claim.release(db, lease, at=NOW, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=NOW)
     await all_slices(db, await take(db, NOW))
 
     assert waits == 0

@@ -120,7 +120,7 @@ async def test_a_plan_is_written_with_its_priors_and_wakes_the_domain_once(db: D
         await plan.write_plan(db, domain, planned, wake=True, at=START + timedelta(minutes=minute))
 
     (standing,) = await plan.plan_inputs(db, at=START)
-    assert (standing.price, standing.trim, standing.importance) == (Price(0.5, 0.001), 1.02, 2.0)
+    assert (standing.price, standing.price_correction, standing.importance) == (Price(0.5, 0.001), 1.02, 2.0)
     assert standing.planned_at == START + timedelta(minutes=1)
     written = await fetched(db, "SELECT longest_s, budget_per_day, finding FROM domain_plan")
     assert written == [(86_400.0, 340, "a finding")]

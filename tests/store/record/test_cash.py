@@ -56,7 +56,7 @@ async def overtake(life: Life, done: list[Visit]) -> None:
     """Whoever lost the lease records nothing, whatever he has."""
     for late in life.lost:
         with pytest.raises(LeaseLost):
-            await record.record(life.db, late, done, max_pages=100)
+            await record.record(life.db, late, record.Batch(done, max_pages=100))
     life.lost.clear()
 
 
@@ -150,7 +150,7 @@ async def read(life: Life, *, among: Collection[int] = tuple(SITE), afresh: bool
         if target.key in wanted
     ]
     assert len(done) == len(wanted) or afresh
-    await record.record(life.db, life.lease, done, max_pages=100)
+    await record.record(life.db, life.lease, record.Batch(done, max_pages=100))
 
 
 async def settled(db: Database) -> Life:

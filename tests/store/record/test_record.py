@@ -24,7 +24,7 @@ DAY = timedelta(days=1)
 
 
 async def recorded(db: Database, lease: Lease, *batch: Visit, max_pages: int = 1000) -> int:
-    return await record.record(db, lease, batch, max_pages=max_pages)
+    return await record.record(db, lease, record.Batch(batch, max_pages=max_pages))
 
 
 async def one(db: Database, lease: Lease, domain: Domain, n: int, day: float = 0) -> Target:
@@ -165,7 +165,7 @@ async def test_a_commit_that_nobody_saw_is_not_applied_twice(db: Database, domai
     visit = look(target, html(domain, [1, 2]), START, domain)
     await recorded(db, lease, visit)
 
-    await record.record(db, lease, [visit], max_pages=1000, again=True)
+    await record.record(db, lease, record.Batch([visit], max_pages=1000), retrying=True)
 
     assert await count(db, "visit") == 1
     total, coins = await economy_total(db, domain)
@@ -238,8 +238,8 @@ async def test_a_busy_answer_holds_the_domain_in_the_same_transaction(db: Databa
     visit = look(target, status(429, retry_after="3600"), START, domain)
     hold = Hold(until=START + timedelta(hours=1), reason="http_429", refusals=1)
 
-    await record.record(db, lease, [visit], max_pages=10, hold=hold)
-    await claim.release(db, lease, at=START, refund=0, wait=timedelta(0))
+    await record.record(db, lease, record.Batch([visit], max_pages=10, hold=hold))
+    await claim.release(db, lease, at=START)
 
     assert visit.retry_after == timedelta(hours=1)
     assert await claim.claim(db, at=START + timedelta(minutes=59), holder="x", term=DAY) is None
@@ -324,7 +324,7 @@ async def test_a_rule_that_wants_pages_once_asks_for_no_look_at_those_that_are_h
     lease = await take(db, START)
     await made_up.crawl(db, lease, {0: [1, 2], 1: [], 2: []}, START)
     later = START + timedelta(days=5000)
-    await claim.release(db, lease, at=later, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=later)
     domain = await domains.change(db, domain, DomainSettings(rules=(PageRule("/1", once=True),)), at=later)
     async with db.transaction() as connection:
         await connection.execute("UPDATE frontier SET wanted = 2, due_at = %s WHERE key = %s", (START, key(domain, 1)))

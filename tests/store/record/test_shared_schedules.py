@@ -38,9 +38,9 @@ async def day(db: Database, domain: Domain, answers: Mapping[int, Answer], *, at
     while batch := await targets(db, lease, at):
         at += timedelta(seconds=1)
         done = [look(each, answers[numbers[each.key]], at, domain) for each in batch]
-        await record.record(db, lease, done, max_pages=1000)
+        await record.record(db, lease, record.Batch(done, max_pages=1000))
         looked += [numbers[each.key] for each in batch]
-    await claim.release(db, lease, at=at, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=at)
     return looked
 
 

@@ -24,9 +24,9 @@ async def walked(db: Database, domain: Domain) -> Domain:
         look(by_key[key(domain, 2)], onward, later, domain),
         look(by_key[key(domain, 3)], status(410), later, domain),
     ]
-    await record.record(db, lease, done, max_pages=100)
+    await record.record(db, lease, record.Batch(done, max_pages=100))
     await report.stamp_feed(db, at=later)
-    await claim.release(db, lease, at=later, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=later)
     return domain
 
 

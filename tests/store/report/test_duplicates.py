@@ -53,8 +53,8 @@ async def looked_at(db: Database, domain: Domain, answers: dict[int, Answer], *,
         at += timedelta(seconds=1)
         numbers = {key(domain, n): n for n in answers}
         done = [look(each, answers[numbers[each.key]], at, domain) for each in batch]
-        await record.record(db, lease, done, max_pages=1000)
-    await claim.release(db, lease, at=at, refund=0, wait=timedelta(0))
+        await record.record(db, lease, record.Batch(done, max_pages=1000))
+    await claim.release(db, lease, at=at)
 
 
 def site(domain: Domain, texts: Iterable[str]) -> dict[int, Answer]:

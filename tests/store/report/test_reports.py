@@ -23,7 +23,7 @@ async def walked(db: Database, domain: Domain, *, at: datetime = START) -> None:
     """Look at all that is due."""
     lease = await take(db, at)
     await crawl(db, lease, LINKS, at)
-    await claim.release(db, lease, at=at, refund=0, wait=timedelta(0))
+    await claim.release(db, lease, at=at)
 
 
 async def numbers(db: Database, statement: str, values: dict[str, object]) -> float:
@@ -117,7 +117,7 @@ async def test_the_window_counts_what_was_done_in_it(db: Database, domain: Domai
         3: status(410),
     }
     done = [look(by_key[key(domain, n)], answer, LATER, domain) for n, answer in answers.items()]
-    await record.record(db, lease, done, max_pages=100)
+    await record.record(db, lease, record.Batch(done, max_pages=100))
 
     month = await report.domain_report(db, domain, at=LATER, window=timedelta(days=30))
     ever = await report.domain_report(db, domain, at=LATER, window=timedelta(days=300))
@@ -234,7 +234,7 @@ async def test_an_untracked_url_is_explained_by_who_links_to_it(db: Database, do
     lease = await take(db, START)
     root = await targets(db, lease, START)
     first = look(root[0], html(domain, [1, 2]), START, domain)
-    await record.record(db, lease, [first], max_pages=1)  # the domain is full
+    await record.record(db, lease, record.Batch([first], max_pages=1))  # the domain is full
 
     linked = await report.explain(db, domain, url(domain, 2), at=START, defaults=USUAL)
     unknown = await report.explain(db, domain, Url(f"{domain.root}never/heard/of"), at=START, defaults=USUAL)

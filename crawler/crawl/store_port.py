@@ -1,0 +1,191 @@
+"""The store's verbs for one lease, as a crawl sees them: each is repeated while Postgres is away."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import timedelta
+from typing import Protocol, TypeVar
+
+from crawler.clock import Clock
+from crawler.core.budget import NO_REFUND, Refund
+from crawler.core.change import NoiseMask
+from crawler.core.domain import Hold, Lease, RobotsCopy
+from crawler.core.http import PageKey
+from crawler.core.page import Parsed
+from crawler.core.soft_errors import SoftErrorMemory
+from crawler.core.visit import Target, Visit
+from crawler.errors import StoreUnavailable
+from crawler.settings import Settings
+from crawler.store import claim, hand_out, learned, record
+from crawler.store.claim import Grant, LeaseEnd
+from crawler.store.database import Database
+from crawler.store.record import Batch, StoredBody
+
+log = logging.getLogger("recrawl.crawl")
+T = TypeVar("T")
+
+STORE_RETRY = timedelta(seconds=1)
+STORE_PATIENCE = timedelta(minutes=10)  # a restart or a failover of Postgres is shorter
+
+
+class LeasedStore(Protocol):
+    """What a crawl asks of the store under one lease.
+
+    clock: the knowledge time that is written.
+    Every verb raises LeaseLost where another worker has the domain, and StoreUnavailable where Postgres stays away.
+    """
+
+    @property
+    def lease(self) -> Lease: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
+        """Take requests from the budgets of the day; see claim.debit. A repeated debit gives no bytes back."""
+        ...
+
+    async def drain(self) -> bool:
+        """Apply a chunk of the domain's inbox, and say whether there was any."""
+        ...
+
+    async def reprice(self) -> None:
+        """Give a slice of the domain's pages the due times of today's price."""
+        ...
+
+    async def hand_out(self, most: int, *, without: Collection[PageKey]) -> list[Target]:
+        """The pages worth a fetch now, at most so many. without: those that are handed out already."""
+        ...
+
+    async def learnt(self) -> tuple[NoiseMask, SoftErrorMemory]:
+        """What the domain's pages have taught: what of them is no news, and the soft errors that they show."""
+        ...
+
+    async def announce_delay(self, delay: timedelta) -> None:
+        """Say what delay is in force, before the first request that it spaces."""
+        ...
+
+    async def save_robots(self, copy: RobotsCopy, *, changed: bool) -> None:
+        """Keep what came of asking for robots.txt. changed: refused pages are asked about again."""
+        ...
+
+    async def stored_body(self, target: Target, parsed: Parsed) -> StoredBody | None:
+        """The body of the page's last Snapshot, if it is kept. parsed: what the page says now."""
+        ...
+
+    async def judge_moves(self, visits: Sequence[Visit]) -> list[Visit]:
+        """The visits as they are to be recorded: a move that may be an outage is no move in them."""
+        ...
+
+    async def record(self, batch: Batch) -> int:
+        """Write all that the visits changed, once, and renew the lease; gives how many new pages were admitted."""
+        ...
+
+    async def hold(self, hold: Hold) -> None:
+        """Leave the domain alone until an instant of knowledge time."""
+        ...
+
+    async def renew(self) -> bool:
+        """Keep the lease for another term, in one attempt; False if the domain's user has paused it meanwhile."""
+        ...
+
+    async def release(self, end: LeaseEnd) -> None:
+        """Give the domain back, in one attempt. A lost lease is no error any more."""
+        ...
+
+
+class RetryingStore:
+    """The LeasedStore of a Postgres. patience: how long a verb is repeated; nothing: it is tried once."""
+
+    def __init__(
+        self,
+        db: Database,
+        lease: Lease,
+        *,
+        settings: Settings,
+        clock: Clock,
+        patience: timedelta = STORE_PATIENCE,
+    ) -> None:
+        self.lease, self.clock = lease, clock
+        self._db, self._settings, self._patience = db, settings, patience
+
+    async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
+        # The first attempt may have given the spare bytes back already.
+        return await self._until_available(
+            lambda retrying: claim.debit(
+                self._db,
+                self.lease,
+                most=most,
+                at=self.clock.now(),
+                paced=self._settings.pace,
+                shared=self._settings.shared_budget,
+                waiting=waiting,
+                spare=NO_REFUND if retrying else spare,
+            )
+        )
+
+    async def drain(self) -> bool:
+        return await self._until_available(lambda _: record.drain(self._db, self.lease, at=self.clock.now()))
+
+    async def reprice(self) -> None:
+        defaults = self._settings.defaults
+        await self._until_available(
+            lambda _: hand_out.reprice(self._db, self.lease, at=self.clock.now(), defaults=defaults)
+        )
+
+    async def hand_out(self, most: int, *, without: Collection[PageKey]) -> list[Target]:
+        defaults = self._settings.defaults
+        return await self._until_available(
+            lambda _: hand_out.hand_out(
+                self._db, self.lease, most=most, at=self.clock.now(), without=without, defaults=defaults
+            )
+        )
+
+    async def learnt(self) -> tuple[NoiseMask, SoftErrorMemory]:
+        return await self._until_available(lambda _: learned.learnt_of(self._db, self.lease.domain.id))
+
+    async def announce_delay(self, delay: timedelta) -> None:
+        await self._until_available(lambda _: claim.announce_delay(self._db, self.lease, delay=delay))
+
+    async def save_robots(self, copy: RobotsCopy, *, changed: bool) -> None:
+        await self._until_available(lambda _: claim.save_robots(self._db, self.lease, copy, changed=changed))
+
+    async def stored_body(self, target: Target, parsed: Parsed) -> StoredBody | None:
+        if target.version is None:
+            return None
+        number, digest = target.version.number, parsed.version.text_digest
+        return await self._until_available(
+            lambda _: record.stored_body(self._db, self.lease.domain.id, target.key, number, text_digest=digest)
+        )
+
+    async def judge_moves(self, visits: Sequence[Visit]) -> list[Visit]:
+        return await self._until_available(lambda _: record.judge_moves(self._db, self.lease, visits))
+
+    async def record(self, batch: Batch) -> int:
+        return await self._until_available(
+            lambda retrying: record.record(self._db, self.lease, batch, retrying=retrying)
+        )
+
+    async def hold(self, hold: Hold) -> None:
+        await self._until_available(lambda _: claim.hold(self._db, self.lease, hold))
+
+    async def renew(self) -> bool:
+        return await claim.renew(self._db, self.lease)
+
+    async def release(self, end: LeaseEnd) -> None:
+        await claim.release(self._db, self.lease, end, at=self.clock.now())
+
+    async def _until_available(self, ask: Callable[[bool], Awaitable[T]]) -> T:
+        """What the store says, once it does. `ask` is told if an answer, and with it a commit, may have been lost."""
+        give_up_at = time.monotonic() + self._patience.total_seconds()
+        retrying = False
+        while True:
+            try:
+                return await ask(retrying)
+            except StoreUnavailable as error:
+                if time.monotonic() >= give_up_at:
+                    raise
+                log.warning("store.silent", extra={"domain": self.lease.domain.authority, "error": str(error)})
+                retrying = True
+                await asyncio.sleep(STORE_RETRY.total_seconds())

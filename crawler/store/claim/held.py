@@ -1,0 +1,200 @@
+"""A lease that is held: how it is kept, what its holder writes of the domain itself, and how it is given back."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from psycopg.rows import dict_row
+
+from crawler.core.budget import NO_REFUND, Refund, settled
+from crawler.core.domain import Hold, Lease, RobotsCopy
+from crawler.errors import LeaseLost
+from crawler.store.claim.budgets import (
+    WITH_SHARED,
+    ledger_from,
+    ledger_values,
+    settle_shared_budget,
+    shared_values,
+)
+from crawler.store.database import Connection, Database
+
+ANNOUNCE_DELAY = """
+    UPDATE domain_state SET delay_s = extract(epoch FROM %(delay)s::interval)
+     WHERE domain_id = %(domain_id)s AND lease_token = %(token)s
+ RETURNING domain_id
+"""
+RENEW = """
+    UPDATE domain_state s
+       SET leased_until = clock_timestamp() + %(term)s
+      FROM domain d
+     WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s  -- expiry only lets others take it
+       AND d.id = s.domain_id
+ RETURNING d.state = 'active'
+"""
+# A slot outlasts its lease by the delay, since whoever dies with it may have sent until the end. Locked in order.
+KEEP_SLOTS = """
+    WITH own AS (SELECT address FROM address_slot
+                  WHERE address = ANY(%(slots)s) AND lease_token = %(token)s ORDER BY address FOR UPDATE)
+    UPDATE address_slot a SET held_until = s.leased_until + s.delay_s * interval '1 second'
+      FROM own, domain_state s
+     WHERE a.address = own.address AND s.domain_id = %(domain_id)s
+ RETURNING a.address
+"""
+# The ledger; when the next request is allowed; and of all that could be done next, what can be done first: a page that
+# was never fetched now, a known one when it is due.
+END = """
+    SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor,
+           greatest(s.next_request_at, clock_timestamp() + %(wait)s) AS free_at, least(
+               (SELECT min(due_at) FROM frontier WHERE domain_id = %(domain_id)s AND state <> 'new'),
+               CASE WHEN EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND state = 'new')
+                    THEN %(at)s END) AS wake_at
+      FROM domain_state s
+     WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s
+       FOR UPDATE OF s
+"""
+RELEASE = f"""
+    {WITH_SHARED}
+    UPDATE domain_state
+       SET lease_token = NULL, leased_until = NULL, holder = NULL, wake_at = %(wake_at)s,
+           budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(bytes)s, spent_floor = %(floor)s,
+           next_request_at = %(free_at)s
+     WHERE domain_id = %(domain_id)s
+"""  # noqa: S608  only our own statement is put in
+GIVE_SLOTS_BACK = """
+    WITH own AS (SELECT address FROM address_slot
+                  WHERE address = ANY(%(slots)s) AND lease_token = %(token)s ORDER BY address FOR UPDATE)
+    UPDATE address_slot a SET held_until = %(free_at)s FROM own WHERE a.address = own.address
+"""
+
+
+async def announce_delay(db: Database, lease: Lease, *, delay: timedelta) -> None:
+    """Say what delay is in force, before the first request that it spaces. Raises LeaseLost.
+
+    Whoever takes the domain or one of its addresses over from a holder that died waits so long after its last
+    possible request.
+    """
+    async with db.transaction() as connection:
+        values = {"domain_id": lease.domain.id, "token": lease.token, "delay": delay}
+        if await (await connection.execute(ANNOUNCE_DELAY, values)).fetchone() is None:
+            raise _lost(lease)
+        await keep_slots(connection, lease)
+
+
+async def renew(db: Database, lease: Lease) -> bool:
+    """Keep the lease for another term; False if the domain's user has paused it meanwhile.
+
+    Raises LeaseLost if somebody else has it, or one of its addresses.
+    """
+    async with db.transaction() as connection:
+        values = {"domain_id": lease.domain.id, "token": lease.token, "term": lease.term}
+        row = await (await connection.execute(RENEW, values)).fetchone()
+        if row is None:
+            raise _lost(lease)
+        await keep_slots(connection, lease)
+        return bool(row[0])
+
+
+async def keep_slots(connection: Connection, lease: Lease) -> None:
+    """Keep the lease's address slots as long as the lease, which is renewed before. Raises LeaseLost if one is gone."""
+    if not lease.slots:
+        return
+    values = {"domain_id": lease.domain.id, "token": lease.token, "slots": list(lease.slots)}
+    kept = await (await connection.execute(KEEP_SLOTS, values)).fetchall()
+    if len(kept) != len(lease.slots):
+        raise LeaseLost(f"another worker has taken an address of {lease.domain.authority}")
+
+
+def _lost(lease: Lease) -> LeaseLost:
+    return LeaseLost(f"another worker has taken {lease.domain.authority}")
+
+
+async def save_robots(db: Database, lease: Lease, copy: RobotsCopy, *, changed: bool) -> None:
+    """Keep what came of asking for robots.txt. If its rules changed, refused pages are asked about again.
+
+    Raises LeaseLost.
+    """
+    async with db.transaction() as connection:
+        await fence(connection, lease)
+        await connection.execute(
+            """INSERT INTO robots (domain_id, body, outcome, fetched_at, good_at, due_at)
+               VALUES (%(id)s, %(body)s, %(outcome)s, %(fetched_at)s, %(good_at)s, %(due_at)s)
+               ON CONFLICT (domain_id) DO UPDATE SET body = excluded.body, outcome = excluded.outcome,
+                   fetched_at = excluded.fetched_at, good_at = excluded.good_at, due_at = excluded.due_at""",
+            {
+                "id": lease.domain.id,
+                "body": copy.body,
+                "outcome": copy.outcome,
+                "fetched_at": copy.fetched_at,
+                "good_at": copy.good_at,
+                "due_at": copy.due_at,
+            },
+        )
+        if changed:
+            await connection.execute(
+                "UPDATE frontier SET due_at = %s WHERE domain_id = %s AND state = 'refused'",
+                (copy.fetched_at, lease.domain.id),
+            )
+
+
+async def hold(db: Database, lease: Lease, hold: Hold) -> None:
+    """Leave the domain alone until an instant of knowledge time. Raises LeaseLost."""
+    async with db.transaction() as connection:
+        await fence(connection, lease)
+        await write_hold(connection, lease.domain.id, hold)
+
+
+async def write_hold(connection: Connection, domain_id: int, hold: Hold) -> None:
+    """Leave the domain alone until an instant, within a transaction of the caller's."""
+    await connection.execute(
+        """UPDATE domain_state SET resume_at = greatest(resume_at, %s), resume_reason = %s, refusals = %s
+            WHERE domain_id = %s""",
+        (hold.until, hold.reason, hold.refusals, domain_id),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseEnd:
+    """What a lease leaves over.
+
+    refund: taken from its budgets and not used.  is_shared: the budget of all domains together is one of them.
+    wait: real time until the next request is allowed.  not_before: knowledge time before which its budget has nothing
+    for it.
+    """
+
+    refund: Refund = NO_REFUND
+    wait: timedelta = timedelta(0)
+    not_before: datetime | None = None
+    is_shared: bool = False
+
+
+NOTHING_LEFT_OVER = LeaseEnd()
+
+
+async def release(db: Database, lease: Lease, end: LeaseEnd = NOTHING_LEFT_OVER, *, at: datetime) -> None:
+    """Give the domain back, with the time at which it is worth claiming again. A lost lease is no error any more."""
+    async with db.transaction() as connection:
+        values = {"domain_id": lease.domain.id, "token": lease.token, "at": at, "wait": end.wait}
+        async with connection.cursor(row_factory=dict_row) as cursor:
+            row = await (await cursor.execute(END, values)).fetchone()
+        if row is None:
+            return
+        values |= {"free_at": row["free_at"], "wake_at": _later(row["wake_at"], end.not_before)}
+        if lease.slots:
+            await connection.execute(GIVE_SLOTS_BACK, values | {"slots": list(lease.slots)})
+        values |= ledger_values(settled(ledger_from(row), end.refund))
+        is_shared = end.is_shared and (end.refund.requests or end.refund.received_bytes)
+        values |= await settle_shared_budget(connection, end.refund) if is_shared else shared_values()
+        await connection.execute(RELEASE, values)
+
+
+def _later(wake_at: datetime | None, not_before: datetime | None) -> datetime | None:
+    return wake_at if wake_at is None or not_before is None else max(wake_at, not_before)
+
+
+async def fence(connection: Connection, lease: Lease) -> None:
+    """Lock the domain's row until the transaction ends, for the holder of the lease alone. Raises LeaseLost."""
+    cursor = await connection.execute(
+        "SELECT FROM domain_state WHERE domain_id = %s AND lease_token = %s FOR UPDATE",
+        (lease.domain.id, lease.token),
+    )
+    if await cursor.fetchone() is None:
+        raise _lost(lease)

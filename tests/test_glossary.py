@@ -1,0 +1,53 @@
+"""The glossary speaks of modules and names that exist, in order, and of no word twice."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROW = re.compile(r"\| (?P<word>[^|]+) \| (?P<means>[^|]+) \| `(?P<where>[^`|]+)` \|")
+ROWS = [
+    found
+    for line in (ROOT / "docs/glossary.md").read_text().splitlines()
+    if line.startswith("| ") and not line.startswith("| word ") and (found := ROW.fullmatch(line))
+]
+WORDS = [row["word"] for row in ROWS]
+NAMED = [(row["where"], name) for row in ROWS for name in re.findall(r"`(\w+)`", row["means"])]
+
+
+def defined_in(module: Path) -> set[str]:
+    """The names that a module defines at its top."""
+    names: set[str] = set()
+    for node in ast.parse(module.read_text()).body:
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                names.add(name)
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+            case _:
+                pass
+    return names
+
+
+def test_every_row_is_read_and_the_words_are_in_order_and_distinct() -> None:
+    lines = [line for line in (ROOT / "docs/glossary.md").read_text().splitlines() if line.startswith("| ")]
+    assert len(ROWS) == len(lines) - 1
+    assert sorted(WORDS) == WORDS
+    assert len(set(WORDS)) == len(WORDS)
+
+
+@pytest.mark.parametrize("where", sorted({row["where"] for row in ROWS}))
+def test_a_word_lives_in_a_module_that_exists(where: str) -> None:
+    assert (ROOT / where).is_file()
+
+
+@pytest.mark.parametrize(("where", "name"), NAMED)
+def test_a_name_in_the_glossary_is_defined_where_it_says(where: str, name: str) -> None:
+    assert name in defined_in(ROOT / where)
+
+
+@pytest.mark.parametrize("room", sorted(path.name for path in (ROOT / "crawler/core").iterdir() if path.is_dir()))
+def test_every_room_of_core_has_a_word_in_the_glossary(room: str) -> None:
+    assert room.startswith("__") or any(row["where"].startswith(f"crawler/core/{room}/") for row in ROWS)
