@@ -83,7 +83,7 @@ LOOKS = """
 
 PLAN = """
     INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s, budget_per_day,
-                             trim, finding)
+                             price_correction, finding)
     SELECT id, 1, now(), 2, 0, 86400, 40, 1.5, 'not to be had' FROM domain
 """
 
