@@ -19,7 +19,7 @@ from crawler.crawl import (
     ShiftResult,
     holder_name,
     keep_what_is_loaded,
-    open_tools,
+    open_resources,
     run_shift,
 )
 from crawler.errors import BadInput
@@ -67,7 +67,7 @@ async def run(
             progress[lease.token].stats = stats
 
     with told_to_end() as told:
-        async with open_tools(settings) as webs:
+        async with open_resources(settings) as webs:
             keep_what_is_loaded()
             shift = await run_shift(
                 db,

@@ -289,7 +289,7 @@ def test_core_only_thinks(path: Path) -> None:
         ("crawler.core.cash.opic", "models.page", False),
         ("crawler.core.cash.opic", "crawler.core.http.urls", True),
         ("crawler.core.cash.opic", "crawler.settings", False),
-        ("crawler.lab.world", "crawler.store", False),
+        ("crawler.lab.worlds.world", "crawler.store", False),
         ("crawler.crawl.lease", "crawler.store.record.record", True),
         ("crawler.crawl.lease", "flows.crawl", False),
         ("flows.crawl", "crawler.crawl.lease", True),

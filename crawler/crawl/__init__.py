@@ -10,9 +10,9 @@ from crawler.crawl.coordinator import CrawlLimits
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.parser_pool import DomainParser, ParserPool
 from crawler.crawl.requester import PacedWeb, received_of
+from crawler.crawl.resources import open_resources
 from crawler.crawl.shift import ShiftHooks, holder_name, keep_what_is_loaded, run_shift
 from crawler.crawl.stats import CrawlStats, LeaseResult, ShiftResult
-from crawler.crawl.tools import open_tools
 from crawler.crawl.try_page import TryResult, try_page
 
 __all__ = [
@@ -28,7 +28,7 @@ __all__ = [
     "TryResult",
     "holder_name",
     "keep_what_is_loaded",
-    "open_tools",
+    "open_resources",
     "received_of",
     "run_shift",
     "try_page",

@@ -15,9 +15,9 @@ from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
 from crawler.crawl.coordinator import CrawlLimits
 from crawler.crawl.lease import crawl_lease, give_back
+from crawler.crawl.resources import CrawlResources
 from crawler.crawl.stats import CrawlStats, LeaseResult, ShiftResult
 from crawler.crawl.store_port import LeasedStore, RetryingStore
-from crawler.crawl.tools import CrawlTools
 from crawler.errors import CrawlerError, LeaseLost
 from crawler.settings import Settings
 from crawler.store import claim, report
@@ -59,7 +59,7 @@ def holder_name(role: str) -> str:
 
 async def run_shift(
     db: Database,
-    webs: CrawlTools,
+    webs: CrawlResources,
     *,
     settings: Settings,
     clock: Clock,
@@ -118,7 +118,7 @@ class _LeasePool:
     def __init__(
         self,
         db: Database,
-        webs: CrawlTools,
+        webs: CrawlResources,
         *,
         settings: Settings,
         clock: Clock,

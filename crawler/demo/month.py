@@ -8,7 +8,7 @@ from statistics import fmean
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import path_and_query
-from crawler.crawl import holder_name, open_tools, run_shift
+from crawler.crawl import holder_name, open_resources, run_shift
 from crawler.demo.rival import Freshness
 from crawler.demo.server import LivingServer, Remote
 from crawler.lab.looks import costs
@@ -62,7 +62,7 @@ async def live_through(
     standing = await report.domain_report(db, domain, at=since, window=DAY)
     began = standing.last_visit_at if standing is not None else None
     said: list[Freshness] = []
-    async with open_tools(settings) as webs:
+    async with open_resources(settings) as webs:
         for day in range(1, days + 1):
             at = since + day * DAY
             said += await said_between(db, domain, since=at - DAY, until=at)

@@ -12,9 +12,9 @@ import numpy as np
 from crawler.lab import optimum
 from crawler.lab.measures import Measured
 from crawler.lab.policies.named import OPTIMUM, OURS, POLICIES
-from crawler.lab.populations import make_world
 from crawler.lab.simulation import simulate
-from crawler.lab.world import World
+from crawler.lab.worlds.populations import make_world
+from crawler.lab.worlds.world import World
 
 
 class WorldSource(Hashable, Protocol):

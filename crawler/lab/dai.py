@@ -14,7 +14,7 @@ import numpy as np
 
 from crawler.core.freshness import PRIOR, due_gap, learn_changed, learn_same
 from crawler.lab import optimum
-from crawler.lab.world import Flags, Floats
+from crawler.lab.worlds.world import Flags, Floats
 
 PERIODS_DAYS = (2.0, 5.0, 10.0, 20.0, 40.0)
 FIRST_PERIOD_DAYS = 30.0  # Nutch's default, with which both rules begin

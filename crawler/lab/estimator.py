@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from crawler.core.freshness import credible_rates, learn_changed, learn_same
 from crawler.lab import estimate
-from crawler.lab.world import Flags, Floats
+from crawler.lab.worlds.world import Flags, Floats
 
 RATE_TIMES_GAP = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0)
 LOOKS = (10, 20, 40)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawler.lab.world import Floats, Ints, World
+from crawler.lab.worlds.world import Floats, Ints, World
 
 DECILES = 10
 

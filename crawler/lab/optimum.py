@@ -7,7 +7,7 @@ never has any, and its formulas, averaged over a belief, stand in core.
 
 import numpy as np
 
-from crawler.lab.world import Floats, Ints
+from crawler.lab.worlds.world import Floats, Ints
 
 _X = np.geomspace(1e-7, 700.0, 20_000)
 _H = np.where(_X < 1e-3, _X**2 / 2 - _X**3 / 3, -np.expm1(-_X) - _X * np.exp(-_X))  # 1 - (1 + x) e^-x

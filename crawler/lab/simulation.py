@@ -8,7 +8,7 @@ import numpy as np
 from crawler.core.budget import Ledger, debited, grantable, today
 from crawler.lab.measures import Copies, Measured
 from crawler.lab.policies.policy import LookBatch, Policy, Scene
-from crawler.lab.world import Floats, Ints, World
+from crawler.lab.worlds.world import Floats, Ints, World
 
 LOOKS_PER_CLAIM = 25  # about so many are chosen at once, and made at even times until the next claim
 LEAST_CLAIMS, MOST_CLAIMS = 4, 24  # a day

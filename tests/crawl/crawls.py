@@ -15,7 +15,7 @@ from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, Url, key_of
-from crawler.crawl import CrawlLimits, ShiftResult, open_tools, run_shift
+from crawler.crawl import CrawlLimits, ShiftResult, open_resources, run_shift
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database
@@ -39,7 +39,7 @@ async def crawl(
     db: Database, *, at: datetime, settings: Settings = QUICK, holder: str = "test", pages: int | None = None
 ) -> ShiftResult:
     """One shift over everything that is due at that instant."""
-    async with open_tools(settings) as webs:
+    async with open_resources(settings) as webs:
         return await run_shift(
             db, webs, settings=settings, clock=Clock.at(at), holder=holder, limits=CrawlLimits(pages)
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.crawl import open_tools, run_shift
+from crawler.crawl import open_resources, run_shift
 from crawler.demo.server import LivingServer
 from crawler.demo.site import make_site
 from crawler.plan import plan_domains
@@ -76,7 +76,7 @@ async def test_what_a_day_has_left_over_is_not_sent_on_the_next_days_account(
     living.journal.clear()
     living.slow(0.1)  # sixty requests, 8 at a time, take longer than the day does
 
-    async with open_tools(AT_ONCE) as webs:
+    async with open_resources(AT_ONCE) as webs:
         clock = Clock.at(at)
         await run_shift(db, webs, settings=AT_ONCE, clock=clock, holder="test")
 

@@ -6,7 +6,7 @@ from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, path_and_query
-from crawler.crawl import open_tools, run_shift
+from crawler.crawl import open_resources, run_shift
 from crawler.demo.month import live_through
 from crawler.demo.outcome import outcome_of
 from crawler.demo.rival import copied, match
@@ -29,7 +29,7 @@ async def crawled(db: Database, server: LivingServer) -> Domain:
     domain_settings = DomainSettings(allow_private=True, delay=timedelta(0), max_depth=12)
     authority = Authority(server.url.removeprefix("http://"))
     domain = await domains.register(db, authority, scheme="http", domain_settings=domain_settings, at=START)
-    async with open_tools(SETTINGS) as webs:
+    async with open_resources(SETTINGS) as webs:
         await run_shift(db, webs, settings=SETTINGS, clock=Clock.at(START), holder="test")
     return domain
 

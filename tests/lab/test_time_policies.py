@@ -13,8 +13,8 @@ from crawler.lab.policies.adaptive import Queue, nutch, stormcrawler
 from crawler.lab.policies.informed import Informed
 from crawler.lab.policies.named import INFORMED, OPTIMUM, OURS, POLICIES, UNIFORM
 from crawler.lab.policies.policy import LookBatch, Scene, best, places
-from crawler.lab.populations import make_world
 from crawler.lab.simulation import simulate
+from crawler.lab.worlds.populations import make_world
 from tests.lab.test_time_worlds import world_of
 
 SMALL = Made("log-normal", 400, 240.0)

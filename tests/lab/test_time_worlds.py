@@ -5,9 +5,9 @@ import pytest
 
 from crawler.errors import BadInput
 from crawler.lab import optimum
-from crawler.lab.populations import POPULATIONS, make_world
-from crawler.lab.traces import History, read_trace
-from crawler.lab.world import Modified, Pieces, World, keys_of
+from crawler.lab.worlds.populations import POPULATIONS, make_world
+from crawler.lab.worlds.traces import History, read_trace
+from crawler.lab.worlds.world import Modified, Pieces, World, keys_of
 
 
 def world_of(*changes: tuple[int, float], pages: int = 2, days: float = 20.0) -> World:

@@ -17,7 +17,15 @@ from crawler.cli.settings_options import SettingsPatch
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url, authority_of, path_and_query
-from crawler.crawl import CrawlLimits, ShiftHooks, ShiftResult, holder_name, keep_what_is_loaded, open_tools, run_shift
+from crawler.crawl import (
+    CrawlLimits,
+    ShiftHooks,
+    ShiftResult,
+    holder_name,
+    keep_what_is_loaded,
+    open_resources,
+    run_shift,
+)
 from crawler.errors import BadInput
 from crawler.register import home_seeds, require_not_before_last_visit, scope_of, url_of
 from crawler.settings import Settings, settings
@@ -133,7 +141,7 @@ async def _walk(
         load = await report.workload(db, domain, at=clock.now())
         pending += load.new + load.due
     with CrawlProgress(pending=pending, most=request.pages) as progress:
-        async with open_tools(used) as webs:
+        async with open_resources(used) as webs:
             keep_what_is_loaded()
             return await run_shift(
                 db,

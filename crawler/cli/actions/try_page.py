@@ -12,7 +12,7 @@ from crawler.cli.values import counted, shown_bytes, shown_instant
 from crawler.clock import Clock
 from crawler.core.change import Change, Difference, ExplainedBlock, Why, difference, explain_blocks, why_no_news
 from crawler.core.http import Fetched, Unreached
-from crawler.crawl import TryResult, open_tools, try_page
+from crawler.crawl import TryResult, open_resources, try_page
 from crawler.register import domain_named, require_not_before_last_visit, url_of
 from crawler.settings import settings
 from crawler.store import domains
@@ -42,7 +42,7 @@ def try_url(text: str, *, again: bool, at: datetime | None, as_json: bool) -> in
         not_now = why_not(domain, await domains.status_of(db, domain, at=clock.now()), at=clock.now())
         if not_now:
             return TryResult(await target_of(db, domain, home), clock.now(), refusal=f"{domain.authority} {not_now}")
-        async with open_tools(settings()) as webs:
+        async with open_resources(settings()) as webs:
             web = webs.of(domain)
             return await try_page(db, web, webs.parsers, domain, home, settings=settings(), clock=clock, again=again)
 

@@ -27,22 +27,11 @@ from crawler.core.freshness.calibration import Agreement, pooled_agreement
 from crawler.core.freshness.drift import UNKNOWN, Scores, blend, blended, chances, drift_of, scores_after, share_redrawn
 from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.freshness.prior import ELSEWHERE, Moments, group_of, moments, pooled, refit, with_prior, without_prior
+from crawler.core.freshness.revisit_time import due_gap, first_gap, gap_worth, interval, phase_of
 from crawler.core.freshness.selection import Candidates, Selection, candidates_of, due_again, joined, select
 from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, rests_until, sharers
 from crawler.core.freshness.terms import USUAL_TERMS, Defaults, Terms, Wanted
-from crawler.core.freshness.value import (
-    NOT_ZERO,
-    due_gap,
-    first_gap,
-    first_values,
-    fresh_days,
-    gap_worth,
-    interval,
-    phase_of,
-    value,
-    weight_of,
-    weights_of,
-)
+from crawler.core.freshness.value import NOT_ZERO, first_values, fresh_days, value, weight_of, weights_of
 
 __all__ = [
     "DAY",

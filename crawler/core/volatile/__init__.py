@@ -6,7 +6,7 @@ with time. Differences between looks of different days prove nothing. Uses page 
 
 from crawler.core.volatile.alignment import counterparts, gaps
 from crawler.core.volatile.bounds import newest
-from crawler.core.volatile.dates import clock_in, tells_the_day
+from crawler.core.volatile.clocks import clock_in, tells_the_day
 from crawler.core.volatile.mask_audit import hidden_by_mask, wants_test
 from crawler.core.volatile.path_aliases import learn_aliases
 from crawler.core.volatile.relative_time import counts_time, learn_elapsed

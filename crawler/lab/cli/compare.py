@@ -13,8 +13,8 @@ from crawler.cli.values import shown_share
 from crawler.errors import BadInput
 from crawler.lab.comparison import ComparisonRow, Job, Made, Mean, WorldSource, compare
 from crawler.lab.policies.named import INFORMED, OPTIMUM, OURS, POLICIES
-from crawler.lab.populations import POPULATIONS
-from crawler.lab.traces import read_trace
+from crawler.lab.worlds.populations import POPULATIONS
+from crawler.lab.worlds.traces import read_trace
 
 SHARES = (0.01, 0.03, 0.1)  # requests a day for each page
 NUMBERS = ("fresh", "of the optimum", "unweighted", "age", "requests a day", "wasted", "used", "expected - true")

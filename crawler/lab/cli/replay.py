@@ -14,7 +14,7 @@ from crawler.lab.cli.compare import charts_of, measured, show_rows
 from crawler.lab.comparison import Job
 from crawler.lab.looks import ReplayedLook, looks_by_url
 from crawler.lab.policies.named import OPTIMUM, OURS, UNIFORM
-from crawler.lab.traces import History, history_of_looks
+from crawler.lab.worlds.traces import History, history_of_looks
 from crawler.register import domain_named
 from crawler.store import report
 from crawler.store.database import Database

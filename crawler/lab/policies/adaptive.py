@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 
 from crawler.lab.policies.policy import LookBatch, Scene, best
-from crawler.lab.world import Floats, Ints
+from crawler.lab.worlds.world import Floats, Ints
 
 MINUTE, HOUR = 1 / 1440, 1 / 24  # days
 TOLERANCE_BITS = 3.0  # Manku, Jain, Das Sarma, WWW 2007

@@ -4,7 +4,7 @@ import numpy as np
 
 from crawler.lab.optimum import known_value
 from crawler.lab.policies.policy import LookBatch, Scene, best
-from crawler.lab.world import Floats, Ints, World
+from crawler.lab.worlds.world import Floats, Ints, World
 
 HORIZON_DAYS = 180.0  # a first copy is worth the fresh time that it buys within this
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from crawler.lab.policies.policy import LookBatch, Scene, best
-from crawler.lab.world import Floats, Ints
+from crawler.lab.worlds.world import Floats, Ints
 
 
 class Even:

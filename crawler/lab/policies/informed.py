@@ -8,7 +8,7 @@ learn; with few pages of very unequal importance ours may come out ahead.
 import numpy as np
 
 from crawler.lab.policies.policy import LookBatch, Scene, best
-from crawler.lab.world import Flags, Floats, Ints, World
+from crawler.lab.worlds.world import Flags, Floats, Ints, World
 
 RATES = 48  # equally likely ones, in place of all the rates of the world
 HORIZON_DAYS = 180.0  # a first copy is worth the fresh time that it buys within this

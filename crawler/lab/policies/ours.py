@@ -32,7 +32,7 @@ from crawler.core.freshness import (
 )
 from crawler.lab.policies.planning import PlannedRates, new_pages, plan
 from crawler.lab.policies.policy import LookBatch, Scene, places
-from crawler.lab.world import Flags, Floats, Ints
+from crawler.lab.worlds.world import Flags, Floats, Ints
 
 LEAST_DAYS = 1 / 144  # between two looks at a page
 WINDOW = 4  # windows of the due index, in requests wanted,

@@ -19,7 +19,7 @@ from crawler.core.budget import (
     shadow_prices,
 )
 from crawler.lab.policies.policy import Scene
-from crawler.lab.world import Flags, Floats, Ints
+from crawler.lab.worlds.world import Flags, Floats, Ints
 
 SAMPLE = 2000  # pages that fix a price within a few per cent; freshness is flat around the optimum
 SAMPLE_PER_HOST = 100

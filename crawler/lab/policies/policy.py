@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from crawler.lab.world import Flags, Floats, Ints
+from crawler.lab.worlds.world import Flags, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

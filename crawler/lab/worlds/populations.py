@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 from numpy.random import Generator
 
-from crawler.lab import rhythm
-from crawler.lab.world import Floats, Ints, Modified, Pieces, World, keys_of
+from crawler.lab.worlds import rhythm
+from crawler.lab.worlds.world import Floats, Ints, Modified, Pieces, World, keys_of
 
 MEDIAN_RATE = 1 / 30  # changes a day; with the spread below the mean page changes every ten days
 SPREAD = 1.5  # standard deviation of the log-normal's exponent

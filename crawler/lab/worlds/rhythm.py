@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.random import Generator
 
-from crawler.lab.world import Floats, Ints, Pieces
+from crawler.lab.worlds.world import Floats, Ints, Pieces
 
 WEEK_HOURS = 168
 OFFICE = range(8, 19)  # hours of a working day

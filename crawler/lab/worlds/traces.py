@@ -13,7 +13,7 @@ import numpy as np
 
 from crawler.errors import BadInput
 from crawler.lab import estimate
-from crawler.lab.world import Flags, Floats, Ints, Pieces, World, keys_of
+from crawler.lab.worlds.world import Flags, Floats, Ints, Pieces, World, keys_of
 
 DAY_SECONDS = 86_400.0
 EDIT = 0.55  # how much of a page a change replaces, where nobody recorded it: the mean of the made worlds

@@ -9,7 +9,7 @@ from crawler.settings import Settings
 from crawler.web import Http
 
 
-class CrawlTools:
+class CrawlResources:
     """The HTTP clients of a process, one that may ask private addresses and one that never does; and its readers."""
 
     def __init__(self, public: Http, private: Http, readers: ParserPool) -> None:
@@ -20,14 +20,14 @@ class CrawlTools:
 
 
 @asynccontextmanager
-async def open_tools(settings: Settings, *, connections: int = 512) -> AsyncIterator[CrawlTools]:
+async def open_resources(settings: Settings, *, connections: int = 512) -> AsyncIterator[CrawlResources]:
     """Both clients, open until the block ends. connections: over all domains; each domain's parallelism is less."""
     async with (
         _http(settings, allow_private=False, connections=connections) as public,
         _http(settings, allow_private=True, connections=connections) as private,
         ParserPool(spare_cores() if settings.readers is None else settings.readers) as readers,
     ):
-        yield CrawlTools(public, private, readers)
+        yield CrawlResources(public, private, readers)
 
 
 def _http(settings: Settings, *, allow_private: bool, connections: int) -> Http:
