@@ -48,17 +48,17 @@ class CrawlRequest:
     at: datetime | None
 
 
-def crawl(order: CrawlRequest, *, as_json: bool) -> int:
-    require_names(order)
+def crawl(request: CrawlRequest, *, as_json: bool) -> int:
+    require_names(request)
     # Who names a domain wants it now, not spread over the day.
-    used = settings().model_copy(update={"pace": False}) if order.names else settings()
+    used = settings().model_copy(update={"pace": False}) if request.names else settings()
 
     async def work(db: Database, interrupts: Interrupts) -> CrawlOutcome:
-        clock = Clock.at(order.at)
+        clock = Clock.at(request.at)
         if used.database_url is None:
             await free_dead_leases(db)
-        wanted = await _wanted(db, order, clock)
-        shift = await _walk(db, wanted, order=order, clock=clock, used=used, interrupts=interrupts)
+        wanted = await _wanted(db, request, clock)
+        shift = await _walk(db, wanted, request=request, clock=clock, used=used, interrupts=interrupts)
         outcome = CrawlOutcome(
             shift=shift,
             at=clock.now(),
@@ -76,8 +76,8 @@ def crawl(order: CrawlRequest, *, as_json: bool) -> int:
     return DONE if outcome.is_well else PROBLEM
 
 
-def require_names(order: CrawlRequest) -> None:
-    if not order.names and not order.due:
+def require_names(request: CrawlRequest) -> None:
+    if not request.names and not request.due:
         raise BadInput("nothing to crawl: name a URL or a domain, or say --due for all that is registered")
 
 
@@ -100,23 +100,23 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-async def _wanted(db: Database, order: CrawlRequest, clock: Clock) -> list[Domain] | None:
+async def _wanted(db: Database, request: CrawlRequest, clock: Clock) -> list[Domain] | None:
     """The domains to crawl, registered where they were not; None for all that there are."""
-    if not order.names:
-        if order.at is not None:
-            await require_not_before_last_visit(db, [listed.domain for listed in await domains.every(db)], order.at)
+    if not request.names:
+        if request.at is not None:
+            await require_not_before_last_visit(db, [listed.domain for listed in await domains.every(db)], request.at)
         return None
-    urls = {name: url_of(name) for name in order.names}  # nothing is registered while any of them is none
+    urls = {name: url_of(name) for name in request.names}  # nothing is registered while any of them is none
     found: dict[int, Domain] = {}
     for name, url in urls.items():
         domain = await domains.find(db, authority_of(url))
         if domain is None:
-            domain = await ask_and_register(db, name, order.patch, offline=order.offline, at=clock.now())
+            domain = await ask_and_register(db, name, request.patch, offline=request.offline, at=clock.now())
         else:
-            await require_not_before_last_visit(db, [domain], order.at)
-            if order.patch.differs_from(domain.settings):
+            await require_not_before_last_visit(db, [domain], request.at)
+            if request.patch.differs_from(domain.settings):
                 remark(f"{domain.authority} is registered: its settings stay (recrawl domains set {domain.authority})")
-            if not order.due and path_and_query(url) != "/":
+            if not request.due and path_and_query(url) != "/":
                 await _look_at(db, domain, url, at=clock.now())
         found[domain.id] = domain
     return list(found.values())
@@ -131,7 +131,7 @@ async def _walk(
     db: Database,
     wanted: Sequence[Domain] | None,
     *,
-    order: CrawlRequest,
+    request: CrawlRequest,
     clock: Clock,
     used: Settings,
     interrupts: Interrupts,
@@ -140,7 +140,7 @@ async def _walk(
     for domain in [] if wanted is None or len(wanted) > MOST_COUNTED else wanted:
         load = await report.workload(db, domain, at=clock.now())
         pending += load.new + load.due
-    with CrawlProgress(pending=pending, most=order.pages) as progress:
+    with CrawlProgress(pending=pending, most=request.pages) as progress:
         async with open_resources(used) as webs:
             keep_what_is_loaded()
             return await run_shift(
@@ -150,7 +150,7 @@ async def _walk(
                 clock=clock,
                 holder=holder_name("crawl"),
                 only=wanted,
-                limits=CrawlLimits(order.pages, order.shift_time, interrupts.stop),
+                limits=CrawlLimits(request.pages, request.shift_time, interrupts.stop),
                 hooks=ShiftHooks(progress=progress.advance),
             )
 

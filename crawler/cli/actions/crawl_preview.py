@@ -24,7 +24,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class CrawlPreview:
-    """What a crawl of one domain would begin with. first: the best pages, in their order."""
+    """What a crawl of one domain would begin with. first: the best pages, in their request."""
 
     domain: Domain
     standing: DomainStatus
@@ -51,18 +51,18 @@ class CrawlPreview:
         return self.requests * settings().delay_of(self.domain.settings)
 
 
-def preview(order: CrawlRequest, *, as_json: bool) -> int:
-    require_names(order)
+def preview(request: CrawlRequest, *, as_json: bool) -> int:
+    require_names(request)
 
     async def work(db: Database, _: Interrupts) -> tuple[list[CrawlPreview], list[str]]:
-        at = order.at or datetime.now(UTC)
-        known, unknown = await _sorted(db, order)
-        if order.at is not None or order.names:
-            await require_not_before_last_visit(db, known, order.at)
-        return [await _plan(db, domain, order, at=at) for domain in known], unknown
+        at = request.at or datetime.now(UTC)
+        known, unknown = await _sorted(db, request)
+        if request.at is not None or request.names:
+            await require_not_before_last_visit(db, known, request.at)
+        return [await _plan(db, domain, request, at=at) for domain in known], unknown
 
     plans, unknown = with_database(work)
-    at = order.at or datetime.now(UTC)
+    at = request.at or datetime.now(UTC)
     if as_json:
         print_json({"at": at, "plans": [_document(plan, at=at) for plan in plans], "unregistered": unknown})
         return DONE
@@ -75,14 +75,14 @@ def preview(order: CrawlRequest, *, as_json: bool) -> int:
     return DONE
 
 
-async def _sorted(db: Database, order: CrawlRequest) -> tuple[list[Domain], list[str]]:
+async def _sorted(db: Database, request: CrawlRequest) -> tuple[list[Domain], list[str]]:
     """The domains that are registered, and the names that are not."""
-    settings_of(order.patch)  # what could not be registered is an error here, too
-    if not order.names:
+    settings_of(request.patch)  # what could not be registered is an error here, too
+    if not request.names:
         return [listed.domain for listed in await domains.every(db)], []
     known: dict[int, Domain] = {}
     unknown: list[str] = []
-    for name in order.names:
+    for name in request.names:
         authority = authority_of(url_of(name))
         domain = await domains.find(db, authority)
         if domain is None:
@@ -92,11 +92,11 @@ async def _sorted(db: Database, order: CrawlRequest) -> tuple[list[Domain], list
     return list(known.values()), list(dict.fromkeys(unknown))
 
 
-async def _plan(db: Database, domain: Domain, order: CrawlRequest, *, at: datetime) -> CrawlPreview:
+async def _plan(db: Database, domain: Domain, request: CrawlRequest, *, at: datetime) -> CrawlPreview:
     first = await hand_out.preview(
         db,
         domain,
-        most=min(order.pages or SHOWN, SHOWN),
+        most=min(request.pages or SHOWN, SHOWN),
         at=at,
         defaults=settings().defaults,
     )
@@ -105,7 +105,7 @@ async def _plan(db: Database, domain: Domain, order: CrawlRequest, *, at: dateti
         standing=await domains.status_of(db, domain, at=at),
         load=await report.workload(db, domain, at=at),
         first=tuple(first),
-        most=order.pages,
+        most=request.pages,
     )
 
 

@@ -1,8 +1,8 @@
 """recrawl explain: everything about one URL, in words with the figures behind them."""
 
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
+from crawler.cli.actions.explain_content import ShownContent, content_of, shown_content, shown_pieces
 from crawler.cli.actions.explain_why import (
     due_today,
     scope_now,
@@ -16,25 +16,21 @@ from crawler.cli.actions.register import described_rule
 from crawler.cli.actions.rules import shown_rule
 from crawler.cli.actions.trust import described_trust, shown_asking
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.output import print_json, say, show, show_facts, shown_edit, values_of
+from crawler.cli.output import print_json, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share
 from crawler.core.cash import Order
-from crawler.core.change import explain_blocks
 from crawler.core.domain import Domain
 from crawler.core.freshness import ELSEWHERE, Terms, credible_interval, fresh_now
-from crawler.core.http import Fetched, Url, authority_of, key_of
+from crawler.core.http import Url, authority_of
 from crawler.core.page_rules import PageRules
 from crawler.core.visit import State
-from crawler.crawl import DomainParser, ParserPool
 from crawler.register import require_not_before_last_visit, url_of
 from crawler.settings import settings
-from crawler.store import domains, record, report
+from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.learned import mask_of
-from crawler.store.report import Explanation, FeedItem, PageFacts
+from crawler.store.report import Explanation, PageFacts
 
-MOST_EDITS = 3  # of the last change
 LONGEST_REDRAW_DAYS = 3650  # what is rarer than that is not worth a line
 
 
@@ -50,7 +46,7 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
         home = scope_now(domain).home(url)
         instant = at or datetime.now(UTC)
         known = await report.explain(db, domain, home, at=instant, defaults=settings().defaults)
-        return domain, home, known, await _content_of(db, domain, known.page) if known.page else None
+        return domain, home, known, await content_of(db, domain, known.page) if known.page else None
 
     found = with_database(work)
     if found is None:
@@ -67,40 +63,6 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
     return DONE
 
 
-@dataclass(frozen=True, slots=True)
-class ShownContent:
-    """What is compared of a page's last version, and what its last change was.
-
-    pieces: of the whole.  masked: of them, those of which nothing is compared.  words: masked in the others.
-    """
-
-    blocks: int
-    masked: int
-    words: int
-    last_change: FeedItem | None
-
-
-async def _content_of(db: Database, domain: Domain, page: PageFacts) -> ShownContent | None:
-    """None where the last version's body is not kept."""
-    kept = await record.stored_body(db, domain.id, key_of(page.url), page.version, text_digest=b"")
-    if kept is None:
-        return None
-    body = Fetched(200, kept.body, len(kept.body), timedelta(0), kept.content_type)
-    async with ParserPool(1, few=1) as readers:
-        parser = DomainParser(readers, PageRules(domain.settings.rules))
-        whole, seen = await parser.whole_blocks(body, page.url), await parser.blocks(body, page.url)
-    if whole is None or seen is None:
-        return None
-    mask = await mask_of(db, domain.id)
-    pieces = explain_blocks(whole, seen, mask, view=parser.view(page.url))
-    return ShownContent(
-        blocks=len(pieces),
-        masked=sum(piece.is_whole for piece in pieces),
-        words=sum(len(piece.masked) for piece in pieces if not piece.is_whole),
-        last_change=await report.last_of(db, domain, page.url),
-    )
-
-
 def _asking(page: PageFacts, known: Explanation) -> str:
     return shown_asking(
         page.held,
@@ -110,23 +72,6 @@ def _asking(page: PageFacts, known: Explanation) -> str:
         by_head=known.by_head,
         challenge=known.challenge,
     )
-
-
-def _shown_content(known: ShownContent | None) -> str:
-    if known is None:
-        return ""
-    return (
-        f"{counted(known.blocks, 'piece')}, but {known.masked} that are masked, and {counted(known.words, 'word')} in "
-        "the others: recrawl try shows which"
-    )
-
-
-def _shown_pieces(known: ShownContent | None) -> str:
-    if known is None or known.last_change is None:
-        return ""
-    first = "\n".join(map(shown_edit, known.last_change.blocks[:MOST_EDITS]))
-    more = len(known.last_change.blocks) - MOST_EDITS
-    return first + (f"\nand {counted(more, 'piece')} more: recrawl changes --diff" if more > 0 else "")
 
 
 def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: ShownContent | None) -> None:
@@ -150,8 +95,8 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Show
             ("First seen", shown_instant(page.first_seen_at)),
             ("Last look", _shown_look(page)),
             ("Last change", shown_instant(page.last_change_at) if page.last_change_at else ""),
-            ("It was", _shown_pieces(content_now)),
-            ("Compared", _shown_content(content_now)),
+            ("It was", shown_pieces(content_now)),
+            ("Compared", shown_content(content_now)),
             ("Version", f"{page.version}, {shown_bytes(page.received_bytes)} received" if page.version else "none"),
             ("ETag", page.etag or ""),
             ("Last-Modified", page.last_modified or ""),

@@ -6,7 +6,6 @@ import typer
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json
-from crawler.cli.output import print_json, say
 from crawler.cli.values import counted
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ def upgrade(as_json: Json = False) -> int:
         recrawl db upgrade
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/crawl recrawl db upgrade
     """
+    from crawler.cli.output import print_json, say
     from crawler.local.stack import crawl_database
     from crawler.settings import settings
     from crawler.store import database
@@ -56,6 +56,7 @@ def check(as_json: Json = False) -> int:
         recrawl db check
         recrawl db check --json
     """
+    from crawler.cli.output import print_json, say
     from crawler.cli.session import with_database
     from crawler.store import report
 

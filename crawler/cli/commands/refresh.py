@@ -7,7 +7,6 @@ import typer
 
 from crawler.cli.exits import DONE
 from crawler.cli.options import At, DomainName, Json
-from crawler.cli.output import print_json, say
 from crawler.cli.values import counted
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ def refresh(
         recrawl refresh docs.example.com
         recrawl refresh docs.example.com --prefix /guide/
     """
+    from crawler.cli.output import print_json, say
     from crawler.cli.session import with_database
     from crawler.register import domain_named, require_not_before_last_visit, url_prefix
     from crawler.store import domains, report

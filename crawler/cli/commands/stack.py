@@ -2,7 +2,6 @@
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json
-from crawler.cli.output import print_json, remark, say, show
 
 
 def up(as_json: Json = False) -> int:
@@ -13,6 +12,7 @@ def up(as_json: Json = False) -> int:
         recrawl up
         RECRAWL_HOME=/srv/recrawl recrawl up
     """
+    from crawler.cli.output import print_json, remark, say
     from crawler.local import stack
     from crawler.settings import settings
 
@@ -31,6 +31,7 @@ def down(as_json: Json = False) -> int:
 
         recrawl down
     """
+    from crawler.cli.output import print_json, remark, say
     from crawler.local import stack
     from crawler.settings import settings
 
@@ -50,6 +51,7 @@ def status(as_json: Json = False) -> int:
         recrawl status
         recrawl status --json
     """
+    from crawler.cli.output import print_json, show
     from crawler.local import stack
     from crawler.settings import settings
 

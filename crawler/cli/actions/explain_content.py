@@ -1,0 +1,69 @@
+"""recrawl explain: what is compared of a page, and what its last change was."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from crawler.cli.output import shown_edit
+from crawler.cli.values import counted
+from crawler.core.change import explain_blocks
+from crawler.core.domain import Domain
+from crawler.core.http import Fetched, key_of
+from crawler.core.page_rules import PageRules
+from crawler.crawl import DomainParser, ParserPool
+from crawler.store import record, report
+from crawler.store.database import Database
+from crawler.store.learned import mask_of
+from crawler.store.report import FeedItem, PageFacts
+
+MOST_EDITS = 3  # of the last change
+
+
+@dataclass(frozen=True, slots=True)
+class ShownContent:
+    """What is compared of a page's last version, and what its last change was.
+
+    blocks: of the whole.  masked: of them, those of which nothing is compared.  words: masked in the others.
+    """
+
+    blocks: int
+    masked: int
+    words: int
+    last_change: FeedItem | None
+
+
+async def content_of(db: Database, domain: Domain, page: PageFacts) -> ShownContent | None:
+    """None where the last version's body is not kept."""
+    kept = await record.stored_body(db, domain.id, key_of(page.url), page.version, text_digest=b"")
+    if kept is None:
+        return None
+    body = Fetched(200, kept.body, len(kept.body), timedelta(0), kept.content_type)
+    async with ParserPool(1, few=1) as readers:
+        parser = DomainParser(readers, PageRules(domain.settings.rules))
+        whole, seen = await parser.whole_blocks(body, page.url), await parser.blocks(body, page.url)
+    if whole is None or seen is None:
+        return None
+    mask = await mask_of(db, domain.id)
+    pieces = explain_blocks(whole, seen, mask, view=parser.view(page.url))
+    return ShownContent(
+        blocks=len(pieces),
+        masked=sum(piece.is_whole for piece in pieces),
+        words=sum(len(piece.masked) for piece in pieces if not piece.is_whole),
+        last_change=await report.last_of(db, domain, page.url),
+    )
+
+
+def shown_content(known: ShownContent | None) -> str:
+    if known is None:
+        return ""
+    return (
+        f"{counted(known.blocks, 'piece')}, but {known.masked} that are masked, and {counted(known.words, 'word')} in "
+        "the others: recrawl try shows which"
+    )
+
+
+def shown_pieces(known: ShownContent | None) -> str:
+    if known is None or known.last_change is None:
+        return ""
+    first = "\n".join(map(shown_edit, known.last_change.blocks[:MOST_EDITS]))
+    more = len(known.last_change.blocks) - MOST_EDITS
+    return first + (f"\nand {counted(more, 'piece')} more: recrawl changes --diff" if more > 0 else "")
