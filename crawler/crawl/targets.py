@@ -50,7 +50,7 @@ class TargetQueue:
 
     @property
     def is_used_up(self) -> bool:
-        """As many pages as are allowed were handed out."""
+        """All pages that this crawl may look at were handed out."""
         return self._pages_left == 0
 
     @property

@@ -178,5 +178,5 @@ class _Discovery:
 
 
 def _keys(graph: Graph) -> Sequence[PageKey]:
-    """As in the store, where pages of one rank come in the order of their keys."""
+    """Order in the store, where pages of one rank come in the order of their keys."""
     return [key_of(url) for url in graph.urls] or [PageKey(n.to_bytes(16)) for n in range(graph.pages)]

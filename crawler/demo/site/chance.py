@@ -52,7 +52,7 @@ def shuffled(odds: Random, items: Iterable[T]) -> list[T]:
 
 
 def share_out(number: int, weights: Mapping[T, float]) -> list[T]:
-    """As many items as asked for, each as often as its weight says, but at least once where there is room."""
+    """Items, as many as asked for, each as often as its weight says, but at least once where there is room."""
     total = sum(weights.values())
     exact = {item: number * weight / total for item, weight in weights.items()}
     shares = {item: max(1, math.floor(share)) for item, share in exact.items()}

@@ -75,6 +75,6 @@ def of_discovery(graph: str, coverages: Sequence[Coverage]) -> Named:
 
 
 def _thinned(shares: Sequence[float]) -> tuple[tuple[float, float], ...]:
-    """As many points as a line needs, the last one among them."""
+    """Points of a curve, as many as a line needs, the last one among them."""
     step = math.ceil(len(shares) / MOST_POINTS)
     return tuple((float(n), 100 * shares[n - 1]) for n in range(len(shares), 0, -step))[::-1]

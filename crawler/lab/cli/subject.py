@@ -64,7 +64,7 @@ def policy_named(text: str) -> WindowPolicy:
 
 
 def chosen_of(kind: type[Kind], names: Sequence[str] | None, called: str) -> list[Kind]:
-    """Those that are named, or all. Raises BadInput."""
+    """The members that are named, or all. Raises BadInput."""
     known = {each.value: each for each in kind}
     wrong = next((name for name in names or () if name not in known), None)
     if wrong is not None:

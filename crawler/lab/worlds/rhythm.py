@@ -43,7 +43,7 @@ def bursts(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Floats]:
 
 
 def office_hours(rng: Generator, pieces: Pieces, ends: Floats) -> tuple[Ints, Floats]:
-    """As many changes as Poisson's, moved into the working hours of the page's own time zone."""
+    """Changes, as many as Poisson's, moved into the working hours of the page's own time zone."""
     page, at = poisson(rng, pieces, ends)
     zone = rng.integers(24, size=len(ends)) / 24
     weights = _week()
