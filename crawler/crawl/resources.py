@@ -1,4 +1,4 @@
-"""What a crawling process asks the web and reads bodies with: two HTTP clients and the parser processes."""
+"""The resources of a crawling process: two HTTP clients and the parser processes."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -86,10 +86,6 @@ class Copies:
         self._true += alive & (now < self._stale)
         self._moments += alive
 
-    def fresh_at(self, now: float) -> Floats:
-        """1 for each page whose copy is as the page, else 0."""
-        return np.asarray(now < self._stale, np.float64)
-
     def lived_days(self) -> Floats:
         """How long each page lived within the window."""
         world = self._world

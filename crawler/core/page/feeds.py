@@ -131,9 +131,6 @@ class _Reader:
     def _is_in_feed(self) -> bool:
         return bool(self.names) and self.names[0] in _FEEDS
 
-    def _is_of_the_file(self) -> bool:
-        return self._is_in_feed() and self.names[-1] in _OF_THE_FILE and not _WHOLE.isdisjoint(self.names[-2:-1])
-
     def _is_address(self, name: str, text: str) -> bool:
         """Whether an element is the guid of an entry without a link, and an address."""
         is_permanent = self.attributes.get("isPermaLink") != "false"
