@@ -81,18 +81,18 @@ class Forecast:
 
 async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Settings) -> Forecast | None:
     """The forecast of a domain; None without known pages. Changes nothing. Raises BadInput for a removed domain."""
-    standings = await plan.plan_inputs(db, at=at, only=domain)
-    if not standings:
+    inputs = await plan.plan_inputs(db, at=at, only=domain)
+    if not inputs:
         raise BadInput(f"{domain.authority} is not registered any more")
-    (standing,) = standings
-    found = await sample_domain(db, standing, most=PAGES, at=at, defaults=settings.defaults)
+    (plan_input,) = inputs
+    found = await sample_domain(db, plan_input, most=PAGES, at=at, defaults=settings.defaults)
     if not found.known:
         return None
     work = work_of(found, found.priors, settings)
-    terms = limits_of(standing, settings, importance=1.0)
+    terms = limits_of(plan_input, settings, importance=1.0)
     now = await _now(db, domain, work, terms, at=at, settings=settings)
-    price = standing.price or Price(settings.price)
-    price = Price(price.per_request * standing.price_correction, price.per_byte * standing.price_correction)
+    price = plan_input.price or Price(settings.price)
+    price = Price(price.per_request * plan_input.price_correction, price.per_byte * plan_input.price_correction)
     cost = budget_for(requests_at(work, price, limit=terms.cap))
     budget, source = _budget(terms, now, cost, overall_of(settings))
     overall = overall_of(settings).requests

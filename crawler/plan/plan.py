@@ -32,25 +32,28 @@ from crawler.store.plan import PlanInput, PlanRow, sample_domain
 NO_LIMIT = float("inf")
 MOST_REQUESTS = 2**31 - 1  # a day, as the tables have it
 MOST_SAMPLES = 10  # times SAMPLE, however many domains there are
-TRIM_EVERY = timedelta(minutes=50)  # plans that a user asks for in between leave the trim alone
+CORRECTED_EVERY = timedelta(minutes=50)  # plans that a user asks for in between leave the correction alone
 HOUR = timedelta(hours=1)
 WHOLE = 2  # requests: grants are whole ones, so that one or two of a budget that is used to the full are still to come
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The plan of one domain. known: its pages that have a version, by the sample.  trim: of the price."""
+    """The plan of one domain. known: its pages that have a version, by the sample.
+
+    price_correction: a factor on the price.
+    """
 
     domain: Domain
     importance: float
     known: float
-    trim: float
+    price_correction: float
     usual_price: float
     plan: DomainPlan
 
     @property
     def price(self) -> Price:
-        """Value that a request and a byte must have, before the trim."""
+        """Value that a request and a byte must have, before its correction."""
         return self.plan.price or Price(self.usual_price)
 
 
@@ -88,21 +91,19 @@ async def domain_forecasts(
     db: Database, *, at: datetime, settings: Settings, only: Domain | None = None
 ) -> list[DomainForecast]:
     """The forecasts of all domains, by name, or of one as if there were no other. Changes nothing."""
-    standings = await plan.plan_inputs(db, at=at, only=only)
-    importances = await _importances(db, standings)
+    inputs = await plan.plan_inputs(db, at=at, only=only)
+    importances = await _importances(db, inputs)
     defaults = settings.defaults
-    censuses = [
-        await sample_domain(db, each, most=_share(each, standings), at=at, defaults=defaults) for each in standings
-    ]
+    censuses = [await sample_domain(db, each, most=_share(each, inputs), at=at, defaults=defaults) for each in inputs]
     priors = refitted(censuses)
     works = [work_of(*pair, settings) for pair in zip(censuses, priors, strict=True)]
-    terms = [limits_of(each, settings, importance=importances[each.domain.id]) for each in standings]
-    resting = [each.rests(at=at, over=HOUR) for each in standings]
+    terms = [limits_of(each, settings, importance=importances[each.domain.id]) for each in inputs]
+    resting = [each.rests(at=at, over=HOUR) for each in inputs]
     solved = _tariffs(works, terms, resting, settings)
     return [
-        DomainForecast(standing, importances[standing.domain.id], sample, belief, work, rests, tariff)
-        for standing, sample, belief, work, rests, tariff in zip(
-            standings, censuses, priors, works, resting, solved, strict=True
+        DomainForecast(plan_input, importances[plan_input.domain.id], sample, belief, work, rests, tariff)
+        for plan_input, sample, belief, work, rests, tariff in zip(
+            inputs, censuses, priors, works, resting, solved, strict=True
         )
     ]
 
@@ -119,38 +120,38 @@ def _tariffs(works: list[Work], terms: list[DomainLimits], resting: list[bool], 
 
 
 def _planned(found: DomainForecast, settings: Settings, *, at: datetime) -> Planned:
-    standing, tariff = found.input, found.plan
+    plan_input, tariff = found.input, found.plan
     return Planned(
-        standing.domain,
+        plan_input.domain,
         found.importance,
         found.sample.known,
-        standing.price_correction if found.rests else _trim(standing, tariff, at=at),
+        plan_input.price_correction if found.rests else _corrected_price(plan_input, tariff, at=at),
         settings.price,
         replace(tariff, requests=0.0) if found.rests else tariff,
     )
 
 
-async def _importances(db: Database, standings: Sequence[PlanInput]) -> Mapping[int, float]:
+async def _importances(db: Database, inputs: Sequence[PlanInput]) -> Mapping[int, float]:
     """Importance of each domain relative to the others: by links (mean 1), times its weight."""
-    weights = {each.domain.id: each.domain.settings.weight for each in standings}
+    weights = {each.domain.id: each.domain.settings.weight for each in inputs}
     by_links = popularity(list(weights), await plan.flows_between(db, list(weights)))
     return {domain: by_links[domain] * weight for domain, weight in weights.items()}
 
 
-def _share(standing: PlanInput, standings: Sequence[PlanInput]) -> int:
+def _share(plan_input: PlanInput, inputs: Sequence[PlanInput]) -> int:
     """Share of the domain's pages that is read: by its size, and enough of a small one, which has its own price."""
-    tracked = max(sum(each.tracked for each in standings), 1)
-    return max(SAMPLE * standing.tracked // tracked, min(SAMPLE_PER_DOMAIN, MOST_SAMPLES * SAMPLE // len(standings)), 1)
+    tracked = max(sum(each.tracked for each in inputs), 1)
+    return max(SAMPLE * plan_input.tracked // tracked, min(SAMPLE_PER_DOMAIN, MOST_SAMPLES * SAMPLE // len(inputs)), 1)
 
 
 def work_of(sample: PageSample, priors: Sequence[Belief], settings: Settings) -> Work:
     return work_in(sample, priors, least_days=settings.least_interval / DAY, most_days=settings.most_interval / DAY)
 
 
-def limits_of(standing: PlanInput, settings: Settings, *, importance: float) -> DomainLimits:
+def limits_of(plan_input: PlanInput, settings: Settings, *, importance: float) -> DomainLimits:
     """Limits of the domain: its user's settings, and what politeness leaves."""
-    domain_settings = standing.domain.settings
-    delay = max(settings.delay_of(domain_settings).total_seconds(), standing.announced_s)
+    domain_settings = plan_input.domain.settings
+    delay = max(settings.delay_of(domain_settings).total_seconds(), plan_input.announced_s)
     usual_lines = settings.private_parallelism if domain_settings.allow_private else settings.parallelism
     return DomainLimits(
         importance=importance,
@@ -176,17 +177,17 @@ def shares_of(settings: Settings) -> Shares:
     return Shares(discovery=settings.discovery_share, refresh=settings.refresh_share)
 
 
-def _trim(standing: PlanInput, tariff: DomainPlan, *, at: datetime) -> float:
+def _corrected_price(plan_input: PlanInput, tariff: DomainPlan, *, at: datetime) -> float:
     """The factor on the price, by the hour: what the day's looks have taken so far against what its pace allows."""
     now = at.astimezone(UTC)
     hours = (now - now.replace(hour=0, minute=0, second=0, microsecond=0)) / HOUR
     if tariff.price is None:
         return 1.0
-    is_too_soon = standing.planned_at is None or at - standing.planned_at < TRIM_EVERY or hours < 1
-    if is_too_soon or not standing.spent_today:  # a crawl that did not run says nothing about the price
-        return standing.price_correction
-    used, allowed = (standing.spent_today + WHOLE) / hours, min(budget_for(tariff.requests), tariff.limit) / 24
-    return price_correction(standing.price_correction, used=used, allowed=allowed, waiting=standing.waiting)
+    is_too_soon = plan_input.planned_at is None or at - plan_input.planned_at < CORRECTED_EVERY or hours < 1
+    if is_too_soon or not plan_input.spent_today:  # a crawl that did not run says nothing about the price
+        return plan_input.price_correction
+    used, allowed = (plan_input.spent_today + WHOLE) / hours, min(budget_for(tariff.requests), tariff.limit) / 24
+    return price_correction(plan_input.price_correction, used=used, allowed=allowed, waiting=plan_input.waiting)
 
 
 def _written(found: Planned, sample: PageSample, priors: Sequence[Belief]) -> PlanRow:
@@ -197,7 +198,7 @@ def _written(found: Planned, sample: PageSample, priors: Sequence[Belief]) -> Pl
         price=found.plan.price,
         longest_s=found.plan.longest_days * DAY.total_seconds(),
         asked=None if asked is None else int(min(asked, MOST_REQUESTS if budget is None else budget)),
-        price_correction=found.trim,
+        price_correction=found.price_correction,
         finding=found.plan.finding,
         priors=priors,
         pages=sample.by_group,

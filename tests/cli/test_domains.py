@@ -221,7 +221,7 @@ def test_a_target_takes_the_place_of_the_other_and_can_be_taken_back(recrawl: Re
     assert [unset["settings"][name] for name in ("target_freshness", "target_age_seconds", "bytes_per_day")] == [
         None
     ] * 3
-    assert unset["standing"]["bytes_left"] is None
+    assert unset["status"]["bytes_left"] is None
 
 
 def test_a_domain_without_bytes_left_says_so(recrawl: Recrawl) -> None:

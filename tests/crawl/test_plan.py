@@ -297,7 +297,7 @@ async def test_the_trim_stays_where_a_budget_is_used_but_for_a_request_or_two(db
     for hour, spent in ((0, 12), (1, 11), (2, 12), (3, 11)):  # of 12, 13, 14 and 15
         at = noon + timedelta(hours=hour)
         await fetched(db, spend, noon.date(), spent)
-        trims.append((await planned_for(db, domain, at=at)).trim)
+        trims.append((await planned_for(db, domain, at=at)).price_correction)
 
     assert trims == [1.0, 1.0, 1.0, 1 / CORRECTION_DOWN]
 
@@ -336,7 +336,7 @@ async def test_the_trim_rises_only_where_the_budget_is_used_up_and_work_waits(db
     await fetched(db, spend, noon.date(), 20)
     cheaper = await planned_for(db, domain, at=noon + timedelta(hours=3))
 
-    assert (first.trim, idle.trim) == (1.0, 1.0)
-    assert dearer.trim == CORRECTION_UP
-    assert at_once.trim == dearer.trim
-    assert cheaper.trim == pytest.approx(CORRECTION_UP / CORRECTION_DOWN)
+    assert (first.price_correction, idle.price_correction) == (1.0, 1.0)
+    assert dearer.price_correction == CORRECTION_UP
+    assert at_once.price_correction == dearer.price_correction
+    assert cheaper.price_correction == pytest.approx(CORRECTION_UP / CORRECTION_DOWN)

@@ -160,18 +160,18 @@ async def _explain_idleness(db: Database, wanted: Sequence[Domain] | None, outco
     waking: list[datetime] = []
     for domain in wanted or ():
         stats = outcome.shift.by_domain.get(domain.authority)
-        standing = await domains.status_of(db, domain, at=outcome.at)
-        if standing.wake_at is not None:
-            waking.append(standing.wake_at)
+        status = await domains.status_of(db, domain, at=outcome.at)
+        if status.wake_at is not None:
+            waking.append(status.wake_at)
         if domain.authority in outcome.shift.holds or (stats is not None and stats.looks):
             continue
-        reason = why_not(domain, standing, at=outcome.at)
+        reason = why_not(domain, status, at=outcome.at)
         if reason:
             outcome.idle[domain.authority] = reason
-            if standing.budget_left is None or standing.budget_left > 0:
+            if status.budget_left is None or status.budget_left > 0:
                 outcome.problems.add(domain.authority)
-        elif standing.wake_at is not None and standing.wake_at > outcome.at:
-            outcome.idle[domain.authority] = f"has nothing due before {standing.wake_at.isoformat(timespec='seconds')}"
+        elif status.wake_at is not None and status.wake_at > outcome.at:
+            outcome.idle[domain.authority] = f"has nothing due before {status.wake_at.isoformat(timespec='seconds')}"
         else:
             outcome.idle[domain.authority] = "had nothing to look at"
     outcome.next_due_at = min(waking, default=None)

@@ -27,7 +27,7 @@ class CrawlPreview:
     """What a crawl of one domain would begin with. first: the best pages, in their request."""
 
     domain: Domain
-    standing: DomainStatus
+    status: DomainStatus
     load: Workload
     first: tuple[Target, ...]
     most: int | None
@@ -35,7 +35,7 @@ class CrawlPreview:
     @property
     def requests(self) -> int:
         """Of pages; robots.txt and what is found on the way come on top."""
-        allowed = [limit for limit in (self.most, self.standing.budget_left) if limit is not None]
+        allowed = [limit for limit in (self.most, self.status.budget_left) if limit is not None]
         return max(min([self.load.new + self.load.due, *allowed]), 0)
 
     @property
@@ -102,7 +102,7 @@ async def _plan(db: Database, domain: Domain, request: CrawlRequest, *, at: date
     )
     return CrawlPreview(
         domain=domain,
-        standing=await domains.status_of(db, domain, at=at),
+        status=await domains.status_of(db, domain, at=at),
         load=await report.workload(db, domain, at=at),
         first=tuple(first),
         most=request.pages,
@@ -111,7 +111,7 @@ async def _plan(db: Database, domain: Domain, request: CrawlRequest, *, at: date
 
 def _show(plan: CrawlPreview, *, at: datetime) -> None:
     load = plan.load
-    not_now = why_not(plan.domain, plan.standing, at=at)
+    not_now = why_not(plan.domain, plan.status, at=at)
     show_facts(
         [
             (plan.domain.authority, not_now or counted(plan.requests, "request")),
@@ -120,7 +120,7 @@ def _show(plan: CrawlPreview, *, at: datetime) -> None:
             ("Bytes at most", shown_bytes(plan.most_bytes)),
             ("Time at least", shown_span(plan.least_time) if plan.least_time else ""),
             ("Inbox", f"{load.inbox_rows} not applied yet, whose pages are not counted yet" if load.inbox_rows else ""),
-            ("Next due", shown_instant(plan.standing.wake_at) if not plan.requests and plan.standing.wake_at else ""),
+            ("Next due", shown_instant(plan.status.wake_at) if not plan.requests and plan.status.wake_at else ""),
         ]
     )
     if plan.first:
@@ -148,8 +148,8 @@ def _document(plan: CrawlPreview, *, at: datetime) -> dict[str, object]:
         "requests": plan.requests,
         "most_bytes": round(plan.most_bytes),
         "least_seconds": plan.least_time,
-        "not_now": why_not(plan.domain, plan.standing, at=at),
-        "next_due_at": plan.standing.wake_at,
+        "not_now": why_not(plan.domain, plan.status, at=at),
+        "next_due_at": plan.status.wake_at,
         "load": plan.load,
         "first": [
             {

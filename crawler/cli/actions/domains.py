@@ -80,9 +80,9 @@ def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
             await require_not_before_last_visit(db, [domain], at)
         return domain, await domains.status_of(db, domain, at=at or datetime.now(UTC))
 
-    domain, standing = with_database(work)
+    domain, status = with_database(work)
     if as_json:
-        print_json(described(domain) | {"standing": standing})
+        print_json(described(domain) | {"status": status})
         return DONE
     ordering = domain.settings.ordering
     show_facts(
@@ -96,10 +96,10 @@ def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
             ("Favoured", _shown_favour(ordering) if ordering.favour else ""),
             ("Reserve pays", _shown_dial(ordering)),
             ("Rules", "\n".join(map(shown_rule, domain.settings.rules))),
-            ("Budget left", str(standing.budget_left) if standing.budget_left is not None else ""),
-            ("Bytes left", shown_bytes(max(standing.bytes_left, 0)) if standing.bytes_left is not None else ""),
-            ("Last visit", shown_instant(standing.last_visit_at)),
-            ("Now", why_not(domain, standing, at=at or datetime.now(UTC)) or "can be crawled"),
+            ("Budget left", str(status.budget_left) if status.budget_left is not None else ""),
+            ("Bytes left", shown_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
+            ("Last visit", shown_instant(status.last_visit_at)),
+            ("Now", why_not(domain, status, at=at or datetime.now(UTC)) or "can be crawled"),
         ]
     )
     return DONE
@@ -118,19 +118,19 @@ def _shown_dial(ordering: Ordering) -> str:
     return f"new pages {ordering.discovery:g}, known pages {ordering.refresh:g}"
 
 
-def why_not(domain: Domain, standing: DomainStatus, *, at: datetime) -> str:
+def why_not(domain: Domain, status: DomainStatus, *, at: datetime) -> str:
     """Why a domain cannot be claimed at an instant, as the end of a sentence about it; empty if it can be."""
-    if standing.paused:
+    if status.paused:
         return f"is paused: recrawl domains resume {domain.authority}"
-    if standing.holder is not None:
-        return f"is being crawled by {standing.holder}"
-    if standing.resume_at is not None and standing.resume_at > at:
-        return f"is left alone until {standing.resume_at.isoformat(timespec='seconds')} ({standing.resume_reason})"
-    if standing.budget_left is not None and standing.budget_left <= 0:
+    if status.holder is not None:
+        return f"is being crawled by {status.holder}"
+    if status.resume_at is not None and status.resume_at > at:
+        return f"is left alone until {status.resume_at.isoformat(timespec='seconds')} ({status.resume_reason})"
+    if status.budget_left is not None and status.budget_left <= 0:
         return "has spent its budget of the day"
-    if standing.bytes_left is not None and standing.bytes_left <= 0:
+    if status.bytes_left is not None and status.bytes_left <= 0:
         return "has received its bytes of the day"
-    if standing.addresses_busy:
+    if status.addresses_busy:
         return "shares its address with a domain that is being crawled"
     return ""
 

@@ -53,7 +53,7 @@ def _of_domains(text: str | None, *, bits: int, most: int, as_json: bool) -> int
 
 
 def _shown_looks(page: Near) -> str:
-    return "shared" if page.rides else ""
+    return "shared" if page.shares_schedule else ""
 
 
 def _rows(group: Alike) -> list[tuple[str, ...]]:

@@ -50,7 +50,7 @@ def _document(planned: Planned) -> dict[str, object]:
         "known": round(planned.known),
         "price_request": planned.price.per_request,
         "price_byte": planned.price.per_byte,
-        "price_correction": planned.trim,
+        "price_correction": planned.price_correction,
         "is_usual_price": tariff.price is None,
         "budget_per_day": planned.domain.settings.budget_per_day,
         "asked_per_day": tariff.asked,

@@ -36,19 +36,19 @@ AFTER_ALL = b"\xff" * 17  # beyond the last key
 
 
 async def sample_domain(
-    db: Database, standing: PlanInput, *, most: int, at: datetime, defaults: Defaults
+    db: Database, plan_input: PlanInput, *, most: int, at: datetime, defaults: Defaults
 ) -> PageSample:
     """About `most` pages of the domain by chance, others at another instant; all of them if there are no more."""
-    slices = max(ceil(standing.tracked / max(most, 1)), 1)
-    domain_id = standing.domain.id
+    slices = max(ceil(plan_input.tracked / max(most, 1)), 1)
+    domain_id = plan_input.domain.id
     chance = blake2b(f"{domain_id} {at.isoformat()}".encode(), digest_size=8).digest()
     values = slice_of(int.from_bytes(chance, "big") % slices, slices) | {"domain_id": domain_id}
     async with db.transaction() as connection:
         rows = await (await connection.execute(SAMPLE, values, binary=True)).fetchall()
         priors = await _priors(connection, domain_id)
-        context = await scoring_context(connection, standing.domain, at=at, defaults=defaults)
+        context = await scoring_context(connection, plan_input.domain, at=at, defaults=defaults)
     ruled = list(_ruled(rows, context)) if context is not None else []  # it may have been removed meanwhile
-    return sample_of(ruled, share=1 / slices, priors=priors, costs=standing.costs)
+    return sample_of(ruled, share=1 / slices, priors=priors, costs=plan_input.costs)
 
 
 def slice_of(n: int, slices: int) -> dict[str, bytes]:
@@ -60,7 +60,7 @@ def slice_of(n: int, slices: int) -> dict[str, bytes]:
 def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[tuple[float, ...]]:
     """Rows of SAMPLE as rows of a PageSample, by the rules. A page wanted only once, and had, is left out."""
     kinds: dict[tuple[object, ...], tuple[RequestKind, RequestKind]] = {}
-    for is_new, a, b, group, importance, has_etag, has_date, body_bytes, rides, url in rows:
+    for is_new, a, b, group, importance, has_etag, has_date, body_bytes, shares_schedule, url in rows:
         said = context.rules.terms(Url(url))
         if said.once and not is_new:
             continue
@@ -72,7 +72,7 @@ def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[t
         if kind is not otherwise and not context.is_head_worth_it(group, body_bytes=body_bytes):
             kind = otherwise
         least, most = (NO_RULE if days is None else days / DAY for days in (said.least, said.most))
-        yield is_new, a, b, group, importance * said.weight, REQUEST_KINDS.index(kind), least, most, rides
+        yield is_new, a, b, group, importance * said.weight, REQUEST_KINDS.index(kind), least, most, shares_schedule
 
 
 async def _priors(connection: Connection, domain_id: int) -> list[Belief]:

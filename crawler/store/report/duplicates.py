@@ -104,12 +104,12 @@ UNSIGNED = 2**64 - 1  # with which a BIGINT becomes a Fingerprint
 class Near:
     """A page, and in how many bits of 64 its fingerprint differs from the given page's.
 
-    rides: whether it shares the schedule of a page with the same text.
+    shares_schedule: whether it shares the schedule of a page with the same text.
     """
 
     url: Url
     bits: int
-    rides: bool = False
+    shares_schedule: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ async def near(db: Database, domain: Domain, key: PageKey, *, bits: int, most: i
         rows = await (await connection.execute(NEAR, values)).fetchall()
         if not rows and await (await connection.execute(IS_COMPARED, values)).fetchone() is None:
             return None
-        return [Near(Url(url), bits, rides) for url, bits, rides in rows]
+        return [Near(Url(url), bits, shares_schedule) for url, bits, shares_schedule in rows]
 
 
 async def alike(db: Database, domain: Domain, *, bits: int, most: int, members: int) -> list[Alike]:
@@ -200,4 +200,4 @@ async def _members(connection: Connection, domain_id: int, group: DuplicateGroup
     bits = {to_signed(each): bits for each, bits in group.bits.items()}
     values = {"domain_id": domain_id, "fingerprints": list(bits)[:most], "most": most}
     cursor = await connection.execute(PAGES, values)
-    return [Near(Url(url), bits[number], rides) for number, url, rides in await cursor.fetchall()]
+    return [Near(Url(url), bits[number], shares_schedule) for number, url, shares_schedule in await cursor.fetchall()]

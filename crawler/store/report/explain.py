@@ -241,7 +241,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defau
     """Everything about a URL of the domain, under the name that the domain gives it."""
     values = {"domain_id": domain.id, "key": key_of(url), "at": at, "most": LINKS_SHOWN}
     async with db.transaction() as connection:
-        standing = (await _rows(connection, DOMAIN, values))[0]
+        domain_now = (await _rows(connection, DOMAIN, values))[0]
         pages = await _rows(connection, PAGE, values)
         visits = await _rows(connection, VISITS, values | {"most": VISITS_SHOWN})
         linkers = await _rows(connection, LINKERS, values)
@@ -249,7 +249,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defau
         context = await scoring_context(connection, domain, at=at, defaults=defaults)
     page = _page(pages[0]) if pages else None
     return Explanation(
-        at=standing["at"],
+        at=domain_now["at"],
         page=page,
         terms=_terms(page, context) if page and context else None,
         trust=context.trusts.get(page.prior_no, NO_TRUST) if page and context else NO_TRUST,
@@ -265,9 +265,9 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defau
             Linker(Url(row["url"]), row["depth"], State(row["state"]), row["outlinks"], row["importance"], row["pays"])
             for row in linkers
         ),
-        robots=standing["robots"],
-        robots_outcome=standing["robots_outcome"],
-        tracked=standing["tracked"],
+        robots=domain_now["robots"],
+        robots_outcome=domain_now["robots_outcome"],
+        tracked=domain_now["tracked"],
     )
 
 

@@ -45,7 +45,7 @@ PAGES = f"""
      WHERE p.domain_id = %(domain_id)s
 """  # noqa: S608  only our own expressions are put in
 TOP = f"SELECT * FROM ({PAGES}) p ORDER BY importance DESC NULLS LAST, url LIMIT %(top)s"  # noqa: S608  the same
-STANDING = f"""
+TOTALS = f"""
     SELECT count(*) FILTER (WHERE state = 'new') AS new,
            count(*) FILTER (WHERE state = 'known') AS known,
            count(*) FILTER (WHERE state = 'gone') AS gone,
@@ -217,13 +217,13 @@ async def domain_report(db: Database, domain: Domain, *, at: datetime, window: t
         if not states:
             return None
         state = states[0]
-        standing = (await _rows(connection, STANDING, {"domain_id": domain.id, "at": at}))[0]
+        totals = (await _rows(connection, TOTALS, {"domain_id": domain.id, "at": at}))[0]
         span = {"domain_id": domain.id, "since": state["at"] - window, "until": state["at"]}
         visits = await _rows(connection, WINDOW, span)
     return DomainReport(
         domain=state.pop("authority"),
         **state,
-        **standing,
+        **totals,
         window=window,
         changes={
             Change(row["change"]): row["looks"]
