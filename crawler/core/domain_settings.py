@@ -239,6 +239,11 @@ def value_of(domain_settings: DomainSettings, setting: Setting) -> Any:
     return getattr(domain_settings.ordering if setting.is_of_ordering else domain_settings, setting.name)
 
 
+def reads_alike(one: DomainSettings, other: DomainSettings) -> bool:
+    """Whether a page that was read under the one says under the other what it said then."""
+    return all(value_of(one, each) == value_of(other, each) for each in SETTINGS if each.rereads)
+
+
 def with_values(domain_settings: DomainSettings, values: Mapping[str, Any]) -> DomainSettings:
     """The settings with these values, by name, in place of what was there. ValueError for what cannot be."""
     own = {name: value for name, value in values.items() if name not in ORDERING}

@@ -96,6 +96,8 @@ async def try_page(
         # No record tells of what was received: it is charged here, and what was debited for it is given back.
         with suppress(StoreUnavailable):
             await claim.charge(db, domain, requests=0, received_bytes=trial.received_bytes, at=clock.now())
+            if settings.shared_budget.is_limited:
+                await claim.charge_shared_budget(db, requests=0, received_bytes=trial.received_bytes, at=clock.now())
         await give_back(store, trial.end())
 
 

@@ -9,7 +9,6 @@ from typing import Protocol
 
 import numpy as np
 
-from crawler.lab import optimum
 from crawler.lab.measures import Measured
 from crawler.lab.policies.named import OPTIMUM, OURS, POLICIES
 from crawler.lab.simulation import simulate
@@ -162,18 +161,3 @@ def _mean(values: Iterable[float]) -> Mean:
     found = np.array(list(values))
     error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else 0.0
     return Mean(float(found.mean()), float(error))
-
-
-def analytic(source: WorldSource, *, share: float, seed: int) -> float:
-    """The freshness of the optimum by the formulas, for the pages and rates of day 0; a check on the simulation."""
-    world = source.world(seed)
-    alive = world.born <= 0
-    rates, importance = world.rates_at(0.0)[alive], world.importance[alive]
-    looks = optimum.optimum(
-        rates,
-        importance,
-        budget_per_day=share * source.pages,
-        host=world.host[alive],
-        cap_per_day=world.cap_per_day,
-    )
-    return float((importance * optimum.freshness(rates, looks)).sum() / importance.sum())

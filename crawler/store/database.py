@@ -10,7 +10,6 @@ from typing import Any
 
 import psycopg
 from alembic import command
-from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -21,8 +20,6 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
-from migrations.filter import ours
-from models import metadata
 
 Connection = psycopg.AsyncConnection[TupleRow]
 
@@ -154,20 +151,6 @@ def upgrade(url: str, *, to: str = "head") -> None:
             connection.rollback()
             connection.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": MIGRATION_LOCK})
             connection.commit()
-
-
-def schema_differences(url: str) -> list[Any]:
-    """What the models say and the database does not, or the other way round; empty where they agree."""
-    with _engine(url).connect() as connection:
-        context = MigrationContext.configure(
-            connection, opts={"include_object": ours, "compare_type": True, "target_metadata": metadata}
-        )
-        return list(compare_metadata(context, metadata))
-
-
-def is_current(url: str) -> bool:
-    """Whether the database has the newest schema."""
-    return schema_of(url) is Schema.CURRENT
 
 
 def schema_of(url: str) -> Schema:

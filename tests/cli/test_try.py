@@ -63,6 +63,25 @@ def test_nothing_of_the_page_is_recorded_and_the_day_is_charged(
     assert rows(database_url, state) == [(spent + 1, None)]
 
 
+def test_what_it_receives_counts_against_the_budget_of_all_domains(
+    recrawl: Recrawl, crawled: Site, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECRAWL_BYTES_PER_DAY", "1000000000")
+    put(crawled, price="5.00")
+    ledger = "SELECT spent_bytes FROM ledger"
+    of_domain = "SELECT spent_bytes FROM domain_state"
+    ((shared,),), ((own,),) = rows(database_url, ledger), rows(database_url, of_domain)
+    assert isinstance(shared, int)
+    assert isinstance(own, int)
+
+    assert recrawl("try", crawled.url).code == 0
+
+    ((shared_after,),), ((own_after,),) = rows(database_url, ledger), rows(database_url, of_domain)
+    assert isinstance(shared_after, int)
+    assert isinstance(own_after, int)
+    assert shared_after - shared == own_after - own > 0
+
+
 def test_a_second_look_shows_what_it_teaches(recrawl: Recrawl, crawled: Site) -> None:
     ticking = iter(range(10, 60))
     pages = crawled.answers

@@ -6,7 +6,7 @@ import pytest
 from crawler.core.freshness import PRIOR, chance_fresh
 from crawler.core.freshness.value import values
 from crawler.lab import dai, estimator, optimum
-from crawler.lab.comparison import ComparisonRow, Job, Made, analytic, compare
+from crawler.lab.comparison import ComparisonRow, Job, Made, WorldSource, compare
 from crawler.lab.dai import Timing
 from crawler.lab.measures import Copies
 from crawler.lab.policies.adaptive import Queue, nutch, stormcrawler
@@ -61,6 +61,17 @@ def test_the_value_at_a_known_rate_is_what_the_belief_comes_to_when_it_is_sure()
     sure = values(1e6, 1e6 / rate, 2.0, unseen)
 
     assert optimum.known_value(rate, np.full(3, 2.0), unseen) == pytest.approx(sure, rel=1e-4)
+
+
+def analytic(source: WorldSource, *, share: float, seed: int) -> float:
+    """The freshness of the optimum by the formulas, for the pages and rates of day 0."""
+    world = source.world(seed)
+    alive = world.born <= 0
+    rates, importance = world.rates_at(0.0)[alive], world.importance[alive]
+    looks = optimum.optimum(
+        rates, importance, budget_per_day=share * source.pages, host=world.host[alive], cap_per_day=world.cap_per_day
+    )
+    return float((importance * optimum.freshness(rates, looks)).sum() / importance.sum())
 
 
 def test_greedy_by_true_rates_reaches_the_analytic_optimum() -> None:

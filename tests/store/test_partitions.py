@@ -3,10 +3,11 @@ from datetime import UTC, datetime
 
 from crawler.core.domain import Domain
 from crawler.store import report
-from crawler.store.database import Database, schema_differences
+from crawler.store.database import Database
 from crawler.store.partitions import ensure_visit_partition, month_after
 from tests.store import made_up
 from tests.store.conftest import START
+from tests.store.differences import schema_differences
 
 
 async def look_at_all(db: Database, at: datetime) -> None:

@@ -1,4 +1,5 @@
-from crawler.store.database import is_current, schema_differences, upgrade
+from crawler.store.database import Schema, schema_of, upgrade
+from tests.store.differences import schema_differences
 
 
 def test_the_migrated_schema_equals_the_models(database_url: str) -> None:
@@ -8,8 +9,8 @@ def test_the_migrated_schema_equals_the_models(database_url: str) -> None:
 def test_migrating_twice_changes_nothing(database_url: str) -> None:
     upgrade(database_url)
 
-    assert is_current(database_url)
+    assert schema_of(database_url) is Schema.CURRENT
 
 
 def test_an_empty_database_is_not_current(empty_database_url: str) -> None:
-    assert not is_current(empty_database_url)
+    assert schema_of(empty_database_url) is Schema.EMPTY

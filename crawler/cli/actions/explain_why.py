@@ -151,7 +151,7 @@ SOFT_ERRORS = {
 
 
 def why_failed(reason: str) -> str:
-    """Why a look was no good one, with what is meant by the names of walls."""
+    """Why a look was no good one, with what is meant by the name of a soft error."""
     return f"{reason}: {SOFT_ERRORS[SoftError(reason)]}" if reason in SOFT_ERRORS else reason
 
 

@@ -76,14 +76,14 @@ def lessons(seen: TryResult) -> list[Difference]:
     return _single(difference(seen.parsed.blocks, seen.second_fetches[0], seen.before.volatile))
 
 
-def _pieces(seen: TryResult) -> list[ExplainedBlock]:
+def _blocks(seen: TryResult) -> list[ExplainedBlock]:
     if seen.parsed is None:
         return []
     return explain_blocks(seen.whole, seen.parsed.blocks, seen.mask, view=seen.view, apart=seen.apart)
 
 
 def _show(seen: TryResult) -> None:
-    pieces = _pieces(seen)
+    blocks = _blocks(seen)
     found = differences(seen)
     show_facts(
         [
@@ -92,7 +92,7 @@ def _show(seen: TryResult) -> None:
             ("Answer", _shown_answer(seen)),
             ("Compared with", _shown_version(seen)),
             ("Found", _shown_verdict(seen)),
-            ("Pieces", _shown_count(pieces) if pieces else ""),
+            ("Blocks", _shown_count(blocks) if blocks else ""),
         ]
     )
     if found:
@@ -103,9 +103,9 @@ def _show(seen: TryResult) -> None:
         say("\nLooks at once: nothing differs" if not taught else "")
         if taught:
             show(["seconds later", "here", "there"], [_row(each) for each in taught])
-    if pieces:
+    if blocks:
         say("")
-    for piece in pieces:
+    for piece in blocks:
         out().print(_shown_piece(piece), soft_wrap=True)
 
 
@@ -155,10 +155,10 @@ def _shown_verdict(seen: TryResult) -> str:
     )
 
 
-def _shown_count(pieces: list[ExplainedBlock]) -> str:
-    whole = sum(piece.is_whole for piece in pieces)
-    words = sum(len(piece.masked) for piece in pieces if not piece.is_whole)
-    return f"{len(pieces)}, of which {whole} are masked, and {counted(words, 'word')} in the others"
+def _shown_count(blocks: list[ExplainedBlock]) -> str:
+    whole = sum(piece.is_whole for piece in blocks)
+    words = sum(len(piece.masked) for piece in blocks if not piece.is_whole)
+    return f"{len(blocks)}, of which {whole} are masked, and {counted(words, 'word')} in the others"
 
 
 def _shown_piece(piece: ExplainedBlock) -> Text:
@@ -198,7 +198,7 @@ def _document(seen: TryResult) -> dict[str, object]:
         "parts": sorted(seen.visit.verdict.significant.kinds) if seen.visit else [],
         "differs": [_pair(each) | {"news": not why, "why": why} for each, why in differences(seen)],
         "seconds_later": [_pair(each) for each in lessons(seen)],
-        "blocks": [_piece(piece) for piece in _pieces(seen)],
+        "blocks": [_piece(piece) for piece in _blocks(seen)],
     }
 
 

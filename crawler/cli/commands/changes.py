@@ -14,14 +14,14 @@ def changes(
     ] = None,
     domain: Annotated[str | None, typer.Option(metavar="DOMAIN", help="Of one domain only.")] = None,
     top: Top = 1000,
-    diff: Annotated[bool, typer.Option("--diff", help="With the pieces that went and came, the first 50.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="With the blocks that went and came, the first 50.")] = False,
     at: At = None,
     as_json: Json = False,
 ) -> int:
     """List what changed, in the order in which it was found, with the cursor from which to go on.
 
     Of each change it is told what of the page it was: text, link, image, title or meta. What a site changed on all its
-    pages alike is one change of the kind frame, and none of any page.
+    pages alike is one change of the kind boilerplate, and none of any page.
 
     Examples:
 

@@ -84,18 +84,14 @@ class _DayBudget:
     received_bytes: int | None
 
     def grantable(self, *, at: datetime, paced: bool) -> int:
-        if paced:
-            return grantable(self.ledger, self.requests, now=at, most_bytes=self.received_bytes)
-        is_full = self.received_bytes is not None and self.ledger.received_bytes >= self.received_bytes
-        return 0 if is_full else max(self.requests - self.ledger.requests, 0)
+        now = at if paced else _end_of_day(at)
+        return grantable(self.ledger, self.requests, now=now, most_bytes=self.received_bytes)
 
     def room(self, *, at: datetime, paced: bool) -> int | None:
         """Bytes that may be debited; None: no limit."""
         if self.received_bytes is None:
             return None
-        if paced:
-            return receivable(self.ledger, self.received_bytes, now=at)
-        return max(self.received_bytes - self.ledger.received_bytes, 0)
+        return receivable(self.ledger, self.received_bytes, now=at if paced else _end_of_day(at))
 
 
 async def debit(
@@ -201,6 +197,11 @@ def _day_budget(
 ) -> _DayBudget:
     ledger = today(settled(ledger_from(row), spare), now=at)
     return _DayBudget(ledger, NO_LIMIT if requests is None else requests, received_bytes)
+
+
+def _end_of_day(at: datetime) -> datetime:
+    """The last instant of the UTC day, when the whole budget of the day may have been granted."""
+    return datetime.combine(at.astimezone(UTC).date(), datetime.max.time(), tzinfo=UTC)
 
 
 def _next_grant(budget: int, *, at: datetime, paced: bool) -> datetime:

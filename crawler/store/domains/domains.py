@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.cash import COINS, Pool
 from crawler.core.domain import Domain, DomainStatus
-from crawler.core.domain_settings import SETTINGS, DomainSettings, value_of, with_values
+from crawler.core.domain_settings import SETTINGS, DomainSettings, reads_alike, value_of, with_values
 from crawler.core.freshness import ELSEWHERE, PRIOR
 from crawler.core.http import Authority, Url
 from crawler.core.setting import Kind, Setting
@@ -182,7 +182,7 @@ async def change(db: Database, domain: Domain, domain_settings: DomainSettings, 
         if new_seeds:
             await _post(connection, domain.id, "seed", {"urls": new_seeds}, at=at)
         before = domain.settings
-        if any(value_of(before, each) != value_of(domain_settings, each) for each in SETTINGS if each.rereads):
+        if not reads_alike(before, domain_settings):
             await _post(connection, domain.id, "refresh", {"prefix": domain.root, "full": True}, at=at)
         if before.ordering != domain_settings.ordering:
             await _post(connection, domain.id, "reorder", {}, at=at)

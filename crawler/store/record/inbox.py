@@ -9,6 +9,7 @@ from psycopg.rows import dict_row
 
 from crawler.core.cash import Ordering, seed_endowment
 from crawler.core.domain import Lease
+from crawler.core.domain_settings import reads_alike
 from crawler.core.freshness import Wanted
 from crawler.core.http import Url, key_of
 from crawler.core.visit import State
@@ -103,7 +104,7 @@ REPOOL = """
 async def drain(db: Database, lease: Lease, *, at: datetime) -> bool:
     """Apply a chunk of the domain's inbox, and say whether there was any. Raises LeaseLost.
 
-    A new order of discovery waits for a lease that was claimed with it.
+    A new order of discovery, and pages that are to be read again in full, wait for a lease with the settings of today.
     """
     async with db.transaction() as connection:
         await fence(connection, lease)
@@ -131,16 +132,22 @@ async def drain(db: Database, lease: Lease, *, at: datetime) -> bool:
 
 
 async def _rows(connection: Connection, lease: Lease) -> list[dict[str, Any]]:
-    """What is to be applied now. By the order that the lease was claimed with, pages would get their old ranks."""
+    """What is to be applied now: what was asked under settings that the lease does not have yet is not.
+
+    It would give pages their old ranks, or read them in full as the user does not want them any more.
+    """
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(CHUNK, (lease.domain.id, INBOX_CHUNK))
         rows = await cursor.fetchall()
-        if any(row["kind"] == "reorder" for row in rows):
+        if any(row["kind"] == "reorder" or row["payload"].get("full") for row in rows):
             # Read after the inbox: whoever wrote there had written this, too.
             await cursor.execute(f"SELECT {COLUMNS} FROM domain d WHERE d.id = %s", (lease.domain.id,))  # noqa: S608  our list
-            wished = await cursor.fetchone()
-            if wished is None or domain_from(wished).settings.ordering != lease.domain.settings.ordering:
-                return [row for row in rows if row["kind"] != "reorder"]
+            found = await cursor.fetchone()
+            today, then = domain_from(found).settings if found else None, lease.domain.settings
+            if today is None or today.ordering != then.ordering:
+                rows = [row for row in rows if row["kind"] != "reorder"]
+            if today is None or not reads_alike(today, then):
+                rows = [row for row in rows if not row["payload"].get("full")]
         return rows
 
 

@@ -95,8 +95,7 @@ LEADS_HERE = """
     SELECT count(*) AS moved FROM page WHERE domain_id = %(domain_id)s AND moved_to = %(key)s
 """
 DOMAIN = """
-    SELECT greatest(%(at)s::timestamptz, s.last_visit_at) AS at, r.body AS robots, r.outcome AS robots_outcome,
-           s.tracked
+    SELECT greatest(%(at)s::timestamptz, s.last_visit_at) AS at, r.body AS robots, s.tracked
       FROM domain_state s LEFT JOIN robots r ON r.domain_id = s.domain_id
      WHERE s.domain_id = %(domain_id)s
 """
@@ -222,7 +221,6 @@ class Explanation:
     nearest: int | None
     linkers: tuple[Linker, ...]
     robots: bytes | None
-    robots_outcome: str | None
     tracked: int
 
     @property
@@ -266,7 +264,6 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defau
             for row in linkers
         ),
         robots=domain_now["robots"],
-        robots_outcome=domain_now["robots_outcome"],
         tracked=domain_now["tracked"],
     )
 

@@ -8,7 +8,7 @@ from crawler.core.cash import ENDOWMENT
 from crawler.core.domain import Domain, Hold, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import Wanted
-from crawler.core.http import Answer, Authority, Reason, Unreached, Url
+from crawler.core.http import NO_VALIDATORS, Answer, Authority, Reason, Unreached, Url
 from crawler.core.page_rules import PageRule
 from crawler.core.visit import NEVER, State, Target, Visit
 from crawler.errors import LeaseLost
@@ -287,6 +287,24 @@ async def test_refresh_makes_a_prefix_due_and_the_same_wish_twice_is_one(db: Dat
 
     assert [target.url for target in await targets(db, lease, at)] == [url(domain, 1)]
     assert await count(db, "inbox") == 0
+
+
+async def test_pages_are_read_again_under_the_settings_of_today_and_not_those_of_an_older_lease(
+    db: Database, domain: Domain
+) -> None:
+    lease = await take(db, START)
+    await made_up.crawl(db, lease, SITE, START)
+    at = START + timedelta(minutes=1)
+    await domains.change(db, domain, replace(domain.settings, language="fr"), at=at)
+
+    assert not await record.drain(db, lease, at=at)
+    assert await targets(db, lease, at) == []
+
+    await claim.release(db, lease, at=at)
+    lease = await take(db, at)
+    again = await targets(db, lease, at)
+    assert len(again) == len(SITE)
+    assert {target.validators for target in again} == {NO_VALIDATORS}
 
 
 async def test_a_rule_admits_so_many_pages_of_its_pattern_and_others_do_not_count(db: Database) -> None:
