@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,9 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 @pytest.hookimpl(trylast=True)  # after pytest has settled where its own temporary folders go
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell that runs the tests in the background lets them ignore Ctrl-C, and with them all that they start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
         return
     clear_after_killed_runs()
