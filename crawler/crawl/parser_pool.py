@@ -7,34 +7,61 @@ import asyncio
 import contextlib
 import logging
 import os
-import pickle
-import sys
-from asyncio.subprocess import PIPE, Process
+from collections.abc import Hashable
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar, cast
 
 from crawler.core.http import Fetched, Url
 from crawler.core.page import WHOLE, BlockList, Parsed, View, block_list, kind_of, parse
 from crawler.core.page_rules import PageRules
-from crawler.crawl.parser_process import LENGTH, pack
+from crawler.crawl.parser_process import pack
+from crawler.crawl.reader import Reader, ReaderLost
+from crawler.crawl.shares import FairShares
 
 T = TypeVar("T")
 
 log = logging.getLogger("recrawl.readers")
 
 FEW = 64  # bodies that are read in this process before others are started, which takes half a second
-LONGEST = timedelta(seconds=10)  # for one body; ordinary ones take a millisecond
 LARGE_BYTES = 256 << 10  # such a body takes long enough to hold up all other requests if it is read here
-PIPE_BYTES = 4 << 20
-PARSER = ("-P", str(Path(__file__).with_name("parser_process.py")))  # to be run by this very Python
+MOST_READERS = 9  # of 50 MB each; what crawls has no work for more
 
 
-def spare_cores() -> int:
-    """How many processes can read beside the one that crawls."""
-    return max((os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count() or 1) - 1, 1)
+@dataclass(frozen=True, slots=True)
+class ReadingLimits:
+    """Bounds of reading, beside what a process takes when it has nothing to do.
+
+    cpu_seconds: of processor time for one body; ordinary ones take a millisecond.  longest: by the clock, on a machine
+    that does much else.  memory_bytes: of all readers together.  body_bytes: at most for one body.
+    usual_bytes, per_byte: what a body is thought to take, by its size; where that is too little it gets body_bytes.
+    kept_bytes: a reader that is larger after a body is ended, and another takes its place.
+    """
+
+    cpu_seconds: float = 5.0
+    longest: timedelta = timedelta(minutes=1)
+    memory_bytes: int = 192 << 20
+    body_bytes: int = 160 << 20
+    usual_bytes: int = 16 << 20
+    per_byte: int = 64
+    kept_bytes: int = 112 << 20
+
+    def share_of(self, answer: Fetched) -> int:
+        """The memory that reading this answer's body is given first."""
+        if kind_of(answer.body, answer.content_type) == "pdf":  # no word about what is in it
+            return self.body_bytes
+        return min(max(self.per_byte * len(answer.body), self.usual_bytes), self.body_bytes)
+
+
+READING_LIMITS = ReadingLimits()
+
+
+def readers_wanted() -> int:
+    """How many processes should read: as many as can beside the one that crawls, and one that no domain has alone."""
+    cores = (os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()) or 1
+    return min(max(cores, 2), MOST_READERS)
 
 
 class ParserPool:
@@ -45,13 +72,12 @@ class ParserPool:
     expression or XPath is applied to, which may take for ever.
     """
 
-    def __init__(self, processes: int, *, few: int = FEW) -> None:
-        self._processes = processes
-        self._few = few
-        self._idle: asyncio.LifoQueue[Process | None] = asyncio.LifoQueue()
-        self._all: set[Process] = set()
+    def __init__(self, processes: int, *, few: int = FEW, limits: ReadingLimits = READING_LIMITS) -> None:
+        self._processes, self._few, self._limits = processes, few, limits
+        self._readers = [Reader() for _ in range(max(processes, 1))]
+        self._idle = list(self._readers)
+        self._shares = FairShares(len(self._readers), most=limits.memory_bytes)
         self._starting: asyncio.Task[None] | None = None
-        self._replacing: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -59,22 +85,23 @@ class ParserPool:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in (*self._replacing, *([self._starting] if self._starting else [])):
-            task.cancel()
+        if self._starting is not None:
+            self._starting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await task
-        for process in list(self._all):
-            await self._end(process)
+                await self._starting
+        await asyncio.gather(*(reader.end() for reader in self._readers))
 
     @property
     def pids(self) -> frozenset[int]:
         """The processes that are ready."""
-        return frozenset(process.pid for process in self._all)
+        return frozenset(reader.pid for reader in self._readers if reader.pid is not None)
 
-    async def parse(self, answer: Fetched, url: Url, *, outlined: bool = True, view: View = WHOLE) -> Parsed | None:
-        """The parsed body; None if it cannot be read in bounded time, or breaks its reader.
+    async def parse(
+        self, answer: Fetched, url: Url, *, outlined: bool = True, view: View = WHOLE, party: Hashable = None
+    ) -> Parsed | None:
+        """The parsed body; None if it cannot be read within the limits, or breaks its reader.
 
-        outlined: with its blocks.  view: which of them.
+        outlined: with its blocks.  view: which of them.  party: for whom it is read; nobody has all readers.
         """
         call = partial(
             parse,
@@ -85,123 +112,96 @@ class ParserPool:
             outlined=outlined,
             view=view,
         )
-        return await self._made(call, answer, is_wild=outlined and view.is_wild)
+        return await self._made(call, answer, is_wild=outlined and view.is_wild, party=party)
 
-    async def blocks(self, answer: Fetched, url: Url, *, view: View = WHOLE) -> BlockList | None:
+    async def blocks(
+        self, answer: Fetched, url: Url, *, view: View = WHOLE, party: Hashable = None
+    ) -> BlockList | None:
         """The blocks of a body alone, in half the time: enough for comparing it with another body."""
         call = partial(block_list, answer.body, url=url, content_type=answer.content_type, view=view)
-        return await self._made(call, answer, is_wild=view.is_wild)
+        return await self._made(call, answer, is_wild=view.is_wild, party=party)
 
-    async def _made(self, call: partial[T], answer: Fetched, *, is_wild: bool) -> T | None:
+    async def _made(self, call: partial[T], answer: Fetched, *, is_wild: bool, party: Hashable) -> T | None:
         """The result of a call that reads this answer's body, made here or in a process."""
         is_wild = is_wild or kind_of(answer.body, answer.content_type) == "pdf"
-        if not await self._are_there(is_wild=is_wild, large=len(answer.body) > LARGE_BYTES):
+        if not self._is_for_a_reader(is_wild=is_wild, large=len(answer.body) > LARGE_BYTES):
             return call()
-        process = await self._idle.get()
-        if process is None:  # none could be started
-            self._idle.put_nowait(None)
-            return None if is_wild else call()
+        first, most = self._limits.share_of(answer), self._limits.body_bytes
         try:
-            async with asyncio.timeout(LONGEST.total_seconds()):
-                given: T = await _ask(process, pack(call))
-        except (TimeoutError, EOFError, OSError, asyncio.IncompleteReadError) as error:
-            log.warning("reader.lost", extra={"url": call.keywords["url"], "error": repr(error)})
-            self._replace(process)
-            return None
-        except asyncio.CancelledError:
-            self._replace(process)  # it is in the middle of an answer that nobody waits for any more
-            raise
-        self._idle.put_nowait(process)
-        return given
+            try:
+                return await self._made_elsewhere(call, first, party=party)
+            except ReaderLost as lost:
+                if not lost.by_memory or first == most:
+                    raise
+                return await self._made_elsewhere(call, most, party=party)
+        except ReaderLost as lost:
+            log.warning("reader.lost", extra={"url": call.keywords["url"], "error": str(lost)})
+        except OSError as error:
+            log.warning("reader.not_started", extra={"url": call.keywords["url"], "error": str(error)})
+            return None if is_wild else call()
+        return None
 
-    async def _are_there(self, *, is_wild: bool, large: bool) -> bool:
-        """Whether a process will read; they are started after a few bodies, or for one that cannot be read here."""
-        if self._processes == 0 and not is_wild:
+    async def _made_elsewhere(self, call: partial[T], memory_bytes: int, *, party: Hashable) -> T:
+        async with self._shares.share(party, memory_bytes):
+            reader = self._idle.pop()  # the last to be done: while there is little to read, one does it all
+            try:
+                request = pack((call, self._limits.cpu_seconds, memory_bytes))
+                value, why, by_memory, resident = await reader.ask(request, longest=self._limits.longest)
+                if resident > self._limits.kept_bytes:
+                    await reader.end()
+            finally:
+                self._idle.append(reader)
+        if why:
+            raise ReaderLost(why, by_memory=by_memory)
+        return cast("T", value)
+
+    def _is_for_a_reader(self, *, is_wild: bool, large: bool) -> bool:
+        """Whether a process will read; the first is started after a few bodies, or for one that cannot be read here."""
+        if is_wild or (large and self._processes):
+            return True
+        if self._processes == 0:
             return False
-        has_to_wait = is_wild or large
         if self._starting is None:
             self._few -= 1
-            if self._few >= 0 and not has_to_wait:
-                return False
-            self._starting = asyncio.create_task(self._start_all(), name="start-readers")
-        return has_to_wait or bool(self._all)
-
-    def _replace(self, process: Process) -> None:
-        """End a process and start another, which need not go to whoever had the first."""
-        self._all.discard(process)
-        replacing = asyncio.create_task(self._end_and_start(process), name="replace-reader")
-        self._replacing.add(replacing)
-        replacing.add_done_callback(self._replacing.discard)
-
-    async def _end_and_start(self, process: Process) -> None:
-        await self._end(process)
-        await self._start()
-
-    async def _start_all(self) -> None:
-        for _ in range(max(self._processes, 1)):
-            await self._start()
+            if self._few < 0:
+                self._starting = asyncio.create_task(self._start(), name="start-reader")
+        return bool(self.pids)
 
     async def _start(self) -> None:
-        try:
-            process = await self._open()
-        except OSError as error:
-            log.warning("reader.not_started", extra={"error": repr(error)})
-            self._idle.put_nowait(None)
-            return
-        self._all.add(process)
-        self._idle.put_nowait(process)
-
-    async def _open(self) -> Process:
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            *PARSER,
-            stdin=PIPE,
-            stdout=PIPE,
-            limit=PIPE_BYTES,
-            start_new_session=True,  # Ctrl-C is for the crawl, which still wants to record what it has
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},  # this very package, installed or not
-        )
-
-    async def _end(self, process: Process) -> None:
-        self._all.discard(process)
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()  # it has nothing to lose
-        await process.wait()
+        async with self._shares.share(self, 0):
+            reader = self._idle.pop()
+            try:
+                await reader.start()
+            except OSError as error:
+                log.warning("reader.not_started", extra={"error": str(error)})
+            finally:
+                self._idle.append(reader)
 
 
 class DomainParser:
-    """A ParserPool that applies the rules of one domain's user."""
+    """A ParserPool that applies the rules of one domain's user, and gives that domain its share of the readers."""
 
     def __init__(self, readers: ParserPool, rules: PageRules) -> None:
         self._pool, self._rules = readers, rules
 
     async def parse(self, answer: Fetched, url: Url, *, outlined: bool = True) -> Parsed | None:
         """The parsed body under the domain's rules; see ParserPool.parse."""
-        return await self._pool.parse(answer, url, outlined=outlined, view=self.view(url))
+        return await self._pool.parse(answer, url, outlined=outlined, view=self.view(url), party=self)
 
     async def blocks(self, answer: Fetched, url: Url) -> BlockList | None:
         """Blocks of the body under the domain's rules."""
-        return await self._pool.blocks(answer, url, view=self.view(url))
+        return await self._pool.blocks(answer, url, view=self.view(url), party=self)
 
     async def whole_blocks(self, answer: Fetched, url: Url) -> BlockList | None:
         """Blocks of the whole body, rules not applied."""
-        return await self._pool.blocks(answer, url)
+        return await self._pool.blocks(answer, url, party=self)
 
     async def apart(self, answer: Fetched, url: Url) -> dict[str, BlockList]:
         """Blocks that each rule would leave if it were the only one, by the place that it names."""
         found = {}
         for rule, view in self.view(url).apart().items():
-            found[rule] = await self._pool.blocks(answer, url, view=view) or ()
+            found[rule] = await self._pool.blocks(answer, url, view=view, party=self) or ()
         return found
 
     def view(self, url: Url) -> View:
         return self._rules.view(url)
-
-
-async def _ask(process: Process, request: bytes) -> Any:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(request)
-    await process.stdin.drain()
-    (length,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
-    return pickle.loads(await process.stdout.readexactly(length))  # noqa: S301  from our own process

@@ -1,11 +1,13 @@
-"""A process that reads bodies for another one: calls come on stdin, what they give goes to stdout.
+"""A process that reads bodies for another one: calls come through a socket at stdin, what they give goes back.
 
 The process is started by its path, since by its name all of the crawling room would be imported first. It ends when
-its input does, and so with whoever started it, however that ended.
+its input does, and so with whoever started it, however that ended; by a body that takes too much processor time, which
+no parser in C can be asked to give up; and after a body that has left it large.
 """
 
 import pickle
 import resource
+import signal
 import struct
 import sys
 from collections.abc import Callable
@@ -15,32 +17,64 @@ from typing import BinaryIO
 import crawler.core.page  # noqa: F401  what it will be asked for, before its memory is bound
 
 LENGTH = struct.Struct(">I")
-MEMORY_BYTES = 1 << 30  # for one body, beside what the process has when it begins; a page takes 0.4 GB at most
-STATM = Path("/proc/self/statm")  # in pages; the sixth number is what counts against RLIMIT_DATA
+ANSWER_BYTES = 64 << 20  # the text, links and blocks of ten megabytes take half of that
+STATM = Path("/proc/self/statm")  # in pages; the second number is resident, the sixth counts against RLIMIT_DATA
+
+
+# What goes to the process, and what comes back. The names of classes would be others at each end.
+# Request: a call, the processor seconds after which SIGPROF ends the process, and bytes beside what the process has.
+Request = tuple[Callable[[], object], float, int]
+# Answer: what the call gave; why it gave nothing, or ""; whether more memory might help; bytes that are resident now.
+Answer = tuple[object, str, bool, int]
 
 
 def pack(message: object) -> bytes:
-    """A message as it goes through the pipe."""
+    """A message as it goes through the socket."""
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     return LENGTH.pack(len(data)) + data
 
 
-def bound_memory() -> None:
-    """Let a body that takes more than its share cost this process, not the machine. Only Linux can."""
-    if STATM.exists():
-        own_bytes = int(STATM.read_text(encoding="ascii").split()[5]) * resource.getpagesize()
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (own_bytes + MEMORY_BYTES, hard))
+def memory_bytes() -> tuple[int, int]:
+    """What of this process is resident, and what of it counts against the bound; (0, 0) where that is not told."""
+    if not STATM.exists():
+        return 0, 0
+    pages = STATM.read_text(encoding="ascii").split()
+    return int(pages[1]) * resource.getpagesize(), int(pages[5]) * resource.getpagesize()
 
 
-def serve(calls: BinaryIO, answers: BinaryIO) -> None:
-    """Make one call after the other until the input ends."""
-    while header := calls.read(LENGTH.size):
-        call: Callable[[], object] = pickle.loads(calls.read(*LENGTH.unpack(header)))  # noqa: S301  ours
-        answers.write(pack(call()))
+def answer_to(request: Request) -> bytes:
+    """The packed Answer to a request, whatever its call does short of ending the process."""
+    call, cpu_seconds, most_bytes = request
+    _, own_bytes = memory_bytes()
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if own_bytes:
+        resource.setrlimit(resource.RLIMIT_DATA, (own_bytes + most_bytes, hard))
+    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
+    why, by_memory = "", False
+    try:
+        answer = pack((call(), "", False, memory_bytes()[0]))
+        if len(answer) <= ANSWER_BYTES:
+            return answer
+        why = f"it gives {len(answer):,} bytes"
+    except MemoryError:
+        why, by_memory = "it takes too much memory", True
+    except Exception as error:  # noqa: BLE001  whatever a stranger's page does to a parser is an answer, told once
+        why = repr(error)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+    return pack((None, why, by_memory, memory_bytes()[0]))
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Say that all is ready, then answer one request after the other until there are no more."""
+    answers.write(pack((None, "", False, memory_bytes()[0])))
+    answers.flush()
+    while header := requests.read(LENGTH.size):
+        request: Request = pickle.loads(requests.read(*LENGTH.unpack(header)))  # noqa: S301  ours
+        answers.write(answer_to(request))
         answers.flush()
 
 
 if __name__ == "__main__":
-    bound_memory()
     serve(sys.stdin.buffer, sys.stdout.buffer)

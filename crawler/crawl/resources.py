@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from crawler.core.domain import Domain
-from crawler.crawl.parser_pool import ParserPool, spare_cores
+from crawler.crawl.parser_pool import ParserPool, readers_wanted
 from crawler.settings import Settings
 from crawler.web import Http
 
@@ -25,7 +25,7 @@ async def open_resources(settings: Settings, *, connections: int = 512) -> Async
     async with (
         _http(settings, allow_private=False, connections=connections) as public,
         _http(settings, allow_private=True, connections=connections) as private,
-        ParserPool(spare_cores() if settings.readers is None else settings.readers) as readers,
+        ParserPool(readers_wanted() if settings.readers is None else settings.readers) as readers,
     ):
         yield CrawlResources(public, private, readers)
 

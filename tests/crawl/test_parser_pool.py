@@ -3,21 +3,20 @@
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import zlib
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 
 import psutil
 import pytest
 
 from crawler.core.http import Fetched, Url
-from crawler.core.page import View, block_list, parse
+from crawler.core.page import View, parse
 from crawler.crawl import ParserPool
-from crawler.crawl.parser_pool import PARSER
-from crawler.crawl.parser_process import STATM, pack
+from crawler.crawl.parser_pool import ReadingLimits
+from crawler.crawl.parser_process import STATM
+from crawler.crawl.reader import PARSER
+from crawler.crawl.shares import FairShares
 from tests.core.printed import compressed, printed
 
 MEGABYTE = 1_000_000
@@ -77,19 +76,120 @@ async def test_pieces_alone_are_those_of_what_is_read_whole(few: int) -> None:
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="only Linux bounds a process's memory")
-def test_a_body_that_takes_too_much_memory_ends_its_reader() -> None:
+async def test_a_body_that_takes_too_much_memory_costs_that_body(caplog: pytest.LogCaptureFixture) -> None:
     zeros = zlib.compressobj(9)
     start, more = (zeros.compress(bytes(MEGABYTE)) + zeros.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
     twice = zlib.compress(start + more * 3000, 9)
     content = b"<</Filter[/FlateDecode/FlateDecode]/Length %d>>stream\n%s\nendstream" % (len(twice), twice)
     bomb = printed([]).replace(compressed(b"BT /F 10 Tf  ET"), content)
-
-    request = pack(partial(block_list, bomb, url=URL, content_type="application/pdf"))
-    ended = subprocess.run([sys.executable, *PARSER], input=request, capture_output=True, check=False)
-
     assert len(bomb) < 10_000
-    assert ended.returncode == -signal.SIGABRT
-    assert ended.stdout == b""
+
+    async with ParserPool(1) as readers:
+        assert await readers.parse(answer(bomb), URL) is None
+        assert [record.getMessage() for record in caplog.records] == ["reader.lost"]
+        assert await readers.parse(answer(printed([(50, 700, "words")])), URL) is not None
+
+
+@pytest.mark.skipif(not STATM.exists(), reason="only Linux bounds a process's memory")
+async def test_a_body_that_takes_more_than_its_size_lets_expect_is_given_more() -> None:
+    little = ReadingLimits(usual_bytes=1 << 20, per_byte=0)
+    body = b"<p>a" * 60_000
+    async with ParserPool(1, few=0, limits=little) as readers:
+        found = await readers.parse(answer(body), URL)
+
+    assert found is not None
+    assert found.content.main == "\n".join("a" * 60_000)
+
+
+async def test_a_body_is_given_up_by_its_processor_time_and_not_by_the_clock(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    slow = b"words and words<p>" * 100_000
+    async with ParserPool(1, few=0, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
+        assert await readers.parse(answer(slow), URL) is None
+        (pid,) = readers.pids or {0}
+        assert await readers.parse(answer(b"<p>x"), URL) is not None
+        assert pid not in readers.pids
+    assert [vars(record)["error"] for record in caplog.records] == ["it takes too much processor time"]
+
+
+async def test_a_reader_that_stands_still_is_given_up_by_the_clock() -> None:
+    async with ParserPool(1, few=0, limits=ReadingLimits(longest=timedelta(seconds=3))) as readers:
+        (pid,) = await started(readers)
+        os.kill(pid, signal.SIGSTOP)
+
+        assert await readers.parse(answer(b"<p>x"), URL) is None
+        assert await readers.parse(answer(b"<p>y"), URL) is not None
+        assert pid not in children()
+
+
+async def test_a_reader_with_an_answer_that_nobody_takes_freezes_nobody() -> None:
+    """Its answer of many megabytes is larger than what its pipe and our buffer hold."""
+    large = b"<p>" + b"a word and " * 900_000
+    limits = ReadingLimits(longest=timedelta(seconds=0.01))
+    async with ParserPool(1, few=0, limits=limits) as readers:
+        assert await readers.parse(answer(large), URL) is None
+        async with asyncio.timeout(30):
+            while not await readers.parse(answer(b"<p>y"), URL):
+                await asyncio.sleep(0.1)
+    assert children() == set()
+
+
+async def test_a_domain_never_has_all_readers() -> None:
+    greedy, other = object(), object()
+    shares = FairShares(2, most=10)
+    order = []
+
+    async def use(party: object, name: str, go_on: asyncio.Event) -> None:
+        async with shares.share(party, 1):
+            order.append(name)
+            await go_on.wait()
+
+    go_on = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        for n in range(3):
+            tasks.create_task(use(greedy, f"greedy {n}", go_on))
+        await asyncio.sleep(0)
+        tasks.create_task(use(other, "other", go_on))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert order == ["greedy 0", "other"]
+        go_on.set()
+
+
+async def test_readers_together_have_a_bound_on_their_memory_and_a_large_body_is_not_overtaken() -> None:
+    shares = FairShares(4, most=10)
+    order = []
+
+    async def use(amount: int, go_on: asyncio.Event) -> None:
+        async with shares.share(amount, amount):
+            order.append(amount)
+            await go_on.wait()
+
+    first, rest = asyncio.Event(), asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        for amount, until in ((4, first), (8, rest), (2, rest)):
+            tasks.create_task(use(amount, until))
+        for _ in range(4):
+            await asyncio.sleep(0)
+        assert order == [4]
+        first.set()
+        for _ in range(4):
+            await asyncio.sleep(0)
+        assert order == [4, 8, 2]
+        rest.set()
+
+
+async def test_who_is_cancelled_while_it_waits_leaves_no_share_behind() -> None:
+    shares = FairShares(1, most=1)
+    async with shares.share("a", 1):
+        waiting = asyncio.create_task(shares.share("b", 1).__aenter__())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    async with asyncio.timeout(5), shares.share("c", 1):
+        pass
 
 
 async def test_few_bodies_start_no_process() -> None:
@@ -110,7 +210,7 @@ async def test_what_an_expression_is_applied_to_is_read_elsewhere() -> None:
         assert [place.text for place in found.blocks] == ["", "built in"]
 
 
-async def test_a_reader_that_dies_costs_one_body_and_another_takes_its_place() -> None:
+async def test_another_takes_the_place_of_a_reader_that_dies() -> None:
     async with ParserPool(1, few=0) as readers:
         (pid,) = await started(readers)
         os.kill(pid, signal.SIGSTOP)  # so that it has the body, and cannot be done with it
@@ -118,7 +218,6 @@ async def test_a_reader_that_dies_costs_one_body_and_another_takes_its_place() -
         await asyncio.sleep(0)
         os.kill(pid, signal.SIGKILL)
 
-        assert await reading is None
-        assert await readers.parse(answer(b"<p>y"), URL) is not None
+        assert await reading is not None
         assert pid not in children()
     assert children() == set()

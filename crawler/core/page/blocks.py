@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.core.page.document import collapsed
+from crawler.core.page.html import text_of
 
 MAIN_SHARE = 0.25  # of the whole text; with less, the extractor has lost the page rather than found its content
 
@@ -102,7 +103,7 @@ def blocks_of(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
     for node in root.traverse(include_text=True):
         kind = node.tag_id
         if kind == TEXT_ID:
-            text = node.text_content or ""
+            text = text_of(node)
             if text.isspace():  # wherever it belongs, it can only be between words or at an end
                 pieces.append(" ")
                 continue

@@ -1,9 +1,13 @@
 """The content of a body that is not a web page."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from crawler.core.http import Url
+
+PART_CHARS = 1 << 17
+_PART_END = re.compile(r"\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,5 +27,18 @@ class Document:
 
 def collapsed(lines: Iterable[str]) -> str:
     """The lines that are not empty, as one text, with white space collapsed; no NUL."""
-    text = "\n".join([line for line in [" ".join(line.split()) for line in lines] if line])
+    text = "\n".join([line for line in [spaced(line) for line in lines] if line])
     return text.replace("\0", "") if "\0" in text else text
+
+
+def spaced(text: str) -> str:
+    """A text whose words stand one space apart. A long one is done in parts: its words apart take ten times as much."""
+    if len(text) <= PART_CHARS:
+        return " ".join(text.split())
+    parts = []
+    start = 0
+    while start < len(text):
+        end = _PART_END.search(text, start + PART_CHARS)
+        parts.append(" ".join(text[start : end.end() if end else len(text)].split()))
+        start = end.end() if end else len(text)
+    return " ".join(part for part in parts if part)

@@ -12,6 +12,7 @@ from xxhash import xxh3_64_digest, xxh3_64_intdigest
 Fingerprint = NewType("Fingerprint", int)  # unsigned, 64 bit
 
 SHINGLE_WORDS = 3  # unrelated pages of one vocabulary are then 24 bits and more apart; with letters, only 12
+MAX_CHARS = 2_000_000  # of the text, before it is made into words
 MAX_WORDS = 100_000  # 30 ms; what comes after so many shows in the digest, not in the magnitude of a change
 
 # Chinese, Japanese and Korean do not put spaces between words: there each character counts as one.
@@ -28,6 +29,7 @@ def fingerprint(text: str) -> Fingerprint | None:
     Alike texts have fingerprints that differ in few bits. Case, space and punctuation do not count, unless there is
     nothing else. Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002.
     """
+    text = text[:MAX_CHARS]
     words = _words(text.lower()) or [word.encode("utf-8", "surrogatepass") for word in text.split()]
     if not words:
         return None

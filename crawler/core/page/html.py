@@ -8,14 +8,17 @@ read as far as can be afforded.
 import re
 from dataclasses import dataclass, field
 
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from crawler.core.page.charset import decoded
 
 FREE_TAGS = 1000  # with fewer, nothing costs more than a second and 100 MB, and to count would not pay
 FREE_CHARS = 65_536
 TREE_STEPS = 20_000_000  # a tenth of a second in the parser
-FORMATTED_NODES = 1_000_000  # 370 MB
+FORMATTED_NODES = 200_000  # 75 MB
+READING_BYTES = 150_000_000  # of memory, for a page with all that is made of it; two seconds
+BYTES_PER_TAG = 500
+BYTES_PER_CHAR = 8
 MANY_ATTRIBUTES_CHARS = 2000  # no shorter tag has so many attributes that it matters
 
 _FORMATTING = frozenset(
@@ -48,9 +51,20 @@ class Markup:
 
 
 def parse_html(body: bytes, content_type: str) -> Markup:
-    """Parse a web page. Never raises, whatever the bytes."""
+    """Parse a web page, whatever the bytes; MemoryError is all that it can raise."""
     charset, source = decoded(body, content_type, "html")
-    return Markup(charset, source, LexborHTMLParser(source[: affordable(source)]))
+    try:
+        return Markup(charset, source, LexborHTMLParser(source[: affordable(source)]))
+    except SelectolaxError as error:  # there is nothing else that it fails of
+        raise MemoryError from error
+
+
+def text_of(node: LexborNode) -> str:
+    """The text of a text node. MemoryError where there was no memory for it, which the parser tells by silence."""
+    text = node.text_content
+    if text is None:
+        raise MemoryError
+    return text
 
 
 def affordable(html: str) -> int:
@@ -60,8 +74,9 @@ def affordable(html: str) -> int:
     """
     if len(html) <= FREE_CHARS and html.count("<") <= FREE_TAGS:
         return len(html)
+    most_tags = (READING_BYTES - BYTES_PER_CHAR * len(html)) // BYTES_PER_TAG
     opened: dict[str, int] = {}
-    depth = formatting = steps = nodes = 0
+    depth = formatting = steps = nodes = count = 0
     tags = _TAG.finditer(html)
     while tag := next(tags, None):
         closing, name, rest = tag.groups("")
@@ -84,6 +99,7 @@ def affordable(html: str) -> int:
             steps += len(rest.split()) ** 2 // 4
         steps += depth
         nodes += formatting
-        if steps > TREE_STEPS or nodes > FORMATTED_NODES:
+        count += not closing
+        if count > most_tags or steps > TREE_STEPS or nodes > FORMATTED_NODES:
             return tag.start()
     return len(html)

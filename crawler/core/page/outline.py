@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
+from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.core.http import Url, normalise
 from crawler.core.page.blocks import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, not_shown
 from crawler.core.page.content import META_SELECTOR, PageContent, base_of, extract
+from crawler.core.page.document import spaced
 from crawler.core.page.fingerprint import number_of
-from crawler.core.page.html import Markup, parse_html
+from crawler.core.page.html import Markup, parse_html, text_of
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.selectors import WHOLE, View
 
@@ -68,7 +70,8 @@ def block_list(
     """
     if kind_of(body, content_type) == "html":
         tree = (markup or parse_html(body, content_type)).tree
-        blocks = whole = list(_html_blocks(tree, url, view))
+        seen = _html_blocks(tree, url, view)
+        blocks = whole = list(seen) if view else _bounded(seen)
         if view.ignore or view.watch:
             whole = list(_html_blocks(tree, url, WHOLE))
     else:
@@ -76,10 +79,14 @@ def block_list(
         blocks = whole = [Block(_LINE, line) for line in content.main.split("\n") if line]
     if view:
         blocks = [Block(_LINE, "", tag_path=_left_out(whole, blocks, view)), *_without_ignored(blocks, view)]
-    if len(blocks) > MOST_BLOCKS:
-        rest = "\n".join(block.text for block in blocks[MOST_BLOCKS:])
-        blocks[MOST_BLOCKS:] = [Block(_LINE, rest)]
-    return tuple(block if len(block.text) <= MAX_BLOCK_CHARS else _cut(block) for block in blocks)
+    return tuple(block if len(block.text) <= MAX_BLOCK_CHARS else _cut(block) for block in _bounded(iter(blocks)))
+
+
+def _bounded(blocks: Iterator[Block]) -> list[Block]:
+    """The first MOST_BLOCKS of them, and one more with the text of all others."""
+    first = list(islice(blocks, MOST_BLOCKS))
+    rest = "\n".join([block.text for block in blocks])
+    return [*first, Block(_LINE, rest)] if rest else first
 
 
 def _without_ignored(blocks: Sequence[Block], view: View) -> Iterator[Block]:
@@ -195,7 +202,7 @@ def _body(
     for node in root.traverse(include_text=True):
         kind = node.tag_id
         if kind == TEXT_ID:
-            text = node.text_content or ""
+            text = text_of(node)
             parent = node.parent
             if text.isspace() or parent is None:
                 texts.append(" ")
@@ -239,7 +246,7 @@ def _pointer_blocks(node: LexborNode, block: _OpenBlock, base: Url) -> Iterator[
 
 
 def _collapsed(text: str) -> str:
-    return " ".join(text.replace("\0", "").split())
+    return spaced(text.replace("\0", ""))
 
 
 def _pointing() -> frozenset[int]:

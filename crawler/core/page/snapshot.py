@@ -62,9 +62,16 @@ def parse(
         body_digest=digest(body),
         text_digest=digest("\n".join((content.title, content.text, content.images_and_meta, *content.links)).encode()),
         main_digest=digest(f"{content.title}\n{content.main}".encode()),
-        shape_digest=digest(" ".join(str(len(line.split())) for line in content.text.split("\n")).encode()),
+        shape_digest=digest(
+            " ".join([str(line.count(" ") + 1 if line else 0) for line in content.text.split("\n")]).encode()
+        ),
         fingerprint=fingerprint(content.main),
     )
     blocks = block_list(body, content, url=url, content_type=content_type, view=view, markup=markup) if outlined else ()
     short = replace(content, text="", images_and_meta="")  # only their digests are kept
     return Parsed(short, version, blocks)
+
+
+def _shape(text: str) -> str:
+    """How many words each line has, where one space stands between two."""
+    return " ".join([str(line.count(" ") + 1 if line else 0) for line in text.split("\n")])

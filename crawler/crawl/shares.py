@@ -1,0 +1,67 @@
+"""Shares of what all leases of a process use together: places and memory, given out in turn, to nobody all of them."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    party: Hashable
+    amount: int
+    turn: "asyncio.Future[None]"
+
+
+class FairShares:
+    """Places for calls, each with an amount of something.
+
+    places: calls at once. A party (a domain) has all but one of them at most, where there are several.  most: the
+    amounts of all calls together; a call may want no more than that.
+    Those with the fewest places come first, then who has waited longest. Nobody overtakes a call that only waits for
+    its amount, or a large one would wait for ever.
+    """
+
+    def __init__(self, places: int, *, most: int) -> None:
+        self._places, self._left = places, most
+        self._per_party = max(places - 1, 1)
+        self._had: Counter[Hashable] = Counter()
+        self._waiting: list[_Waiting] = []
+
+    @asynccontextmanager
+    async def share(self, party: Hashable, amount: int) -> AsyncIterator[None]:
+        """A place and an amount, for as long as the block runs."""
+        mine = _Waiting(party, amount, asyncio.get_running_loop().create_future())
+        self._waiting.append(mine)
+        self._give_out()
+        try:
+            await mine.turn
+        except asyncio.CancelledError:
+            if mine in self._waiting:
+                self._waiting.remove(mine)
+            else:
+                self._take_back(party, amount)  # it was given in the very moment
+            raise
+        try:
+            yield
+        finally:
+            self._take_back(party, amount)
+
+    def _take_back(self, party: Hashable, amount: int) -> None:
+        self._places += 1
+        self._left += amount
+        self._had -= Counter((party,))
+        self._give_out()
+
+    def _give_out(self) -> None:
+        while self._places:
+            may = [each for each in self._waiting if self._had[each.party] < self._per_party]
+            first = min(may, key=lambda each: self._had[each.party], default=None)
+            if first is None or first.amount > self._left:
+                return
+            self._waiting.remove(first)
+            self._places -= 1
+            self._left -= first.amount
+            self._had[first.party] += 1
+            first.turn.set_result(None)
