@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
@@ -17,12 +18,14 @@ from crawler.crawl.coordinator import CrawlLimits
 from crawler.crawl.lease import crawl_lease, give_back
 from crawler.crawl.resources import CrawlResources
 from crawler.crawl.stats import CrawlStats, LeaseResult, ShiftResult
-from crawler.crawl.store_port import LeasedStore, RetryingStore
-from crawler.errors import CrawlerError, LeaseLost
+from crawler.crawl.store_port import LeasedStore, RetryingStore, until_available
+from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable
 from crawler.settings import Settings
 from crawler.store import claim, report
 from crawler.store.database import Database
 from crawler.store.partitions import ensure_visit_partition
+
+T = TypeVar("T")
 
 log = logging.getLogger("recrawl.shift")
 
@@ -73,8 +76,8 @@ async def run_shift(
     holder: the name that the leases bear.  only: claim among these domains.
     Raises StoreUnavailable where the database stays silent; a lost lease is counted, not raised.
     """
-    await ensure_visit_partition(db, at=clock.now())
     limits = limits or CrawlLimits()
+    await until_available(lambda _: ensure_visit_partition(db, at=clock.now()), about="shift")
     ending = asyncio.Event()
     pool = _LeasePool(db, webs, settings=settings, clock=clock, pages=limits.pages, stop=ending, hooks=hooks)
     began = time.monotonic()
@@ -88,7 +91,7 @@ async def run_shift(
             elif not await pool.wait_for_turn(only=only):
                 break
     pool.result.stats.ran_for(timedelta(seconds=time.monotonic() - began))
-    await report.stamp_feed(db, at=clock.now())
+    await until_available(lambda _: report.stamp_feed(db, at=clock.now()), about="shift")
     return pool.result
 
 
@@ -130,6 +133,7 @@ class _LeasePool:
         self.pages, self.stop, self.hooks = pages, stop, hooks or ShiftHooks()
         self.result = ShiftResult()
         self.running: set[asyncio.Task[None]] = set()
+        self.held: set[int] = set()  # domains that are being crawled, whatever the store says of their leases
 
     @property
     def has_room(self) -> bool:
@@ -146,23 +150,55 @@ class _LeasePool:
         return self.stop.is_set() or (left is not None and left <= 0)
 
     async def claim(self, *, holder: str, only: Collection[Domain] | None) -> tuple[Lease | None, float]:
-        claimed = time.monotonic()
-        lease = await claim.claim(
-            self.db,
-            at=self.clock.now(),
-            holder=holder,
-            term=self.settings.lease_term,
-            only=only,
-            exempt_addresses=self.settings.exempt_addresses,
-            delay=self.settings.delay,
-        )
+        claimed = 0.0
+
+        async def attempt(_retrying: bool) -> Lease | None:  # noqa: FBT001  as until_available calls it
+            nonlocal claimed
+            claimed = time.monotonic()
+            return await claim.claim(
+                self.db,
+                at=self.clock.now(),
+                holder=holder,
+                term=self.settings.lease_term,
+                only=only,
+                exempt_addresses=self.settings.exempt_addresses,
+                delay=self.settings.delay,
+                held=self.held,
+            )
+
+        lease = await self.patiently(attempt, otherwise=None)
+        if lease is not None:
+            self.held.add(lease.domain.id)
         return lease, claimed
+
+    async def next_turn(self, only: Collection[Domain] | None) -> timedelta | None:
+        """How long until some domain that is not being crawled here can be claimed; None if none can."""
+        exempt = self.settings.exempt_addresses
+        return await self.patiently(
+            lambda _: claim.next_turn(self.db, at=self.clock.now(), only=only, exempt_addresses=exempt, held=self.held),
+            otherwise=None,
+        )
+
+    async def patiently(self, ask: Callable[[bool], Awaitable[T]], *, otherwise: T) -> T:
+        """What the store says; it may be away as long as the leases wait for it, or until the shift is to end."""
+        try:
+            return await until_available(ask, about="shift", is_ending=self.stop.is_set)
+        except StoreUnavailable:
+            if self.stop.is_set():
+                return otherwise
+            raise
 
     def begin(self, task: asyncio.Task[None]) -> None:
         self.running.add(task)
         task.add_done_callback(self.running.discard)
 
     async def work_on(self, lease: Lease, claimed: float) -> None:
+        try:
+            await self.crawl(lease, claimed)
+        finally:
+            self.held.discard(lease.domain.id)
+
+    async def crawl(self, lease: Lease, claimed: float) -> None:
         store = RetryingStore(self.db, lease, settings=self.settings, clock=self.clock)
         try:
             done = await self.hooks.walk_lease(lease, lambda: self.walk(store, claimed))
@@ -197,9 +233,7 @@ class _LeasePool:
         """Wait until a lease ends or, if there is room for another, until some domain can be claimed."""
         patience: timedelta | None = None
         if self.has_room:
-            turn = await claim.next_turn(
-                self.db, at=self.clock.now(), only=only, exempt_addresses=self.settings.exempt_addresses
-            )
+            turn = await self.next_turn(only)
             patience = min(turn or LOOK_AROUND, LOOK_AROUND)
         if not self.running:
             return  # the last one ended while the store was asked
@@ -211,9 +245,7 @@ class _LeasePool:
 
     async def wait_for_turn(self, *, only: Collection[Domain] | None) -> bool:
         """Wait until a domain's delay allows its next request, if that is all that holds it back; else give up."""
-        wait = await claim.next_turn(
-            self.db, at=self.clock.now(), only=only, exempt_addresses=self.settings.exempt_addresses
-        )
+        wait = await self.next_turn(only)
         if wait is None:
             return False
         try:

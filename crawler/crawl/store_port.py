@@ -177,15 +177,28 @@ class RetryingStore:
         await claim.release(self._db, self.lease, end, at=self.clock.now())
 
     async def _until_available(self, ask: Callable[[bool], Awaitable[T]]) -> T:
-        """What the store says, once it does. `ask` is told if an answer, and with it a commit, may have been lost."""
-        give_up_at = time.monotonic() + self._patience.total_seconds()
-        retrying = False
-        while True:
-            try:
-                return await ask(retrying)
-            except StoreUnavailable as error:
-                if time.monotonic() >= give_up_at:
-                    raise
-                log.warning("store.silent", extra={"domain": self.lease.domain.authority, "error": str(error)})
-                retrying = True
-                await asyncio.sleep(STORE_RETRY.total_seconds())
+        return await until_available(ask, about=self.lease.domain.authority, patience=self._patience)
+
+
+async def until_available(
+    ask: Callable[[bool], Awaitable[T]],
+    *,
+    about: str,
+    patience: timedelta = STORE_PATIENCE,
+    is_ending: Callable[[], bool] = lambda: False,
+) -> T:
+    """What the store says, once it does. `ask` is told if an answer, and with it a commit, may have been lost.
+
+    about: for the log.  Raises StoreUnavailable after so much patience, or when it is away and the caller is ending.
+    """
+    give_up_at = time.monotonic() + patience.total_seconds()
+    retrying = False
+    while True:
+        try:
+            return await ask(retrying)
+        except StoreUnavailable as error:
+            if time.monotonic() >= give_up_at or is_ending():
+                raise
+            log.warning("store.silent", extra={"about": about, "error": str(error)})
+            retrying = True
+            await asyncio.sleep(STORE_RETRY.total_seconds())

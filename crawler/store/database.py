@@ -32,6 +32,8 @@ PATIENCE_SECONDS = 20  # for a connection
 
 # What whoever runs the server has to mend; to ask again does not help.
 REFUSALS = (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction)
+# Passing states of a server: away, full, busy, or a standby that is about to take over.
+SILENCES = (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction, PoolTimeout)
 # Somebody else's table, index, function or schema has a name of ours.
 CLASHES = (
     psycopg.errors.DuplicateTable,
@@ -64,9 +66,9 @@ class Database:
         try:
             async with self.pool.connection() as connection, connection.transaction():
                 yield connection
-        except (psycopg.OperationalError, PoolTimeout) as error:
+        except SILENCES as error:
             raise StoreUnavailable(f"the database does not answer: {one_line(error)}") from error
-        except REFUSALS as error:
+        except psycopg.errors.InsufficientPrivilege as error:
             raise CrawlerError(f"the database refuses: {one_line(error)}") from error
 
 

@@ -58,7 +58,7 @@ NEXT_TURN = f"""
                                        WHERE h.domain_id = a.domain_id AND h.lease_token = a.lease_token
                                          AND h.leased_until > clock_timestamp()))) AS until
                       FROM {BLOCKING}) blocked
-     WHERE {AWAKE}
+     WHERE {AWAKE} AND s.domain_id <> ALL(%(tried)s)
 """  # noqa: S608  only our own conditions are put in
 TAKE_SLOTS = """
     INSERT INTO address_slot AS a (address, domain_id, lease_token, held_until)
@@ -89,11 +89,13 @@ async def claim(
     only: Collection[Domain] | None = None,
     exempt_addresses: Sequence[str] = (),
     delay: timedelta = timedelta(0),
+    held: Collection[int] = (),
 ) -> Lease | None:
     """Take a free domain whose time has come, the longest overdue first, with a slot of each of its addresses.
 
     only: choose among these.  exempt_addresses: networks whose addresses take no slot.  delay: of domains whose users
     set none, until announce_delay says what robots.txt wants; domains that may be private have none.
+    held: domains that the caller is crawling already; their leases may have run out while the store was away.
     None if there is no such domain now.
     """
     token = uuid4()
@@ -104,7 +106,7 @@ async def claim(
         "term": term,
         "delay_s": delay.total_seconds(),
     }
-    tried: list[int] = []  # and found blocked by an address that was taken a moment ago
+    tried = list(held)  # and others that are found blocked by an address that was taken a moment ago
     async with db.transaction() as connection:
         while True:
             await connection.execute("SAVEPOINT candidate")
@@ -176,14 +178,20 @@ async def _take(connection: Connection, found: _Candidate, token: UUID, *, holde
 
 
 async def next_turn(
-    db: Database, *, at: datetime, only: Collection[Domain] | None = None, exempt_addresses: Sequence[str] = ()
+    db: Database,
+    *,
+    at: datetime,
+    only: Collection[Domain] | None = None,
+    exempt_addresses: Sequence[str] = (),
+    held: Collection[int] = (),
 ) -> timedelta | None:
     """Real time until it is worth claiming again; None if waiting alone frees no domain.
 
     Counts domains that only a delay or an address holds back; not those that somebody else holds.
+    held: as in `claim`.
     """
     async with db.transaction() as connection:
         ids = None if only is None else [domain.id for domain in only]
-        values = {"at": at, "only": ids, "exempt": _networks(exempt_addresses)}
+        values = {"at": at, "only": ids, "exempt": _networks(exempt_addresses), "tried": list(held)}
         row = await (await connection.execute(NEXT_TURN, values)).fetchone()
         return row[0] if row else None
