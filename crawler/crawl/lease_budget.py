@@ -31,11 +31,17 @@ class LeaseBudget:
         self._granted_bytes = 0  # not settled by a record
         self._unrecorded_bytes = 0  # received for pages, and in no record yet
         self._counts_bytes = False  # somebody limits them
+        self._is_limited = True  # as far as is known
 
     @property
     def has_bytes(self) -> bool:
         """More bytes may be received; what is under way then may go over, by a body to each looker."""
         return not self._counts_bytes or self._granted_bytes > self._unrecorded_bytes
+
+    @property
+    def is_limited(self) -> bool:
+        """Requests or bytes of the day are limited: what is taken, others do not have."""
+        return self._is_limited
 
     @property
     def is_over(self) -> bool:
@@ -56,7 +62,7 @@ class LeaseBudget:
         """Take up to so many requests from the budgets of the day; gives how many, to be used or given back."""
         spare = Refund(self.day, received_bytes=max(self._granted_bytes - self._unrecorded_bytes, 0))
         granted = await self._store.debit(most, waiting=self._for_pages, spare=spare)
-        self.not_before = granted.next_at
+        self.not_before, self._is_limited = granted.next_at, granted.is_limited
         if granted.day != self.day:
             self._begin_day(granted.day)
             spare = NO_REFUND

@@ -12,6 +12,9 @@ from crawler.crawl.store_port import LeasedStore
 from crawler.settings import Settings
 
 BATCHES_AHEAD = 2
+# Requests of a limited budget that are taken ahead: those are lost to the day when the crawl is killed. What was taken
+# cannot be given back by whoever takes over, since nobody knows how much of it was sent.
+LIMITED_AHEAD = 16
 
 
 class TargetQueue:
@@ -62,8 +65,13 @@ class TargetQueue:
 
     @property
     def lookahead(self) -> int:
-        """Pages to hand out ahead: two batches, or what the delay lets through in the time of two."""
+        """Pages to hand out ahead: two batches, or what the delay lets through in the time of two.
+
+        Of a limited budget a few only, so that a crawl that is killed takes few requests with it.
+        """
         most, delay = BATCHES_AHEAD * self._settings.batch_visits, self._requester.pacer.delay
+        if self._budget.is_limited:
+            most = min(most, LIMITED_AHEAD)
         if delay:
             most = min(most, int(BATCHES_AHEAD * self._settings.batch_age / delay) + 1)
         return max(most, self.parallelism)

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from crawler.core.domain import Domain
+from crawler.crawl.targets import LIMITED_AHEAD
 from crawler.demo.server import LivingServer
 from crawler.local.postgres import ensure_postgres
+from crawler.store import domains
 from crawler.store.database import Database, open_database, upgrade
 from tests.crawl.crawls import QUICK, RECRAWL, START, coins_missing, crawl, environ, register, rows
 from tests.patience import SLOW
@@ -27,13 +29,22 @@ async def finished_looks(db: Database) -> int:
 
 
 async def run_until_killed(
-    domain: Domain, living: LivingServer, database_url: str, home: Path, *, at: datetime, requests: int
+    domain: Domain,
+    living: LivingServer,
+    database_url: str,
+    home: Path,
+    *,
+    at: datetime,
+    requests: int,
+    batch: int = 4,
 ) -> bool:
     """One `recrawl crawl`, killed with -9 after so many requests; whether it was still at work then."""
     enough = living.journal.counts.requests + requests
     process = subprocess.Popen(
         [str(RECRAWL), "crawl", domain.authority, "--at", at.isoformat(), "--json"],
-        env=environ(database_url, home, RECRAWL_LEASE_TERM=TERM, RECRAWL_BATCH_VISITS="4", RECRAWL_BATCH_AGE="0.2"),
+        env=environ(
+            database_url, home, RECRAWL_LEASE_TERM=TERM, RECRAWL_BATCH_VISITS=str(batch), RECRAWL_BATCH_AGE="0.2"
+        ),
         stdout=subprocess.DEVNULL,
         stderr=(home / "stderr").open("w"),
     )
@@ -79,6 +90,29 @@ async def expire(db: Database) -> None:
     """What waiting for the killed worker's lease to run out would do."""
     async with db.transaction() as connection:
         await connection.execute("UPDATE domain_state SET leased_until = now() WHERE lease_token IS NOT NULL")
+
+
+async def test_a_killed_crawl_takes_few_requests_of_a_limited_budget_with_it(
+    db: Database, database_url: str, living: LivingServer, tmp_path: Path
+) -> None:
+    domain = await register(db, living.url, max_depth=12, budget_per_day=100_000)
+    await crawl(db, at=START)
+    living.slow(0.05)
+    spent, sent = await spent_requests(db), living.journal.counts.requests
+    for n in range(1, 4):
+        at = START + timedelta(minutes=n)
+        await domains.refresh(db, domain, prefix=domain.root, at=at)
+        assert await run_until_killed(domain, living, database_url, tmp_path, at=at, requests=10, batch=100)
+        await expire(db)
+
+    burnt = await spent_requests(db) - spent - (living.journal.counts.requests - sent)
+
+    assert 0 <= burnt <= 3 * (LIMITED_AHEAD + 8)
+
+
+async def spent_requests(db: Database) -> int:
+    ((spent,),) = await rows(db, "SELECT spent_requests FROM domain_state")
+    return int(spent)
 
 
 async def test_a_killed_workers_domain_waits_for_its_lease_to_run_out(

@@ -66,13 +66,14 @@ class Grant:
     """Requests that may be made on that UTC day.
 
     received_bytes: what they may bring before more is asked for; None: no limit.  next_at: where there are no requests,
-    when to ask again (knowledge time).
+    when to ask again (knowledge time).  is_limited: the day's requests or bytes are.
     """
 
     requests: int
     day: date
     received_bytes: int | None = None
     next_at: datetime | None = None
+    is_limited: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,8 @@ async def debit(
         values = ledger_values(own) | shared_values(*others) | {"domain_id": lease.domain.id}
         await connection.execute(WRITE_OWN, values)
         least = min(budget.requests for budget in budgets)
-        return Grant(granted, own.day, received_bytes, None if granted else _next_grant(least, at=at, paced=paced))
+        next_at = None if granted else _next_grant(least, at=at, paced=paced)
+        return Grant(granted, own.day, received_bytes, next_at, is_limited=bool(rooms) or least < NO_LIMIT)
 
 
 async def left_of_shared_budget(db: Database, shared: SharedBudget, *, at: datetime) -> int | None:
