@@ -119,7 +119,7 @@ def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:
 
 
 def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
-    if page.wanted is Wanted.BY_USER:
+    if page.wanted in {Wanted.BY_USER, Wanted.BY_NAME}:
         return f"{due}, since somebody asked for it"
     if page.wanted is Wanted.BY_AUDIT:
         return f"{due}, as one of a random sample that holds our report to the truth"

@@ -35,6 +35,7 @@ from crawler.core.freshness.selection import (
     candidates_of,
     due_again,
     joined,
+    part_of,
     select,
 )
 from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, rests_until, sharers
@@ -91,6 +92,7 @@ __all__ = [
     "learn_changed_at",
     "learn_same",
     "moments",
+    "part_of",
     "phase_of",
     "pooled",
     "pooled_agreement",

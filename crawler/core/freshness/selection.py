@@ -106,7 +106,7 @@ def candidates_of(columns: CandidateColumns) -> Candidates:
     price, least, most, once, is_ruled = figures[[place[id(each)] for each in terms]].T
     new, had = np.array(columns.is_new, dtype=np.bool_), np.array(columns.is_had, dtype=np.bool_)
     asked = np.array(columns.wanted, dtype=np.intp)
-    done = ~new & had & (once > 0) & (asked != Wanted.BY_USER)
+    done = ~new & had & (once > 0) & ~np.isin(asked, (Wanted.BY_USER, Wanted.BY_NAME))
     return Candidates(
         a=np.array(columns.a),
         b=np.array(columns.b),
@@ -127,6 +127,11 @@ def candidates_of(columns: CandidateColumns) -> Candidates:
 
 def _figures(terms: Terms) -> tuple[float, ...]:
     return terms.price, terms.least / DAY, terms.most / DAY, terms.once, terms.is_ruled
+
+
+def part_of(head: Candidates, pages: Indices) -> Candidates:
+    """Some of the Candidates."""
+    return Candidates(*(getattr(head, each.name)[pages] for each in fields(Candidates)))
 
 
 def joined(one: Candidates, other: Candidates) -> Candidates:

@@ -14,6 +14,7 @@ class Wanted(IntEnum):
     BY_USER = 1
     BY_AUDIT = 2  # one of a random sample
     BY_LEADER = 3  # the page that leads its shared schedule has changed
+    BY_NAME = 4  # by a user who named this very page: it comes before all others
 
 
 @dataclass(frozen=True, slots=True)

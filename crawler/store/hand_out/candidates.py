@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from crawler.core.budget import RequestKind
 from crawler.core.cash import WINDOW_PASSES, Order, Ordering
-from crawler.core.freshness import Belief, CandidateColumns, Candidates, Terms, candidates_of, joined, phase_of
+from crawler.core.freshness import Belief, CandidateColumns, Candidates, Terms, Wanted, candidates_of, joined, phase_of
 from crawler.core.http import NO_VALIDATORS, PageKey, Url, Validators
 from crawler.core.visit import State
 from crawler.store.database import Connection
@@ -47,24 +47,32 @@ class CandidateRow(NamedTuple):
 # Known pages whether due or not: stored due times are only a place in this order, what decides is today's price.
 # Favoured pages are in a pool of their own, so that their ranks compare with each other only.
 # Of either kind fewer, where the other will have its share: known pages that are due, and any new ones.
+# Pages that were named by their URL (wanted = 4) have an index of their own, and come with the first new ones.
 FRONTIER = """
     WITH flying AS MATERIALIZED (SELECT unnest(%(without)b::bytea[])), due AS MATERIALIZED (
         SELECT FROM frontier
-         WHERE domain_id = %(domain_id)s AND state <> 'new' AND due_at <= %(at)s AND key NOT IN (TABLE flying)
+         WHERE domain_id = %(domain_id)s AND state <> 'new' AND due_at <= %(at)s AND wanted <> 4
+           AND key NOT IN (TABLE flying)
          ORDER BY due_at, key LIMIT %(share_known)s
     ), room AS MATERIALIZED (SELECT greatest(%(most_new)s - count(*), 0) AS new FROM due), new AS MATERIALIZED (
         (SELECT * FROM frontier
-          WHERE domain_id = %(domain_id)s AND state = 'new' AND NOT favoured AND key NOT IN (TABLE flying)
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND NOT favoured AND wanted <> 4
+            AND key NOT IN (TABLE flying)
           ORDER BY rank DESC, key LIMIT (SELECT new FROM room))
         UNION ALL
         (SELECT * FROM frontier
-          WHERE domain_id = %(domain_id)s AND state = 'new' AND favoured AND key NOT IN (TABLE flying)
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND favoured AND wanted <> 4
+            AND key NOT IN (TABLE flying)
           ORDER BY rank DESC, key LIMIT (SELECT new FROM room)))
+    (SELECT * FROM frontier
+      WHERE domain_id = %(domain_id)s AND wanted = 4 AND %(most_new)s > 0 AND key NOT IN (TABLE flying)
+      ORDER BY key LIMIT %(most_new)s)
+    UNION ALL
     SELECT * FROM new
     UNION ALL
     (SELECT * FROM frontier
       WHERE domain_id = %(domain_id)s AND state <> 'new' AND (due_at, key) > (%(after_at)s, %(after_key)s)
-        AND key NOT IN (TABLE flying)
+        AND wanted <> 4 AND key NOT IN (TABLE flying)
       ORDER BY due_at, key LIMIT greatest(%(most)s - least((SELECT count(*) FROM new), %(share_new)s), 0))
 """
 # A part of all pages, in the order of their keys.
@@ -135,9 +143,10 @@ async def score_head(connection: Connection, values: dict[str, Any], context: Sc
     new = [row for row in rows if row.state == State.NEW]
     known = [row for row in rows if row.state != State.NEW]
     weighed = _scored(_in_order(new, ordering) + known, context)
-    if len(known) < values["most"] - min(len(new), values["share_new"]):
+    ends = [(row.due_at, row.key) for row in known if row.due_at is not None and row.wanted != Wanted.BY_NAME]
+    if not ends or len(ends) < values["most"] - min(len(new), values["share_new"]):
         return weighed
-    return replace(weighed, end=max((row.due_at, row.key) for row in known if row.due_at is not None))
+    return replace(weighed, end=max(ends))
 
 
 async def with_more_new(

@@ -1,12 +1,15 @@
 """Which page next: handing out the pages that are worth a fetch, best first."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import isinf
 from typing import Any
 
+import numpy as np
+
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness import Defaults, Selection, select
+from crawler.core.freshness import Defaults, Selection, Wanted, part_of, select
 from crawler.core.http import PageKey
 from crawler.core.visit import NEVER, Target
 from crawler.errors import LeaseLost
@@ -23,7 +26,7 @@ MOST_BESIDE = 100  # but no more than so many pages beside what is wanted: weigh
 PUT_OFF = """
     UPDATE frontier f SET due_at = x.due_at, wanted = 0
       FROM unnest(%(keys)b::bytea[], %(due_at)b::timestamptz[]) AS x(key, due_at)
-     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'new' AND f.wanted <> 1
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'new' AND f.wanted NOT IN (1, 4)
 """
 SPEND_FLOOR = "UPDATE domain_state SET spent_floor = spent_floor + %(floor)s WHERE domain_id = %(domain_id)s"
 MOST_WINDOWS = 16  # of the due order, read for one hand-out
@@ -95,14 +98,20 @@ async def _best(
 
 
 def _selected(weighed: ScoredRows, slots: int, context: ScoringContext, defaults: Defaults) -> Selection:
-    return select(
-        weighed.head,
-        slots=slots,
+    """Pages that their user has named, then the best of the others."""
+    named = np.array([row.wanted == Wanted.BY_NAME for row in weighed.rows], dtype=np.bool_)
+    first, others = np.flatnonzero(named)[:slots], np.flatnonzero(~named)
+    found = select(
+        part_of(weighed.head, others) if len(first) else weighed.head,
+        slots=slots - len(first),
         discovery_share=defaults.discovery_share,
         refresh_share=defaults.refresh_share,
         slots_before=max(context.turn - slots, 0),  # these slots have been granted before
         floor_left=context.floor_left,
     )
+    if not len(first):
+        return found
+    return replace(found, chosen=np.concatenate([first, others[found.chosen]]), later=others[found.later])
 
 
 def _are_new_ones_missing(weighed: ScoredRows, selection: Selection, slots: int, *, share_known: int) -> bool:

@@ -34,8 +34,8 @@ ADMIT_SEEDS = """
           FROM unnest(%(keys)s::bytea[], %(urls)s::text[]) AS x(key, url)
         ON CONFLICT DO NOTHING RETURNING key),
     waiting AS (
-        INSERT INTO frontier (domain_id, key, state, favoured, url_score)
-        SELECT %(domain_id)s, fresh.key, 'new', %(favoured)s, x.score
+        INSERT INTO frontier (domain_id, key, state, wanted, favoured, url_score)
+        SELECT %(domain_id)s, fresh.key, 'new', %(wanted)s, %(favoured)s, x.score
           FROM fresh JOIN unnest(%(keys)s::bytea[], %(scores)s::float8[]) AS x(key, score) ON x.key = fresh.key),
     dividend AS (
         UPDATE pool SET pages = pages + (SELECT count(*) FROM fresh)
@@ -171,7 +171,7 @@ async def _admit_seeds(connection: Connection, lease: Lease, urls: Sequence[Url]
             "at": at,
             "pool": ordering.pool(known=False, favoured=favoured).value,
             "endowment": endowment,
-            "wanted": Wanted.BY_USER,
+            "wanted": Wanted.BY_NAME,
         }
         fresh = await (await connection.execute(ADMIT_SEEDS, values)).fetchall()
         scores = dict(zip(values["keys"], values["scores"], strict=True))
