@@ -1,5 +1,6 @@
 """One frozen Settings, built once at the entrance; every default with its unit and its reason."""
 
+import os
 from datetime import timedelta
 from functools import cache
 from ipaddress import ip_network
@@ -30,13 +31,26 @@ Span = Annotated[timedelta, BeforeValidator(_span)]
 Seconds = Annotated[Span, Field(gt=timedelta(0))]
 
 
+def usual_home() -> Path:
+    """The nearest .recrawl of this folder or of one above; where there is none, one place for each user (XDG)."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / ".recrawl").is_dir():
+            return folder / ".recrawl"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "recrawl"
+
+
 class Settings(BaseSettings):
     """What is the same for every domain. Each field is read from RECRAWL_<NAME>; domains override what is theirs."""
 
     model_config = SettingsConfigDict(env_prefix="RECRAWL_", frozen=True, extra="ignore")
 
     # Where things live.
-    home: Path = Field(default=Path(".recrawl"), description="folder of the local stack: databases, logs, run files")
+    home: Path = Field(
+        default_factory=usual_home,
+        description="folder of the local stack: databases, logs, run files; unset: the .recrawl of this folder or of "
+        "the nearest one above, else ~/.local/share/recrawl",
+    )
     database_url: SecretStr | None = Field(default=None, description="a Postgres to use instead of the embedded one")
     prefect_api_url: str | None = Field(
         default=None, validation_alias="PREFECT_API_URL", description="a Prefect server to use instead of a local one"

@@ -4,7 +4,15 @@ from types import TracebackType
 from typing import Self
 from uuid import UUID
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from crawler.cli.output import err
 from crawler.core.change import Change
@@ -23,6 +31,8 @@ class _Shown:
             MofNCompleteColumn(),
             TextColumn("{task.fields[found]}"),
             TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
             console=err(),
             transient=True,
             disable=not err().is_terminal,
@@ -63,8 +73,12 @@ class CrawlProgress(_Shown):
             description=lease.domain.authority,
             completed=looks,
             total=expected if self._most is None else min(expected, self._most),
-            found=f"{changed} changed, {failed} failed",
+            found=f"{changed} changed, {failed} failed{self._pace(looks)}",
         )
+
+    def _pace(self, looks: int) -> str:
+        seconds = self._bar.tasks[self._task].elapsed
+        return f", {looks / seconds:.1f} a second" if seconds and seconds >= 1 else ""
 
 
 class Days(_Shown):

@@ -14,6 +14,7 @@ from crawler import times
 T = TypeVar("T")
 MOST = 1_000_000  # times anything
 
+DAYS_BACK = {"today": 0, "yesterday": 1}
 BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}  # as networks count them
 MOST_BYTES = 10**18  # the day's sum of them has to fit 64 bits
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?b)?", re.IGNORECASE | re.ASCII)
@@ -84,9 +85,22 @@ def part(text: str) -> float:
     return number / 100 if text.endswith("%") else number
 
 
-def since(text: str) -> int | timedelta:
-    """Where to begin in the feed: a cursor that an earlier call printed, or a span of time before now."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else span(text)
+def since(text: str, *, now: datetime) -> int | timedelta | datetime:
+    """Where to begin in the feed: a cursor of an earlier call, a span before now, a day or an instant (UTC)."""
+    wanted = text.strip().lower()
+    if wanted.isascii() and wanted.isdigit() and len(wanted) <= 18:
+        return int(wanted)
+    if wanted in DAYS_BACK:
+        midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        return midnight - timedelta(days=DAYS_BACK[wanted])
+    if "-" in wanted:
+        return instant(text)
+    try:
+        return times.span(text)
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{text!r} is no cursor, no span such as 7d, and no day such as yesterday or 2026-11-22"
+        ) from error
 
 
 def shown_instant(at: datetime | None) -> str:

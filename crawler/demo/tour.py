@@ -13,6 +13,7 @@ from crawler.demo.outcome import DemoOutcome, outcome_of
 from crawler.demo.server import Remote, living_process
 from crawler.demo.site import make_site
 from crawler.errors import StackFailed
+from crawler.local.machine import port_is_free
 from crawler.local.runs import finish_run, start_run
 from crawler.local.stack import Stack, down, running_stack, up
 from crawler.settings import Settings
@@ -43,14 +44,19 @@ def tour(settings: Settings, *, days: int = DAYS, keep: bool = False, report: Re
     is_ours = stack is None
     stack = stack or up(settings, report=report)
     try:
-        return show_around(stack, settings, days=days, report=report, progress=progress)
+        return show_around(stack, settings, days=days, keep=keep, report=report, progress=progress)
     finally:
         if is_ours and not keep:
             down(settings, report=report)
 
 
-def show_around(stack: Stack, settings: Settings, *, days: int, report: Report, progress: Days) -> DemoOutcome:
-    """Serve the site, crawl it twice through Prefect, live through the days, and sum up."""
+def show_around(
+    stack: Stack, settings: Settings, *, days: int, keep: bool, report: Report, progress: Days
+) -> DemoOutcome:
+    """Serve the site, crawl it twice through Prefect, live through the days, and sum up.
+
+    Its virtual visits are no part of anybody's data: the site is forgotten at the end, unless it is kept to look at.
+    """
     start = datetime.now(UTC).replace(microsecond=0)
     length = days + 5
     site = make_site(SEED, pages=PAGES, start=start, days=length)
@@ -78,7 +84,7 @@ def show_around(stack: Stack, settings: Settings, *, days: int, report: Report, 
 
             return asyncio.run(_with(stack, live_and_sum_up))
         finally:
-            asyncio.run(_with(stack, lambda db: domains.set_paused(db, domain, paused=True)))
+            asyncio.run(_with(stack, lambda db: leave(db, domain, keep=keep)))
 
 
 async def _with(stack: Stack, work: Callable[[Database], Awaitable[T]]) -> T:
@@ -104,13 +110,22 @@ def crawl_by(stack: Stack, deployment: str, domain: Domain, *, at: datetime, rep
     return run.url
 
 
+async def leave(db: Database, domain: Domain, *, keep: bool) -> None:
+    """Forget the tour's domain, or pause it where it is to be looked at: its server is gone."""
+    if keep:
+        await domains.set_paused(db, domain, paused=True)
+    else:
+        await domains.remove(db, domain)
+
+
 async def forget_earlier_tours(db: Database) -> None:
-    """Domains of this machine that an earlier tour has left: their servers are gone."""
+    """Domains of this machine that an earlier tour has left, kept or killed: their servers are gone."""
     for listed in await domains.every(db):
         if is_of_a_tour(listed.domain):
             await domains.remove(db, listed.domain)
 
 
 def is_of_a_tour(domain: Domain) -> bool:
-    """A tour ends with its domain paused, and excludes the site's control calls, which no other site has."""
-    return domain.paused and domain.authority.startswith("127.0.0.1:") and domain.settings.exclude == (CONTROL,)
+    """A tour excludes the site's control calls, which no other site has; one that still goes on has a server."""
+    is_tours = domain.authority.startswith("127.0.0.1:") and domain.settings.exclude == (CONTROL,)
+    return is_tours and (domain.paused or port_is_free(int(domain.authority.rpartition(":")[2])))

@@ -14,7 +14,7 @@ from crawler.store.report import FeedItem
 
 
 def changes(
-    *, since: int | timedelta, domain: str | None, top: int, diff: bool, at: datetime | None, as_json: bool
+    *, since: int | timedelta | datetime, domain: str | None, top: int, diff: bool, at: datetime | None, as_json: bool
 ) -> int:
     async def work(db: Database, _: Interrupts) -> tuple[list[FeedItem], bool]:
         only = await domain_named(db, domain) if domain is not None else None
@@ -26,7 +26,7 @@ def changes(
         items = await report.read_feed(
             db,
             after=since if isinstance(since, int) else 0,
-            since=None if isinstance(since, int) else instant - since,
+            since=None if isinstance(since, int) else since if isinstance(since, datetime) else instant - since,
             domain_id=only.id if only is not None else None,
             most=top + 1,
             blocks=diff,

@@ -65,6 +65,8 @@ def crawl(request: CrawlRequest, *, as_json: bool) -> int:
             names=[domain.authority for domain in wanted or ()],
             signal=interrupts.number,
         )
+        if outcome.signal is not None:
+            outcome.left = await _looks_due(db, wanted, at=outcome.at)
         await _explain_idleness(db, wanted, outcome)
         return outcome
 
@@ -136,10 +138,7 @@ async def _walk(
     used: Settings,
     interrupts: Interrupts,
 ) -> ShiftResult:
-    pending = 0
-    for domain in [] if wanted is None or len(wanted) > MOST_COUNTED else wanted:
-        load = await report.workload(db, domain, at=clock.now())
-        pending += load.new + load.due
+    pending = await _looks_due(db, wanted, at=clock.now()) or 0
     with CrawlProgress(pending=pending, most=request.pages) as progress:
         async with open_resources(used) as webs:
             keep_what_is_loaded()
@@ -153,6 +152,15 @@ async def _walk(
                 limits=CrawlLimits(request.pages, request.shift_time, interrupts.stop),
                 hooks=ShiftHooks(progress=progress.advance),
             )
+
+
+async def _looks_due(db: Database, wanted: Sequence[Domain] | None, *, at: datetime) -> int | None:
+    """Looks that wait in these domains, or in all; None where counting them would take long."""
+    counted = [each.domain for each in await domains.every(db)] if wanted is None else wanted
+    if len(counted) > MOST_COUNTED:
+        return None
+    loads = [await report.workload(db, domain, at=at) for domain in counted]
+    return sum(load.new + load.due for load in loads)
 
 
 async def _explain_idleness(db: Database, wanted: Sequence[Domain] | None, outcome: CrawlOutcome) -> None:

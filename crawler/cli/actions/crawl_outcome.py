@@ -20,6 +20,7 @@ class CrawlOutcome:
     problems: set[str] = field(default_factory=set)
     next_due_at: datetime | None = None
     signal: int | None = None
+    left: int | None = None  # looks that waited when a signal ended it
 
     @property
     def is_well(self) -> bool:
@@ -95,6 +96,9 @@ def _complain(outcome: CrawlOutcome) -> None:
         remark(f"recrawl: {domain} was ended by an error of recrawl's own, and is left alone for an hour: {error}")
     for domain in sorted(set(outcome.shift.lost)):
         remark(f"recrawl: {domain} was taken over by another worker; what was recorded before is kept")
+    if outcome.signal is not None:
+        left = "" if outcome.left is None else f", {counted(outcome.left, 'page')} left"
+        remark(f"recrawl: stopped{left}; all that was looked at is recorded, and the same command goes on from here")
     for domain in sorted(outcome.problems):
         remark(f"recrawl: {domain} {outcome.idle[domain]}")
 
@@ -112,4 +116,5 @@ def _document(outcome: CrawlOutcome) -> dict[str, object]:
         "idle": outcome.idle,
         "next_due_at": outcome.next_due_at,
         "interrupted": outcome.signal is not None,
+        "left": outcome.left,
     }

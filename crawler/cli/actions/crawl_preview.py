@@ -119,7 +119,7 @@ def _show(plan: CrawlPreview, *, at: datetime) -> None:
             ("Due pages", f"{load.due} ({load.conditional} of them may be spared by a 304)" if load.due else "0"),
             ("Bytes at most", shown_bytes(plan.most_bytes)),
             ("Time at least", shown_span(plan.least_time) if plan.least_time else ""),
-            ("Inbox", f"{load.inbox_rows} not applied yet, whose pages are not counted yet" if load.inbox_rows else ""),
+            ("Inbox", f"{load.inbox_rows} not applied yet; what they ask for is counted" if load.inbox_rows else ""),
             ("Next due", shown_instant(plan.status.wake_at) if not plan.requests and plan.status.wake_at else ""),
         ]
     )

@@ -31,6 +31,7 @@ from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.report import Explanation, PageFacts
 
+NOT_FOUND = {404, 410}
 LONGEST_REDRAW_DAYS = 3650  # what is rarer than that is not worth a line
 
 
@@ -160,6 +161,9 @@ def _shown_rules(domain: Domain, page: PageFacts) -> str:
 def _shown_freshness(page: PageFacts, *, at: datetime) -> str:
     if page.freshness is None or page.last_good_at is None:
         return ""
+    if page.failures and page.status in NOT_FOUND:
+        was = shown_instant(page.last_good_at)
+        return f"0%: its server said {page.status} at {shown_instant(page.last_look_at)}; what is kept is of {was}"
     chance = fresh_now(page.belief, unseen=at - page.last_good_at)
     return f"{shown_share(chance)} that it is as it was at {shown_instant(page.last_good_at)}"
 

@@ -189,9 +189,10 @@ def _why_then(today: Due) -> str:
 def why_belief(page: PageFacts) -> str:
     """What is believed about the page's changes, as a sentence."""
     rate = shown_rate(page.belief.rate_per_day)
-    if page.visits < 2:
+    looks = page.visits - page.failures  # a look that failed has found nothing, not even that there is no change
+    if looks < 2 or page.version == 0:
         return f"it changes {rate}, as pages do of which nothing is known"
-    return f"it changes {rate}: {counted(page.visits, 'look')} found {counted(page.changes, 'change')}"
+    return f"it changes {rate}: {counted(looks, 'look')} found {counted(page.changes, 'change')}"
 
 
 def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | None:

@@ -134,6 +134,12 @@ def settings_of(patch: SettingsPatch) -> DomainSettings:
     return replace(patch.applied_to(DomainSettings()), seeds=tuple(map(url_of, patch.seeds)))
 
 
+def warn_of_no_contact(domain_settings: DomainSettings) -> None:
+    """Whoever runs a public site should be able to reach whoever has it crawled."""
+    if not settings().contact and not domain_settings.allow_private:
+        remark("recrawl: sites cannot tell who crawls them: set RECRAWL_CONTACT to your URL or address")
+
+
 async def ask_and_register(db: Database, text: str, patch: SettingsPatch, *, offline: bool, at: datetime) -> Domain:
     """Register one domain, with a remark on what its root said. Raises BadInput."""
     domain_settings = settings_of(patch)
@@ -146,6 +152,7 @@ async def ask_and_register(db: Database, text: str, patch: SettingsPatch, *, off
             await charge(db, existing, found, at=at)
         return existing
     domain = await _register(db, found, domain_settings, at=at)
+    warn_of_no_contact(domain_settings)
     remark(f"Registered {domain.root}{_also(domain)}")
     if found.warning:
         remark(found.warning)

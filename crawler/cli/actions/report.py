@@ -122,7 +122,20 @@ def _shown_agreement(agreement: Agreement) -> str:
 
 
 def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: timedelta) -> None:
-    numbers = ["fresh", "audited", "known", "new", "gone", "looks", "changes", "failed", "received", "saved", "today"]
+    numbers = [
+        "fresh",
+        "audited",
+        "known",
+        "new",
+        "gone",
+        "moved",
+        "looks",
+        "changes",
+        "failed",
+        "received",
+        "saved",
+        "today",
+    ]
     show(
         ["domain", *numbers, "oldest look", "next due"],
         [
@@ -132,7 +145,8 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
                 shown_share(calibration.audits.found_fresh),
                 str(each.known),
                 str(each.new),
-                str(each.gone + each.moved),
+                str(each.gone),
+                str(each.moved),
                 str(each.looks),
                 str(sum(count for change, count in each.changes.items() if change != "first")),
                 str(each.failures),

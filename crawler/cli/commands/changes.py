@@ -1,5 +1,6 @@
 """recrawl changes: its options and its help."""
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -10,7 +11,11 @@ from crawler.cli.options import At, Json, Top
 
 def changes(
     since: Annotated[
-        str | None, typer.Option(metavar="CURSOR|SPAN", help="After this cursor, or in the last 30m, 12h, 7d.")
+        str | None,
+        typer.Option(
+            metavar="CURSOR|SPAN|DAY",
+            help="After this cursor, in the last 30m, 12h or 7d, since yesterday or 2026-11-22.",
+        ),
     ] = None,
     domain: Annotated[str | None, typer.Option(metavar="DOMAIN", help="Of one domain only.")] = None,
     top: Top = 1000,
@@ -26,10 +31,10 @@ def changes(
     Examples:
 
         recrawl changes --since 7d
-        recrawl changes --since 7d --diff
+        recrawl changes --since yesterday --diff
         recrawl changes --since 4711 --json
     """
     from crawler.cli.actions import changes
 
-    after = values.since(since) if since else 0
+    after = values.since(since, now=at or datetime.now(UTC)) if since else 0
     return changes.changes(since=after, domain=domain, top=top, diff=diff, at=at, as_json=as_json)

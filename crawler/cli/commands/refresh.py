@@ -45,13 +45,18 @@ def refresh(
         return found, wanted, pages
 
     found, wanted, pages = with_database(work)
-    seen_at = _start_run(found, wanted)
+    seen_at = _start_run(found, wanted) if at is None else None  # a run would live in the time of the clock
     if as_json:
         print_json({"domain": found.authority, "prefix": wanted, "pages": pages, "run": seen_at})
         return DONE
-    say(f"{counted(pages, 'page')} under {wanted} {'is' if pages == 1 else 'are'} due now")
-    say(f"The running stack crawls them: {seen_at}" if seen_at else f"Next: recrawl crawl {found.authority}")
+    say(f"{counted(pages, 'page')} under {wanted} {'is' if pages == 1 else 'are'} due {_shown_when(at)}")
+    then = f" --at {at.isoformat()}" if at is not None else ""
+    say(f"The running stack crawls them: {seen_at}" if seen_at else f"Next: recrawl crawl {found.authority}{then}")
     return DONE
+
+
+def _shown_when(at: datetime | None) -> str:
+    return "now" if at is None else f"at {at.isoformat(timespec='seconds')}"
 
 
 def _start_run(domain: "Domain", prefix: "Url") -> str | None:

@@ -51,7 +51,7 @@ def status(as_json: Json = False) -> int:
         recrawl status
         recrawl status --json
     """
-    from crawler.cli.output import print_json, show
+    from crawler.cli.output import print_json, show, show_facts
     from crawler.local import stack
     from crawler.settings import settings
 
@@ -59,6 +59,7 @@ def status(as_json: Json = False) -> int:
     if as_json:
         print_json({"running": all(part.is_running for part in parts), "parts": parts})
     else:
+        show_facts([("Home", str(settings().home.resolve()))])
         show(
             ["part", "state", "where"],
             [(part.name, "running" if part.is_running else "not running", part.detail) for part in parts],

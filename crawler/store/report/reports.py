@@ -27,7 +27,8 @@ URL_SHARE = """
 """
 IMPORTANCE = f"((1 - {URL_SHARE}) * {POPULARITY} + {URL_SHARE} * f.url_score)"
 FRESHNESS = """
-    CASE WHEN f.state = 'known' AND p.version > 0
+    CASE WHEN f.state = 'known' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
+         WHEN f.state = 'known' AND p.version > 0
          THEN page_freshness(g.a + p.evidence_a, g.b + p.evidence_b,
                              greatest(%(at)s::timestamptz, s.last_visit_at) - p.last_good_at) END
 """
@@ -83,8 +84,16 @@ STATE = """
       LEFT JOIN domain_plan l ON l.domain_id = d.id
      WHERE d.id = %(domain_id)s
 """
+# What the inbox asks for is work as well, though only the next lease applies it.
 DUE = """
-    SELECT count(*) FILTER (WHERE f.state = 'new') AS new,
+    WITH beneath AS MATERIALIZED (
+        SELECT payload->>'prefix' AS prefix FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'refresh'),
+    named AS MATERIALIZED (
+        SELECT DISTINCT jsonb_array_elements_text(payload->'urls') AS url
+          FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'seed')
+    SELECT count(*) FILTER (WHERE f.state = 'new')
+           + (SELECT count(*) FROM named n
+               WHERE n.url NOT IN (SELECT url FROM page WHERE domain_id = %(domain_id)s)) AS new,
            count(*) FILTER (WHERE f.state <> 'new') AS due,
            count(*) FILTER (WHERE f.state <> 'new' AND coalesce(p.etag, p.last_modified) IS NOT NULL
                                   AND p.version > 0) AS conditional,
@@ -93,7 +102,9 @@ DUE = """
              WHERE domain_id = %(domain_id)s AND version > 0)::float8 AS mean_bytes,
            (SELECT count(*) FROM inbox WHERE domain_id = %(domain_id)s) AS inbox_rows
       FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
-     WHERE f.domain_id = %(domain_id)s AND (f.state = 'new' OR f.due_at <= %(at)s)
+     WHERE f.domain_id = %(domain_id)s
+       AND (f.state = 'new' OR f.due_at <= %(at)s OR p.url IN (SELECT url FROM named)
+            OR EXISTS (SELECT FROM beneath b WHERE starts_with(p.url, b.prefix)))
 """
 HOLDERS = "SELECT DISTINCT holder FROM domain_state WHERE leased_until > clock_timestamp() AND holder IS NOT NULL"
 BENEATH = """
@@ -173,7 +184,7 @@ class Workload:
     """The work that waits in a domain at an instant.
 
     conditional: of `due`, those that a 304 may spare the body.  known_bytes: the due pages' bodies at their last good
-    looks.  mean_bytes: of the domain's pages.  inbox_rows: waiting there; what they would add is not counted.
+    looks.  mean_bytes: of the domain's pages.  inbox_rows: waiting there; the pages that they ask for are counted.
     """
 
     new: int
