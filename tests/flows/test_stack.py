@@ -137,8 +137,8 @@ def test_another_user_of_the_machine_can_read_nothing_and_start_nothing(stack: S
     run = hold_on(stack, tmp_path)  # so that there is a run's process, too
     target = target_of(stack, canary)
     known = {target["port"], target["postgres_port"], *target["worker_ports"]}
-    assert set().union(*map(listening, target["pids"])) == known
-    assert len(known) == 3
+    assert set().union(*map(listening, target["pids"])) <= known
+    assert target["worker_ports"]
 
     found = intrude(target)
 
