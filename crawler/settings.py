@@ -55,6 +55,11 @@ class Settings(BaseSettings):
     prefect_api_url: str | None = Field(
         default=None, validation_alias="PREFECT_API_URL", description="a Prefect server to use instead of a local one"
     )
+    prefect_api_auth_string: SecretStr | None = Field(
+        default=None,
+        validation_alias="PREFECT_API_AUTH_STRING",
+        description="what that server asks for, user:password; a local one has its own",
+    )
     prefect_port: int | None = Field(
         default=None, ge=1, le=65535, description="port of the local Prefect server; unset: 4200, or a free one"
     )

@@ -110,6 +110,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "sqlalchemy": ("models/", "crawler/store/", "migrations/"),
     "sqlmodel": ("models/", "crawler/store/", "migrations/"),
     "typer": ("crawler/cli/", "crawler/lab/cli/"),
+    "uvicorn": ("crawler/local/prefect_server.py",),
     "xxhash": ("crawler/core/page/fingerprint.py",),
     "yaml": ("crawler/local/",),
     "yarl": ("crawler/web/http.py",),

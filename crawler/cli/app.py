@@ -36,6 +36,7 @@ PLACES = {
     "up": Place(STACK, "up", RUN),
     "down": Place(STACK, "down", RUN),
     "status": Place(STACK, "status", RUN),
+    "ui": Place(STACK, "ui", RUN),
     "demo": Place("crawler.cli.commands.demo", "demo", RUN),
     "domains": Place("crawler.cli.commands.domains", "app"),
     "rules": Place("crawler.cli.commands.rules", "app"),

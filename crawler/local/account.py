@@ -1,14 +1,29 @@
-"""Who runs Postgres: oneself, or for root `nobody`, since Postgres refuses root."""
+"""Who runs Postgres: oneself, or for root an account made for nothing else, since Postgres refuses root."""
 
 import os
 import pwd
+import shutil
+import stat
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-SERVER_ACCOUNT = "nobody"  # every Unix has it, so none need be made
+from crawler.errors import StackFailed
+
+# Not `nobody`: what other services of the machine run as could read the data and the server's memory. Nor numbers
+# without a name: Postgres looks its own up.
+SERVER_ACCOUNT = "recrawl-postgres"
+FORMER_ACCOUNT = "nobody"  # had it in earlier versions
+# No password, no shell, no home of its own. The second is busybox's, as on Alpine.
+NO_LOGIN = "/bin/false"
+WAYS_TO_MAKE_IT = (
+    (f"useradd --system --user-group --no-create-home --home-dir / --shell {NO_LOGIN} {SERVER_ACCOUNT}",),
+    (f"addgroup -S {SERVER_ACCOUNT}", f"adduser -S -D -H -h / -s {NO_LOGIN} -G {SERVER_ACCOUNT} {SERVER_ACCOUNT}"),
+)
+MAKING_SECONDS = 15  # another process may be making it, or somebody else another account
 COMMAND_SECONDS = 900
 
 
@@ -29,7 +44,7 @@ class Account:
             text=True,
             errors="replace",
             cwd="/",
-            # Its own locale, so that messages can be recognised; nobody's home is not ours.
+            # Its own locale, so that messages can be recognised; the account's home is not ours.
             env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": "/", "TZ": "UTC"},
             user=identity[0],
             group=identity[1],
@@ -44,6 +59,12 @@ class Account:
         """Give it to this user."""
         if self.user is not None:
             os.chown(path, self.user.pw_uid, self.user.pw_gid)
+
+    def let_in(self, folder: Path) -> None:
+        """Let this user find in a folder of ours what it knows the name of, and let nobody else in."""
+        if self.user is not None:
+            os.chown(folder, -1, self.user.pw_gid)
+        folder.chmod(0o700 if self.user is None else 0o710)
 
     def can_enter(self, folder: Path) -> bool:
         """Whether this user gets there from the root of the file system."""
@@ -67,5 +88,62 @@ class Account:
 
 
 def server_account() -> Account:
-    """Who has to run Postgres when this process wants it."""
-    return Account(pwd.getpwnam(SERVER_ACCOUNT) if os.geteuid() == 0 else None)
+    """Who has to run Postgres when this process wants it; for root made where it is not there yet. StackFailed."""
+    return Account(None if os.geteuid() != 0 else find(SERVER_ACCOUNT) or make_account())
+
+
+def account_of(path: Path) -> Account:
+    """Whom it belongs to."""
+    owner = path.stat().st_uid
+    return Account(None if owner == os.geteuid() else pwd.getpwuid(owner))
+
+
+def is_formers(path: Path) -> bool:
+    """Whether it still belongs to the account that root's Postgres had in earlier versions."""
+    former = find(FORMER_ACCOUNT)
+    return os.geteuid() == 0 and former is not None and path.stat().st_uid == former.pw_uid
+
+
+def find(name: str) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        return None
+
+
+def make_account() -> pwd.struct_passwd:
+    """The account in which root's Postgres runs, new. StackFailed where the machine lets none be made."""
+    ways = [way for way in WAYS_TO_MAKE_IT if shutil.which(way[-1].split()[0]) is not None]
+    said = "neither useradd nor adduser is here"
+    deadline = time.monotonic() + MAKING_SECONDS
+    while ways:
+        for command in ways[0]:
+            done = subprocess.run(command.split(), capture_output=True, text=True, errors="replace", check=False)
+            said = " ".join(done.stderr.split()) or f"{command.split()[0]} failed"
+        made = find(SERVER_ACCOUNT)
+        if made is not None:
+            return made
+        if "lock" not in said or time.monotonic() > deadline:
+            break
+        time.sleep(1)
+    raise StackFailed(
+        f"Postgres refuses to run as root, and the account {SERVER_ACCOUNT} cannot be made ({said}):"
+        f" make it (useradd --system {SERVER_ACCOUNT}), run this as another user, or set RECRAWL_DATABASE_URL"
+    )
+
+
+def hand_over(folder: Path, account: Account) -> None:
+    """Give a folder and all in it that the former account has to this one; root only.
+
+    The former account may have put anything into it: nothing is followed, and what it shares with another place (a
+    second hard link) stays as it is.
+    """
+    former, user = find(FORMER_ACCOUNT), account.user
+    if former is None or user is None:
+        return
+    for _, folders, files, handle in os.fwalk(folder, follow_symlinks=False):
+        for name in (".", *folders, *files):
+            found = os.stat(name, dir_fd=handle, follow_symlinks=False)
+            is_shared = found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode)
+            if found.st_uid == former.pw_uid and not is_shared:
+                os.chown(name, user.pw_uid, user.pw_gid, dir_fd=handle, follow_symlinks=False)

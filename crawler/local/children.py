@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from crawler.local.machine import Process, process
+from crawler.local.private import OTHERS, close, write_private
 
 TAG = "RECRAWL_STACK"  # in the environment of all that the stack starts, and so of all that this starts in turn
 POLL_SECONDS = 0.05
@@ -36,8 +37,12 @@ def start(
     note: Path,
     facts: dict[str, str],
 ) -> Child:
-    """Start a process that stays when this one ends, in a session of its own, and note who it is."""
-    log.parent.mkdir(parents=True, exist_ok=True)
+    """Start a process that stays when this one ends, in a session of its own, and note who it is.
+
+    What it writes nobody else can read. The folders of log and note are there.
+    """
+    log.touch(mode=0o600)
+    close(log)
     with log.open("ab") as output:
         child = subprocess.Popen(
             command,
@@ -47,12 +52,12 @@ def start(
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            umask=OTHERS,
         )
     # Should it end before this process does, somebody has to ask for its exit code, or it stays as a zombie.
     threading.Thread(target=child.wait, daemon=True).start()
     started = process(child.pid) or Process(child.pid, "ended at once")
-    note.parent.mkdir(parents=True, exist_ok=True)
-    note.write_text(json.dumps({"pid": started.pid, "birth": started.birth, "facts": facts}), encoding="utf-8")
+    write_private(note, json.dumps({"pid": started.pid, "birth": started.birth, "facts": facts}))
     return Child(started, facts)
 
 

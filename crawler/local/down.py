@@ -3,13 +3,12 @@
 import asyncio
 import os
 import time
-from pathlib import Path
 from uuid import UUID
 
 import psutil
 
 from crawler.local.children import end, noted, tagged
-from crawler.local.environment import client_environment
+from crawler.local.environment import Api, client_environment
 from crawler.local.machine import Process, held
 from crawler.local.parts import (
     POLL_SECONDS,
@@ -17,12 +16,14 @@ from crawler.local.parts import (
     WORKER_END_SECONDS,
     Report,
     answers,
+    api_of_worker,
     is_own_api,
     server_note,
     stack_tag,
     worker_note,
 )
 from crawler.local.postgres import release_postgres, running_postgres
+from crawler.local.private import private_folder
 from crawler.settings import Settings
 
 ASK_AGAIN_SECONDS = 10
@@ -32,31 +33,32 @@ CANCEL_SECONDS = 120  # what a run gets to record what is in flight; by default 
 def down(settings: Settings, *, report: Report) -> bool:
     """Stop what `up` started, runs and what they started included; whether there was anything to stop."""
     home = settings.home.resolve()
-    with held(home / "run" / "lock", waiting=lambda: report("Another command starts or stops the stack: waiting")):
-        return Wrecker(home, report).wreck()
+    lock = private_folder(home, "run") / "lock"
+    with held(lock, waiting=lambda: report("Another command starts or stops the stack: waiting")):
+        return Wrecker(settings, report).wreck()
 
 
 class Wrecker:
     """Takes the stack of one home down. The lock is held."""
 
-    def __init__(self, home: Path, report: Report) -> None:
-        self.home, self.report = home, report
-        self.tag = stack_tag(home)
-        self.server = noted(server_note(home))
-        self.worker = noted(worker_note(home))
+    def __init__(self, settings: Settings, report: Report) -> None:
+        self.home, self.report = settings.home.resolve(), report
+        self.tag = stack_tag(self.home)
+        self.server = noted(server_note(self.home))
+        self.worker = noted(worker_note(self.home))
+        self.api = api_of_worker(self.home, settings)
 
     def wreck(self) -> bool:
         processes = tagged(self.tag)
         cluster = running_postgres(self.home)
         if not processes and cluster is None:
             return False
-        api_url = self.worker.facts["api_url"] if self.worker is not None else None
-        runs = self.cancel_runs(api_url, processes) if api_url is not None else []
+        runs = self.cancel_runs(self.api, processes) if self.api is not None else []
         self.end_processes()
-        if api_url is not None and runs and answers(api_url):
+        if self.api is not None and runs and answers(self.server, self.api):
             from crawler.local.prefect import declare_cancelled
 
-            asyncio.run(declare_cancelled(api_url, runs))
+            asyncio.run(declare_cancelled(self.api, runs))
         if self.server is not None:
             self.report("Prefect server: stopping")
             end([self.server.process], patience_seconds=SERVER_END_SECONDS)
@@ -69,24 +71,22 @@ class Wrecker:
                 self.report("Postgres stays until another command that uses it is done")
         return True
 
-    def cancel_runs(self, api_url: str, processes: list[Process]) -> list[UUID]:
+    def cancel_runs(self, api: Api, processes: list[Process]) -> list[UUID]:
         """Let the runs end by themselves, so that they release what they hold; gives those that were asked."""
-        if not answers(api_url):
-            return []
-        os.environ.update(client_environment(self.home, api_url=api_url))
+        os.environ.update(client_environment(self.home, api))
         from crawler.local.prefect import cancel_runs, still_living
 
-        only = None if is_own_api(self.server, api_url) else runs_of(processes)
-        asked = living = asyncio.run(cancel_runs(api_url, only=only))
+        only = None if is_own_api(self.server, api.url) else runs_of(processes)
+        asked = living = asyncio.run(cancel_runs(api, only=only))
         if asked:
             self.report(f"Runs: cancelling {len(asked)}")
         began = asked_at = time.monotonic()
         while living and time.monotonic() - began < CANCEL_SECONDS:
             if time.monotonic() - asked_at > ASK_AGAIN_SECONDS:
-                asyncio.run(cancel_runs(api_url, only=living))
+                asyncio.run(cancel_runs(api, only=living))
                 asked_at = time.monotonic()
             time.sleep(POLL_SECONDS)
-            living = asyncio.run(still_living(api_url, living))
+            living = asyncio.run(still_living(api, living))
         return asked
 
     def end_processes(self) -> None:

@@ -1,6 +1,9 @@
 """The environment of everything that is Prefect here, in one place."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from crawler.local.own_address import own_origins
 
 HEARTBEAT_SECONDS = 30  # the least that Prefect allows
 
@@ -45,21 +48,37 @@ SERVER = {
 }
 
 
-def client_environment(home: Path, *, api_url: str) -> dict[str, str]:
-    """What has to be set before prefect is imported, in any process that talks to the server at `api_url`."""
-    return QUIET | CLIENT | {"PREFECT_API_URL": api_url, "PREFECT_HOME": str(prefect_home(home))}
+@dataclass(frozen=True, slots=True)
+class Api:
+    """A Prefect server's API. auth: what it asks for, user:password; None where it asks for nothing."""
+
+    url: str
+    auth: str | None = field(default=None, repr=False)
+
+    @property
+    def ui_url(self) -> str:
+        """Where people look at it."""
+        return self.url.removesuffix("/api")
 
 
-def server_environment(home: Path, *, port: int, database_url: str) -> dict[str, str]:
+def client_environment(home: Path, api: Api) -> dict[str, str]:
+    """What has to be set before prefect is imported, in any process that talks to that server."""
+    auth = {"PREFECT_API_AUTH_STRING": api.auth} if api.auth is not None else {}
+    return QUIET | CLIENT | auth | {"PREFECT_API_URL": api.url, "PREFECT_HOME": str(prefect_home(home))}
+
+
+def server_environment(home: Path, *, port: int, auth: str, database_url: str) -> dict[str, str]:
     """What our own server is started with. database_url: postgresql://..., a database that is Prefect's alone."""
     own = {
+        "PREFECT_SERVER_API_AUTH_STRING": auth,
+        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": ",".join(own_origins(port)),
         # The variable, not the flag: the user interface calls the API where this says.
         "PREFECT_SERVER_API_PORT": str(port),
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": database_url.replace("postgresql://", "postgresql+asyncpg://", 1),
         # Otherwise it writes the files of its user interface, which name the port, into the installed package.
         "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(prefect_home(home) / "ui"),
     }
-    return client_environment(home, api_url=api_url_of(port)) | SERVER | own
+    return client_environment(home, Api(api_url_of(port), auth)) | SERVER | own
 
 
 def prefect_home(home: Path) -> Path:

@@ -1,23 +1,24 @@
 """The parts of the stack, and how a later command finds what an earlier one started: notes in HOME/run, and a tag."""
 
 import hashlib
-import json
 import secrets
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crawler.local.children import Child
-from crawler.local.environment import api_url_of
+from crawler.local.auth import ANSWER_SECONDS, known_auth, proves_itself
+from crawler.local.children import Child, noted
+from crawler.local.environment import Api, api_url_of
 from crawler.local.machine import Process
+from crawler.local.private import private_folder, write_private
 from crawler.settings import Settings
 
 Report = Callable[[str], None]
 
 CRAWL_DATABASE = "crawl"
 PREFECT_DATABASE = "prefect"
-ANSWER_SECONDS = 30  # a server that is not there refuses at once; one on a busy machine takes seconds
+GREETING = "Prefect server: starting at"  # what each writes into its log when it has its port
 SERVER_END_SECONDS = 30
 WORKER_END_SECONDS = 30
 POLL_SECONDS = 0.2
@@ -29,14 +30,19 @@ class Stack:
 
     home: Path
     database_url: str = field(repr=False)
-    api_url: str
+    api: Api
     server: Process | None
     worker: Process
 
     @property
+    def api_url(self) -> str:
+        """Where programs ask it."""
+        return self.api.url
+
+    @property
     def ui_url(self) -> str:
         """Where people look at it."""
-        return self.api_url.removesuffix("/api")
+        return self.api.ui_url
 
 
 def server_note(home: Path) -> Path:
@@ -51,40 +57,65 @@ def stack_tag(home: Path) -> str:
     """The name of this home's stack, for good: also the first part of the name of who holds its leases."""
     file = home / "run" / "tag"
     if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(secrets.token_hex(8), encoding="ascii")
+        write_private(private_folder(home, "run") / file.name, secrets.token_hex(8))
     return file.read_text(encoding="ascii")
 
 
 def is_own_api(server: Child | None, api_url: str) -> bool:
     """Whether that is the server which this stack has started."""
-    return server is not None and api_url == api_url_of(int(server.facts["port"]))
+    return server is not None and api_url == api_url_of(port_of(server))
 
 
-def external_api(settings: Settings, server: Child | None) -> str | None:
+def port_of(server: Child) -> int:
+    return int(server.facts["port"])
+
+
+def has_auth(server: Child) -> bool:
+    """Whether it lets in only who knows its auth string; one that an earlier version started lets in everybody."""
+    return "auth" in server.facts
+
+
+def own_api(home: Path, server: Child) -> Api:
+    return Api(api_url_of(port_of(server)), known_auth(home) if has_auth(server) else None)
+
+
+def api_of_worker(home: Path, settings: Settings) -> Api | None:
+    """The server that the worker of `home` works for; None where there is no worker, or the server does not answer."""
+    worker, server = noted(worker_note(home)), noted(server_note(home))
+    if worker is None:
+        return None
+    url, own_auth = worker.facts["api_url"], known_auth(home)
+    if server is not None and is_own_api(server, url):
+        api = own_api(home, server)
+    elif own_auth is not None and worker.facts.get("auth") == digest(own_auth):
+        return None  # our own is dead, and whoever answers at its address is somebody else
+    else:
+        api = external(url, settings)
+    return api if answers(server, api) else None
+
+
+def external(url: str, settings: Settings) -> Api:
+    auth = settings.prefect_api_auth_string
+    return Api(url, auth.get_secret_value() if auth is not None else None)
+
+
+def external_api(settings: Settings, server: Child | None) -> Api | None:
     """The server that PREFECT_API_URL names, unless that is our own: people set it to use Prefect's own command."""
     named = settings.prefect_api_url
     if named is None or is_own_api(server, named.rstrip("/")):
         return None
-    return named.rstrip("/")
+    return external(named.rstrip("/"), settings)
 
 
-def answers(api_url: str) -> bool:
-    """Whether a Prefect server answers there."""
+def answers(server: Child | None, api: Api) -> bool:
+    """Whether a Prefect server answers there; where it has to be our own, whether that does, and not another."""
+    if server is not None and is_own_api(server, api.url) and api.auth is not None:
+        return proves_itself(port_of(server), api.auth)
     try:
-        with urllib.request.urlopen(f"{api_url}/health", timeout=ANSWER_SECONDS) as response:  # noqa: S310  http, by our own setting
+        with urllib.request.urlopen(f"{api.url}/health", timeout=ANSWER_SECONDS) as response:  # noqa: S310  http, by our own setting
             return bool(response.status == 200)
     except (OSError, ValueError):
         return False
-
-
-def home_of_server(api_url: str) -> Path | None:
-    """The folder in which the Prefect server there keeps its things; None while none answers."""
-    try:
-        with urllib.request.urlopen(f"{api_url}/admin/settings", timeout=ANSWER_SECONDS) as response:  # noqa: S310  as above
-            return Path(json.load(response)["home"])
-    except (OSError, ValueError, KeyError):
-        return None
 
 
 def digest(text: str) -> str:

@@ -11,9 +11,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from crawler.errors import StackFailed
+from crawler.local.account import account_of, is_formers, server_account
 from crawler.local.binaries import Binaries, choose
 from crawler.local.machine import held, held_if_free
 from crawler.local.postgres_server import USER, launch, make_cluster, options, programs_of, serving, shut_down
+from crawler.local.private import private_folder
 
 ANSWER_SECONDS = 60  # one that is not there refuses at once
 
@@ -49,8 +51,17 @@ class Cluster:
         """Stop it, whoever is connected; everything committed is kept. Does nothing where it does not run."""
         with held(lock_file(self.home)):
             if running(self.home) is not None:
-                with programs_of(self.binaries, self.home) as programs:
-                    shut_down(programs)
+                self.shut_down()
+
+    def shut_down(self) -> None:
+        """Stop it, while the lock is held: as whoever it runs as."""
+        with programs_of(self.binaries, self.home, account_of(self.data)) as programs:
+            shut_down(programs)
+
+    @property
+    def data(self) -> Path:
+        """The folder that it works in."""
+        return self.home / "postgres" / str(self.binaries.major) / "data"
 
     def _ask(self, program: str, *arguments: str, unless: str | None = None) -> None:
         done = subprocess.run(
@@ -71,15 +82,20 @@ def ensure_postgres(home: Path, *, durable: bool = True) -> Cluster:
     Raises StackFailed where there is no program, no space, no port, data of another major version, or no right to it.
     """
     home = home.resolve()
+    private_folder(home, "postgres")
     with held(lock_file(home)):
-        return running(home) or start(home, durable=durable)
+        found = running(home)
+        if found is not None and is_formers(found.data):
+            found.shut_down()
+            found = None
+        return found or start(home, durable=durable)
 
 
 @contextmanager
 def borrowed_postgres(home: Path) -> Iterator[Cluster]:
     """The Postgres of `home` for as long as the block runs; the last borrower stops it, unless it is to be kept."""
     try:
-        with held(home.resolve() / "postgres" / "users", shared=True):
+        with held(users_file(home), shared=True):
             yield ensure_postgres(home)
     finally:
         give_back(home)
@@ -87,9 +103,9 @@ def borrowed_postgres(home: Path) -> Iterator[Cluster]:
 
 def keep_postgres(home: Path) -> Cluster:
     """The Postgres of `home`, running until `release_postgres`."""
-    with held(home.resolve() / "postgres" / "users", shared=True):
+    with held(users_file(home), shared=True):
         cluster = ensure_postgres(home)
-        keep_mark(home).touch()
+        keep_mark(home).touch(mode=0o600)
         return cluster
 
 
@@ -101,12 +117,16 @@ def release_postgres(home: Path) -> bool:
 
 def give_back(home: Path) -> bool:
     """Stop it if nobody uses it and it is not to be kept; whether it is stopped."""
-    with held_if_free(home.resolve() / "postgres" / "users") as alone:
+    with held_if_free(users_file(home)) as alone:
         cluster = running_postgres(home)
         if cluster is not None and alone and not keep_mark(home).exists():
             cluster.stop()
             return True
         return cluster is None
+
+
+def users_file(home: Path) -> Path:
+    return private_folder(home.resolve(), "postgres") / "users"
 
 
 def keep_mark(home: Path) -> Path:
@@ -149,7 +169,7 @@ def start(home: Path, *, durable: bool) -> Cluster:
     major = kept_major(home)
     binaries = choose(major, home / "postgres" / str(major))
     try:
-        with programs_of(binaries, home) as programs:
+        with programs_of(binaries, home, server_account()) as programs:
             if major is None:
                 make_cluster(programs)
             launch(programs, options(durable=durable))

@@ -11,9 +11,10 @@ from pathlib import Path
 import psutil
 
 from crawler.errors import StackFailed
-from crawler.local.account import server_account
+from crawler.local.account import Account, hand_over
 from crawler.local.binaries import Binaries, for_everybody
 from crawler.local.machine import free_port
+from crawler.local.private import private_folder, write_private
 
 USER = "postgres"
 LEAST_FREE_BYTES = 200_000_000  # a fresh cluster takes 40 MB, its first write-ahead logs more than that again
@@ -28,6 +29,7 @@ SHARED_BUFFERS_MB = 2048  # a million pages with their links; or a quarter of th
 class Programs:
     """The programs of one installation, run on one cluster's folder by the account that may run them."""
 
+    account: Account
     bin: Path
     major: int
     place: Path
@@ -44,20 +46,19 @@ class Programs:
 
     def run(self, program: str, *arguments: str) -> tuple[bool, str]:
         """Run a program; whether it succeeded, and what it said."""
-        return server_account().run([str(self.bin / program), *arguments], handles=self.handles)
+        return self.account.run([str(self.bin / program), *arguments], handles=self.handles)
 
 
 @contextmanager
-def programs_of(binaries: Binaries, home: Path) -> Iterator[Programs]:
-    """The programs of an installation, ready to be run on the cluster of `home`."""
-    place = home / "postgres" / str(binaries.major)
-    place.mkdir(parents=True, exist_ok=True)
-    place.chmod(0o711)  # the account finds in it what it knows the name of, and nothing else
-    account = server_account()
+def programs_of(binaries: Binaries, home: Path, account: Account) -> Iterator[Programs]:
+    """The programs of an installation, ready to be run on the cluster of `home` by an account."""
+    place = private_folder(home, "postgres") / str(binaries.major)
+    place.mkdir(mode=0o700, exist_ok=True)
+    account.let_in(place)
     if not account.can_enter(binaries.bin):
         binaries = for_everybody(binaries)
     with account.way_into(place) as (way, handles):
-        yield Programs(binaries.bin, binaries.major, place, way, handles)
+        yield Programs(account, binaries.bin, binaries.major, place, way, handles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +100,10 @@ def make_cluster(programs: Programs) -> None:
     making = place / "making"
     shutil.rmtree(making, ignore_errors=True)  # of a process that was killed here
     making.mkdir(mode=0o700)
-    server_account().own(making)
+    programs.account.own(making)
     for_initdb = place / "password.once"
     write_private(for_initdb, password)
-    server_account().own(for_initdb)
+    programs.account.own(for_initdb)
     # By default everybody on the machine could connect as anybody. From 17 on the locale is Postgres's own, so that
     # an update of the system cannot change the order of an index.
     locale = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
@@ -119,12 +120,6 @@ def make_cluster(programs: Programs) -> None:
     if not succeeded:
         raise StackFailed(why(said, place) or f"no database can be made in {place}: {last_line(said)}")
     making.rename(programs.data)
-
-
-def write_private(path: Path, text: str) -> None:
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600, exist_ok=False)
-    path.write_text(text, encoding="utf-8")
 
 
 def options(*, durable: bool) -> dict[str, str]:
@@ -150,8 +145,9 @@ def launch(programs: Programs, chosen: dict[str, str]) -> None:
 
     A server that somebody else has started and that is still recovering is waited for.
     """
+    hand_over(programs.place, programs.account)
     programs.log.touch(mode=0o600)
-    server_account().own(programs.log)
+    programs.account.own(programs.log)
     forget_reused_pid(programs.data)
     started = time.monotonic()
     tried: list[int] = []
@@ -160,7 +156,7 @@ def launch(programs: Programs, chosen: dict[str, str]) -> None:
         said = try_to_start(programs, {**chosen, "port": str(port)})
         server = serving(programs.data)
         if server is not None and server.is_ready:
-            (programs.place / "port").write_text(str(server.port), encoding="ascii")
+            write_private(programs.place / "port", str(server.port))
             return
         if "could not bind" in said and len(tried) < PORTS_TRIED:
             tried.append(port)

@@ -6,6 +6,7 @@ Import this only after the variables of environment.py are set: prefect reads th
 import hashlib
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from uuid import UUID
 
 import yaml
 from prefect.client.orchestration import PrefectClient, get_client
-from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
+from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate, WorkPoolUpdate
 from prefect.client.schemas.filters import (
     FlowRunFilter,
     FlowRunFilterExpectedStartTime,
@@ -29,14 +30,15 @@ from prefect.events.schemas.automations import AutomationCore, EventTrigger, Pos
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.schedules import Schedule
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from prefect.states import Cancelled, Cancelling, Crashed
 from prefect.utilities.callables import parameter_schema
 from prefect.workers.process import ProcessWorker
 
-from crawler.local.environment import HEARTBEAT_SECONDS
+from crawler.local.environment import HEARTBEAT_SECONDS, Api
 
 POOL = "recrawl"
+COMMAND = "python -m prefect.engine"
 ALIVE = [StateType.RUNNING, StateType.PENDING, StateType.CANCELLING]
 ZOMBIES = "recrawl: mark runs as crashed that have gone silent"
 # Three heartbeats and a little: a run whose machine is busy may miss one, even two.
@@ -60,22 +62,22 @@ class Deployment:
 
 
 @asynccontextmanager
-async def client_of(api_url: str) -> AsyncIterator[PrefectClient]:
-    """A client of the server at `api_url`, whatever this process was set to before."""
-    with temporary_settings({PREFECT_API_URL: api_url}):
+async def client_of(api: Api) -> AsyncIterator[PrefectClient]:
+    """A client of that server, whatever this process was set to before."""
+    with temporary_settings({PREFECT_API_URL: api.url, PREFECT_API_AUTH_STRING: api.auth}):
         async with get_client() as client:
             yield client
 
 
-async def ensure_deployments(api_url: str, file: Path) -> int:
+async def ensure_deployments(api: Api, file: Path, *, is_ours: bool) -> int:
     """See to the work pool, and to the deployments of a prefect.yaml; gives how many were new or different.
 
     What is there already in this version is left alone, with the schedules that a user has paused or changed and the
-    runs that are waiting.
+    runs that are waiting.  is_ours: the server is this home's own, and so is the pool.
     """
     version = version_of(file)
-    async with client_of(api_url) as client:
-        await ensure_pool(client)
+    async with client_of(api) as client:
+        await ensure_pool(client, is_ours=is_ours)
         await ensure_zombie_automation(client)
         known = {each.name: each.version for each in await client.read_deployments()}
         different = [wanted for wanted in read_deployments(file) if known.get(wanted.name) != version]
@@ -139,16 +141,40 @@ async def register_one(client: PrefectClient, wanted: Deployment, *, version: st
     )
 
 
-async def ensure_pool(client: PrefectClient) -> None:
+async def ensure_pool(client: PrefectClient, *, is_ours: bool) -> None:
+    """See to it that the pool is there, and that no run can choose the command that its worker starts for it.
+
+    is_ours: the server is this home's own; with another's, a pool in which somebody has named a command stays.
+    """
     try:
-        await client.read_work_pool(POOL)
+        pool = await client.read_work_pool(POOL)
     except ObjectNotFound:
-        template = ProcessWorker.get_default_base_job_template()
-        # By default each run first prepares a workspace for code from elsewhere, which may even install things.
-        template["variables"]["properties"]["command"]["default"] = "python -m prefect.engine"
+        template = with_fixed_command(ProcessWorker.get_default_base_job_template())
         # Another home's command may be quicker on a server that both use, and a retry finds what the first try made.
         with suppress(ObjectAlreadyExists):
             await client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
+        return
+    fixed = with_fixed_command(pool.base_job_template)
+    if fixed != pool.base_job_template and (is_ours or named_command(pool.base_job_template) in {None, COMMAND}):
+        await client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=fixed))
+
+
+def with_fixed_command(template: dict[str, Any]) -> dict[str, Any]:
+    """A pool's template in which the command is no variable: what a run says of it is not listened to."""
+    fixed = deepcopy(template)
+    # By default each run first prepares a workspace for code from elsewhere, which may even install things.
+    fixed.setdefault("job_configuration", {})["command"] = COMMAND
+    fixed.get("variables", {}).get("properties", {}).pop("command", None)
+    return fixed
+
+
+def named_command(template: dict[str, Any]) -> str | None:
+    """The command that a pool's runs are started with where they do not choose one; None: Prefect's own way."""
+    given = template.get("job_configuration", {}).get("command")
+    variable: dict[str, Any] = template.get("variables", {}).get("properties", {}).get("command", {})
+    is_variable = isinstance(given, str) and given.strip("{} ") == "command"
+    found = variable.get("default") if is_variable else given
+    return str(found) if found is not None else None
 
 
 async def ensure_zombie_automation(client: PrefectClient) -> None:
@@ -180,9 +206,9 @@ async def living_runs(client: PrefectClient) -> list[FlowRun]:
     )
 
 
-async def bury_dead_runs(api_url: str) -> int:
+async def bury_dead_runs(api: Api) -> int:
     """Mark as crashed what the server believes to run, while no worker of the pool runs; gives how many."""
-    async with client_of(api_url) as client:
+    async with client_of(api) as client:
         dead = await living_runs(client)
         for run in dead:
             state: State[Any] = Crashed(message="its process was gone when the stack was started again")
@@ -190,9 +216,9 @@ async def bury_dead_runs(api_url: str) -> int:
         return len(dead)
 
 
-async def forget_late_runs(api_url: str) -> int:
+async def forget_late_runs(api: Api) -> int:
     """Delete the scheduled runs whose time passed while nothing ran: the next one does what they would have done."""
-    async with client_of(api_url) as client:
+    async with client_of(api) as client:
         late = await client.read_flow_runs(
             work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL])),
             flow_run_filter=FlowRunFilter(
@@ -206,13 +232,13 @@ async def forget_late_runs(api_url: str) -> int:
         return len(scheduled)
 
 
-async def cancel_runs(api_url: str, *, only: Collection[UUID] | None) -> list[UUID]:
+async def cancel_runs(api: Api, *, only: Collection[UUID] | None) -> list[UUID]:
     """Ask the living runs of the pool to end; gives them. only: those of this machine, where others share the pool.
 
     Ask again after a while: a worker that is connecting again to a server that was restarted does not hear it. Not
     sooner, since what is asked of a run in the moment of its end is asked for ever.
     """
-    async with client_of(api_url) as client:
+    async with client_of(api) as client:
         runs = [run for run in await living_runs(client) if only is None or run.id in only]
         for run in runs:
             # Nobody would ever confirm the end of a run that has not begun.
@@ -224,23 +250,23 @@ async def cancel_runs(api_url: str, *, only: Collection[UUID] | None) -> list[UU
         return [run.id for run in runs]
 
 
-async def still_living(api_url: str, runs: Collection[UUID]) -> list[UUID]:
+async def still_living(api: Api, runs: Collection[UUID]) -> list[UUID]:
     """The runs that have not ended."""
-    async with client_of(api_url) as client:
+    async with client_of(api) as client:
         return [run.id for run in await living_runs(client) if run.id in runs]
 
 
-async def declare_cancelled(api_url: str, runs: Sequence[UUID]) -> None:
+async def declare_cancelled(api: Api, runs: Sequence[UUID]) -> None:
     """Say of those runs that did not end by themselves, and were killed, that they are cancelled."""
-    async with client_of(api_url) as client:
+    async with client_of(api) as client:
         for run in await living_runs(client):
             if run.id in runs:
                 state: State[Any] = Cancelled(message="killed while the stack went down")
                 await client.set_flow_run_state(run.id, state, force=True)
 
 
-async def has_worker(api_url: str, name: str) -> bool:
+async def has_worker(api: Api, name: str) -> bool:
     """Whether the server has heard from this worker of the pool."""
-    async with client_of(api_url) as client:
+    async with client_of(api) as client:
         workers = await client.read_workers_for_work_pool(POOL)
         return any(worker.name == name and worker.status is WorkerStatus.ONLINE for worker in workers)

@@ -44,12 +44,12 @@ def finish_run(stack: Stack, run: Run, *, within: timedelta) -> Run:
 
 
 async def _start(stack: Stack, deployment: str, parameters: dict[str, Any]) -> Run:
-    os.environ.update(client_environment(stack.home, api_url=stack.api_url))
+    os.environ.update(client_environment(stack.home, stack.api))
     from prefect.exceptions import ObjectNotFound
 
     from crawler.local.prefect import client_of
 
-    async with client_of(stack.api_url) as client:
+    async with client_of(stack.api) as client:
         try:
             found = await client.read_deployment_by_name(deployment)
         except ObjectNotFound as error:
@@ -62,7 +62,7 @@ async def _finish(stack: Stack, run: Run, *, within: timedelta) -> Run:
     from crawler.local.prefect import client_of
 
     try:
-        async with asyncio.timeout(within.total_seconds()), client_of(stack.api_url) as client:
+        async with asyncio.timeout(within.total_seconds()), client_of(stack.api) as client:
             while True:
                 now = await client.read_flow_run(run.id)
                 if now.state is not None and now.state.is_final():

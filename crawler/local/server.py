@@ -5,18 +5,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from crawler.errors import StackFailed
+from crawler.local.auth import ensure_auth, proves_itself, renew_auth
 from crawler.local.children import TAG, Child, comes_about, end, noted, start
-from crawler.local.environment import api_url_of, prefect_home, server_environment
+from crawler.local.environment import server_environment
 from crawler.local.machine import free_port, port_is_free
 from crawler.local.parts import (
     POLL_SECONDS,
     SERVER_END_SECONDS,
     Report,
     digest,
-    home_of_server,
     last_words,
+    port_of,
     server_note,
 )
+from crawler.local.private import write_private
 
 USUAL_PORT = 4200
 START_SECONDS = 900  # 5 to 10 on a machine that does nothing else; its first start makes 100 tables
@@ -28,18 +30,24 @@ def ensure_server(home: Path, *, database_url: str, tag: str, named_port: int | 
 
     database_url: a database that is Prefect's alone.  named_port: the user's choice.
     """
-    facts = {"database": digest(database_url)}
+    auth = ensure_auth(home)
+    facts = {"database": digest(database_url), "auth": digest(auth)}
     found = noted(server_note(home))
-    if found is not None and found.facts["database"] != facts["database"]:
-        end([found.process], patience_seconds=SERVER_END_SECONDS)  # Postgres has moved to another port
+    if found is not None and not facts.items() <= found.facts.items():
+        # Postgres has moved to another port, or an earlier version of this has started it, for everybody.
+        end([found.process], patience_seconds=SERVER_END_SECONDS)
     elif found is not None and comes_to_answer(home, found, report=report):
         report("Prefect server: running")
         return found
+    last = recorded_port(home)
     port = choose_port(home, named_port, report=report)
+    if port != last:
+        # Whoever has the last one now may have been told the string by a worker that has outlived the server.
+        facts["auth"] = digest(auth := renew_auth(home))
     report("Prefect server: starting")
     return start(
-        [sys.executable, "-m", "prefect", "server", "start"],
-        environment={**server_environment(home, port=port, database_url=database_url), TAG: tag},
+        [sys.executable, "-m", "crawler.local.prefect_server"],
+        environment={**server_environment(home, port=port, auth=auth, database_url=database_url), TAG: tag},
         folder=home,
         log=server_log(home),
         note=server_note(home),
@@ -51,10 +59,6 @@ def server_log(home: Path) -> Path:
     return home / "logs" / "prefect-server.log"
 
 
-def own_api_url(server: Child) -> str:
-    return api_url_of(int(server.facts["port"]))
-
-
 def comes_to_answer(home: Path, server: Child, *, report: Report) -> bool:
     """Wait until the server answers, or ends, or takes too long; whether it answers.
 
@@ -62,7 +66,7 @@ def comes_to_answer(home: Path, server: Child, *, report: Report) -> bool:
     port: what answers there has to be this home's.
     """
     return comes_about(
-        lambda: home_of_server(own_api_url(server)) == prefect_home(home),
+        lambda: proves_itself(port_of(server), ensure_auth(home)),
         of=server.process,
         seconds=START_SECONDS,
         poll_seconds=POLL_SECONDS,
@@ -77,7 +81,7 @@ def wait_for_server(home: Path, server: Child, *, start_again: Callable[[], Chil
             return server
         if server.process.is_running():
             raise StackFailed(f"the Prefect server does not answer: see {server_log(home)}")
-        if port_is_free(int(server.facts["port"])):
+        if port_is_free(port_of(server)):
             break
         server = start_again()
     raise StackFailed(f"the Prefect server ended: {last_words(server_log(home))}")
@@ -91,10 +95,14 @@ def choose_port(home: Path, named: int | None, *, report: Report) -> int:
                 f"port {named} (RECRAWL_PREFECT_PORT) is taken by another program: stop that, or name another port"
             )
         return named
-    recorded = home / "run" / "port"
-    last = int(recorded.read_text(encoding="ascii")) if recorded.exists() else USUAL_PORT
+    last = recorded_port(home)
     port = last if port_is_free(last) else free_port(str(home))
     if port != last:
         report(f"Port {last} is taken by another program, so Prefect gets {port}")
-    recorded.write_text(str(port), encoding="ascii")
+    write_private(home / "run" / "port", str(port))
     return port
+
+
+def recorded_port(home: Path) -> int:
+    recorded = home / "run" / "port"
+    return int(recorded.read_text(encoding="ascii")) if recorded.exists() else USUAL_PORT

@@ -9,16 +9,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from crawler.errors import StackFailed
 from crawler.local.children import noted
 from crawler.local.down import down
-from crawler.local.environment import api_url_of
-from crawler.local.parts import CRAWL_DATABASE, Stack, answers, external_api, is_own_api, server_note, worker_note
+from crawler.local.environment import Api
+from crawler.local.parts import (
+    CRAWL_DATABASE,
+    Stack,
+    answers,
+    api_of_worker,
+    external_api,
+    is_own_api,
+    own_api,
+    server_note,
+    worker_note,
+)
 from crawler.local.postgres import borrowed_postgres, running_postgres
 from crawler.local.up import up
 from crawler.settings import Settings
 from crawler.store.database import prepare
 
-__all__ = ["Stack", "StackPart", "crawl_database", "down", "running_stack", "status", "up"]
+__all__ = ["Stack", "StackPart", "crawl_database", "down", "running_stack", "server_in_use", "status", "up"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +67,24 @@ def running_stack(settings: Settings) -> Stack | None:
     url = known_database(settings, home)
     if worker is None or url is None:
         return None
-    api_url = worker.facts["api_url"]
-    if not answers(api_url):
+    api = api_of_worker(home, settings)
+    if api is None:
         return None
-    own = server.process if server is not None and is_own_api(server, api_url) else None
-    return Stack(home, url, api_url, own, worker.process)
+    own = server.process if server is not None and is_own_api(server, api.url) else None
+    return Stack(home, url, api, own, worker.process)
+
+
+def server_in_use(settings: Settings) -> Api:
+    """The Prefect server of these settings, and how to get in. StackFailed where none answers."""
+    server = noted(server_note(settings.home.resolve()))
+    api = external_api(settings, server)
+    if api is None and server is not None:
+        api = own_api(settings.home.resolve(), server)
+    if api is None:
+        raise StackFailed("no Prefect server is running: recrawl up")
+    if not answers(server, api):
+        raise StackFailed(f"no Prefect server answers at {api.url}: recrawl up")
+    return api
 
 
 def status(settings: Settings) -> list[StackPart]:
@@ -77,12 +101,10 @@ def status(settings: Settings) -> list[StackPart]:
         parts.append(StackPart("Database", is_running=True, detail="RECRAWL_DATABASE_URL"))
     external = external_api(settings, server)
     if external is not None:
-        parts.append(StackPart("Prefect server", answers(external), f"{external} (PREFECT_API_URL)"))
+        parts.append(StackPart("Prefect server", answers(None, external), f"{external.url} (PREFECT_API_URL)"))
     elif server is not None:
-        api = api_url_of(int(server.facts["port"]))
-        parts.append(
-            StackPart("Prefect server", answers(api), f"{api.removesuffix('/api')}, process {server.process.pid}")
-        )
+        api = own_api(home, server)
+        parts.append(StackPart("Prefect server", answers(server, api), f"{api.ui_url}, process {server.process.pid}"))
     else:
         parts.append(StackPart("Prefect server", is_running=False, detail=""))
     parts.append(StackPart("Worker", worker is not None, f"process {worker.process.pid}" if worker else ""))

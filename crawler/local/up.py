@@ -8,7 +8,7 @@ from pathlib import Path
 from crawler.errors import StackFailed
 from crawler.local.children import Child, noted, tagged
 from crawler.local.down import Wrecker
-from crawler.local.environment import client_environment
+from crawler.local.environment import Api, client_environment
 from crawler.local.machine import held
 from crawler.local.parts import (
     CRAWL_DATABASE,
@@ -17,11 +17,13 @@ from crawler.local.parts import (
     Stack,
     answers,
     external_api,
+    own_api,
     server_note,
     stack_tag,
 )
 from crawler.local.postgres import keep_postgres, running_postgres
-from crawler.local.server import ensure_server, own_api_url, wait_for_server
+from crawler.local.private import OURS, private_folder
+from crawler.local.server import ensure_server, wait_for_server
 from crawler.settings import Settings
 from crawler.store.database import prepare
 
@@ -35,20 +37,22 @@ def up(settings: Settings, *, report: Report, deployments: Path = DEPLOYMENTS) -
     Raises StackFailed or another CrawlerError, with what to do about it.
     """
     home = settings.home.resolve()
+    for name in OURS:
+        private_folder(home, name)
     with held(home / "run" / "lock", waiting=lambda: report("Another command starts or stops the stack: waiting")):
         was_down = not tagged(stack_tag(home)) and running_postgres(home) is None
         try:
             return build(home, settings, deployments=deployments, report=report)
         except BaseException:  # an interrupt too: half a stack is of no use to anybody
             if was_down:
-                Wrecker(home, report).wreck()
+                Wrecker(settings, report).wreck()
             raise
 
 
 def build(home: Path, settings: Settings, *, deployments: Path, report: Report) -> Stack:
     external = external_api(settings, noted(server_note(home)))
-    if external is not None and not answers(external):
-        raise StackFailed(f"no Prefect server answers at {external} (PREFECT_API_URL): start it, or unset that")
+    if external is not None and not answers(None, external):
+        raise StackFailed(f"no Prefect server answers at {external.url} (PREFECT_API_URL): start it, or unset that")
     named = settings.database_url
     if named is not None:
         prepare(named.get_secret_value(), may_upgrade=False)  # before anything is started in vain
@@ -57,18 +61,25 @@ def build(home: Path, settings: Settings, *, deployments: Path, report: Report) 
     # While the server starts; this and importing prefect take about as long as it does.
     if named is None:
         prepare(database_url, may_upgrade=True)
-    os.environ.update(client_environment(home, api_url=own_api_url(server) if server is not None else str(external)))
+    os.environ.update(client_environment(home, api_to_use(home, server, external)))
     import crawler.local.prefect  # noqa: F401
 
     if server is not None:
         again = partial(start_server, home, settings, report=report)
         server = wait_for_server(home, server, start_again=again, report=report)
-    api_url = own_api_url(server) if server is not None else str(external)
-    os.environ["PREFECT_API_URL"] = api_url
-    worker = staff(home, server, api_url=api_url, database_url=database_url, deployments=deployments, report=report)
-    stack = Stack(home, database_url, api_url, server.process if server else None, worker.process)
+    api = api_to_use(home, server, external)
+    os.environ["PREFECT_API_URL"] = api.url
+    worker = staff(home, server, api=api, database_url=database_url, deployments=deployments, report=report)
+    stack = Stack(home, database_url, api, server.process if server else None, worker.process)
     report(f"The stack is up: {stack.ui_url}")
     return stack
+
+
+def api_to_use(home: Path, server: Child | None, external: Api | None) -> Api:
+    if server is not None:
+        return own_api(home, server)
+    assert external is not None  # a server is started where none is named
+    return external
 
 
 def embedded_database(home: Path, name: str, *, report: Report) -> str:
@@ -90,21 +101,19 @@ def start_server(home: Path, settings: Settings, *, report: Report) -> Child:
     )
 
 
-def staff(
-    home: Path, server: Child | None, *, api_url: str, database_url: str, deployments: Path, report: Report
-) -> Child:
+def staff(home: Path, server: Child | None, *, api: Api, database_url: str, deployments: Path, report: Report) -> Child:
     """The deployments, and a worker for them; before a new worker starts, what a dead one left is cleared away."""
     from crawler.local.prefect import ensure_deployments
     from crawler.local.worker import clear_away, clear_runs, find_worker, start_worker
 
-    worker = find_worker(home, api_url=api_url, database_url=database_url)
+    worker = find_worker(home, api=api, database_url=database_url)
     if worker is None:
         own = noted(server_note(home))
         clear_away(stack_tag(home), without=own.process if own else None, database_url=database_url, report=report)
         if server is not None:  # a pool that others share is not ours to clear
-            clear_runs(api_url, report=report)
-    registered = asyncio.run(ensure_deployments(api_url, deployments))
+            clear_runs(api, report=report)
+    registered = asyncio.run(ensure_deployments(api, deployments, is_ours=server is not None))
     if registered:
         report(f"Deployments: {registered} registered")
     report("Worker: starting" if worker is None else "Worker: running")
-    return worker or start_worker(home, tag=stack_tag(home), api_url=api_url, database_url=database_url, report=report)
+    return worker or start_worker(home, tag=stack_tag(home), api=api, database_url=database_url, report=report)

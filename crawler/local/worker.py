@@ -12,24 +12,26 @@ from pathlib import Path
 
 from crawler.errors import StackFailed
 from crawler.local.children import TAG, Child, comes_about, end, noted, start, tagged
-from crawler.local.environment import client_environment
+from crawler.local.environment import Api, client_environment
 from crawler.local.machine import Process
 from crawler.local.parts import POLL_SECONDS, WORKER_END_SECONDS, Report, digest, last_words, worker_note
 from crawler.local.prefect import POOL, bury_dead_runs, forget_late_runs, has_worker
+from crawler.local.private import private_folder
 from crawler.store.database import open_database
 from crawler.store.domains import expire_leases
 
 START_SECONDS = 900  # 5 on a machine that does nothing else
 
 
-def find_worker(home: Path, *, api_url: str, database_url: str) -> Child | None:
+def find_worker(home: Path, *, api: Api, database_url: str) -> Child | None:
     """The running worker, if it works for this server and this database."""
     worker = noted(worker_note(home))
-    return worker if worker is not None and worker.facts == facts_of(api_url, database_url) else None
+    return worker if worker is not None and worker.facts == facts_of(api, database_url) else None
 
 
-def facts_of(api_url: str, database_url: str) -> dict[str, str]:
-    return {"api_url": api_url, "database": digest(database_url)}
+def facts_of(api: Api, database_url: str) -> dict[str, str]:
+    auth = {"auth": digest(api.auth)} if api.auth is not None else {}
+    return {"api_url": api.url, "database": digest(database_url), **auth}
 
 
 def clear_away(tag: str, *, without: Process | None, database_url: str, report: Report) -> None:
@@ -45,28 +47,27 @@ def clear_away(tag: str, *, without: Process | None, database_url: str, report: 
         report(f"Freed {freed} domains that a dead worker held")
 
 
-def clear_runs(api_url: str, *, report: Report) -> None:
+def clear_runs(api: Api, *, report: Report) -> None:
     """Set the server right about the runs of a pool that has no worker."""
-    crashed = asyncio.run(bury_dead_runs(api_url))
+    crashed = asyncio.run(bury_dead_runs(api))
     if crashed:
         report(f"Marked {crashed} runs as crashed, whose processes were gone")
-    asyncio.run(forget_late_runs(api_url))
+    asyncio.run(forget_late_runs(api))
 
 
-def start_worker(home: Path, *, tag: str, api_url: str, database_url: str, report: Report) -> Child:
+def start_worker(home: Path, *, tag: str, api: Api, database_url: str, report: Report) -> Child:
     """Start a worker and wait until the server has heard of it."""
     name = f"recrawl-{tag}-{secrets.token_hex(2)}"
     options = ["--name", name, "--pool", POOL, "--type", "process", "--install-policy", "never"]
     beside_python = str(Path(sys.executable).parent)
     log = home / "logs" / "worker.log"
     # Its own: Prefect keeps runs' files in a folder of one name for all users of the machine.
-    temporary = home / "tmp"
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(mode=0o700)
+    shutil.rmtree(home / "tmp", ignore_errors=True)
+    temporary = private_folder(home, "tmp")
     worker = start(
         [sys.executable, "-m", "prefect", "worker", "start", *options],
         environment={
-            **client_environment(home, api_url=api_url),
+            **client_environment(home, api),
             TAG: tag,
             "RECRAWL_HOME": str(home),
             "TMPDIR": str(temporary),
@@ -77,17 +78,17 @@ def start_worker(home: Path, *, tag: str, api_url: str, database_url: str, repor
         folder=home,
         log=log,
         note=worker_note(home),
-        facts=facts_of(api_url, database_url),
+        facts=facts_of(api, database_url),
     )
     reports = comes_about(
-        lambda: asyncio.run(has_worker(api_url, name)),
+        lambda: asyncio.run(has_worker(api, name)),
         of=worker.process,
         seconds=START_SECONDS,
         poll_seconds=POLL_SECONDS,
         still=lambda: report("Worker: still starting"),
     )
     if not reports and worker.process.is_running():
-        raise StackFailed(f"the worker does not report to {api_url}: see {log}")
+        raise StackFailed(f"the worker does not report to {api.url}: see {log}")
     if not reports:
         raise StackFailed(f"the worker ended: {last_words(log)}")
     return worker

@@ -74,15 +74,15 @@ def holder(stack: Stack, domain: Domain) -> str | None:
 
 
 def completed(stack: Stack, run: str) -> dict[str, Any]:
-    until(lambda: run_state(stack.api_url, run) in ENDED)
-    found: dict[str, Any] = ask(stack.api_url, f"/flow_runs/{run}")
+    until(lambda: run_state(stack.api, run) in ENDED)
+    found: dict[str, Any] = ask(stack.api, f"/flow_runs/{run}")
     assert found["state_name"] == "Completed", found["state"]["message"]
     return found
 
 
 def artifacts(stack: Stack, run: str) -> dict[str, dict[str, Any]]:
     """What a run has to show, by its kind."""
-    found = ask(stack.api_url, "/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [run]}}})
+    found = ask(stack.api, "/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [run]}}})
     return {artifact["type"]: artifact for artifact in found}
 
 
@@ -92,9 +92,9 @@ def table(markdown: str) -> dict[str, str]:
 
 
 def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, domain: Domain, site: Remote) -> None:
-    run = completed(stack, start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority))
+    run = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
     assert run["name"] == f"recrawl {domain.authority}"
-    tasks = ask(stack.api_url, "/task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
+    tasks = ask(stack.api, "/task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
     assert {task["name"] for task in tasks} == {domain.authority}
     assert all(f"domain:{domain.authority}" in task["tags"] for task in tasks)
 
@@ -107,7 +107,7 @@ def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, domain: Domain, sit
     assert shown["progress"]["data"] == 100
 
     first = int(result["First seen"].replace(",", ""))
-    second = completed(stack, start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority))
+    second = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
     again = table(artifacts(stack, second["id"])["markdown"]["data"])
     assert first > 50
     assert int(again["First seen"]) == 0
@@ -115,11 +115,11 @@ def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, domain: Domain, sit
 
 
 def test_each_lease_ends_with_an_event_that_counts(stack: Stack, domain: Domain) -> None:
-    completed(stack, start_run(stack.api_url, "crawl/crawl", domain=domain.authority))
+    completed(stack, start_run(stack.api, "crawl/crawl", domain=domain.authority))
     wanted = {"filter": {"event": {"name": ["recrawl.lease.ended"]}, "occurred": {"since": START.isoformat()}}}
 
     def mine() -> list[dict[str, Any]]:
-        events = ask(stack.api_url, "/events/filter", wanted)["events"]
+        events = ask(stack.api, "/events/filter", wanted)["events"]
         return [event for event in events if event["resource"]["prefect.resource.name"] == domain.authority]
 
     until(lambda: bool(mine()))
@@ -127,16 +127,16 @@ def test_each_lease_ends_with_an_event_that_counts(stack: Stack, domain: Domain)
 
 
 def test_a_recrawl_of_a_prefix_looks_beneath_it_only(stack: Stack, domain: Domain, site: Remote) -> None:
-    completed(stack, start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority))
+    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
     before = len(site.entries)
     paths = {entry.path for entry in site.entries if entry.path.count("/") > 1}
     prefix = f"/{min(paths).split('/')[1]}/"
-    completed(stack, start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority, prefix=prefix))
+    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority, prefix=prefix))
     assert {entry.path.startswith(prefix) for entry in site.entries[before:]} == {True}
 
 
 def test_a_plan_shows_price_and_prospects_of_each_domain(stack: Stack, domain: Domain) -> None:
-    run = completed(stack, start_run(stack.api_url, "plan/plan", domain=domain.authority))
+    run = completed(stack, start_run(stack.api, "plan/plan", domain=domain.authority))
 
     shown = artifacts(stack, run["id"])["markdown"]["data"]
     (row,) = [line.strip("| ").split(" | ") for line in shown.splitlines() if domain.authority in line]
@@ -145,8 +145,8 @@ def test_a_plan_shows_price_and_prospects_of_each_domain(stack: Stack, domain: D
 
 
 def test_a_plan_makes_what_was_crawled_ready_to_be_compared(stack: Stack, domain: Domain) -> None:
-    completed(stack, start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority))
-    completed(stack, start_run(stack.api_url, "plan/plan", domain=domain.authority))
+    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+    completed(stack, start_run(stack.api, "plan/plan", domain=domain.authority))
 
     root = key_of(domain.root)
     assert in_database(stack, lambda db: report.near(db, domain, root, bits=3, most=1)) is not None
@@ -154,7 +154,7 @@ def test_a_plan_makes_what_was_crawled_ready_to_be_compared(stack: Stack, domain
 
 
 def test_an_audit_shows_what_it_drew(stack: Stack, domain: Domain) -> None:
-    run = completed(stack, start_run(stack.api_url, "audit/audit", domain=domain.authority))
+    run = completed(stack, start_run(stack.api, "audit/audit", domain=domain.authority))
 
     shown = artifacts(stack, run["id"])["markdown"]["data"]
     assert f"| {domain.authority} | 0 | 0 | - | - |" in shown  # there are no pages yet
@@ -163,7 +163,7 @@ def test_an_audit_shows_what_it_drew(stack: Stack, domain: Domain) -> None:
 def test_the_crawl_is_scheduled_every_few_minutes(stack: Stack) -> None:
     def scheduled() -> list[datetime]:
         wanted = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}, "sort": "EXPECTED_START_TIME_ASC"}
-        runs = ask(stack.api_url, "/flow_runs/filter", wanted)
+        runs = ask(stack.api, "/flow_runs/filter", wanted)
         return [datetime.fromisoformat(run["expected_start_time"]) for run in runs if run["auto_scheduled"]]
 
     until(lambda: len(scheduled()) > 1)
@@ -174,17 +174,17 @@ def test_the_crawl_is_scheduled_every_few_minutes(stack: Stack) -> None:
 
 def test_a_cancelled_run_gives_its_domain_back(stack: Stack, domain: Domain, site: Remote) -> None:
     site.slow(2)
-    run = start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority)
+    run = start_run(stack.api, "recrawl/recrawl", domain=domain.authority)
     until(lambda: holder(stack, domain) is not None)
-    cancel_run(stack.api_url, run)
+    cancel_run(stack.api, run)
     assert holder(stack, domain) is None
     site.slow(0)
-    completed(stack, start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority))
+    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
 
 
 def test_after_a_kill_9_of_everything_the_domain_is_free_at_once(stack: Stack, domain: Domain, site: Remote) -> None:
     site.slow(2)
-    run = start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority)
+    run = start_run(stack.api, "recrawl/recrawl", domain=domain.authority)
     until(lambda: holder(stack, domain) is not None)
     for process in tagged(stack_tag(stack.home)):
         os.kill(process.pid, signal.SIGKILL)
@@ -192,21 +192,21 @@ def test_after_a_kill_9_of_everything_the_domain_is_free_at_once(stack: Stack, d
     site.slow(0)
     settings = Settings(home=stack.home, database_url=None, PREFECT_API_URL=None)
     assert up(settings, report=print).api_url == stack.api_url
-    assert run_state(stack.api_url, run) == "Crashed"
+    assert run_state(stack.api, run) == "Crashed"
     assert holder(stack, domain) is None
-    completed(stack, start_run(stack.api_url, "recrawl/recrawl", domain=domain.authority))
+    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
 
 
 def test_a_name_that_nobody_registered_fails_with_a_sentence(stack: Stack) -> None:
-    run = start_run(stack.api_url, "recrawl/recrawl", domain="nobody.example")
+    run = start_run(stack.api, "recrawl/recrawl", domain="nobody.example")
 
     def log() -> str:
-        return "\n".join(each["message"] for each in ask(stack.api_url, "/logs/filter", wanted))
+        return "\n".join(each["message"] for each in ask(stack.api, "/logs/filter", wanted))
 
     wanted = {"logs": {"flow_run_id": {"any_": [run]}}}
     until(lambda: "Finished in state" in log())
-    assert run_state(stack.api_url, run) == "Failed"
-    assert ask(stack.api_url, f"/flow_runs/{run}")["state"]["message"].startswith("nobody.example is not registered")
+    assert run_state(stack.api, run) == "Failed"
+    assert ask(stack.api, f"/flow_runs/{run}")["state"]["message"].startswith("nobody.example is not registered")
     assert "Traceback" not in log()
 
 
@@ -230,7 +230,10 @@ def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
     asked: set[str] = set()
     page.on("request", lambda request: asked.add(request.url.split("/")[2]))
 
+    assert stack.api.auth is not None
     page.goto(stack.ui_url)
+    page.get_by_placeholder("admin:pass").fill(stack.api.auth)
+    page.get_by_role("button", name="Login").click()
     page.locator('a[href="/deployments"]').first.click()
     page.locator('a[href*="/deployments/deployment/"]', has_text="recrawl").click()
     page.get_by_role("button", name="Run", exact=True).click()

@@ -1,29 +1,46 @@
 """The local stack, up, down, and after each of its parts was killed with -9."""
 
+import json
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from typing import Any
+from urllib.error import HTTPError
 
+import psutil
 import pytest
+from pydantic import SecretStr
 
 from crawler.errors import StackFailed
+from crawler.local.auth import known_auth, proves_itself
 from crawler.local.children import tagged
-from crawler.local.machine import free_port
-from crawler.local.parts import home_of_server, stack_tag
+from crawler.local.environment import Api
+from crawler.local.machine import free_port, port_is_free
+from crawler.local.own_address import own_origins
+from crawler.local.parts import server_note, stack_tag
 from crawler.local.postgres import running_postgres
-from crawler.local.stack import Stack, crawl_database, down, running_stack, status, up
+from crawler.local.stack import Stack, crawl_database, down, running_stack, server_in_use, status, up
 from crawler.settings import Settings
-from tests.flows.stage import ENDED, STAGE, ask, cancel_run, complaints, run_state, start_run
+from tests.flows.stage import ENDED, STAGE, ask, cancel_run, change, complaints, order, run_state, start_run
+from tests.flows.stage.intruder import OPERATIONS
 from tests.patience import SLOW, until
 
 pytestmark = [pytest.mark.xdist_group("stack"), SLOW]
+
+ROOT = Path(__file__).parents[2]
+SHARED_MEMORY = re.compile(r"/dev/shm/PostgreSQL\S*")
 
 
 @pytest.fixture(scope="module")
@@ -44,15 +61,16 @@ def stack(home: Path) -> Stack:
 
 
 def settings_of(home: Path, **others: object) -> Settings:
-    return Settings(home=home, database_url=None, PREFECT_API_URL=None, **others)  # type: ignore[arg-type]
+    unset = {"database_url": None, "PREFECT_API_URL": None, "PREFECT_API_AUTH_STRING": None}
+    return Settings(home=home, **unset, **others)  # type: ignore[arg-type]
 
 
 def hold_on(stack: Stack, place: Path) -> str:
     """Start a run that ends only when it is told to, and wait until it has begun."""
-    run = start_run(stack.api_url, "hold/hold", place=str(place))
+    run = start_run(stack.api, "hold/hold", place=str(place))
 
     def has_begun() -> bool:
-        assert run_state(stack.api_url, run) not in ENDED
+        assert run_state(stack.api, run) not in ENDED
         return (place / "begun").exists()
 
     until(has_begun)
@@ -71,15 +89,224 @@ def test_up_gives_a_stack_that_status_shows_and_a_second_up_finds(stack: Stack) 
 
 
 def test_the_user_interface_is_there_and_advertises_nothing(stack: Stack) -> None:
-    settings = ask(stack.api_url, "/admin/settings")
+    settings = ask(stack.api, "/admin/settings")
     assert settings["server"]["analytics_enabled"] is False
     assert settings["server"]["ui"]["show_promotional_content"] is False
-    assert ask(stack.ui_url, "/ui-settings")["api_url"] == stack.api_url
+    assert ask(Api(stack.ui_url), "/ui-settings")["api_url"] == stack.api_url
+
+
+def target_of(stack: Stack, canary: Path) -> dict[str, Any]:
+    """All that another user of the machine may be able to find out, and more."""
+    cluster = running_postgres(stack.home)
+    assert cluster is not None
+    pids = [process.pid for process in tagged(stack_tag(stack.home))]
+    pids += [cluster.pid, *(child.pid for child in psutil.Process(cluster.pid).children())]
+    kept = [str(path) + "/" * path.is_dir() for path in (stack.home, *stack.home.rglob("*"))]
+    shared = set().union(*map(shared_memory, pids))
+    deployment = ask(stack.api, "/deployments/name/hold/hold")
+    (run, *_) = ask(stack.api, "/flow_runs/filter", {})
+    return {
+        "port": int(stack.ui_url.rpartition(":")[2]),
+        "postgres_port": cluster.port,
+        "worker_ports": sorted(listening(stack.worker.pid)),
+        "home": str(stack.home),
+        "files": kept + sorted(shared),
+        "pids": pids,
+        "canary": str(canary),
+        "known": {"deployment": deployment["id"], "flow": deployment["flow_id"], "run": run["id"]},
+    }
+
+
+def listening(pid: int) -> set[int]:
+    """The ports on which a process listens, while it lives."""
+    with suppress(psutil.NoSuchProcess):
+        found = psutil.Process(pid).net_connections()
+        return {each.laddr.port for each in found if each.status == psutil.CONN_LISTEN}
+    return set()
+
+
+def shared_memory(pid: int) -> set[str]:
+    """The files in memory that a process shares with others, while it lives."""
+    with suppress(OSError):
+        return set(SHARED_MEMORY.findall(Path(f"/proc/{pid}/maps").read_text()))
+    return set()
+
+
+def test_another_user_of_the_machine_can_read_nothing_and_start_nothing(stack: Stack, tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    run = hold_on(stack, tmp_path)  # so that there is a run's process, too
+    target = target_of(stack, canary)
+    known = {target["port"], target["postgres_port"], *target["worker_ports"]}
+    assert set().union(*map(listening, target["pids"])) <= known
+    assert target["worker_ports"]
+
+    found = intrude(target)
+
+    assert {each["what"]: each["had"] for each in found["tried"]} == {each["what"]: [] for each in found["tried"]}
+    assert all(each["times"] for each in found["tried"])
+    (operations,) = [each for each in found["tried"] if each["what"] == OPERATIONS]
+    assert operations["times"] > 100
+    for secret in secrets_of(stack):
+        assert secret not in found["command_lines"]
+    assert not canary.exists()
+    cancel_run(stack.api, run)
+    if os.geteuid() == 0:
+        told = (ROOT / "SECURITY.md").read_text()
+        assert [each["what"] for each in found["tried"] if f"| {each['what']} |" not in told] == []
+
+
+def intrude(target: dict[str, Any]) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.flows.stage.intruder"],
+        input=json.dumps(target),
+        env={"PATH": os.defpath},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def secrets_of(stack: Stack) -> tuple[str, str]:
+    cluster = running_postgres(stack.home)
+    assert cluster is not None
+    assert stack.api.auth is not None
+    return stack.api.auth.rpartition(":")[2], cluster.password
+
+
+def test_secrets_stand_in_files_of_their_own_that_the_owner_alone_can_read(stack: Stack) -> None:
+    auth, password = secrets_of(stack)
+    for secret, place in ((auth, "run/auth"), (password, "postgres/*/password")):
+        (only,) = stack.home.glob(place)
+        assert only.stat().st_mode & 0o777 == 0o600
+        files = [path for path in stack.home.rglob("*") if path.is_file() and "data" not in path.parts]
+        assert [path for path in files if secret.encode() in path.read_bytes()] == [only]
+    assert auth not in repr(stack) + repr(status(settings_of(stack.home)))
+    others = {path for path in (stack.home, *stack.home.iterdir()) if path.stat().st_mode & 0o077}
+    assert others == set()
+
+
+def test_one_command_shows_the_way_in_and_the_others_do_not(stack: Stack) -> None:
+    unset = ("RECRAWL_DATABASE_URL", "PREFECT_API_URL", "PREFECT_API_AUTH_STRING")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+
+    def recrawl(*arguments: str) -> str:
+        command = [sys.executable, "-m", "crawler", *arguments]
+        own = {**environment, "RECRAWL_HOME": str(stack.home)}
+        return subprocess.run(command, env=own, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+
+    shown = json.loads(recrawl("ui", "--json"))
+    assert Api(shown["api"], shown["auth"]) == stack.api
+    assert shown["ui"] == stack.ui_url
+    said = recrawl("ui")
+    assert stack.ui_url in said
+    assert shown["auth"] in said
+    for arguments in (("status",), ("status", "--json"), ("ui", "--help")):
+        assert shown["auth"] not in recrawl(*arguments)
+    # Prefect's own command gets in with it, too.
+    known = {"PREFECT_API_URL": shown["api"], "PREFECT_API_AUTH_STRING": shown["auth"]}
+    command = [sys.executable, "-m", "prefect", "deployment", "ls"]
+    done = subprocess.run(command, env=environment | known, capture_output=True, text=True, check=False)
+    assert "hold/hold" in done.stdout, done.stderr
+
+
+def test_who_knows_the_string_gets_in_only_by_the_servers_own_address(stack: Stack) -> None:
+    port = int(stack.ui_url.rpartition(":")[2])
+    for origin in own_origins(port):
+        assert ask(stack.api, "/flows/filter", {}, origin=origin, host=origin.removeprefix("http://"))
+    for headers in ({"host": f"evil.example:{port}"}, {"host": "127.0.0.1"}, {"origin": f"http://evil.example:{port}"}):
+        with pytest.raises(HTTPError, match="403"):
+            ask(stack.api, "/flows/filter", {}, **headers)
+
+
+def test_a_run_cannot_choose_the_command_that_its_worker_starts(stack: Stack, tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    wish = {"parameters": {"place": str(tmp_path)}, "job_variables": {"command": f"touch {canary}"}}
+    run = order(stack.api, "hold/hold", wish)
+    until(lambda: (tmp_path / "begun").exists() or run_state(stack.api, run) in ENDED)
+    cancel_run(stack.api, run)
+    assert (tmp_path / "released").exists()
+    assert not canary.exists()
+
+
+def test_what_an_earlier_version_has_left_open_is_closed_by_the_next_up(stack: Stack, tmp_path: Path) -> None:
+    open_pool = ask(stack.api, "/work_pools/recrawl")["base_job_template"]
+    open_pool["job_configuration"]["command"] = "{{ command }}"
+    open_pool["variables"]["properties"]["command"] = {"type": "string", "default": f"touch {tmp_path / 'canary'}"}
+    change(stack.api, "/work_pools/recrawl", {"base_job_template": open_pool})
+    home = stack.home
+    note = json.loads(server_note(home).read_text())
+    del note["facts"]["auth"]  # a server that asks for nothing
+    server_note(home).write_text(json.dumps(note))
+    (home / "run" / "auth").unlink()
+    for path in (home, *home.iterdir(), home / "logs" / "worker.log"):
+        path.chmod(0o755)
+
+    upgraded = again(stack)
+
+    assert upgraded.server != stack.server
+    assert upgraded.worker != stack.worker
+    assert upgraded.api.auth not in {None, stack.api.auth}
+    with pytest.raises(HTTPError, match="401"):
+        ask(stack.api, "/flows/filter", {})
+    template = ask(upgraded.api, "/work_pools/recrawl")["base_job_template"]
+    assert template["job_configuration"]["command"] == "python -m prefect.engine"
+    assert "command" not in template["variables"]["properties"]
+    assert {path for path in (home, *home.iterdir()) if path.stat().st_mode & 0o077} == set()
+    assert again(upgraded) == upgraded
+
+
+def test_a_string_that_may_have_been_told_to_whoever_took_a_dead_servers_port_is_of_no_use(stack: Stack) -> None:
+    assert stack.server is not None
+    assert stack.api.auth is not None
+    others = [process.pid for process in tagged(stack_tag(stack.home)) if process != stack.server]
+    for pid in others:
+        os.kill(pid, signal.SIGSTOP)  # Prefect's own worker would go on asking
+    os.kill(stack.server.pid, signal.SIGKILL)
+    port = int(stack.ui_url.rpartition(":")[2])
+    until(lambda: port_is_free(port))
+    with impostor(port) as told:
+        assert running_stack(settings_of(stack.home)) is None
+        with pytest.raises(StackFailed, match="recrawl up"):
+            server_in_use(settings_of(stack.home))
+        assert not all(part.is_running for part in status(settings_of(stack.home)))
+        for pid in others:
+            os.kill(pid, signal.SIGCONT)
+        token = b64encode(stack.api.auth.encode())
+        assert [request for request in told if token in request] == []
+        moved = again(stack)
+        assert moved.api_url != stack.api_url
+        assert moved.api.auth != stack.api.auth
+        with pytest.raises(HTTPError, match="401"):
+            ask(Api(moved.api_url, stack.api.auth), "/flows/filter", {})
+
+
+@contextmanager
+def impostor(port: int) -> Iterator[list[bytes]]:
+    """Another program that listens there and says that all is well; what it is told."""
+    told: list[bytes] = []
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            told.append(self.connection.recv(1 << 16))
+            self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\ntrue")
+
+    class Server(ThreadingTCPServer):
+        allow_reuse_address = True
+        daemon_threads = True
+
+    with Server(("127.0.0.1", port), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield told
+        server.shutdown()
 
 
 def test_a_scheduled_run_appears_and_starts_and_the_scheduler_is_content(stack: Stack) -> None:
     def states() -> set[str]:
-        runs = ask(stack.api_url, "/flow_runs/filter", {})
+        runs = ask(stack.api, "/flow_runs/filter", {})
         return {run["state_name"] for run in runs if run["auto_scheduled"]}
 
     until(lambda: {"Scheduled", "Completed"} <= states())
@@ -88,7 +315,7 @@ def test_a_scheduled_run_appears_and_starts_and_the_scheduler_is_content(stack: 
 
 def test_a_cancelled_run_releases_what_it_holds(stack: Stack, tmp_path: Path) -> None:
     run = hold_on(stack, tmp_path)
-    cancel_run(stack.api_url, run)
+    cancel_run(stack.api, run)
     assert (tmp_path / "released").exists()
 
 
@@ -100,7 +327,7 @@ def test_after_the_worker_and_its_runs_were_killed_the_run_counts_as_crashed(sta
     restarted = again(stack)
     assert restarted.server == stack.server
     assert restarted.worker != stack.worker
-    assert run_state(stack.api_url, run) == "Crashed"
+    assert run_state(stack.api, run) == "Crashed"
 
 
 def test_a_run_whose_worker_was_killed_does_not_live_on(stack: Stack, tmp_path: Path) -> None:
@@ -112,7 +339,7 @@ def test_a_run_whose_worker_was_killed_does_not_live_on(stack: Stack, tmp_path: 
         *([restarted.server.pid] if restarted.server else []),
         *children_of(restarted.worker.pid),
     }
-    assert run_state(stack.api_url, run) in {"Crashed", "Cancelled"}
+    assert run_state(stack.api, run) in {"Crashed", "Cancelled"}
 
 
 def children_of(pid: int) -> set[int]:
@@ -130,8 +357,8 @@ def test_a_run_survives_the_death_of_postgres_and_of_the_server(stack: Stack, tm
     restarted = again(stack)
     assert restarted.worker == stack.worker
     assert restarted.api_url == stack.api_url
-    assert run_state(stack.api_url, run) == "Running"
-    cancel_run(stack.api_url, run)
+    assert run_state(stack.api, run) == "Running"
+    cancel_run(stack.api, run)
     assert (tmp_path / "released").exists()
 
 
@@ -143,7 +370,7 @@ def test_down_ends_runs_properly_and_leaves_nothing(stack: Stack, tmp_path: Path
     assert running_postgres(stack.home) is None
     assert not any(part.is_running for part in status(settings_of(stack.home)))
     assert not down(settings_of(stack.home), report=print)
-    assert run_state(again(stack).api_url, run) == "Cancelled"
+    assert run_state(again(stack).api, run) == "Cancelled"
 
 
 def test_a_killed_up_is_finished_by_the_next(home: Path) -> None:
@@ -202,7 +429,10 @@ def test_two_stacks_that_start_at_once_and_want_the_same_port_do_not_take_each_o
     urls = [
         next((line.split()[1] for line in process.stdout or () if line.startswith("UP")), "") for process in started
     ]
-    assert {home_of_server(url) for url in urls} == {home / "prefect" for home in homes}
+    ports = [int(url.removesuffix("/api").rpartition(":")[2]) for url in urls]
+    auths = [known_auth(home) or "" for home in homes]
+    # Each knows its own string and no other's.
+    assert [[proves_itself(port, auth) for auth in auths] for port in ports] == [[True, False], [False, True]]
     for process, home in zip(started, homes, strict=True):
         process.communicate("\n")
         assert process.returncode == 0
@@ -212,14 +442,16 @@ def test_two_stacks_that_start_at_once_and_want_the_same_port_do_not_take_each_o
 def test_a_server_of_somebody_else_is_used_and_left_alone(stack: Stack, tmp_path: Path) -> None:
     guest_home = Path(tempfile.mkdtemp(prefix="recrawl-stack-guest-"))
     guest_home.chmod(0o755)
-    guest = settings_of(guest_home).model_copy(update={"prefect_api_url": stack.api_url})
+    assert stack.api.auth is not None
+    known = {"prefect_api_url": stack.api_url, "prefect_api_auth_string": SecretStr(stack.api.auth)}
+    guest = settings_of(guest_home).model_copy(update=known)
     theirs = hold_on(stack, tmp_path)
     started = up(guest, report=print, deployments=STAGE)
     assert started.server is None
-    assert started.api_url == stack.api_url
+    assert started.api == server_in_use(guest) == stack.api
     assert down(guest, report=print)
     assert running_stack(settings_of(stack.home)) == stack
-    assert run_state(stack.api_url, theirs) == "Running"
+    assert run_state(stack.api, theirs) == "Running"
     shutil.rmtree(guest_home)
 
 

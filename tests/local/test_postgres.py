@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -12,13 +13,18 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
 from crawler.errors import StackFailed
+from crawler.local.account import Account, make_account
 from crawler.local.binaries import choose, for_everybody, installed
 from crawler.local.machine import process
 from crawler.local.postgres import Cluster, ensure_postgres, running_postgres
+from crawler.local.postgres_server import options, programs_of, try_to_start
+
+NOBODY = 65534
 
 
 @pytest.fixture
@@ -187,6 +193,84 @@ def test_a_full_disk_is_told_in_one_clear_line(home: Path) -> None:
         ensure_postgres(disk / "home").stop()
     finally:
         subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def modes_of(folder: Path) -> dict[str, int]:
+    """What others may do with all that lies in a folder, where it is not nothing."""
+    found = {str(path.relative_to(folder)): path.lstat().st_mode & 0o077 for path in (folder, *folder.rglob("*"))}
+    return {name: mode for name, mode in found.items() if mode}
+
+
+def test_what_it_keeps_is_closed_to_others_and_what_else_lies_there_stays_as_it_was(home: Path) -> None:
+    cluster = ensure_postgres(home, durable=False)
+    # As root the account finds its way through one folder.
+    way = {f"postgres/{cluster.binaries.major}": 0o010} if os.geteuid() == 0 else {}
+    assert modes_of(home) == way
+
+    shared = home / "shared"
+    shared.mkdir()
+    shared.chmod(0o755)
+    (shared / "a file of the user's").touch(mode=0o644)
+    ensure_postgres(shared, durable=False)
+    assert modes_of(shared / "postgres") == ({str(cluster.binaries.major): 0o010} if way else {})
+    assert {".", "a file of the user's"} <= modes_of(shared).keys()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs it as somebody else")
+def test_run_by_root_its_account_is_its_own_and_no_other_services(home: Path) -> None:
+    cluster = ensure_postgres(home, durable=False)
+    account = pwd.getpwuid(psutil.Process(cluster.pid).uids().real)
+    assert account.pw_name == "recrawl-postgres"
+    assert account.pw_shell == "/bin/false"
+    assert owners(home / "postgres" / str(cluster.binaries.major) / "data") == {account.pw_uid}
+
+
+def owners(folder: Path) -> set[int]:
+    return {path.lstat().st_uid for path in (folder, *folder.rglob("*"))}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs it as somebody else")
+def test_data_that_nobody_had_is_handed_over_whether_it_runs_or_not(home: Path) -> None:
+    cluster = ensure_postgres(home)
+    ask(cluster, "CREATE TABLE kept AS SELECT 42 AS answer")
+    own = psutil.Process(cluster.pid).uids().real
+    data = home / "postgres" / str(cluster.binaries.major) / "data"
+    secret = home / "a file of root's"
+    secret.touch(mode=0o600)
+    for is_running in (False, True):
+        ensure_postgres(home).stop()
+        for path in (data, *data.rglob("*"), data.parent / "server.log"):
+            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+        (data / "lure").unlink(missing_ok=True)
+        (data / "lure").symlink_to(secret)  # as whoever was nobody could have made it
+        os.chown(data / "lure", NOBODY, NOBODY, follow_symlinks=False)
+        if is_running:
+            run_as_nobody(home, cluster)
+
+        again = ensure_postgres(home)
+        assert psutil.Process(again.pid).uids().real == own
+        assert again.url("postgres") == cluster.url("postgres")
+        assert ask(again, "SELECT answer FROM kept") == [(42,)]
+        assert owners(data) == {own}
+        assert secret.stat().st_uid == 0
+
+
+def run_as_nobody(home: Path, cluster: Cluster) -> None:
+    """Start it as earlier versions did."""
+    nobody = Account(pwd.getpwuid(NOBODY))
+    with programs_of(cluster.binaries, home, nobody) as programs:
+        said = try_to_start(programs, {**options(durable=True), "port": str(cluster.port)})
+    started = running_postgres(home)
+    assert started is not None, said
+    assert psutil.Process(started.pid).uids().real == NOBODY
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has an account made for it")
+def test_an_account_that_cannot_be_made_is_told_in_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(StackFailed, match=r"neither useradd nor adduser is here.*: make it \(useradd") as failure:
+        make_account()
+    assert "\n" not in str(failure.value)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

@@ -1,4 +1,4 @@
-"""recrawl up, down, status: what runs on this machine."""
+"""recrawl up, down, status, ui: what runs on this machine."""
 
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.options import Json
@@ -21,6 +21,8 @@ def up(as_json: Json = False) -> int:
         print_json({"ui": running.ui_url, "api": running.api_url, "home": str(running.home)})
     else:
         say(f"Look at it: {running.ui_url}")
+        if running.api.auth is not None:
+            say("What its first page asks for: recrawl ui")
     return DONE
 
 
@@ -40,6 +42,28 @@ def down(as_json: Json = False) -> int:
         print_json({"stopped": stopped})
     else:
         say("The stack is down" if stopped else "There was nothing to stop")
+    return DONE
+
+
+def ui(as_json: Json = False) -> int:
+    """Show where the user interface is, and what to give its first page to get in. Keep that to yourself.
+
+    Examples:
+
+        recrawl ui
+        PREFECT_API_AUTH_STRING=$(recrawl ui --json | jq -r .auth) prefect deployment ls
+    """
+    from crawler.cli.output import print_json, say
+    from crawler.local import stack
+    from crawler.settings import settings
+
+    api = stack.server_in_use(settings())
+    if as_json:
+        print_json({"ui": api.ui_url, "api": api.url, "auth": api.auth})
+    else:
+        say(f"Look at it: {api.ui_url}")
+        if api.auth is not None:
+            say(f"Log in with: {api.auth}")
     return DONE
 
 

@@ -4,9 +4,13 @@ import json
 import re
 import time
 import urllib.request
+from base64 import b64encode
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
+from crawler.local.environment import Api
+from crawler.local.parts import GREETING
 from tests.patience import PATIENCE_S, until
 
 STAGE = Path(__file__).parent / "deployments" / "prefect.yaml"
@@ -15,17 +19,31 @@ RECORD = re.compile(r"^(?=\d\d:\d\d:\d\d\.\d+ \| )", re.MULTILINE)  # of the ser
 FAULT = re.compile(r"Traceback|\w(Error|Exception)\b|\| (ERROR|CRITICAL)")
 
 
-def ask(api_url: str, path: str, body: dict[str, Any] | None = None) -> Any:
+def ask(api: Api, path: str, body: dict[str, Any] | None = None, **headers: str) -> Any:
     """One call of Prefect's API: GET without a body, POST with one."""
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"{api_url}{path}", data, {"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
+    with answer_to(api, path, body, headers) as response:
         return json.load(response)
 
 
+def change(api: Api, path: str, body: dict[str, Any]) -> None:
+    """One call of Prefect's API that changes what is there (PATCH)."""
+    answer_to(api, path, body, {}, method="PATCH").close()
+
+
+def answer_to(
+    api: Api, path: str, body: dict[str, Any] | None, headers: dict[str, str], method: str | None = None
+) -> HTTPResponse:
+    data = None if body is None else json.dumps(body).encode()
+    known = {"authorization": f"Basic {b64encode(api.auth.encode()).decode()}"} if api.auth is not None else {}
+    given = {"content-type": "application/json", **known, **headers}
+    request = urllib.request.Request(f"{api.url}{path}", data, given, method=method)
+    response: HTTPResponse = urllib.request.urlopen(request, timeout=PATIENCE_S)
+    return response
+
+
 def server_words(home: Path) -> str:
-    """What the running server has said since its greeting; one before it, that found its port taken, died noisily."""
-    greeted, _, said = (home / "logs" / "prefect-server.log").read_text().rpartition("Configure Prefect to communicate")
+    """What the running server has said since its greeting."""
+    greeted, _, said = (home / "logs" / "prefect-server.log").read_text().rpartition(GREETING)
     assert greeted
     return said
 
@@ -39,33 +57,38 @@ def complaints(home: Path) -> list[str]:
     return [each for each in records if FAULT.search(each) and "Timeout" not in each]
 
 
-def start_run(api_url: str, deployment: str, **parameters: object) -> str:
+def start_run(api: Api, deployment: str, **parameters: object) -> str:
     """Start a run of flow/deployment, as the user interface does; gives its id."""
-    found = ask(api_url, f"/deployments/name/{deployment}")
-    return str(ask(api_url, f"/deployments/{found['id']}/create_flow_run", {"parameters": parameters})["id"])
+    return order(api, deployment, {"parameters": parameters})
 
 
-def run_state(api_url: str, run: str) -> str:
-    return str(ask(api_url, f"/flow_runs/{run}")["state_name"])
+def order(api: Api, deployment: str, wish: dict[str, Any]) -> str:
+    """Start a run of flow/deployment with whatever may be said of it; gives its id."""
+    found = ask(api, f"/deployments/name/{deployment}")
+    return str(ask(api, f"/deployments/{found['id']}/create_flow_run", wish)["id"])
 
 
-def cancel_run(api_url: str, run: str) -> None:
+def run_state(api: Api, run: str) -> str:
+    return str(ask(api, f"/flow_runs/{run}")["state_name"])
+
+
+def cancel_run(api: Api, run: str) -> None:
     """Cancel a run, as the user interface does, and wait for its end."""
-    ask_to_cancel(api_url, run, again=False)
+    ask_to_cancel(api, run, again=False)
     asked_at = time.monotonic()
 
     def is_cancelled() -> bool:
         nonlocal asked_at
-        state = run_state(api_url, run)
+        state = run_state(api, run)
         if state == "Cancelling" and time.monotonic() - asked_at > 10:
             # A worker that is connecting again to a restarted server has not heard of it.
-            ask_to_cancel(api_url, run, again=True)
+            ask_to_cancel(api, run, again=True)
             asked_at = time.monotonic()
         return state == "Cancelled"
 
     until(is_cancelled)
 
 
-def ask_to_cancel(api_url: str, run: str, *, again: bool) -> None:
+def ask_to_cancel(api: Api, run: str, *, again: bool) -> None:
     wish = {"state": {"type": "CANCELLING", "name": "Cancelling"}, "force": again}
-    ask(api_url, f"/flow_runs/{run}/set_state", wish)
+    ask(api, f"/flow_runs/{run}/set_state", wish)
