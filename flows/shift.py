@@ -120,6 +120,7 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
         ("Moved", f"{stats.changes[Change.MOVED]:,}"),
         ("Back", f"{stats.changes[Change.BACK]:,}"),
         ("Failed", f"{stats.failed:,}"),
+        ("Refused, not asked for", f"{stats.refused:,}"),
         ("Bytes received", f"{stats.received_bytes:,}"),
         ("Bytes saved", f"{stats.saved_bytes:,}"),
         ("Seconds", f"{stats.elapsed.total_seconds():.1f}"),

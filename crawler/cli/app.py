@@ -111,8 +111,8 @@ def root(
         recrawl changes --since 7d
         recrawl up
 
-    Without RECRAWL_DATABASE_URL everything is kept in the folder RECRAWL_HOME, in a Postgres of its own: the .recrawl of
-    this folder or of one above, else ~/.local/share/recrawl. `recrawl status` tells which.
+    Without RECRAWL_DATABASE_URL everything is kept in the folder RECRAWL_HOME, in a Postgres of its own: the .recrawl
+    of this folder or of one above, else ~/.local/share/recrawl. `recrawl status` tells which.
     Exit codes: 0 done, 1 a problem was found, 2 it cannot be asked for like this.
     """
     from crawler.cli import logs

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from crawler.store.report import Edit
 
+READABLE = 16  # characters of a text that a column of a table shows in a line, at least
 PIPE_WIDTH = 10_000  # a line of a pipe is as long as it is; URLs of 8 kB are cut nowhere
 
 
@@ -51,25 +53,50 @@ def remark(text: str) -> None:
 
 
 def show(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[str] = ()) -> None:
-    """A table; the columns named in `right` hold numbers."""
+    """A table; the columns named in `right` hold numbers. Where it is too wide, each row is a paragraph of its own."""
+    rows = [tuple(map(printable, row)) for row in rows]
+    if _least_width(columns, rows, right=set(right)) > out().width:
+        for row in rows:
+            show_facts(zip(columns, row, strict=True))
+            say("")
+        return
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     numbers = set(right)
     for name in columns:
         table.add_column(name, justify="right" if name in numbers else "left", overflow="fold", no_wrap=name in numbers)
     for row in rows:
-        table.add_row(*map(printable, row))
+        table.add_row(*row)
     _print(table)
+
+
+def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: set[str]) -> int:
+    """Characters that a table needs for its numbers, and for a readable piece of each text."""
+    widest = [max((len(row[n]) for row in rows), default=0) for n in range(len(columns))]
+    own = [
+        max(len(name), wide if name in right else min(wide, READABLE))
+        for name, wide in zip(columns, widest, strict=True)
+    ]
+    return sum(own) + 2 * (len(own) - 1)
 
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Names and values, one pair a line; pairs without a value are left out."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in facts:
-        if value:
-            table.add_row(name, printable(value))
-    _print(table)
+    """Names and values, one pair a line; pairs without a value are left out. An address is never broken."""
+    told = [(name, printable(value)) for name, value in facts if value]
+    width = max((len(name) for name, _ in told), default=0)
+    for has_address, group in groupby(told, key=lambda pair: "://" in pair[1]):
+        if has_address:
+            for name, value in group:
+                for n, line in enumerate(value.splitlines()):
+                    out().print(
+                        Text((name if n == 0 else "").ljust(width), style="bold") + Text(f"  {line}"), soft_wrap=True
+                    )
+            continue
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_column(style="bold", no_wrap=True, min_width=width)
+        table.add_column(overflow="fold")
+        for name, value in group:
+            table.add_row(name, value)
+        _print(table)
 
 
 def _print(table: Table) -> None:

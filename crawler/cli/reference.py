@@ -32,9 +32,8 @@ def settings_page() -> str:
     ]
     for name, field in Settings.model_fields.items():
         variable = field.validation_alias or f"RECRAWL_{name.upper()}"
-        lines.append(
-            f"| `{variable}` | {shown('' if field.default_factory else field.default)} | {cell(field.description or '')} |"
-        )
+        default = "" if field.default_factory else shown(field.default)
+        lines.append(f"| `{variable}` | {default} | {cell(field.description or '')} |")
     return "\n".join(lines) + "\n"
 
 

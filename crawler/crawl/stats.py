@@ -11,7 +11,11 @@ from crawler.core.visit import Visit
 
 @dataclass(slots=True)
 class CrawlStats:
-    """Counts of one lease or of a whole shift. `new` counts pages heard of for the first time, not yet fetched."""
+    """Counts of one lease or of a whole shift.
+
+    new: pages heard of for the first time, not yet fetched.  reasons: of `failed`, which is their sum.  refused: pages
+    that are not asked for, by robots.txt or by their user's wish.
+    """
 
     looks: int = 0
     requests: int = 0
@@ -20,6 +24,7 @@ class CrawlStats:
     saved_bytes: int = 0
     not_modified: int = 0
     failed: int = 0
+    refused: int = 0
     changes: Counter[Change] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     read: int = 0  # bodies that had to be parsed
@@ -35,9 +40,10 @@ class CrawlStats:
         self.not_modified += visit.verdict.rung is Rung.NOT_MODIFIED
         self.read += visit.links is not None
         self.changes[visit.change] += 1
-        if not visit.is_good:
-            self.failed += visit.requests
+        if not visit.is_good and visit.requests:
+            self.failed += 1
             self.reasons[visit.reason] += 1
+        self.refused += not visit.requests
 
     def count_request(self) -> None:
         """Count one request that began no look."""
@@ -65,6 +71,7 @@ class CrawlStats:
         self.saved_bytes += other.saved_bytes
         self.not_modified += other.not_modified
         self.failed += other.failed
+        self.refused += other.refused
         self.read += other.read
         self.leases += other.leases
         self.changes += other.changes
@@ -78,6 +85,7 @@ class CrawlStats:
             **{change.value: self.changes[change] for change in Change if change is not Change.UNKNOWN},
             "failed": self.failed,
             "reasons": dict(self.reasons.most_common()),
+            "refused": self.refused,
             "new": self.new,
             "read": self.read,
             "requests": self.requests,

@@ -81,6 +81,7 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
         ("Moved", str(changes[Change.MOVED] or "")),
         ("Back", str(changes[Change.BACK] or "")),
         ("Failed", f"{stats.failed} ({reasons})" if reasons else str(stats.failed)),
+        ("Refused", f"{stats.refused} (not asked for)" if stats.refused else ""),
         ("New URLs found", str(stats.new)),
         ("Received", shown_bytes(stats.received_bytes)),
         ("Saved", shown_bytes(stats.saved_bytes)),
