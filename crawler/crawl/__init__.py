@@ -7,6 +7,7 @@ registration call it.
 """
 
 from crawler.crawl.coordinator import CrawlLimits
+from crawler.crawl.lease import BAD_PATTERN
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.parser_pool import DomainParser, ParserPool
 from crawler.crawl.requester import PacedWeb, received_of
@@ -16,6 +17,7 @@ from crawler.crawl.stats import CrawlStats, LeaseResult, ShiftResult
 from crawler.crawl.try_page import TryResult, try_page
 
 __all__ = [
+    "BAD_PATTERN",
     "CrawlLimits",
     "CrawlStats",
     "DomainParser",

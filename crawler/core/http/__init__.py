@@ -5,6 +5,7 @@ possible answers; `backoff` says how long a domain that refuses is left alone. T
 """
 
 from crawler.core.http.backoff import backoff, http_date, retry_after
+from crawler.core.http.expressions import Expression
 from crawler.core.http.response import (
     NO_VALIDATORS,
     Answer,
@@ -19,6 +20,7 @@ from crawler.core.http.robots import ALLOW_ALL, REFUSE_ALL, RobotsRules, parse_r
 from crawler.core.http.urls import (
     Authority,
     PageKey,
+    Pattern,
     Refusal,
     Scope,
     Url,
@@ -30,6 +32,7 @@ from crawler.core.http.urls import (
     normalise_all,
     path_and_query,
     pattern_of,
+    refusals_of,
     registrable,
     scheme_of,
 )
@@ -40,10 +43,12 @@ __all__ = [
     "REFUSE_ALL",
     "Answer",
     "Authority",
+    "Expression",
     "Fetched",
     "Method",
     "NotModified",
     "PageKey",
+    "Pattern",
     "Reason",
     "Refusal",
     "RobotsRules",
@@ -62,6 +67,7 @@ __all__ = [
     "parse_robots",
     "path_and_query",
     "pattern_of",
+    "refusals_of",
     "registrable",
     "retry_after",
     "scheme_of",

@@ -82,8 +82,10 @@ async def register(
 
     addresses: those its name leads to; every claim takes their slots.  delay: until its server may be asked again, in
     real time from now, where it was asked for the registration.
-    Raises BadInput if the authority, or one of its other names, is registered already.
+    Raises BadInput if the authority, or one of its other names, is registered already, and for a pattern that is not
+    used.
     """
+    _refuse(domain_settings.refusals)
     async with db.transaction() as connection:
         await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # names are free or taken, no race
         taken = await _one_by_name(connection, [authority, *aliases])
@@ -116,6 +118,11 @@ async def register(
         domain = await _one_by_id(connection, domain_id)
         assert domain is not None
         return domain
+
+
+def _refuse(refusals: Collection[str]) -> None:
+    if refusals:
+        raise BadInput(next(iter(refusals)))
 
 
 async def probed(db: Database, domain: Domain, *, delay: timedelta) -> None:
@@ -170,8 +177,10 @@ async def change(db: Database, domain: Domain, domain_settings: DomainSettings, 
     """Change a domain's settings. New seeds go to the inbox, and other rules wake the domain.
 
     Where the scope became different, every page is read again in full: unchanged pages hide links that were out of
-    scope when they were last read. The table of settings says which ask for that.
+    scope when they were last read. The table of settings says which ask for that. Raises BadInput for a new pattern
+    that is not used; one that was there before may stay while others are taken out.
     """
+    _refuse(set(domain_settings.refusals) - set(domain.settings.refusals))
     async with db.transaction() as connection:
         if (
             domain.settings.rules != domain_settings.rules
