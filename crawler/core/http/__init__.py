@@ -8,7 +8,9 @@ from crawler.core.http.backoff import backoff, http_date, retry_after
 from crawler.core.http.expressions import Expression
 from crawler.core.http.response import (
     NO_VALIDATORS,
+    USUAL_BOUNDS,
     Answer,
+    Bounds,
     Fetched,
     Method,
     NotModified,
@@ -41,8 +43,10 @@ __all__ = [
     "ALLOW_ALL",
     "NO_VALIDATORS",
     "REFUSE_ALL",
+    "USUAL_BOUNDS",
     "Answer",
     "Authority",
+    "Bounds",
     "Expression",
     "Fetched",
     "Method",
