@@ -12,6 +12,7 @@ from crawler.crawl.pacer import Pacer
 from crawler.crawl.parser_pool import DomainParser, ParserPool
 from crawler.crawl.requester import PacedWeb, received_of
 from crawler.crawl.resources import open_resources
+from crawler.crawl.robots import ask_for_robots, good_copy
 from crawler.crawl.shift import ShiftHooks, holder_name, keep_what_is_loaded, run_shift
 from crawler.crawl.stats import CrawlStats, LeaseResult, ShiftResult
 from crawler.crawl.try_page import TryResult, try_page
@@ -28,6 +29,8 @@ __all__ = [
     "ShiftHooks",
     "ShiftResult",
     "TryResult",
+    "ask_for_robots",
+    "good_copy",
     "holder_name",
     "keep_what_is_loaded",
     "open_resources",

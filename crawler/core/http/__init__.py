@@ -18,7 +18,7 @@ from crawler.core.http.response import (
     Unreached,
     Validators,
 )
-from crawler.core.http.robots import ALLOW_ALL, REFUSE_ALL, RobotsRules, parse_robots
+from crawler.core.http.robots import ALLOW_ALL, MAX_ROBOTS_BYTES, REFUSE_ALL, RobotsRules, parse_robots
 from crawler.core.http.urls import (
     Authority,
     PageKey,
@@ -41,6 +41,7 @@ from crawler.core.http.urls import (
 
 __all__ = [
     "ALLOW_ALL",
+    "MAX_ROBOTS_BYTES",
     "NO_VALIDATORS",
     "REFUSE_ALL",
     "USUAL_BOUNDS",

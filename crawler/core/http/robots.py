@@ -11,7 +11,7 @@ from functools import lru_cache
 from crawler.core.http.rule_index import RuleIndex
 from crawler.core.http.urls import Url, normalise, path_and_query
 
-MAX_BYTES = 500 * 1024  # RFC 9309, 2.5: at least so much is read
+MAX_ROBOTS_BYTES = 500 * 1024  # RFC 9309, 2.5: at least so much is read
 LONGEST_DELAY = timedelta(days=30)  # enough for an owner who wants no crawler; longer would overflow somewhere
 REMEMBERED_URLS = 4096  # menus and footers are asked about again on every page
 ANYBODY = "*"
@@ -89,10 +89,10 @@ class RobotsRules:
 def parse_robots(body: bytes) -> RobotsRules:
     """The rules of a robots.txt, whatever the bytes: lines that are no rules are skipped, as is all of an HTML page.
 
-    Only the first MAX_BYTES count, up to the end of a line: half of a path would forbid more than the whole.
+    Only the first MAX_ROBOTS_BYTES count, up to the end of a line: half of a path would forbid more than the whole.
     """
-    text = _decoded(body[:MAX_BYTES]).replace("\r", "\n")
-    if len(body) > MAX_BYTES:
+    text = _decoded(body[:MAX_ROBOTS_BYTES]).replace("\r", "\n")
+    if len(body) > MAX_ROBOTS_BYTES:
         text = text.rpartition("\n")[0]
     if _LOOKS_LIKE_HTML.match(text):
         text = ""

@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.cash import COINS, Pool
-from crawler.core.domain import Domain, DomainStatus
+from crawler.core.domain import Domain, DomainStatus, RobotsCopy
 from crawler.core.domain_settings import SETTINGS, DomainSettings, value_of, with_values
 from crawler.core.freshness import ELSEWHERE, PRIOR
 from crawler.core.http import Authority, Url
@@ -118,6 +118,16 @@ async def register(
         domain = await _one_by_id(connection, domain_id)
         assert domain is not None
         return domain
+
+
+async def keep_robots(db: Database, domain: Domain, copy: RobotsCopy) -> None:
+    """Keep a robots.txt that was read outside any lease, unless there is one already."""
+    async with db.transaction() as connection:
+        await connection.execute(
+            """INSERT INTO robots (domain_id, body, outcome, fetched_at, good_at, due_at)
+               VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (domain_id) DO NOTHING""",
+            (domain.id, copy.body, copy.outcome, copy.fetched_at, copy.good_at, copy.due_at),
+        )
 
 
 def _refuse(refusals: Collection[str]) -> None:

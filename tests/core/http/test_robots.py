@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from protego import Protego
 
 from crawler.core.http import ALLOW_ALL, REFUSE_ALL, Url, normalise, parse_robots
-from crawler.core.http.robots import MAX_BYTES
+from crawler.core.http.robots import MAX_ROBOTS_BYTES
 
 AGENT = "recrawl"
 
@@ -153,18 +153,18 @@ def test_the_body_of_an_error_page_is_not_parsed_as_rules(body: bytes) -> None:
 
 
 def test_half_a_megabyte_of_rules_counts_and_half_a_line_does_not() -> None:
-    filler = "User-agent: *\n" + "# filler\n" * ((MAX_BYTES - 40) // 9)
+    filler = "User-agent: *\n" + "# filler\n" * ((MAX_ROBOTS_BYTES - 40) // 9)
     last = "Disallow: /within\n"
     inside = (filler + last).encode()
-    assert len(inside) < MAX_BYTES
-    cut = inside + b"Disallow: /" + b"a" * MAX_BYTES
+    assert len(inside) < MAX_ROBOTS_BYTES
+    cut = inside + b"Disallow: /" + b"a" * MAX_ROBOTS_BYTES
     assert not allowed(cut, "/within")
     assert allowed(cut, "/aaa")
-    assert allowed(inside + b"#" * MAX_BYTES + b"\nDisallow: /beyond", "/beyond")
+    assert allowed(inside + b"#" * MAX_ROBOTS_BYTES + b"\nDisallow: /beyond", "/beyond")
 
 
 def test_of_a_long_file_with_old_line_ends_or_two_bytes_a_character_the_first_part_counts() -> None:
-    rules = "User-agent: *\nDisallow: /within\n" + "# filler\n" * (MAX_BYTES // 9) + "Disallow: /beyond"
+    rules = "User-agent: *\nDisallow: /within\n" + "# filler\n" * (MAX_ROBOTS_BYTES // 9) + "Disallow: /beyond"
     for body in (rules.replace("\n", "\r").encode(), rules.encode("utf-16")):
         assert not allowed(body, "/within")
         assert allowed(body, "/beyond")
@@ -231,7 +231,7 @@ def filled(lines: Iterable[str]) -> bytes:
     """A file of these rules, as long as one may be."""
     body = bytearray(b"User-agent: *\n")
     for line in lines:
-        if len(body) + len(line) >= MAX_BYTES:
+        if len(body) + len(line) >= MAX_ROBOTS_BYTES:
             break
         body += line.encode() + b"\n"
     return bytes(body)
