@@ -45,7 +45,7 @@ class Page(SQLModel, table=True):
     last_good_at: datetime | None = Field(sa_column=instant(nullable=True))
     last_change_at: datetime | None = Field(sa_column=instant(nullable=True))
     moved_to: bytes | None = Field(sa_column=octets(nullable=True))
-    led_to: bytes | None = Field(sa_column=octets(nullable=True))  # by its last redirect for good, known page or not
+    led_to: bytes | None = Field(sa_column=octets(nullable=True))  # by its last redirect, for good or for now
     # The last Snapshot, in short: what a judgement compares with.
     version: int = Field(sa_column=count())
     body_digest: bytes | None = Field(sa_column=octets(nullable=True))

@@ -88,7 +88,6 @@ DOORS: dict[str, tuple[str, ...]] = {
     "numpy": ("crawler/core/", "crawler/lab/"),
     "playwright": ("crawler/web/browser.py",),
     "prefect": ("flows/", "crawler/local/"),
-    "protego": ("crawler/core/http/robots.py",),
     "psutil": ("crawler/local/",),
     "psycopg": ("crawler/store/",),
     "psycopg_pool": ("crawler/store/",),
@@ -96,6 +95,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "pydantic": ("crawler/settings.py", "flows/"),
     "pydantic_settings": ("crawler/settings.py",),
     "pypdfium2": ("crawler/core/page/pdf.py",),
+    "re2": ("crawler/core/http/expressions.py",),
     "resiliparse": ("crawler/core/page/charset.py",),
     "rich": ("crawler/cli/",),
     "selectolax": (

@@ -176,6 +176,14 @@ class DomainSettings:
         if self.target_age is not None and self.target_age <= timedelta(0):
             raise ValueError("a target age must be above 0")
 
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why patterns that were stored before are not used; a domain with one is not crawled."""
+        from crawler.core.http import refusals_of
+
+        of_rules = (refusal for rule in self.rules for refusal in rule.refusals)
+        return (*refusals_of((*self.include, *self.exclude, *self.ordering.favour)), *of_rules)
+
 
 # Of DomainSettings.ordering, by the names of its fields; their defaults are its own.
 ORDERING = {

@@ -1,10 +1,9 @@
 """A user's rules for the pages of a pattern: how often to look, how much they matter, how many there may be."""
 
-import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from crawler.core.http import Url, path_and_query, pattern_of
+from crawler.core.http import Pattern, Url, path_and_query, pattern_of, refusals_of
 from crawler.core.page import WHOLE, View, together
 
 MOST_SAID = 50  # selectors to ignore, to watch, and expressions
@@ -28,7 +27,7 @@ class PageRule:
     once: bool = False
     max_pages: int | None = None
     view: View = WHOLE
-    _matches: re.Pattern[str] = field(init=False, repr=False, compare=False)
+    _matches: Pattern = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_matches", pattern_of(self.pattern))
@@ -49,7 +48,12 @@ class PageRule:
         return self.once or bool(self.view) or any(each is not None for each in said)
 
     def matches(self, url: Url) -> bool:
-        return self._matches.search(path_and_query(url)) is not None
+        return bool(self._matches.search(path_and_query(url)))
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why its expressions are not used, a sentence for each of which that is so."""
+        return (*refusals_of((self.pattern,)), *self.view.refusals)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,18 @@ registration call it.
 """
 
 from crawler.crawl.coordinator import CrawlLimits
+from crawler.crawl.lease import BAD_PATTERN
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.parser_pool import DomainParser, ParserPool
 from crawler.crawl.requester import PacedWeb, received_of
 from crawler.crawl.resources import open_resources
+from crawler.crawl.robots import ask_for_robots, good_copy
 from crawler.crawl.shift import ShiftHooks, holder_name, keep_what_is_loaded, run_shift
 from crawler.crawl.stats import CrawlStats, LeaseResult, ShiftResult
 from crawler.crawl.try_page import TryResult, try_page
 
 __all__ = [
+    "BAD_PATTERN",
     "CrawlLimits",
     "CrawlStats",
     "DomainParser",
@@ -26,6 +29,8 @@ __all__ = [
     "ShiftHooks",
     "ShiftResult",
     "TryResult",
+    "ask_for_robots",
+    "good_copy",
     "holder_name",
     "keep_what_is_loaded",
     "open_resources",

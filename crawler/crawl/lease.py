@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,8 +18,11 @@ from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable, failure_in
 from crawler.settings import Settings
 from crawler.store.claim import NOTHING_LEFT_OVER, LeaseEnd
 
+log = logging.getLogger("recrawl.lease")
+
 RELEASE_DEADLINE = timedelta(seconds=10)
-BROKEN_FOR = timedelta(hours=1)  # a domain that our own code chokes on; the others go on
+BROKEN_FOR = timedelta(hours=1)  # a domain that our own code chokes on, or that has a bad pattern; the others go on
+BAD_PATTERN = "bad_pattern"  # the reason of a hold: a pattern of its settings is not used
 
 
 async def crawl_lease(
@@ -34,9 +38,12 @@ async def crawl_lease(
     """Crawl a domain under its lease until nothing is due, or it must be left alone, and release it.
 
     claimed: monotonic seconds, read before the claim was sent.  progress: called after each record.
+    A domain with a pattern that is not used is left alone: without it other pages would be crawled than its user said.
     Raises LeaseLost where another worker took the domain, StoreUnavailable where the database stays silent. What was
     recorded before is safe; the rest will be looked at again.
     """
+    if store.lease.domain.settings.refusals:
+        return await _left_alone(store)
     parser = DomainParser(readers, PageRules(store.lease.domain.settings.rules))
     crawler = LeaseCrawler(store, web, parser, settings=settings, claimed=claimed, limits=limits, progress=progress)
     began = time.monotonic()
@@ -51,6 +58,20 @@ async def crawl_lease(
         await give_back(store, crawler.end())
     crawler.stats.ran_for(timedelta(seconds=time.monotonic() - began))
     return LeaseResult(crawler.stats, crawler.hold)
+
+
+async def _left_alone(store: LeasedStore) -> LeaseResult:
+    """Leave a domain alone until its user has put another pattern in place of one that is not used."""
+    domain = store.lease.domain
+    log.warning("lease.pattern", extra={"domain": domain.authority, "patterns": domain.settings.refusals})
+    stats = CrawlStats(leases=1)
+    stats.count_outage(BAD_PATTERN)
+    hold = Hold(until=store.clock.now() + BROKEN_FOR, reason=BAD_PATTERN, refusals=store.lease.refusals)
+    try:
+        await store.hold(hold)
+    finally:
+        await give_back(store)
+    return LeaseResult(stats, hold)
 
 
 async def _hold_broken(store: LeasedStore) -> None:

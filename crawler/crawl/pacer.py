@@ -17,6 +17,7 @@ class Pacer:
     def __init__(self, *, delay: timedelta, wait: timedelta = timedelta(0)) -> None:
         self._delay = delay
         self._free_at = time.monotonic() + wait.total_seconds()
+        self._last: float | None = None  # monotonic, when the last request was sent or answered
         self._turn = asyncio.Lock()
 
     @property
@@ -30,8 +31,10 @@ class Pacer:
         return timedelta(seconds=max(self._free_at - time.monotonic(), 0.0))
 
     def slow_down(self, delay: timedelta) -> None:
-        """Space requests by so much from now on, if that is more than before."""
+        """Space requests by so much from the last one on, if that is more than before."""
         self._delay = max(self._delay, delay)
+        if self._last is not None:
+            self._free_at = max(self._free_at, self._last + self._delay.total_seconds())
 
     async def pass_through(self, room: Callable[[], Awaitable[None]]) -> None:
         """Wait for one's turn, and for room under the lease; one request may be sent after it.
@@ -51,10 +54,12 @@ class Pacer:
 
     def answered(self) -> None:
         """Note that an answer came, or that none will."""
+        self._last = time.monotonic()
         if self._delay:
             self._close()
 
     def _close(self) -> None:
+        self._last = time.monotonic()
         self._free_at = max(self._free_at, time.monotonic() + self._delay.total_seconds())
 
 

@@ -109,6 +109,7 @@ class ParserPool:
             url=url,
             content_type=answer.content_type,
             robots_tag=answer.robots_tag,
+            refresh=answer.refresh,
             outlined=outlined,
             view=view,
         )

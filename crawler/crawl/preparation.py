@@ -5,7 +5,7 @@ from crawler.core.visit import Known
 from crawler.crawl.breaker import CircuitBreaker
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.requester import Requester
-from crawler.crawl.robots import Ask, FoundRules, robots_of
+from crawler.crawl.robots import AskWithin, FoundRules, robots_of
 from crawler.crawl.stats import CrawlStats
 from crawler.crawl.store_port import LeasedStore
 from crawler.settings import Settings
@@ -54,7 +54,7 @@ class Preparation:
         return None if found.is_spent or found.outage is not None else found.rules
 
 
-async def found_rules(store: LeasedStore, ask: Ask) -> FoundRules:
+async def found_rules(store: LeasedStore, ask: AskWithin) -> FoundRules:
     """What robots.txt says; a new copy of it is kept."""
     found = await robots_of(store.lease, ask, clock=store.clock)
     if found.copy is not None:

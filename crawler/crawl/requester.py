@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from crawler.core.domain import Lease
-from crawler.core.http import NO_VALIDATORS, Answer, Method, NotModified, Url, Validators
+from crawler.core.http import NO_VALIDATORS, USUAL_BOUNDS, Answer, Bounds, Method, Url, Validators
 from crawler.crawl.lease_budget import LeaseBudget
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.stats import CrawlStats
@@ -27,6 +27,7 @@ class Web(Protocol):
         deadline: timedelta,
         method: Method = "GET",
         language: str = "",
+        bounds: Bounds = USUAL_BOUNDS,
     ) -> Answer: ...
 
 
@@ -39,8 +40,8 @@ async def no_fence(_longest: timedelta) -> None:
 
 
 def received_of(answer: Answer) -> int:
-    """Bytes of a body that came over the wire."""
-    return 0 if isinstance(answer, NotModified) else answer.received_bytes
+    """Bytes that came over the wire beside the answer's head."""
+    return answer.received_bytes
 
 
 class PacedWeb:
@@ -56,19 +57,31 @@ class PacedWeb:
         """Wait until one request may be sent."""
         await self.pacer.pass_through(self._room)
 
-    async def send(self, url: Url, *, validators: Validators = NO_VALIDATORS, method: Method = "GET") -> Answer:
+    async def send(
+        self,
+        url: Url,
+        *,
+        validators: Validators = NO_VALIDATORS,
+        method: Method = "GET",
+        bounds: Bounds = USUAL_BOUNDS,
+    ) -> Answer:
         """The request whose turn it is."""
         try:
             return await self._web.fetch(
-                url, validators=validators, deadline=self._deadline, method=method, language=self._language
+                url,
+                validators=validators,
+                deadline=self._deadline,
+                method=method,
+                language=self._language,
+                bounds=bounds,
             )
         finally:
             self.pacer.answered()
 
-    async def fetch(self, url: Url) -> Answer:
+    async def fetch(self, url: Url, *, bounds: Bounds = USUAL_BOUNDS) -> Answer:
         """One request in its turn."""
         await self.turn()
-        return await self.send(url)
+        return await self.send(url, bounds=bounds)
 
     async def _room(self) -> None:
         await self._fence(self._deadline)
@@ -118,23 +131,29 @@ class Requester:
             return None
         return await self._send(url, validators, method, is_look=True)
 
-    async def look_on(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
+    async def look_on(
+        self, url: Url, *, validators: Validators = NO_VALIDATORS, bounds: Bounds = USUAL_BOUNDS
+    ) -> Answer | None:
         """One request more for a look; None where the budget has none left, or the lease is ending."""
-        return None if self.is_stopping else await self._ask(url, validators, is_look=True)
+        return None if self.is_stopping else await self._ask(url, validators, bounds, is_look=True)
 
-    async def ask(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
+    async def ask(
+        self, url: Url, *, validators: Validators = NO_VALIDATORS, bounds: Bounds = USUAL_BOUNDS
+    ) -> Answer | None:
         """One request for what is no look; None where the budget has none left."""
-        return await self._ask(url, validators, is_look=False)
+        return await self._ask(url, validators, bounds, is_look=False)
 
-    async def _ask(self, url: Url, validators: Validators, *, is_look: bool) -> Answer | None:
+    async def _ask(self, url: Url, validators: Validators, bounds: Bounds, *, is_look: bool) -> Answer | None:
         if await self._budget.take(1) != 1:
             return None
         await self._server.turn()
-        answer = await self._send(url, validators, "GET", is_look=is_look)
+        answer = await self._send(url, validators, "GET", bounds=bounds, is_look=is_look)
         self._stats.count_request()
         return answer
 
-    async def _send(self, url: Url, validators: Validators, method: Method, *, is_look: bool) -> Answer:
-        answer = await self._server.send(url, validators=validators, method=method)
+    async def _send(
+        self, url: Url, validators: Validators, method: Method, *, bounds: Bounds = USUAL_BOUNDS, is_look: bool
+    ) -> Answer:
+        answer = await self._server.send(url, validators=validators, method=method, bounds=bounds)
         self._budget.count_received(received_of(answer), is_look=is_look)
         return answer

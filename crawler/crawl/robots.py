@@ -1,20 +1,26 @@
 """Asking for a domain's robots.txt: an ordinary request of the lease, with a due time of its own (RFC 9309)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease, RobotsCopy
 from crawler.core.http import (
     ALLOW_ALL,
+    MAX_ROBOTS_BYTES,
     REFUSE_ALL,
+    USUAL_BOUNDS,
     Answer,
+    Authority,
+    Bounds,
     Fetched,
     NotModified,
     RobotsRules,
     Unreached,
     Url,
+    authority_of,
     parse_robots,
     retry_after,
 )
@@ -27,7 +33,16 @@ RETRY_AFTER = timedelta(hours=1)
 GIVE_UP_AFTER = timedelta(days=30)  # section 2.3.1.4: then an unreachable robots.txt counts as none
 
 
+WHOLE_FILE = MAX_ROBOTS_BYTES + 1  # so much of it is read; one byte more tells that there is more
+
+
 Ask = Callable[[Url], Awaitable[Answer | None]]  # one request at the domain's pace; None: not affordable today
+
+
+class AskWithin(Protocol):
+    """One request at the domain's pace, within bounds; None: not affordable today."""
+
+    async def __call__(self, url: Url, *, bounds: Bounds = USUAL_BOUNDS) -> Answer | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +62,41 @@ class FoundRules:
     is_spent: bool = False
 
 
-async def robots_of(lease: Lease, ask: Ask, *, clock: Clock) -> FoundRules:
+async def robots_of(lease: Lease, ask: AskWithin, *, clock: Clock) -> FoundRules:
     """The rules of the leased domain: the stored ones, or those that its server gives now if these are due."""
     kept = lease.robots
     if kept is not None and kept.due_at > clock.now() and kept.body is not None:
         return FoundRules(rules=parse_robots(kept.body))
-    url = Url(f"{lease.domain.root}robots.txt")
+    own = frozenset({lease.domain.authority, *lease.domain.aliases})
+    answer, requests = await ask_for_robots(ask, lease.domain.root, own=own)
+    if answer is None:
+        return FoundRules(rules=REFUSE_ALL, requests=requests, is_spent=True)
+    return _judge(answer, lease, requests=requests, now=clock.now())
+
+
+async def ask_for_robots(ask: AskWithin, root: Url, *, own: Collection[Authority]) -> tuple[Answer | None, int]:
+    """What the server says to a request for the robots.txt of a root, and how many requests it took.
+
+    own: the names of the domain. Redirects are followed: the file of another authority then speaks for this domain. It
+    has to be a public one, even where the domain's user allows private addresses: those were allowed for this domain.
+    None if the budget has no request left. Of a file beyond MAX_ROBOTS_BYTES the beginning is enough.
+    """
+    url = Url(f"{root}robots.txt")
     requests = 0
     while True:
-        answer = await ask(url)
+        bounds = Bounds(first_bytes=WHOLE_FILE, public_only=authority_of(url) not in own)
+        answer = await ask(url, bounds=bounds)
         if answer is None:
-            return FoundRules(rules=REFUSE_ALL, requests=requests, is_spent=True)
+            return None, requests
         requests += 1
         onward = _onward(answer, url)
         if onward is None or requests > MOST_HOPS:
-            return _judge(answer, lease, requests=requests, now=clock.now())
+            return answer, requests
         url = onward
 
 
 def _onward(answer: Answer, url: Url) -> Url | None:
-    """Where a redirect leads, None for any other answer. The file of another authority then speaks for this domain."""
+    """Where a redirect leads, None for any other answer."""
     if isinstance(answer, Fetched) and answer.status in PERMANENT | TEMPORARY:
         return answer.location if answer.location != url else None
     return None
@@ -94,9 +124,14 @@ def _judge(answer: Answer, lease: Lease, *, requests: int, now: datetime) -> Fou
 def _good(body: bytes, lease: Lease, *, outcome: str, requests: int, now: datetime) -> FoundRules:
     kept = lease.robots
     before = kept.body if kept is not None else None
-    copy = RobotsCopy(body=body, outcome=outcome, fetched_at=now, good_at=now, due_at=now + GOOD_FOR)
+    copy = good_copy(body, outcome=outcome, at=now)
     changed = before is not None and digest(before) != digest(body)
     return FoundRules(rules=parse_robots(body), copy=copy, rules_changed=changed, requests=requests)
+
+
+def good_copy(body: bytes, *, outcome: str = "ok", at: datetime) -> RobotsCopy:
+    """The copy of a robots.txt that was had just now."""
+    return RobotsCopy(body=body, outcome=outcome, fetched_at=at, good_at=at, due_at=at + GOOD_FOR)
 
 
 def _unreachable(outcome: str, lease: Lease, *, requests: int, now: datetime) -> FoundRules:

@@ -76,6 +76,8 @@ async def try_page(
     the day, and its robots.txt.
     """
     target = await target_of(db, domain, url)
+    if domain.settings.refusals:
+        return TryResult(target, clock.now(), refusal=domain.settings.refusals[0])
     lease = await claim.claim(
         db,
         at=NEVER,  # whether anything is due makes no difference

@@ -1,6 +1,6 @@
 """How a domain gets in, and how what a user typed is found again.
 
-`register` asks the root of a new domain once, follows redirects within the registrable domain, and stores the domain;
+`look_up` asks the root of a new domain, its robots.txt first, follows redirects within the registrable domain, and stores the domain;
 `lookup` turns a name or URL into a known domain. Asks by the PacedWeb of crawl; uses core, web,
 store, settings and clock.
 """

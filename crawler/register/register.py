@@ -1,4 +1,4 @@
-"""Registering a domain: its root is asked once, so that one authority and one scheme stand for it from then on."""
+"""Registering a domain: its robots.txt is asked, then its root where that allows it, so that one authority and one scheme stand for it from then on."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
@@ -23,6 +23,7 @@ from crawler.core.http import (
     scheme_of,
 )
 from crawler.core.visit import PERMANENT, TEMPORARY
+from crawler.crawl import good_copy
 from crawler.errors import BadInput
 from crawler.register.root_probe import RedirectChain, RootProbe
 from crawler.store import claim, domains
@@ -39,7 +40,8 @@ class FoundDomain:
 
     aliases: the other names, through which the root's redirects led.  addresses: of the authority, none when offline.
     seeds: beside the root.  warning: what went wrong with the root, or an empty string; the crawl will record it.
-    requests, received_bytes: what asking took, for the domain's ledger.
+    requests, received_bytes: what asking took, for the domain's ledger.  robots: its robots.txt, empty where there is
+    none; None where it was not had.  crawl_delay: that this one wants.
     """
 
     authority: Authority
@@ -50,6 +52,8 @@ class FoundDomain:
     warning: str = ""
     requests: int = field(default=0, compare=False)
     received_bytes: int = field(default=0, compare=False)
+    robots: bytes | None = field(default=None, compare=False, repr=False)
+    crawl_delay: timedelta = field(default=timedelta(0), compare=False)
 
     @property
     def root(self) -> Url:
@@ -75,6 +79,9 @@ async def look_up(
     roots: RootProbe, text: str, *, deadline: timedelta = DEADLINE, most: int | None = None
 ) -> FoundDomain:
     """Ask the root of what a person typed, a URL or a name, and follow it within the registrable domain.
+
+    Each root's robots.txt is asked before, and the root only where that allows it; else the domain is registered as far
+    as the redirects led.
 
     A URL with a path registers the domain with that path as one more seed.  most: requests that its budget allows; with
     none it is registered as it was typed, and where they end on the way, as the last redirect says.
@@ -112,6 +119,8 @@ async def look_up(
         aliases=tuple(name for name in dict.fromkeys(trail.names) if name != authority),
         addresses=addresses,
         warning=_warning(answer, trail),
+        robots=trail.robots_of(trail.at),
+        crawl_delay=trail.rules_of(trail.at).crawl_delay(roots.agent) or timedelta(0),
         requests=trail.requests,
         received_bytes=trail.received_bytes,
     )
@@ -123,8 +132,9 @@ async def register(
 ) -> Domain:
     """Register what was found, with the user's settings. Raises BadInput for a seed or a pattern that cannot be.
 
-    delay: the first lease asks nobody before it has passed; nothing where the root was not asked just now. What asking
-    took is on the account of the domain's day.
+    delay: the first lease asks nobody before it has passed, or the longer one that robots.txt wants; nothing where
+    nobody was asked just now. What asking took is on the account of the domain's day, and a robots.txt that was had is
+    not asked for again.
     """
     seeds = tuple(dict.fromkeys([*found.seeds, *domain_settings.seeds]))
     domain_settings = replace(domain_settings, seeds=home_seeds(scope_of(found, domain_settings), seeds))
@@ -135,9 +145,11 @@ async def register(
         aliases=found.aliases,
         addresses=found.addresses,
         domain_settings=domain_settings,
-        delay=delay,
+        delay=max(delay, found.crawl_delay) if found.requests else delay,
         at=at,
     )
+    if found.robots is not None:
+        await domains.keep_robots(db, domain, good_copy(found.robots, at=at))
     await charge(db, domain, found, at=at)
     return domain
 
@@ -184,7 +196,7 @@ async def _addresses(web: Http, authority: Authority) -> tuple[str, ...]:
     )
 
 
-def _refuse_forbidden(answer: Answer, authority: Authority) -> None:
+def _refuse_forbidden(answer: Answer | None, authority: Authority) -> None:
     """Raise BadInput if the address may not be asked; a private one could be allowed by the user."""
     if not isinstance(answer, Unreached) or answer.reason is not Reason.ADDRESS:
         return
@@ -197,7 +209,7 @@ def _may_be_allowed(address: str) -> bool:
     return refusal(address, allow_private=True) is None
 
 
-def _onward(answer: Answer, trail: RedirectChain) -> Url | None:
+def _onward(answer: Answer | None, trail: RedirectChain) -> Url | None:
     """The root to which a root's redirect leads, if it is another one of the same registrable domain."""
     if not isinstance(answer, Fetched) or answer.status not in PERMANENT | TEMPORARY or answer.location is None:
         return None
@@ -208,9 +220,11 @@ def _onward(answer: Answer, trail: RedirectChain) -> Url | None:
     return None if onward == trail.at else onward
 
 
-def _warning(answer: Answer, trail: RedirectChain) -> str:
+def _warning(answer: Answer | None, trail: RedirectChain) -> str:
     authority = authority_of(trail.at)
     match answer:
+        case None:
+            return _why_unasked(trail)
         case Unreached(reason=reason, detail=detail):
             return f"{authority} does not answer ({reason.value}: {detail}); the crawl will try again"
         case Fetched(status=status) if status >= 500:
@@ -221,7 +235,23 @@ def _warning(answer: Answer, trail: RedirectChain) -> str:
             return ""
 
 
-def _nobody_listens(answer: Answer) -> bool:
+def _why_unasked(trail: RedirectChain) -> str:
+    """Why the root was not asked; nothing where only the budget's requests were at their end."""
+    authority, said = authority_of(trail.at), trail.robots.get(trail.at)
+    match said:
+        case Unreached(reason=reason, detail=detail):
+            return (
+                f"{authority} has a robots.txt that cannot be had ({reason.value}: {detail}); the crawl will try again"
+            )
+        case Fetched(status=status) if trail.robots_of(trail.at) is None:
+            return f"{authority} answers its robots.txt with status {status}; the crawl will try again"
+        case Fetched() if not trail.allows(trail.at):
+            return f"{authority} has a robots.txt that does not let its root be asked"
+        case _:
+            return ""
+
+
+def _nobody_listens(answer: Answer | None) -> bool:
     return isinstance(answer, Unreached) and answer.reason in {Reason.REFUSED, Reason.DEADLINE}
 
 

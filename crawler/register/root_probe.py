@@ -5,19 +5,34 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from crawler.core.http import Answer, Authority, Url, authority_of
-from crawler.crawl import PacedWeb, Pacer, received_of
+from crawler.core.http import (
+    USUAL_BOUNDS,
+    Answer,
+    Authority,
+    Bounds,
+    Fetched,
+    RobotsRules,
+    Unreached,
+    Url,
+    authority_of,
+    parse_robots,
+)
+from crawler.core.visit import OVERLOADED
+from crawler.crawl import PacedWeb, Pacer, ask_for_robots, received_of
 from crawler.web import Http
 
 
 class RootProbe:
     """Asks roots, those of one authority one after the other, never sooner than `delay` after the last answer.
 
-    left: requests that all of them together may still take; None: no limit.  language: as in Http.fetch.
+    agent: the product token by which robots.txt names us.  left: requests that all of them together may still take;
+    None: no limit.  language: as in Http.fetch.
     """
 
-    def __init__(self, web: Http, *, delay: timedelta, left: int | None = None, language: str = "") -> None:
-        self.web, self.left, self.language = web, left, language
+    def __init__(
+        self, web: Http, *, delay: timedelta, agent: str = "recrawl", left: int | None = None, language: str = ""
+    ) -> None:
+        self.web, self.agent, self.left, self.language = web, agent, left, language
         self.requests = self.received_bytes = 0
         self._turns: defaultdict[Authority, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._pacers: defaultdict[Authority, Pacer] = defaultdict(lambda: Pacer(delay=delay))
@@ -27,13 +42,17 @@ class RootProbe:
         """No more may be asked."""
         return self.left is not None and self.requests >= self.left
 
-    async def ask(self, url: Url, *, deadline: timedelta) -> Answer:
+    def slow_down(self, authority: Authority, delay: timedelta) -> None:
+        """Ask an authority no sooner than so long after the last request."""
+        self._pacers[authority].slow_down(delay)
+
+    async def ask(self, url: Url, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS) -> Answer:
         """One request, when the authority's turn has come."""
         authority = authority_of(url)
         self.requests += 1
         async with self._turns[authority]:
             server = PacedWeb(self.web, self._pacers[authority], deadline=deadline, language=self.language)
-            answer = await server.fetch(url)
+            answer = await server.fetch(url, bounds=bounds)
         self.received_bytes += received_of(answer)
         return answer
 
@@ -42,7 +61,7 @@ class RootProbe:
 class RedirectChain:
     """The names that a root's redirects led through, and what following them took.
 
-    at: the root that was reached.  most: requests; None: no limit.
+    at: the root that was reached.  most: requests; None: no limit.  robots: what each root's robots.txt said.
     """
 
     roots: RootProbe
@@ -50,6 +69,8 @@ class RedirectChain:
     deadline: timedelta
     most: int | None = None
     names: list[Authority] = field(default_factory=list)
+    robots: dict[Url, Answer] = field(default_factory=dict)
+    led_away: set[Url] = field(default_factory=set)  # whose robots.txt stands elsewhere
     requests: int = 0
     received_bytes: int = 0
 
@@ -57,9 +78,52 @@ class RedirectChain:
         """Whether the budgets leave one more request."""
         return not self.roots.is_spent and (self.most is None or self.requests < self.most)
 
-    async def ask(self, url: Url) -> Answer:
-        """One request, counted for this chain."""
+    async def ask(self, root: Url) -> Answer | None:
+        """What a root says; it is asked after its robots.txt and only where that allows it. None if it was not asked.
+
+        Where nobody answers the request for robots.txt, that is the answer. A robots.txt that cannot be had for another
+        reason forbids to ask (RFC 9309), as does one that wants a longer delay than a request may take.
+        """
+        if root not in self.robots and not await self._ask_for_robots(root):
+            return None
+        said = self.robots[root]
+        if isinstance(said, Unreached) and root not in self.led_away:
+            return said
+        delay = self.rules_of(root).crawl_delay(self.roots.agent) or timedelta(0)
+        if self.robots_of(root) is None or not self.allows(root) or delay > self.deadline or not self.may_ask():
+            return None
+        self.roots.slow_down(authority_of(root), delay)
+        return await self._send(root)
+
+    def allows(self, root: Url) -> bool:
+        """Whether the robots.txt of a root, as far as it is known, lets it be asked."""
+        return self.rules_of(root).allows(root, self.roots.agent)
+
+    def rules_of(self, root: Url) -> RobotsRules:
+        """The rules of a root's robots.txt."""
+        return parse_robots(self.robots_of(root) or b"")
+
+    def robots_of(self, root: Url) -> bytes | None:
+        """The robots.txt of a root, empty where there is none; None where it could not be had."""
+        said = self.robots.get(root)
+        if not isinstance(said, Fetched) or said.status >= 500 or said.status in OVERLOADED:
+            return None
+        return said.body if 200 <= said.status < 300 else b""
+
+    async def _ask_for_robots(self, root: Url) -> bool:
+        async def ask(url: Url, *, bounds: Bounds = USUAL_BOUNDS) -> Answer | None:
+            return await self._send(url, bounds) if self.may_ask() else None
+
+        said, requests = await ask_for_robots(ask, root, own={authority_of(root)})
+        if said is None:
+            return False
+        self.robots[root] = said
+        if requests > 1:
+            self.led_away.add(root)
+        return True
+
+    async def _send(self, url: Url, bounds: Bounds = USUAL_BOUNDS) -> Answer:
         self.requests += 1
-        answer = await self.roots.ask(url, deadline=self.deadline)
+        answer = await self.roots.ask(url, deadline=self.deadline, bounds=bounds)
         self.received_bytes += received_of(answer)
         return answer

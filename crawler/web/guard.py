@@ -50,6 +50,9 @@ _NEVER_6 = tuple(
     )
 )
 _NAT64 = IPv6Network("64:ff9b::/96")  # how the whole IPv4 web looks from a network that has only IPv6
+# ISATAP (RFC 5214, 6.1) puts an IPv4 address behind 0:5efe or, where that is said to be unique, 200:5efe.
+_ISATAP = 0x00005EFE
+_NOT_UNIVERSAL = 0xFDFFFFFF
 
 
 class ForbiddenAddressError(OSError):
@@ -60,13 +63,17 @@ def refusal(address: str, *, allow_private: bool) -> str | None:
     """Why this address may not be asked, as a phrase, or None if it may.
 
     address: an IP literal, without brackets; a scope ("%eth0") is ignored. What is no address is refused.
-    An IPv6 address that carries an IPv4 one (mapped, 6to4, NAT64) is judged by what it carries.
+    An IPv6 address that carries an IPv4 one (mapped, 6to4, NAT64, ISATAP) is judged by what it carries.
     """
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:
         return NOT_AN_ADDRESS
-    carried = _carried(parsed) if isinstance(parsed, IPv6Address) else parsed
+    judged = _carried(parsed) if isinstance(parsed, IPv6Address) else (parsed,)
+    return next(filter(None, (_refused(each, allow_private=allow_private) for each in judged)), None)
+
+
+def _refused(carried: IPv4Address | IPv6Address, *, allow_private: bool) -> str | None:
     if isinstance(carried, IPv4Address):
         never = any(carried in network for network in _NEVER_4)
         private = any(carried in network for network in _PRIVATE_4)
@@ -131,11 +138,13 @@ def open_socket(info: AddressInfo, *, allow_private: bool) -> socket.socket:
     return socket.socket(family=family, type=kind, proto=protocol)
 
 
-def _carried(address: IPv6Address) -> IPv4Address | IPv6Address:
+def _carried(address: IPv6Address) -> tuple[IPv4Address | IPv6Address, ...]:
+    """The addresses by which one is judged: those that it carries, or else itself."""
     if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address.sixtofour is not None:
-        return address.sixtofour
+        return (address.ipv4_mapped,)
     if address in _NAT64:
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    return address
+        return (IPv4Address(int(address) & 0xFFFFFFFF),)
+    network = address if address.sixtofour is None else address.sixtofour
+    if int(address) >> 32 & _NOT_UNIVERSAL == _ISATAP:
+        return network, IPv4Address(int(address) & 0xFFFFFFFF)  # reached through that network
+    return (network,)

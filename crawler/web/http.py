@@ -6,17 +6,23 @@ import ssl
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import Self
+from functools import partial
+from typing import Any, Self, cast
 from urllib.parse import quote
 
 import aiohttp
+from aiohttp import StreamReader
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
+from aiohttp.http import RawResponseMessage
 from aiohttp.tracing import Trace
 from yarl import URL
 
 from crawler.core.http import (
+    USUAL_BOUNDS,
     Answer,
     Authority,
+    Bounds,
     Fetched,
     Method,
     NotModified,
@@ -32,6 +38,8 @@ from crawler.web import encoding, guard
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 MAX_HEADER_BYTES = 16 * 1024  # one line; content security policies and cookies do grow beyond 8 kB
 MAX_HEADERS = 128
+MAX_INTERIM = 16  # answers before the answer (1xx); a server that sends more sends no other
+MAX_FRAMING = 8  # bytes that come for each one of a body of which only the beginning is wanted, at most
 MAX_VALIDATOR_CHARS = 2048
 MAX_STALE_CONNECTIONS = 3  # met in a row before it counts as the server's fault
 DNS_TTL = timedelta(minutes=5)
@@ -44,21 +52,63 @@ _BODY_DETAILS = {
     Reason.RESET: "the compressed body ends early",
     Reason.GARBAGE: "the body is not in the encoding that was stated, or in one that was not asked for",
 }
+_CONDITIONS = ("If-None-Match", "If-Modified-Since")
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
 
 class _Trip:
     """What happened below the client while one request was made."""
 
-    __slots__ = ("address", "began", "forbidden", "fresh", "received", "tried")
+    __slots__ = (
+        *("address", "began", "body", "excess", "forbidden", "fresh", "head", "interim", "is_framed", "limit"),
+        *("public_only", "tried", "wire"),
+    )
 
-    def __init__(self, began: float) -> None:
+    def __init__(self, began: float, *, limit: int = 0, public_only: bool = False) -> None:
         self.began = began  # of the send, once there is a connection
+        self.limit = limit  # bytes that may come beside the head of the answer
+        self.public_only = public_only
         self.address: str | None = None
         self.forbidden: str | None = None  # why an address was refused
         self.tried = False  # an address that is allowed was asked
         self.fresh = False  # the connection was made for this request
-        self.received = 0  # bytes of body
+        self.body = 0  # bytes of body
+        self.wire = 0  # bytes of all that came
+        self.interim = 0  # answers before the answer (1xx)
+        self.head: int | None = None  # bytes of the answer's own head, once it is there
+        self.is_framed = False  # the body comes in chunks
+        self.excess: tuple[Reason, str] | None = None  # why no more was read
+
+    @property
+    def received(self) -> int:
+        """Bytes that came: of the body, of the frames of its chunks and of interim answers."""
+        if not self.is_framed and not self.interim:
+            return self.body
+        return max(self.body, self.wire - (self.head or 0))
+
+    def reused(self) -> None:
+        """Begin to count at the first byte behind what came on the connection before."""
+        self.wire, self.interim, self.head, self.is_framed = 0, 0, None, False
+
+    def count(self, size: int) -> None:
+        """Count bytes that came, and see whether they are more than may come."""
+        self.wire += size
+        if self.head is not None:
+            if self.wire - self.head > self.limit:
+                self.excess = Reason.TOO_LARGE, _BODY_DETAILS[Reason.TOO_LARGE]
+        elif self.wire > MAX_HEADERS * MAX_HEADER_BYTES:
+            self.excess = Reason.GARBAGE, "a head beyond the limit"
+
+    def take_head(self, message: RawResponseMessage) -> None:
+        """Note the head of an answer, or of an interim one."""
+        if 100 <= message.code <= 199 and message.code != 101:
+            self.interim += 1
+            if self.interim > MAX_INTERIM:
+                self.excess = Reason.GARBAGE, f"more than {MAX_INTERIM} interim answers"
+            return
+        fields = sum(len(name) + len(value) + len(b": \r\n") for name, value in message.raw_headers)
+        self.head = len(f"HTTP/1.1 {message.code} {message.reason}\r\n\r\n") + fields
+        self.is_framed = message.chunked
 
 
 # A request runs in one task from fetch to socket, so this is its own; the client has no other way to hand it down.
@@ -69,7 +119,32 @@ class _SilentError(aiohttp.ClientError):
     """The connection broke before the first byte of an answer."""
 
 
+class _CountingProtocol(ResponseHandler):
+    """Counts what comes, since the client does not tell of frames and interim answers, and ends what is too much."""
+
+    trip: _Trip | None = None  # for which request it comes
+
+    def data_received(self, data: bytes) -> None:
+        if self.trip is not None:
+            self.trip.count(len(data))
+        super().data_received(data)
+        self._end_excess()
+
+    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+        if self.trip is not None:
+            self.trip.take_head(data[0])
+        super().feed_data(data, size)
+
+    def _end_excess(self) -> None:
+        if self.trip is not None and self.trip.excess is not None and self.transport is not None:
+            self.transport.abort()
+
+
 class _Connector(aiohttp.TCPConnector):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._factory = cast("partial[ResponseHandler]", partial(_CountingProtocol, loop=asyncio.get_running_loop()))
+
     async def connect(
         self,
         req: aiohttp.ClientRequest,
@@ -82,6 +157,16 @@ class _Connector(aiohttp.TCPConnector):
         transport = connection.transport
         peer = transport.get_extra_info("peername") if transport is not None else None
         trip.address = str(peer[0]) if peer else None
+        if trip.public_only and trip.address is not None and not trip.fresh:
+            # It was opened for a request that might go there.
+            why = guard.refusal(trip.address, allow_private=False)
+            if why is not None:
+                connection.release()
+                trip.forbidden = f"{trip.address} is {why}"
+                raise guard.ForbiddenAddressError(trip.forbidden)
+        if isinstance(connection.protocol, _CountingProtocol):
+            trip.reused()
+            connection.protocol.trip = trip
         trip.began = asyncio.get_running_loop().time()
         return connection
 
@@ -151,24 +236,27 @@ class Http:
         deadline: timedelta,
         method: Method = "GET",
         language: str = "",
+        bounds: Bounds = USUAL_BOUNDS,
     ) -> Answer:
         """What the server says to one request for the URL, exactly as it is spelt.
 
         validators: sent back verbatim.  deadline: for everything, waiting for a connection included.
-        language: the header Accept-Language; none is sent where it is empty.
+        language: the header Accept-Language; none is sent where it is empty.  bounds: of this request alone.
         Never raises for anything that a server, a network or a name does.
         """
         assert self._session is not None, "use Http in `async with`"
         loop = asyncio.get_running_loop()
-        trip = _Trip(loop.time())
+        first = bounds.first_bytes
+        limit = self.max_body_bytes if first is None else max(self.max_body_bytes, MAX_FRAMING * first)
+        trip = _Trip(loop.time(), limit=limit, public_only=bounds.public_only)
         token = _TRIP.set(trip)
         try:
             async with asyncio.timeout(deadline.total_seconds()):
-                answer = await self._ask(url, validators, method, language, trip)
+                answer = await self._ask(url, method, _headers(validators, language), trip, bounds)
         except TimeoutError:
             answer = _unreached(Reason.DEADLINE, f"no answer within {deadline.total_seconds():g} s", trip)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            answer = _unreached(*_reason(error, trip), trip)
+            answer = _unreached(*(trip.excess or _reason(error, trip)), trip)
         finally:
             _TRIP.reset(token)
         return answer
@@ -195,39 +283,50 @@ class Http:
         address, why = next(iter(refused.items()))
         return _unreached(Reason.ADDRESS, f"{address} is {why}", trip)
 
-    async def _ask(self, url: Url, validators: Validators, method: Method, language: str, trip: _Trip) -> Answer:
+    async def _ask(self, url: Url, method: Method, headers: dict[str, str], trip: _Trip, bounds: Bounds) -> Answer:
         assert self._session is not None
-        headers = _conditions(validators) | ({"Accept-Language": language} if language else {})
+        first = bounds.first_bytes
         response = await self._session.request(method, URL(url, encoded=True), headers=headers, allow_redirects=False)
         try:
             if response.status == 304:
-                return _not_modified(response, validators, trip)
+                return _not_modified(response, trip, was_asked=not headers.keys().isdisjoint(_CONDITIONS))
             declared = response.content_length
-            if method == "GET" and declared is not None and declared > self.max_body_bytes:
+            if method == "GET" and first is None and declared is not None and declared > self.max_body_bytes:
                 return _unreached(Reason.TOO_LARGE, f"a body of {declared} bytes", trip)
-            body = await self._read(response, trip)
+            body = await self._read(response, trip, first)
         finally:
             response.release()  # what was not read to its end is closed, not reused
         if not isinstance(body, Reason):
-            body = encoding.decoded(body, response.headers.get("Content-Encoding", ""), limit_bytes=self.max_body_bytes)
+            body = encoding.decoded(
+                body,
+                response.headers.get("Content-Encoding", ""),
+                limit_bytes=self.max_body_bytes if first is None else first,
+                is_part=first is not None,
+            )
         if isinstance(body, Reason):
             return _unreached(body, _BODY_DETAILS[body], trip)
-        return _fetched(response, url, body, trip)
+        return _fetched(response, url, body if first is None else body[:first], trip)
 
-    async def _read(self, response: aiohttp.ClientResponse, trip: _Trip) -> bytes | Reason:
+    async def _read(self, response: aiohttp.ClientResponse, trip: _Trip, first: int | None) -> bytes | Reason:
         parts: list[bytes] = []
-        while part := await response.content.readany():
-            trip.received += len(part)
-            if trip.received > self.max_body_bytes:
-                return Reason.TOO_LARGE
-            parts.append(part)
+        try:
+            while part := await response.content.readany():
+                trip.body += len(part)
+                parts.append(part)
+                if first is not None and trip.body >= first:
+                    break
+                if first is None and trip.received > self.max_body_bytes:
+                    return Reason.TOO_LARGE
+        except aiohttp.ClientError:
+            if first is None or trip.excess is None:
+                raise
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _open_socket(self, info: guard.AddressInfo) -> socket.socket:
         trip = _TRIP.get()
         trip.fresh = True
         try:
-            opened = guard.open_socket(info, allow_private=self.allow_private)
+            opened = guard.open_socket(info, allow_private=self.allow_private and not trip.public_only)
         except guard.ForbiddenAddressError as error:
             trip.forbidden = trip.forbidden or str(error)
             raise
@@ -250,13 +349,17 @@ async def _ask_again_if_stale(
             raise
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
             broken = error
-            if trip.fresh:
+            if trip.fresh or trip.excess is not None or trip.forbidden is not None:
                 break
     raise _SilentError(_one_line(str(broken))) from broken
 
 
+def _headers(validators: Validators, language: str) -> dict[str, str]:
+    return _conditions(validators) | ({"Accept-Language": language} if language else {})
+
+
 def _conditions(validators: Validators) -> dict[str, str]:
-    said = {"If-None-Match": validators.etag, "If-Modified-Since": validators.last_modified}
+    said = dict(zip(_CONDITIONS, (validators.etag, validators.last_modified), strict=True))
     return {name: value for name, value in said.items() if value and _can_be_sent(value)}
 
 
@@ -275,19 +378,21 @@ def _fetched(response: aiohttp.ClientResponse, url: Url, body: bytes, trip: _Tri
         location=_location(response, url) if 300 <= status <= 399 else None,
         retry_after=_stated(response, "Retry-After"),
         robots_tag=_printable(", ".join(robots_tags)) if robots_tags else None,
+        refresh=_stated(response, "Refresh"),
         address=trip.address,
         declared_bytes=response.content_length,
     )
 
 
-def _not_modified(response: aiohttp.ClientResponse, asked: Validators, trip: _Trip) -> NotModified | Unreached:
-    if not asked:
+def _not_modified(response: aiohttp.ClientResponse, trip: _Trip, *, was_asked: bool) -> NotModified | Unreached:
+    if not was_asked:
         return _unreached(Reason.GARBAGE, "not modified, though nothing was said of a copy", trip)
     return NotModified(
         elapsed=_since(trip),
         validators=_validators(response),
         date=_stated(response, "Date"),
         address=trip.address,
+        received_bytes=trip.received,
     )
 
 

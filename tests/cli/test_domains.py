@@ -22,13 +22,13 @@ def test_a_domain_is_registered_with_its_settings(recrawl: Recrawl, site: Site) 
     assert registered["settings"]["weight"] == 2.5
     assert registered["settings"]["seeds"] == [f"{site.url}deep/page"]
     assert names(recrawl) == [site.name]
-    assert site.asked == ["/"]
+    assert site.asked == ["/robots.txt", "/"]
 
 
 def test_registering_and_crawling_keep_the_delay_between_them(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private", "--delay", "0.3", "--pages", "1")
 
-    assert site.asked == ["/", "/robots.txt", "/"]
+    assert site.asked == ["/robots.txt", "/", "/"]
     assert min(later - earlier for earlier, later in pairwise(site.asked_at)) >= 0.28  # clocks differ a little
 
 

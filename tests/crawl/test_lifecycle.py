@@ -252,6 +252,30 @@ async def test_redirects_in_a_circle_are_a_failure_and_the_pages_keep_what_they_
         assert await coins_missing(db) == 0
 
 
+@pytest.mark.parametrize("status", [302, 303, 307])
+async def test_redirects_for_now_in_a_circle_are_found_out(db: Database, status: int) -> None:
+    async with scripted(db, {**SITE, "/": text("home", "/leaf0", "/a", "/x")}) as (site, domain):
+        await site.crawl(db, at=START)
+        site.pages |= {
+            "/leaf0": Said(status, location="/a"),
+            "/a": Said(status, location="/b"),
+            "/b": Said(status, location="/leaf0"),
+            "/x": Said(status, location="/leaf1"),
+        }
+        for day in range(1, 6):
+            await site.recrawl(db, domain, at=START + day * DAY)
+
+        circle = [await page(db, domain, path) for path in ("/leaf0", "/a", "/b")]
+        assert {each["reason"] for each in circle} == {"redirects_in_a_circle"}
+        assert [each["version"] for each in circle] == [1, 0, 0]
+        assert min(each["failures"] for each in circle) >= 2
+        assert (await page(db, domain, "/x"))["reason"] == f"http_{status}"
+        assert await events(db, domain) == []
+        assert await coins_missing(db) == 0
+        due = dict(await rows(db, "SELECT p.url, f.due_at FROM page p JOIN frontier f USING (domain_id, key)"))
+        assert due[f"{domain.root}a"] - START - 5 * DAY > 7 * DAY  # there never was a page
+
+
 async def test_a_page_that_moves_onto_another_is_asked_twice_before_it_is_believed(db: Database) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)

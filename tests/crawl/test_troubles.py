@@ -3,10 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
+
+import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
+from crawler.errors import BadInput
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database
@@ -168,3 +172,28 @@ async def test_a_paused_domain_is_released_soon(db: Database) -> None:
 
     assert shift.stats.looks < 20_000
     assert await rows(db, "SELECT lease_token FROM domain_state") == [(None,)]
+
+
+async def test_a_pattern_that_was_stored_before_it_was_refused_holds_up_its_own_domain_alone(db: Database) -> None:
+    def answer(path: str) -> tuple[int, str]:
+        return (404, "") if path == "/robots.txt" else (200, links("/a"))
+
+    async with site(answer) as (url, asked), site(answer) as (other, _):
+        domain, well = await register(db, url), await register(db, other)
+        await rows(db, "UPDATE domain SET exclude = ARRAY['re:(?=/private)'] WHERE id = %s RETURNING 1", domain.id)
+        result = await crawl(db, at=START)
+        held = result.holds[domain.authority]
+
+        assert asked == []
+        assert held.reason == "bad_pattern"
+        assert timedelta(hours=1) <= held.until - START < timedelta(hours=2)
+        assert await fetched(db, well) == 2
+        (found,) = [each.domain for each in await domains.every(db) if each.domain.id == domain.id]
+        assert "without looking ahead or behind" in found.settings.refusals[0]
+
+        with pytest.raises(BadInput, match="could take for ever"):
+            await domains.change(db, well, replace(well.settings, exclude=(r"re:(a)\1",)), at=START)
+        slower = await domains.change(db, found, replace(found.settings, max_depth=3), at=START)
+        await domains.change(db, slower, replace(slower.settings, exclude=("/private",)), at=START)
+        await crawl(db, at=START + timedelta(hours=3))
+        assert await fetched(db, domain) == 2

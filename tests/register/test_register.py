@@ -38,6 +38,7 @@ def http(*, allow_private: bool = True, lookup: Callable[[str], Sequence[str]] =
 async def server() -> AsyncIterator[Server]:
     async with serving() as found:
         found.says("/", answer(b"hello"))
+        found.says("/robots.txt", answer(b"", status="404 Not Found"))
         yield found
 
 
@@ -50,6 +51,10 @@ def leads(server: Server, places: dict[str, str], *, status: str = "301 Moved Pe
         await send(answer(b"", f"Location: {to}", status=status) if to is not None else answer(b"hello"))
 
     server.does("/", reply)
+
+
+def paths(server: Server) -> list[str]:
+    return [request.line.split(b" ")[1].decode() for request in server.heard]
 
 
 @contextmanager
@@ -99,7 +104,7 @@ async def test_a_root_that_leads_to_a_path_of_its_own_stays_what_it_is(server: S
     found = await ask(f"http://example.test:{server.port}")
 
     assert (found.authority, found.aliases, found.warning) == (f"example.test:{server.port}", (), "")
-    assert len(server.heard) == 1
+    assert paths(server) == ["/robots.txt", "/"]
 
 
 async def test_a_root_that_leads_to_somebody_else_names_him(server: Server) -> None:
@@ -117,7 +122,8 @@ async def test_names_that_lead_to_each_other_end_with_a_warning(server: Server) 
 
     assert "circle" in found.warning
     assert {found.authority, *found.aliases} == {one, other}
-    assert len(server.heard) <= 6
+    assert paths(server).count("/") <= 6
+    assert paths(server).count("/robots.txt") == 2
 
 
 async def test_hops_to_the_same_server_keep_its_delay(server: Server) -> None:
@@ -153,6 +159,55 @@ async def test_two_lines_of_one_server_are_not_asked_at_once(server: Server) -> 
             tasks.create_task(look_up(roots, f"http://example.test:{server.port}/{path}", deadline=SOON))
 
     assert heard[1] - heard[0] >= 0.3
+
+
+async def test_a_root_that_its_robots_txt_forbids_is_never_asked(server: Server) -> None:
+    server.says("/robots.txt", answer(b"User-agent: recrawl, otherbot\nDisallow: /"))
+
+    found = await ask(f"http://example.test:{server.port}/open/")
+
+    assert paths(server) == ["/robots.txt"]
+    assert "does not let its root be asked" in found.warning
+    assert found.robots is not None
+    assert (found.authority, found.requests) == (f"example.test:{server.port}", 1)
+
+
+@pytest.mark.parametrize("status", ["503 Service Unavailable", "429 Too Many Requests", "500 Internal Server Error"])
+async def test_while_robots_txt_cannot_be_had_the_root_is_not_asked(server: Server, status: str) -> None:
+    server.says("/robots.txt", answer(b"", status=status))
+
+    found = await ask(f"http://example.test:{server.port}")
+
+    assert paths(server) == ["/robots.txt"]
+    assert f"answers its robots.txt with status {status[:3]}; the crawl will try again" in found.warning
+    assert found.robots is None
+
+
+async def test_a_long_crawl_delay_is_kept_before_the_root_and_in_the_first_lease(server: Server, db: Database) -> None:
+    server.says("/robots.txt", answer(b"User-agent: *\nCrawl-delay: 3600"))
+
+    found = await ask(f"http://example.test:{server.port}")
+    domain = await register(db, found, DomainSettings(), delay=timedelta(seconds=1), at=START)
+    status = await domains.status_of(db, domain, at=START)
+
+    assert paths(server) == ["/robots.txt"]
+    assert status.next_request_at is not None
+    assert status.next_request_at - datetime.now(UTC) > timedelta(minutes=55)
+    async with db.transaction() as connection:
+        row = await (await connection.execute("SELECT body, due_at FROM robots")).fetchone()
+    assert row == (b"User-agent: *\nCrawl-delay: 3600", START + timedelta(days=1))
+
+
+async def test_robots_txt_leads_to_no_other_private_port_however_the_domain_was_added(server: Server) -> None:
+    async with serving() as other:
+        secret = other.says("/robots.txt", answer(b"User-agent: *\nAllow: /"))
+        server.says("/robots.txt", answer(b"", f"Location: {secret}", status="301 Moved Permanently"))
+
+        found = await ask(f"http://example.test:{server.port}", allow_private=True)
+
+    assert other.heard == []
+    assert paths(server) == ["/robots.txt"]
+    assert "has a robots.txt that cannot be had (address: 127.0.0.1 is a private address)" in found.warning
 
 
 async def test_a_name_without_an_address_is_refused_with_the_next_step() -> None:
@@ -211,7 +266,9 @@ async def test_without_a_scheme_https_is_tried_where_nobody_listens_on_http() ->
         guessed = await look_up(RootProbe(web, delay=timedelta(0)), "example.test", deadline=SOON)
         said = await look_up(RootProbe(web, delay=timedelta(0)), "http://example.test", deadline=SOON)
 
-    assert asked == ["http://example.test/", "https://example.test/", "http://example.test/"]
+    assert asked == [
+        f"{root}robots.txt" for root in ("http://example.test/", "https://example.test/", "http://example.test/")
+    ]
     assert guessed.scheme == said.scheme == "http"
     assert "refused" in guessed.warning
 
@@ -328,17 +385,19 @@ async def test_no_more_is_asked_than_a_budget_allows(server: Server) -> None:
     async with http() as web:
         none = await look_up(RootProbe(web, delay=timedelta(0)), typed, deadline=SOON, most=0)
         one = await look_up(RootProbe(web, delay=timedelta(0)), typed, deadline=SOON, most=1)
-        enough = await look_up(RootProbe(web, delay=timedelta(0)), typed, deadline=SOON, most=2)
-        together = RootProbe(web, delay=timedelta(0), left=3)
+        two = await look_up(RootProbe(web, delay=timedelta(0)), typed, deadline=SOON, most=2)
+        enough = await look_up(RootProbe(web, delay=timedelta(0)), typed, deadline=SOON, most=4)
+        together = RootProbe(web, delay=timedelta(0), left=6)
         shared = [await look_up(together, typed, deadline=SOON) for _ in range(3)]
 
     assert (none.requests, none.authority, none.seeds) == (0, f"example.test:{port}", (Url(typed),))
     assert "was not asked: no budget allows a request today" in none.warning
-    assert (one.requests, one.authority) == (1, f"www.example.test:{port}")  # where the redirect leads, unasked
-    assert (enough.requests, enough.received_bytes) == (2, len(b"hello"))
-    assert one == enough
-    assert [found.requests for found in shared] == [2, 1, 0]
-    assert len(server.heard) == 0 + 1 + 2 + 3
+    assert (one.requests, one.authority) == (1, f"example.test:{port}")  # robots.txt alone
+    assert (two.requests, two.authority) == (2, f"www.example.test:{port}")  # where the redirect leads, unasked
+    assert (enough.requests, enough.received_bytes) == (4, len(b"hello"))
+    assert two == enough
+    assert [found.requests for found in shared] == [4, 2, 0]
+    assert len(server.heard) == 0 + 1 + 2 + 4 + 6
 
 
 async def test_what_asking_the_root_took_is_on_the_domains_account(db: Database) -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 import gzip
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
-from crawler.core.http import Fetched, Reason, Unreached
+from crawler.core.http import Bounds, Fetched, Reason, Unreached, Validators
 from tests.patience import PATIENCE_S
 from tests.web.asking import MEGABYTE, SOON, http, one, reason
 from tests.web.server import Request, Send, answer, serving
@@ -134,3 +135,98 @@ async def test_a_cancelled_fetch_is_cancelled_and_hangs_up() -> None:
             await task
         async with asyncio.timeout(PATIENCE_S):
             await server.hung_up.wait()
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+HINT = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
+
+
+async def test_the_frames_of_chunks_and_trailers_are_bytes_that_came() -> None:
+    body = b"1\r\na\r\n" * 1000 + b"0\r\nX-Sum: 12\r\n\r\n"
+    async with serving() as server, http() as web:
+        url = server.says("/", CHUNKED + body)
+        for _ in range(2):  # the second on the same connection
+            found = await web.fetch(url, deadline=SOON)
+            assert isinstance(found, Fetched)
+            assert (found.body, found.received_bytes) == (b"a" * 1000, len(body))
+    assert server.connections == 1
+
+
+async def test_interim_answers_are_bytes_that_came() -> None:
+    async with serving() as server, http() as web:
+        hello = await web.fetch(server.says("/", HINT * 3 + answer(b"hello")), deadline=SOON)
+        copy = Validators(etag='"a"')
+        same = await web.fetch(
+            server.says("/", HINT + b"HTTP/1.1 304 Not Modified\r\n\r\n"), validators=copy, deadline=SOON
+        )
+        plain = await web.fetch(server.says("/", answer(b"hello")), deadline=SOON)
+    assert isinstance(hello, Fetched)
+    assert (hello.body, hello.received_bytes) == (b"hello", 3 * len(HINT) + 5)
+    assert (same.received_bytes, plain.received_bytes) == (len(HINT), 5)
+
+
+@pytest.mark.parametrize(
+    ("begin", "again", "why"),
+    [
+        (b"", HINT, Reason.GARBAGE),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n", Reason.GARBAGE),
+        (CHUNKED, b"1\r\na\r\n" * 1000, Reason.TOO_LARGE),
+        (CHUNKED + b"5;x=", b"a" * 1000, Reason.TOO_LARGE),
+        (CHUNKED + b"0\r\n", b"X: " + b"a" * 1000 + b"\r\n", None),
+    ],
+    ids=["hints", "continue", "frames", "extension of a chunk", "trailers"],
+)
+async def test_what_comes_beside_a_body_without_end_is_bounded(begin: bytes, again: bytes, why: Reason | None) -> None:
+    async with serving() as server:
+
+        async def reply(_: Request, send: Send) -> None:
+            await send(begin)
+            while True:
+                await send(again)
+
+        found = await one(server.does("/", reply))
+        async with asyncio.timeout(PATIENCE_S):
+            await server.hung_up.wait()
+    assert isinstance(found, Unreached)
+    assert found.reason is why or why is None
+    assert found.reason in {Reason.TOO_LARGE, Reason.GARBAGE, Reason.RESET}
+    assert found.received_bytes < 2 * MEGABYTE
+    assert server.sent < 16 * MEGABYTE
+    assert len(server.heard) == 1
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["as it is", "packed"])
+async def test_of_a_body_beyond_the_limit_the_beginning_can_be_had(pack: Callable[[bytes], bytes]) -> None:
+    whole = bytes(range(256)) * (3 * MEGABYTE // 256)
+    headers = ("Content-Encoding: gzip",) if pack is gzip.compress else ()
+    async with serving() as server, http() as web:
+        url = server.says("/", answer(pack(whole), *headers))
+        found = await web.fetch(url, deadline=SOON, bounds=Bounds(first_bytes=500_000))
+        short = await web.fetch(
+            server.says("/", answer(pack(b"hello"), *headers)), deadline=SOON, bounds=Bounds(first_bytes=500_000)
+        )
+    assert isinstance(found, Fetched)
+    assert found.body == whole[:500_000]
+    assert isinstance(short, Fetched)
+    assert short.body == b"hello"
+
+
+async def test_the_beginning_of_a_stream_in_small_chunks_can_be_had() -> None:
+    async with serving() as server, http() as web:
+
+        async def reply(_: Request, send: Send) -> None:
+            await send(CHUNKED)
+            while True:
+                await send(b"1\r\na\r\n" * 1000)
+
+        found = await web.fetch(server.does("/", reply), deadline=SOON, bounds=Bounds(first_bytes=50_000))
+    assert isinstance(found, Fetched)
+    assert found.body == b"a" * 50_000
+
+
+async def test_who_may_ask_public_addresses_alone_is_led_to_no_private_one_by_an_open_connection() -> None:
+    async with serving() as server, http(allow_private=True) as web:
+        url = server.says("/", answer(b"hello"))
+        assert isinstance(await web.fetch(url, deadline=SOON), Fetched)
+        assert reason(await web.fetch(url, deadline=SOON, bounds=Bounds(public_only=True))) is Reason.ADDRESS
+    assert len(server.heard) == 1

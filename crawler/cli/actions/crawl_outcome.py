@@ -6,7 +6,7 @@ from datetime import datetime
 from crawler.cli.output import print_json, remark, say, show, show_facts
 from crawler.cli.values import counted, shown_bytes, shown_instant
 from crawler.core.change import Change
-from crawler.crawl import CrawlStats, ShiftResult
+from crawler.crawl import BAD_PATTERN, CrawlStats, ShiftResult
 
 
 @dataclass(slots=True)
@@ -92,7 +92,10 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
 def _complain(outcome: CrawlOutcome) -> None:
     for domain, hold in outcome.shift.holds.items():
         until = hold.until.isoformat(timespec="seconds")
-        remark(f"recrawl: {domain} is left alone until {until}, since it could not be asked ({hold.reason})")
+        why = f"it could not be asked ({hold.reason})"
+        if hold.reason == BAD_PATTERN:
+            why = f"a pattern of its settings is not used any more: recrawl domains show {domain} says which, and why"
+        remark(f"recrawl: {domain} is left alone until {until}, since {why}")
     for domain, error in outcome.shift.broken.items():
         remark(f"recrawl: {domain} was ended by an error of recrawl's own, and is left alone for an hour: {error}")
     for domain in sorted(set(outcome.shift.lost)):

@@ -96,6 +96,7 @@ def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
             ("Favoured", _shown_favour(ordering) if ordering.favour else ""),
             ("Reserve pays", _shown_dial(ordering)),
             ("Rules", "\n".join(map(shown_rule, domain.settings.rules))),
+            ("Not crawled", "\n".join(domain.settings.refusals)),
             ("Budget left", str(status.budget_left) if status.budget_left is not None else ""),
             ("Bytes left", shown_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
             ("Last visit", shown_instant(status.last_visit_at)),

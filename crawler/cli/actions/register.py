@@ -109,7 +109,7 @@ async def _roots(db: Database, domain_settings: DomainSettings, *, at: datetime)
         max_body_bytes=settings().max_body_bytes,
     ) as web:
         delay = settings().delay_of(domain_settings)
-        roots = RootProbe(web, delay=delay, left=left, language=domain_settings.language)
+        roots = RootProbe(web, delay=delay, agent=settings().agent, left=left, language=domain_settings.language)
         try:
             yield roots
         finally:

@@ -11,7 +11,11 @@ from crawler.cli.options import MOST, At, DomainName, Json
 app = typer.Typer(no_args_is_help=True, help="Say how often to look at pages of a pattern, and what they are worth.")
 
 Pattern = Annotated[
-    str, typer.Argument(metavar="PATTERN", help="Of path and query: '/docs/', '*.html$' or 're:/20../'.")
+    str,
+    typer.Argument(
+        metavar="PATTERN",
+        help="Of path and query: '/docs/', '*.html$' or 're:/20../' (RE2: no looking ahead, no back-references).",
+    ),
 ]
 
 

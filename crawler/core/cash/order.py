@@ -1,12 +1,11 @@
 """The order in which new pages are fetched: by cash, by depth, or by a mix of cash and the score of the URL."""
 
 import math
-import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from crawler.core.cash.opic import ENDOWMENT, Pool, weights_of
-from crawler.core.http import Url, path_and_query, pattern_of
+from crawler.core.http import Pattern, Url, path_and_query, pattern_of
 
 STEPS = 8  # of rank for each endowment of cash
 DEEPEST = 500  # depth up to which the orders by depth look; deeper pages are ordered by cash alone
@@ -42,7 +41,7 @@ class Ordering:
     favour_by: float = USUAL_FAVOUR
     discovery: float = 1.0
     refresh: float = 1.0
-    _favoured: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
+    _favoured: tuple[Pattern, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_favoured", tuple(map(pattern_of, self.favour)))

@@ -5,9 +5,12 @@ possible answers; `backoff` says how long a domain that refuses is left alone. T
 """
 
 from crawler.core.http.backoff import backoff, http_date, retry_after
+from crawler.core.http.expressions import Expression
 from crawler.core.http.response import (
     NO_VALIDATORS,
+    USUAL_BOUNDS,
     Answer,
+    Bounds,
     Fetched,
     Method,
     NotModified,
@@ -15,10 +18,11 @@ from crawler.core.http.response import (
     Unreached,
     Validators,
 )
-from crawler.core.http.robots import ALLOW_ALL, REFUSE_ALL, RobotsRules, parse_robots
+from crawler.core.http.robots import ALLOW_ALL, MAX_ROBOTS_BYTES, REFUSE_ALL, RobotsRules, parse_robots
 from crawler.core.http.urls import (
     Authority,
     PageKey,
+    Pattern,
     Refusal,
     Scope,
     Url,
@@ -30,20 +34,26 @@ from crawler.core.http.urls import (
     normalise_all,
     path_and_query,
     pattern_of,
+    refusals_of,
     registrable,
     scheme_of,
 )
 
 __all__ = [
     "ALLOW_ALL",
+    "MAX_ROBOTS_BYTES",
     "NO_VALIDATORS",
     "REFUSE_ALL",
+    "USUAL_BOUNDS",
     "Answer",
     "Authority",
+    "Bounds",
+    "Expression",
     "Fetched",
     "Method",
     "NotModified",
     "PageKey",
+    "Pattern",
     "Reason",
     "Refusal",
     "RobotsRules",
@@ -62,6 +72,7 @@ __all__ = [
     "parse_robots",
     "path_and_query",
     "pattern_of",
+    "refusals_of",
     "registrable",
     "retry_after",
     "scheme_of",

@@ -42,8 +42,9 @@ class Fetched:
     """An answer with a status of its own, of any class.
 
     status: 100 to 599 but never 304.  body: decoded (no Content-Encoding left), empty for most redirects.
-    received_bytes: what the body took on the wire, encoded.  location: absolute and normalised, or None.
-    retry_after: raw header value.  elapsed: from send to last byte.
+    received_bytes: what the body took on the wire, encoded, with the framing of its chunks and with interim answers.
+    location: absolute and normalised, or None.  retry_after, refresh: raw header values.
+    elapsed: from send to last byte.
     """
 
     status: int
@@ -56,6 +57,7 @@ class Fetched:
     location: Url | None = None
     retry_after: str | None = None
     robots_tag: str | None = None  # X-Robots-Tag
+    refresh: str | None = None
     address: str | None = None  # the address that answered
     declared_bytes: int | None = None  # Content-Length, which a HEAD has without a body
 
@@ -68,6 +70,7 @@ class NotModified:
     validators: Validators = NO_VALIDATORS
     date: str | None = None
     address: str | None = None
+    received_bytes: int = 0  # of interim answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,5 +83,18 @@ class Unreached:
     received_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How far one request may go, beside what holds for all.
+
+    first_bytes: so many of a longer body are the answer's.  public_only: no private address is asked, whatever the
+    domain's user allows.
+    """
+
+    first_bytes: int | None = None
+    public_only: bool = False
+
+
+USUAL_BOUNDS = Bounds()
 Answer = Fetched | NotModified | Unreached
 Method = Literal["GET", "HEAD"]

@@ -1,23 +1,56 @@
 """The rules of robots.txt (RFC 9309)."""
 
+import math
 import re
-from codecs import BOM_UTF8
-from collections.abc import Callable
-from dataclasses import dataclass
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
 
-from protego import Protego
+from crawler.core.http.rule_index import RuleIndex
+from crawler.core.http.urls import Url, normalise, path_and_query
 
-from crawler.core.http.urls import Url, normalise
-
-MAX_BYTES = 500 * 1024  # RFC 9309, 2.5: at least so much is read
+MAX_ROBOTS_BYTES = 500 * 1024  # RFC 9309, 2.5: at least so much is read
 LONGEST_DELAY = timedelta(days=30)  # enough for an owner who wants no crawler; longer would overflow somewhere
 REMEMBERED_URLS = 4096  # menus and footers are asked about again on every page
 ANYBODY = "*"
 
-_AGENT_LINE = re.compile(r"(?im)^([ \t]*user[- ]?agent[ \t]*:)([^\r\n#]*)")
-_LOOKS_LIKE_HTML = re.compile(rb"(?i)\s*<|.{0,1024}<(?:!doctype|html|head|body)\b", re.DOTALL)
+_LOOKS_LIKE_HTML = re.compile(r"(?i)\s*<|.{0,1024}<(?:!doctype|html|head|body)\b", re.DOTALL)
+_REMARK = re.compile(r"\([^)]*\)?")
+
+# As owners write them; who leaves the colon out or slips on a key is understood.
+_AGENT, _ALLOW, _DISALLOW, _SITEMAP, _DELAY, _OTHER = "agent", "allow", "disallow", "sitemap", "delay", "other"
+_FIELDS = {
+    **dict.fromkeys(("user-agent", "useragent", "user agent"), _AGENT),
+    "allow": _ALLOW,
+    **dict.fromkeys(("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"), _DISALLOW),
+    **dict.fromkeys(("sitemap", "sitemaps", "site-map"), _SITEMAP),
+    **dict.fromkeys(("crawl-delay", "crawl delay"), _DELAY),
+    **dict.fromkeys(("request-rate", "request rate", "visit-time", "visit time"), _OTHER),
+    "host": "host",
+}
+_OF_THE_SITE = frozenset({_SITEMAP, "host"})  # these end no group
+
+
+@dataclass(slots=True)
+class _Group:
+    """What one agent is told, in all groups that name it."""
+
+    rules: list[tuple[bool, str]] = field(default_factory=list)
+    delay_s: float | None = None
+    _decide: Callable[[str], bool] | None = None
+
+    def add(self, name: str, value: str) -> None:
+        if value and name in (_ALLOW, _DISALLOW):
+            self.rules.append((name == _ALLOW, value))
+        elif name == _DELAY and (delay_s := _seconds(value)) is not None:
+            self.delay_s = delay_s
+
+    def allows(self, path: str) -> bool:
+        if self._decide is None:  # most files have groups for many agents, and one of them asks
+            self._decide = lru_cache(REMEMBERED_URLS)(RuleIndex(self.rules).allows)
+        return self._decide(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,58 +61,110 @@ class RobotsRules:
     """
 
     sitemaps: tuple[Url, ...]
-    _agents: frozenset[str]  # that have a group of their own, lower case
-    _parsed: Protego
-    _can_fetch: Callable[[str, str], bool]
+    _groups: Mapping[str, _Group]  # by product token, lower case
 
     def allows(self, url: Url, agent: str) -> bool:
         """Whether the agent may ask for the URL, by the longest pattern that fits; Allow wins a draw.
 
         agent: a product token ("recrawl"), in any case. The group of this very name counts, or else the group of
-        everybody ("*"), never both.
+        everybody ("*"), never both. It takes a few microseconds, however many rules there are (RuleIndex).
         """
-        return self._can_fetch(url, self._group_of(agent))
+        group = self._group_of(agent)
+        if group is None or not group.rules:
+            return True
+        path = path_and_query(url)
+        return path.partition("?")[0] == "/robots.txt" or group.allows(path)
 
     def crawl_delay(self, agent: str) -> timedelta | None:
         """The delay between two requests that the agent's group wants, at most LONGEST_DELAY; None without one."""
-        seconds = self._parsed.crawl_delay(self._group_of(agent))
-        return None if seconds is None else timedelta(seconds=min(seconds, LONGEST_DELAY.total_seconds()))
+        group = self._group_of(agent)
+        if group is None or group.delay_s is None:
+            return None
+        return timedelta(seconds=min(group.delay_s, LONGEST_DELAY.total_seconds()))
 
-    def _group_of(self, agent: str) -> str:
-        agent = agent.lower()
-        # Looked up here, since the library takes a group for "rec" as one for "recrawl".
-        return agent if agent in self._agents else ANYBODY
+    def _group_of(self, agent: str) -> _Group | None:
+        return self._groups.get(agent.lower()) or self._groups.get(ANYBODY)
 
 
 def parse_robots(body: bytes) -> RobotsRules:
     """The rules of a robots.txt, whatever the bytes: lines that are no rules are skipped, as is all of an HTML page.
 
-    Only the first MAX_BYTES count, up to the end of a line: half of a path would forbid more than the whole.
+    Only the first MAX_ROBOTS_BYTES count, up to the end of a line: half of a path would forbid more than the whole.
     """
-    if len(body) > MAX_BYTES:
-        body = body[:MAX_BYTES].rpartition(b"\n")[0]
-    body = body.removeprefix(BOM_UTF8).replace(b"\r", b"\n")
-    if _LOOKS_LIKE_HTML.match(body):
-        body = b""
-    text = _AGENT_LINE.sub(_with_plain_token, body.decode("utf-8", "replace"))
-    parsed = Protego.parse(text)
-    sitemaps = (normalise(target) for target in parsed.sitemaps)
-    return RobotsRules(
-        sitemaps=tuple(dict.fromkeys(url for url in sitemaps if url is not None)),
-        _agents=frozenset(_token(match[2]).lower() for match in _AGENT_LINE.finditer(text)),
-        _parsed=parsed,
-        _can_fetch=lru_cache(REMEMBERED_URLS)(parsed.can_fetch),
-    )
+    text = _decoded(body[:MAX_ROBOTS_BYTES]).replace("\r", "\n")
+    if len(body) > MAX_ROBOTS_BYTES:
+        text = text.rpartition("\n")[0]
+    if _LOOKS_LIKE_HTML.match(text):
+        text = ""
+    groups, sitemaps = _read(text)
+    found = (normalise(target) for target in sitemaps)
+    return RobotsRules(sitemaps=tuple(dict.fromkeys(url for url in found if url is not None)), _groups=groups)
 
 
-def _with_plain_token(line: re.Match[str]) -> str:
-    return f"{line[1]} {_token(line[2])}"
+def _read(text: str) -> tuple[dict[str, _Group], list[str]]:
+    """What each agent is told, by its token, and the sitemaps."""
+    groups: dict[str, _Group] = {}
+    sitemaps: list[str] = []
+    current: dict[str, _Group] = {}
+    is_open = True  # the group may still be given names
+    for name, value in _lines(text):
+        if name == _AGENT:
+            named = {agent: groups.setdefault(agent, _Group()) for agent in _agents(value)}
+            current = current | named if is_open else named
+        elif name == _SITEMAP and value:
+            sitemaps.append(value)
+        else:
+            for group in current.values():
+                group.add(name, value)
+        if name not in _OF_THE_SITE:
+            is_open = name == _AGENT
+    return groups, sitemaps
 
 
-def _token(value: str) -> str:
-    """The product token alone: "Foo" of "Foo/2.1 (compatible)"; an asterisk at either end of it says nothing."""
-    words = value.partition("/")[0].split()
-    return (words[0].strip("*") or ANYBODY) if words else ""
+def _decoded(body: bytes) -> str:
+    # Some write this mark and then something else; of two bytes for each character one is mostly zero.
+    if body.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) and b"\0" in body[2:1024]:
+        return body.decode("utf-16", "replace")
+    return body.removeprefix(BOM_UTF8).decode("utf-8", "replace")
+
+
+def _lines(text: str) -> Iterator[tuple[str, str]]:
+    """Each line's field and value, comments taken off; a field that nobody knows is _OTHER."""
+    for written in text.splitlines():
+        line = written.partition("#")[0].strip()
+        if not line:
+            continue
+        name, colon, value = line.partition(":")
+        known = _FIELDS.get(name.strip().lower()) if colon else None
+        if known is None and not (colon and (not value or value[0].isspace())):
+            known, value = _without_colon(line)
+        if known is not None or colon:
+            yield known or _OTHER, value.strip()
+
+
+def _without_colon(line: str) -> tuple[str | None, str]:
+    words = line.split()
+    for count in (1, 2):
+        known = _FIELDS.get(" ".join(words[:count]).lower())
+        if known is not None:
+            return known, " ".join(words[count:])
+    return None, ""
+
+
+def _agents(value: str) -> Iterator[str]:
+    """The product tokens that a line names, lower case: "foo" and "bar" of "Foo/2.1 (compatible), bar*"."""
+    for part in _REMARK.sub("", value).split(","):
+        words = part.partition("/")[0].split()
+        if words:
+            yield words[0].strip("*").lower() or ANYBODY
+
+
+def _seconds(value: str) -> float | None:
+    try:
+        seconds = float(value)
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
 ALLOW_ALL = parse_robots(b"")

@@ -13,6 +13,8 @@ from urllib.parse import quote
 import ada_url
 from publicsuffixlist import PublicSuffixList
 
+from crawler.core.http.expressions import Expression
+
 Url = NewType("Url", str)  # normalised: absolute, http or https, printable ASCII, at most MAX_URL_BYTES
 PageKey = NewType("PageKey", bytes)  # 16 bytes
 Authority = NewType("Authority", str)  # "docs.example.com", "127.0.0.1:8001"; a default port is not written
@@ -45,6 +47,8 @@ _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")  # RFC 3986, 2.3
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _OTHER_SCHEME = re.compile(r"(?i:about|blob|data|file|ftp|javascript|mailto|tel|view-source|wss?|sftp|ssh|urn):")
+
+Pattern = re.Pattern[str] | Expression  # `search` says whether a path fits
 
 
 class Refusal(StrEnum):
@@ -173,7 +177,8 @@ class Scope:
     A pattern is matched against path and query (what `path_and_query` gives). It is written as in robots.txt: it holds
     for all that begins so, `*` stands for any run of characters, a final `$` for the end; it begins with "/" or "*".
     `/docs/` is that tree, `*.pdf$` every PDF, `*?*print=` every URL with that parameter. With `re:` before it, it is a
-    regular expression that is searched anywhere: `re:/20\d\d/`. ValueError, naming the pattern, if it is neither.
+    regular expression (Expression) that is searched anywhere: `re:/20\d\d/`. ValueError, naming the pattern, if it is
+    neither.
     """
 
     authority: Authority
@@ -184,8 +189,8 @@ class Scope:
     max_depth: int | None = None
     max_url_bytes: int = MAX_URL_BYTES
     _root: str = field(init=False, repr=False, compare=False)
-    _included: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
-    _excluded: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
+    _included: tuple[Pattern, ...] = field(init=False, repr=False, compare=False)
+    _excluded: tuple[Pattern, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__  # the one way to derive a field of a frozen class
@@ -275,13 +280,13 @@ def _suffixes() -> PublicSuffixList:
     return PublicSuffixList()  # 40 ms and the whole list in memory: only for those who ask
 
 
-def pattern_of(text: str) -> re.Pattern[str]:
+def pattern_of(text: str) -> Pattern:
     """A pattern as `Scope` describes it. ValueError, naming it, if it is none."""
     if text.startswith("re:"):
         try:
-            return re.compile(text[3:])
-        except re.error as error:
-            raise ValueError(f"the pattern {text!r} is no regular expression: {error}") from error
+            return Expression(text[3:])
+        except ValueError as error:
+            raise ValueError(_of_pattern(text, str(error))) from error
     if not text.startswith(("/", "*")):
         raise ValueError(f"the pattern {text!r} must begin with '/', '*' or 're:'")
     ends = text.endswith("$")
@@ -292,6 +297,20 @@ def pattern_of(text: str) -> re.Pattern[str]:
     if not others:
         return re.compile(rf"\A{first}\Z")
     return re.compile(rf"\A{first}" + "".join(rf"(?>.*?{piece})" for piece in others[:-1]) + rf".*{others[-1]}\Z")
+
+
+def refusals_of(patterns: Iterable[str]) -> tuple[str, ...]:
+    """Why patterns are not used, a sentence for each of which that is so (Expression.refusal)."""
+    return tuple(
+        _of_pattern(text, found.refusal)
+        for text in patterns
+        if isinstance(found := pattern_of(text), Expression) and found.refusal
+    )
+
+
+def _of_pattern(text: str, said: str) -> str:
+    """What is said of its expression, said of a pattern."""
+    return said.replace(repr(text[3:]), f"the pattern {text!r}", 1)
 
 
 def _what_is_wrong(text: str) -> str:

@@ -1,7 +1,7 @@
 """Extract the content of a body: its text, its links and its directives for crawlers. Any bytes can be read."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal, assert_never
 
@@ -63,23 +63,33 @@ class PageContent:
 
 
 def extract(
-    body: bytes, *, url: Url, content_type: str, robots_tag: str | None = None, markup: Markup | None = None
+    body: bytes,
+    *,
+    url: Url,
+    content_type: str,
+    robots_tag: str | None = None,
+    refresh: str | None = None,
+    markup: Markup | None = None,
 ) -> PageContent:
     """Read a body of any kind. Never raises, whatever the bytes.
 
-    url: where it was found, for its relative links.  content_type, robots_tag: the HTTP headers, as they came.
+    url: where it was found, for its relative links.  content_type, robots_tag, refresh: the HTTP headers, as they
+    came.
     markup: of a web page, where it was parsed already.
     A page that is made to be too costly to parse is read only as far as that is affordable (page/html).
     """
     directives = _robots(robots_tag) if robots_tag else frozenset()
     kind = kind_of(body, content_type)
+    stated, is_passed_on = _refresh_of(refresh or "", base=url, url=url)
     if kind != "html":
         charset, document = read_document(body, kind, url=url, content_type=content_type)
         return PageContent(
             title=document.title[:MAX_TITLE_CHARS],
             text=document.text,
             main=document.text if document.main is None else document.main,
-            links=document.links,
+            links=tuple(dict.fromkeys((*document.links, *filter(None, (stated,))))),
+            refresh=stated,
+            is_passed_on=is_passed_on,
             noindex="noindex" in directives,
             nofollow="nofollow" in directives,
             charset=charset,
@@ -88,6 +98,8 @@ def extract(
     markup = markup or parse_html(body, content_type)
     tree = markup.tree
     head = _head(tree, url)
+    if stated is not None:  # what the server says comes before what the page says
+        head = replace(head, refresh=stated, is_passed_on=is_passed_on)
     blocks = list(blocks_of(tree))
     text = collapsed(block for block, _ in blocks)
     directives |= head.robots
@@ -167,11 +179,18 @@ def _head(tree: LexborHTMLParser, url: Url) -> _Head:
             robots |= _robots(attributes.get("content") or "")
         elif refresh is None and (attributes.get("http-equiv") or "").strip().lower() == "refresh":
             # Within noscript it is for browsers that run no script, to be told to get one that does.
-            target = _REFRESH.match(attributes.get("content") or "")
-            if target and not _is_within(node, "noscript"):
-                refresh = normalise((target[2] or target[3] or target[4] or "").strip(), base=base)
-                is_passed_on = refresh not in {None, url} and target[1] != "" and not target[1].strip("0")
-    return _Head(base, title or "", canonical, None if refresh == url else refresh, is_passed_on, robots)
+            text = "" if _is_within(node, "noscript") else attributes.get("content") or ""
+            refresh, is_passed_on = _refresh_of(text, base=base, url=url)
+    return _Head(base, title or "", canonical, refresh, is_passed_on, robots)
+
+
+def _refresh_of(text: str, *, base: Url, url: Url) -> tuple[Url | None, bool]:
+    """Where a refresh leads, None for the page itself and for nowhere; and whether it does so at once."""
+    found = _REFRESH.match(text)
+    target = normalise((found[2] or found[3] or found[4] or "").strip(), base=base) if found else None
+    if found is None or target in {None, url}:
+        return None, False
+    return target, found[1] != "" and not found[1].strip("0")
 
 
 def _images_and_meta(tree: LexborHTMLParser) -> str:

@@ -1,11 +1,11 @@
 """The parts of a page that its user wants compared, by CSS selectors, XPath and regular expressions."""
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
+from crawler.core.http import Expression
 from crawler.core.page.xpath import found_by, refuse_xpath
 
 MOST_CHARS = 500  # of a selector or an expression
@@ -20,14 +20,14 @@ class View:
 
     ignore: elements that are left out, by CSS selectors or, behind XPATH, by XPath.  watch: if there are any, all other
     elements are left out.
-    ignore_text: regular expressions; text of a block that they find is left out.
+    ignore_text: regular expressions (Expression); text of a block that they find is left out.
     ValueError, a sentence for a person, if one of them cannot be read.
     """
 
     ignore: tuple[str, ...] = ()
     watch: tuple[str, ...] = ()
     ignore_text: tuple[str, ...] = ()
-    _text: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
+    _text: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for text in (*self.ignore, *self.watch, *self.ignore_text):
@@ -45,17 +45,22 @@ class View:
         """Whether the view may take any time, so that it may only be used under a deadline."""
         return bool(self.ignore_text) or any(selector.startswith(XPATH) for selector in (*self.ignore, *self.watch))
 
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why expressions are not used, a sentence for each of which that is so."""
+        return tuple(pattern.refusal for pattern in self._text if pattern.refusal)
+
     def without_ignored(self, text: str) -> str:
         """The text of a block without the parts that `ignore_text` finds."""
         for pattern in self._text:
-            text = pattern.sub("", text)
+            text = pattern.cut_from(text)
         return " ".join(text.split()) if self._text else text
 
     def ignored_of(self, text: str) -> Iterator[str]:
         """The parts of a block's text that `ignore_text` finds."""
         for pattern in self._text:
-            yield from (found[0] for found in pattern.finditer(text))
-            text = pattern.sub("", text)
+            yield from pattern.all_in(text)
+            text = pattern.cut_from(text)
 
     def cuts(self, text: str) -> bool:
         """Whether `ignore_text` finds anything in a block's text."""
@@ -92,12 +97,9 @@ def _refuse(selector: str) -> None:
         raise ValueError(f"{selector!r} is no CSS selector{hint}") from error
 
 
-def _expression(text: str) -> re.Pattern[str]:
-    try:
-        found = re.compile(text)
-    except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from error
-    if found.fullmatch(""):
+def _expression(text: str) -> Expression:
+    found = Expression(text)
+    if found.fits_nothing:
         raise ValueError(f"{text!r} finds nothing at all, too: it must ask for at least one character")
     return found
 

@@ -49,14 +49,21 @@ class Parsed:
 
 
 def parse(
-    body: bytes, *, url: Url, content_type: str, robots_tag: str | None, outlined: bool = True, view: View = WHOLE
+    body: bytes,
+    *,
+    url: Url,
+    content_type: str,
+    robots_tag: str | None,
+    refresh: str | None = None,
+    outlined: bool = True,
+    view: View = WHOLE,
 ) -> Parsed:
     """Parse a body and take its digests and its fingerprint: all of a look that costs time.
 
     outlined: its blocks are wanted.  view: the parts of it that are compared; the digests are of the whole.
     """
     markup = parse_html(body, content_type) if kind_of(body, content_type) == "html" else None
-    content = extract(body, url=url, content_type=content_type, robots_tag=robots_tag, markup=markup)
+    content = extract(body, url=url, content_type=content_type, robots_tag=robots_tag, refresh=refresh, markup=markup)
     version = Version(
         number=0,
         body_digest=digest(body),

@@ -188,6 +188,7 @@ def _parse(target: Target, answer: Fetched, known: Known) -> Parsed:
         url=target.url,
         content_type=answer.content_type,
         robots_tag=answer.robots_tag,
+        refresh=answer.refresh,
         outlined=wants_blocks(target, known),
     )
 

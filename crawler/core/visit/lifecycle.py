@@ -100,6 +100,7 @@ def _temporary_redirect_visit(target: Target, answer: Fetched, link: Link | None
         with_answer(unchanged_visit(target, now=now), answer=answer),
         reason=f"http_{answer.status}",
         links=(link,) if link else (),
+        led_to=link.key if link else None,
     )
     if target.version is None:
         recipients = (link.key,) if link else ()
@@ -113,7 +114,7 @@ def _temporary_redirect_visit(target: Target, answer: Fetched, link: Link | None
 
 @dataclass(frozen=True, slots=True)
 class MoveTarget:
-    """Knowledge about the target of a page's permanent redirect.
+    """Knowledge about the target of a page's redirect.
 
     others: pages with a version, beside this one, that began to redirect there within CROWD_TIME.
     read_since: when the target was first read, None if never.  is_circle: redirects lead from there back to the page.
@@ -131,19 +132,17 @@ class MoveTarget:
 
 
 def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
-    """Confirm a permanent redirect, or put it off as long as it may be an outage; the page keeps its state until then.
+    """Confirm a redirect, or put it off as long as it may be an outage; the page keeps its state until then.
 
     Where CROWD pages redirect to one target, in the domain or out of it, each is looked at again for about a week. Then
     it is gone rather than moved: the importance of all of them does not belong to one page. Where a page moves onto one
     that existed beside it, a second look must confirm, as for a 404. A page that never had a version moves at once.
     """
     target = visit.target
+    if move_target.is_circle and (visit.change is Change.MOVED or visit.led_to is not None):
+        return _circular_visit(visit)
     if visit.change is not Change.MOVED:
         return visit
-    if move_target.is_circle:
-        return _put_off(
-            replace(visit, moved_to=None), "redirects_in_a_circle", wait=retry_after_failures(target.failures + 1)
-        )
     if target.version is None:
         return visit
     moving_for = _moving_for(visit)
@@ -155,6 +154,15 @@ def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
     if move_target.stood_beside(target) and moving_for < CONFIRM_MISSING_AFTER:
         return _put_off(visit, REDIRECT_TO_EXISTING, wait=wait)
     return visit
+
+
+def _circular_visit(visit: Visit) -> Visit:
+    """The Visit of a page whose redirects lead back to it: after some looks a page that never was is hardly asked."""
+    target = visit.target
+    wait = retry_after_failures(target.failures + 1)
+    if target.version is None and target.failures + 1 >= LOOKS_BEFORE_A_FAILING_PAGE_PAYS:
+        wait = LOOK_AGAIN_GONE
+    return _put_off(replace(visit, moved_to=None), "redirects_in_a_circle", wait=wait)
 
 
 def _moving_for(visit: Visit) -> timedelta:

@@ -155,7 +155,7 @@ class Visit:
     recipients: tuple[PageKey, ...] | None = field(default=None, repr=False)
     external_links: ExternalLinks | None = field(default=None, repr=False)
     moved_to: Link | None = None
-    led_to: PageKey | None = None  # the target of a permanent redirect, in the domain or not (visit/links)
+    led_to: PageKey | None = None  # the target of a redirect; of one for now only if it is a page of the domain
     overloaded: bool = False  # 429 or 503: it is the domain that wants to be left alone
     retry_after: timedelta | None = None
     mask: NoiseMask | None = field(default=None, repr=False)  # of the domain, after this look; None: it taught nothing

@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.cash import COINS, Pool
-from crawler.core.domain import Domain, DomainStatus
+from crawler.core.domain import Domain, DomainStatus, RobotsCopy
 from crawler.core.domain_settings import SETTINGS, DomainSettings, reads_alike, value_of, with_values
 from crawler.core.freshness import ELSEWHERE, PRIOR
 from crawler.core.http import Authority, Url
@@ -82,8 +82,10 @@ async def register(
 
     addresses: those its name leads to; every claim takes their slots.  delay: until its server may be asked again, in
     real time from now, where it was asked for the registration.
-    Raises BadInput if the authority, or one of its other names, is registered already.
+    Raises BadInput if the authority, or one of its other names, is registered already, and for a pattern that is not
+    used.
     """
+    _refuse(domain_settings.refusals)
     async with db.transaction() as connection:
         await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # names are free or taken, no race
         taken = await _one_by_name(connection, [authority, *aliases])
@@ -116,6 +118,21 @@ async def register(
         domain = await _one_by_id(connection, domain_id)
         assert domain is not None
         return domain
+
+
+async def keep_robots(db: Database, domain: Domain, copy: RobotsCopy) -> None:
+    """Keep a robots.txt that was read outside any lease, unless there is one already."""
+    async with db.transaction() as connection:
+        await connection.execute(
+            """INSERT INTO robots (domain_id, body, outcome, fetched_at, good_at, due_at)
+               VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (domain_id) DO NOTHING""",
+            (domain.id, copy.body, copy.outcome, copy.fetched_at, copy.good_at, copy.due_at),
+        )
+
+
+def _refuse(refusals: Collection[str]) -> None:
+    if refusals:
+        raise BadInput(next(iter(refusals)))
 
 
 async def probed(db: Database, domain: Domain, *, delay: timedelta) -> None:
@@ -170,8 +187,10 @@ async def change(db: Database, domain: Domain, domain_settings: DomainSettings, 
     """Change a domain's settings. New seeds go to the inbox, and other rules wake the domain.
 
     Where the scope became different, every page is read again in full: unchanged pages hide links that were out of
-    scope when they were last read. The table of settings says which ask for that.
+    scope when they were last read. The table of settings says which ask for that. Raises BadInput for a new pattern
+    that is not used; one that was there before may stay while others are taken out.
     """
+    _refuse(set(domain_settings.refusals) - set(domain.settings.refusals))
     async with db.transaction() as connection:
         if (
             domain.settings.rules != domain_settings.rules

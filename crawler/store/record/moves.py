@@ -13,6 +13,7 @@ from crawler.core.visit import (
     CROWD,
     CROWD_TIME,
     REDIRECT_TO_EXISTING,
+    TEMPORARY,
     MoveTarget,
     Visit,
     confirm_move,
@@ -23,10 +24,12 @@ from crawler.store.record.opic import MOST_MOVES
 
 HOLDS = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s AND lease_token = %(token)s"
 READ_SINCE = "SELECT key, first_seen_at FROM page WHERE domain_id = %s AND key = ANY(%s) AND version > 0"
+# A page that redirects for now stays what it was; its status tells of the redirect.
 ONWARD = """
-    SELECT p.key, p.moved_to
-      FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'moved'
-     WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s) AND p.moved_to IS NOT NULL
+    SELECT p.key, CASE WHEN f.state = 'moved' THEN p.moved_to ELSE p.led_to END
+      FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
+     WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s)
+       AND CASE WHEN f.state = 'moved' THEN p.moved_to WHEN p.status = ANY(%(temporary)s) THEN p.led_to END IS NOT NULL
 """
 # Pages that lately began to redirect there, whether the move was confirmed or not, or are gone for it. A page that had
 # moved long before, and was fetched again, is not among them.
@@ -55,9 +58,10 @@ ASK_AGAIN = """
 async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> list[Visit]:
     """The visits of a batch, to be recorded: a move that may be an outage is no move in them (core/visit/lifecycle.py).
 
-    Nearly always the visits as they are, and then without a question to the database. Raises LeaseLost.
+    Nor is a redirect for now one where redirects lead back to the page. Nearly always the visits as they are, and then
+    without a question to the database. Raises LeaseLost.
     """
-    moves = [visit for visit in visits if visit.change is Change.MOVED]
+    moves = [visit for visit in visits if visit.change is Change.MOVED or visit.status in TEMPORARY]
     if not moves:
         return list(visits)
     async with db.transaction() as connection:
@@ -70,9 +74,13 @@ async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> li
 
 async def _landings(connection: Connection, domain_id: int, moves: Sequence[Visit]) -> dict[PageKey, MoveTarget]:
     """For each page that moves, what is known of where it goes."""
-    heirs = {visit.target.key: visit.moved_to.key for visit in moves if visit.moved_to}
+    heirs = {visit.target.key: to for visit in moves if (to := _heir(visit)) is not None}
     onward = heirs | await _onward(connection, domain_id, heirs)
-    told = {visit.target.key: visit.led_to for visit in moves if visit.target.version is not None and visit.led_to}
+    told = {
+        visit.target.key: visit.led_to
+        for visit in moves
+        if visit.change is Change.MOVED and visit.target.version is not None and visit.led_to
+    }
     if not told:
         return {key: MoveTarget(is_circle=_leads_to(key, heir, onward)) for key, heir in heirs.items()}
     cursor = await connection.execute(READ_SINCE, (domain_id, list(set(heirs.values()))))
@@ -86,6 +94,13 @@ async def _landings(connection: Connection, domain_id: int, moves: Sequence[Visi
         )
         for key in heirs.keys() | told.keys()
     }
+
+
+def _heir(visit: Visit) -> PageKey | None:
+    """The page of the domain to which a page redirects."""
+    if visit.change is not Change.MOVED:
+        return visit.led_to
+    return visit.moved_to.key if visit.moved_to else None
 
 
 async def _others(
@@ -113,7 +128,8 @@ async def _onward(connection: Connection, domain_id: int, heirs: Mapping[PageKey
     onward: dict[PageKey, PageKey] = {}
     keys: Collection[PageKey] = set(heirs.values())
     for _ in range(MOST_MOVES):
-        cursor = await connection.execute(ONWARD, {"domain_id": domain_id, "keys": list(keys)})
+        values = {"domain_id": domain_id, "keys": list(keys), "temporary": list(TEMPORARY)}
+        cursor = await connection.execute(ONWARD, values)
         found = {PageKey(key): PageKey(to) for key, to in await cursor.fetchall()}
         keys = set(found.values()) - onward.keys() - found.keys()
         onward |= found

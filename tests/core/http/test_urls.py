@@ -19,6 +19,7 @@ from crawler.core.http import (
     normalise,
     normalise_all,
     path_and_query,
+    refusals_of,
     registrable,
     scheme_of,
 )
@@ -335,6 +336,11 @@ def test_a_url_above_the_domains_own_limit_is_too_long() -> None:
         ("/a?b", "/a?b=1", True),
         ("re:\\.pdf$", "/a.pdf", True),
         ("re:^/a", "/b/a", False),
+        (r"re:\.pdf\Z", "/a.pdf", True),
+        (r"re:\A/(?P<year>\d{4})/", "/2026/a", True),
+        (r"re:(?i)/PRINT\b", "/print/a", True),
+        (r"re:\u002fprint", "/print", True),
+        ("re:[]x[]", "/x", True),
     ],
 )
 def test_a_pattern_reads_like_robots_txt_or_as_a_regular_expression(pattern: str, asked: str, matches: bool) -> None:
@@ -356,3 +362,22 @@ def test_no_pattern_of_stars_takes_for_ever() -> None:
     began = time.process_time()
     assert scope.refusal(url) is None
     assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize("pattern", ["re:(a+)+$", "re:^(/?a?)*$", r"re:(\w+\s?)*\Z", "re:(a|a)*b", "re:(.*)*=(.*)*;"])
+def test_no_regular_expression_takes_for_ever(pattern: str) -> None:
+    scope = Scope(authority=Authority("example.com"), exclude=(pattern,))
+    began = time.process_time()
+    scope.refusal(Url("https://example.com/" + "a" * 60 + "!"))
+    scope.refusal(Url("https://example.com/" + "a" * 8000 + "!"))
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    "pattern", ["re:(?=a)", "re:(?<!a)b", r"re:(a)\1", "re:(?P<n>a)(?P=n)", "re:(?>a+)", "re:a{1001}"]
+)
+def test_a_pattern_that_needs_backtracking_is_refused_with_a_sentence(pattern: str) -> None:
+    (said,) = refusals_of(("/a", pattern, "*b"))
+    assert said.startswith(f"the pattern {pattern!r} could take for ever")
+    assert "without looking ahead or behind, back-references" in said
+    assert Scope(authority=Authority("example.com"), exclude=(pattern,)).refusal(Url("https://example.com/ab")) is None

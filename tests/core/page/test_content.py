@@ -183,6 +183,26 @@ def test_a_refresh_that_does_not_wait_passes_the_reader_on(content: str, is_at_o
     assert html(f"<meta http-equiv=refresh content='{content}'>").is_passed_on is is_at_once
 
 
+@pytest.mark.parametrize(
+    ("body", "content_type"), [(b"<p>wait", "text/html"), (b"wait", "text/plain"), (b"%PDF-", "application/pdf")]
+)
+def test_a_refresh_in_the_headers_is_a_link_of_any_document(body: bytes, content_type: str) -> None:
+    url = Url("https://example.com/a/b")
+    waits = extract(body, url=url, content_type=content_type, refresh="5; url=../next")
+    at_once = extract(body, url=url, content_type=content_type, refresh="0;URL='https://example.com/next'")
+    nowhere = extract(body, url=url, content_type=content_type, refresh="30")
+    assert (waits.refresh, waits.is_passed_on) == ("https://example.com/next", False)
+    assert "https://example.com/next" in waits.links
+    assert at_once.is_passed_on
+    assert (nowhere.refresh, nowhere.is_passed_on) == (None, False)
+
+
+def test_a_refresh_in_the_headers_comes_before_one_in_the_markup() -> None:
+    body = b"<base href=/base/><meta http-equiv=refresh content='0;url=late'>"
+    found = extract(body, url=Url("https://example.com/a"), content_type="text/html", refresh="9;url=early")
+    assert (found.refresh, found.is_passed_on) == ("https://example.com/early", False)
+
+
 def test_a_refresh_for_browsers_without_scripts_is_not_ours() -> None:
     assert html("<head><noscript><meta http-equiv=refresh content='0;url=/nojs'></noscript></head>").refresh is None
 

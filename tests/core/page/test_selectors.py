@@ -1,5 +1,9 @@
 """What a user wants ignored or watched is so, on both sides of a comparison."""
 
+import pickle
+import re
+import time
+
 import pytest
 
 from crawler.core.change import difference
@@ -115,3 +119,32 @@ def test_what_several_rules_say_of_a_page_holds_together() -> None:
     assert rules.view(Url("http://site.test/b")) == View(ignore=(".ad",), watch=("main",))
     assert rules.view(Url("http://site.test/c")) == View(ignore=(".ad",))
     assert PageRules().view(Url("http://site.test/c")) is WHOLE
+
+
+@pytest.mark.parametrize(
+    ("expression", "text", "left"),
+    [
+        (r"\d+ ms", "Built in \u0663\u0664 ms", "Built in"),
+        (r"\b\w+\s*:", "Größe:\u00a0zehn", "zehn"),
+        (r"[\w-]+@\S+", "von jörg-ü@example.com an", "von an"),
+        (r"(?i)ÄRGER", "viel ärger heute", "viel heute"),
+        (r"\u00e9t\u00e9 ?\Z", "un bel été", "un bel"),
+        (r"[^\d\s]+", "a1 b2", "1 2"),
+    ],
+)
+def test_expressions_are_written_as_python_writes_them_and_know_all_scripts(
+    expression: str, text: str, left: str
+) -> None:
+    assert View(ignore_text=(expression,)).without_ignored(text) == left
+    assert re.sub(expression, "", text).split() == left.split()
+
+
+def test_no_expression_takes_for_ever_and_one_that_might_is_refused_in_a_sentence() -> None:
+    began = time.process_time()
+    assert View(ignore_text=("(a+)+$",)).without_ignored("a" * 60 + "!") == "a" * 60 + "!"
+    assert time.process_time() - began < 1
+    refused = View(ignore_text=("x", r"(a)\1"))
+    assert refused.without_ignored("xaa") == "aa"
+    (said,) = refused.refusals
+    assert "could take for ever" in said
+    assert pickle.loads(pickle.dumps(refused)) == refused

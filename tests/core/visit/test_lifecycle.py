@@ -12,6 +12,7 @@ from crawler.core.freshness import Terms
 from crawler.core.http import Fetched, NotModified, Reason, Unreached, Url, key_of
 from crawler.core.page import PageContent
 from crawler.core.visit import CROWD, MoveTarget, State, Target, Visit, confirm_move, refused_visit
+from crawler.core.visit.lifecycle import LOOK_AGAIN_GONE
 from crawler.core.visit.links import canonical_of, led_to, links_of
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen, target
 
@@ -141,7 +142,19 @@ def test_whatever_the_target_of_a_move_is_nothing_that_was_learnt_is_lost(
     ids=["304", "200", "404", "302"],
 )
 def test_what_is_no_move_is_left_as_it_is(visit: Visit) -> None:
-    assert confirm_move(visit, replace(CROWDED, is_circle=True)) == visit
+    assert confirm_move(visit, CROWDED) == visit
+    assert visit.led_to is not None or confirm_move(visit, replace(CROWDED, is_circle=True)) == visit
+
+
+def test_a_redirect_for_now_in_a_circle_is_a_failure_and_of_a_page_that_never_was_hardly_asked_again() -> None:
+    circle = MoveTarget(is_circle=True)
+    answer = fetched(status=302, location=Url(f"{ROOT}other"))
+    kept = confirm_move(looked(seen(), answer), circle)
+    never = confirm_move(looked(replace(target(), failures=2), answer), circle)
+
+    assert (kept.state, kept.reason, kept.failures) == (State.KNOWN, "redirects_in_a_circle", 1)
+    assert never.reason == "redirects_in_a_circle"
+    assert never.due_at - never.at == LOOK_AGAIN_GONE
 
 
 def test_a_crowd_that_is_led_out_of_the_domain_is_one_as_well() -> None:

@@ -1,0 +1,149 @@
+r"""Regular expressions that take a time in proportion to the text, whatever they and the text say (RE2).
+
+Python's own engine tries again and again: forty characters of a stranger's URL keep `(a+)+$` busy for ever. RE2 cannot
+look ahead or behind, nor back at a group. What users write in Python's spelling is respelt where RE2 spells it
+otherwise: \Z, \uXXXX, and \d, \w and \s, which mean all scripts here.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import re2
+
+MEMORY_BYTES = 64 * 1024 * 1024  # of one search for many texts; what it works out beyond that it works out again
+OF_ONE_BYTES = 8 * 1024 * 1024
+
+_WORD, _DIGIT, _SPACE = r"\pL\pN_", r"\p{Nd}", r"\s\v\x1c-\x1f\x{85}\pZ"
+_RESPELT = {"w": f"[{_WORD}]", "W": f"[^{_WORD}]", "d": _DIGIT, "D": r"\P{Nd}", "s": f"[{_SPACE}]", "S": f"[^{_SPACE}]"}
+_IN_CLASS = {"w": _WORD, "d": _DIGIT, "D": r"\P{Nd}", "s": _SPACE}
+_CODE = re.compile(r"u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})")
+
+
+class Backtracking(ValueError):
+    """Python can read the expression, and only an engine that may take for ever can follow it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A user's regular expression, in Python's spelling. ValueError, a sentence for a person, if it is none.
+
+    refusal: why it is not used, a sentence; then it finds nothing. What was stored before is read so, and its domain
+    is not crawled until its user has put something else in its place.
+    """
+
+    text: str
+    refusal: str = field(init=False, compare=False)
+    _found: "re2._Regexp | None" = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        refusal, found = "", None
+        try:
+            found = _compiled(self.text)
+        except Backtracking as error:
+            refusal = str(error)
+        object.__setattr__(self, "refusal", refusal)
+        object.__setattr__(self, "_found", found)
+
+    def __reduce__(self) -> tuple[type["Expression"], tuple[str]]:
+        return Expression, (self.text,)
+
+    def search(self, text: str) -> bool:
+        """Whether it is found anywhere in the text."""
+        return self._found is not None and self._found.search(_sendable(text)) is not None
+
+    @property
+    def fits_nothing(self) -> bool:
+        """Whether it finds the empty text, too."""
+        return self._found is not None and self._found.fullmatch("") is not None
+
+    def cut_from(self, text: str) -> str:
+        """The text without what it finds."""
+        return text if self._found is None else str(self._found.sub("", _sendable(text)))
+
+    def all_in(self, text: str) -> Iterator[str]:
+        """What it finds in the text, in order."""
+        if self._found is not None:
+            yield from (found[0] for found in self._found.finditer(_sendable(text)))
+
+
+class AnyOf:
+    """Finds the next of many texts."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        # In order those that begin alike stand together, and are one branch.
+        options = _options(MEMORY_BYTES)
+        options.encoding = re2.Options.Encoding.LATIN1
+        self._found = re2.compile("|".join(map(re2.escape, sorted(texts))).encode("ascii", "replace"), options)
+        re2.purge()  # it would remember the last 128, however large they are
+
+    def first_in(self, text: bytes, at: int) -> int:
+        """Where the next one begins at or after `at`; -1 if there is none."""
+        match = self._found.search(text, at)
+        return -1 if match is None else int(match.start())
+
+
+def _compiled(text: str) -> "re2._Regexp":
+    try:
+        return re2.compile(_respelt(_sendable(text)), _options(OF_ONE_BYTES))
+    except re2.error as error:
+        why = error.args[0] if error.args else error
+        said = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+    raise Backtracking(
+        f"{text!r} could take for ever on some texts, or more memory than there is ({said}): expressions are RE2's, "
+        "without looking ahead or behind, back-references and more than 1,000 repetitions; write it without them"
+    )
+
+
+def _options(memory_bytes: int) -> "re2.Options":
+    options = re2.Options()
+    options.max_mem, options.log_errors = memory_bytes, False
+    return options
+
+
+def _sendable(text: str) -> str:
+    """A text as it can be spelt in UTF-8: halves of characters are not."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _respelt(text: str) -> str:
+    """Python's spelling of an expression in RE2's."""
+    parts: list[str] = []
+    in_class, at = False, 0
+    while at < len(text):
+        char = text[at]
+        if char == "\\" and at + 1 < len(text):
+            escape, size = _respelt_escape(text, at + 1, in_class=in_class)
+            parts.append(escape)
+            at += 1 + size
+            continue
+        if in_class:
+            if char == "[":
+                char = r"\["  # a class of RE2's own begins so
+            in_class = char != "]"
+        elif char == "[":
+            in_class = True
+            first = at + 1 + text.startswith("^", at + 1)
+            if text.startswith("]", first):  # there it stands for itself
+                char = text[at:first] + r"\]"
+                at = first
+        parts.append(char)
+        at += 1
+    return "".join(parts)
+
+
+def _respelt_escape(text: str, at: int, *, in_class: bool) -> tuple[str, int]:
+    """What follows a backslash, respelt, and how many characters it is."""
+    code = _CODE.match(text, at)
+    if code is not None:
+        return f"\\x{{{code[1] or code[2]}}}", code.end() - at
+    letter = text[at]
+    if letter == "Z" and not in_class:
+        return r"\z", 1
+    if letter == "z":
+        return r"\Z", 1  # which Python did not know, and RE2 does not
+    return (_IN_CLASS if in_class else _RESPELT).get(letter, f"\\{letter}"), 1
