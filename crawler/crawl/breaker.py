@@ -9,6 +9,8 @@ from crawler.core.http import backoff
 from crawler.core.visit import FIRST_RETRY, Visit
 from crawler.settings import Settings
 
+# What one page alone can ask for all others of its domain. Two pages that ask for more speak for the domain.
+MOST_OF_ONE_PAGE = timedelta(hours=1)
 LOOKS_UNTIL_OUTAGE = 5  # in a row without any answer, or with none but errors of the server's own (5xx)
 
 
@@ -27,6 +29,7 @@ class CircuitBreaker:
         self.hold: Hold | None = None
         self.pending: list[Visit] = []
         self.has_done_well = False  # something good came under this lease
+        self.long_waits = 0  # pages that asked for more under this lease than one page may for all
 
     @property
     def is_in_doubt(self) -> bool:
@@ -44,8 +47,15 @@ class CircuitBreaker:
             self.is_half_open = self.is_half_open and visit.overloaded
         self.has_done_well = self.has_done_well or visit.is_good
         if visit.overloaded:
-            self.leave_alone(visit.reason, asked=visit.retry_after)
+            self.leave_alone(visit.reason, asked=self.believed(visit.retry_after))
         return [*known, visit]
+
+    def believed(self, asked: timedelta | None) -> timedelta | None:
+        """The wait that a page asked for, as far as it holds for its domain; for the page itself it holds anyway."""
+        if asked is None or asked <= MOST_OF_ONE_PAGE:
+            return asked
+        self.long_waits += 1
+        return asked if self.long_waits + self.refusals_before > 1 else MOST_OF_ONE_PAGE
 
     def release_as_page_faults(self) -> list[Visit]:
         """Let the pending visits go as they are: their pages are to blame."""

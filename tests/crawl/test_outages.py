@@ -90,3 +90,36 @@ async def test_a_domain_that_is_well_again_is_crawled_whole_by_the_first_lease_a
 
         assert not shift.holds
         assert shift.stats.looks == len(SITE)
+
+
+FAR_OFF = Said(503, "<p>later", wait="Fri, 31 Dec 2100 23:59:59 GMT")
+
+
+async def test_one_page_that_asks_for_a_century_does_not_silence_its_domain(db: Database) -> None:
+    async with scripted(db, SITE) as (site, domain):
+        site.settings = site.settings.model_copy(update={"private_parallelism": 1})
+        await site.crawl(db, at=START)
+        site.trouble = lambda path: FAR_OFF if path == "/leaf3" else None
+
+        held = await site.recrawl(db, domain, at=START + DAY)
+        rest = await site.crawl(db, at=START + DAY + 2 * HOUR)
+
+        hold = held.holds[domain.authority]
+        assert hold.until < START + DAY + 1.1 * HOUR
+        assert not rest.holds
+        assert await rows(db, "SELECT count(*) FROM page WHERE last_good_at < %s", START + DAY) == [(1,)]
+        ((due,),) = await rows(
+            db, "SELECT due_at FROM frontier f JOIN page p USING (domain_id, key) WHERE failures > 0"
+        )
+        assert due > START + 30 * DAY
+
+
+async def test_a_domain_whose_pages_ask_for_a_long_wait_gets_it(db: Database) -> None:
+    async with scripted(db, SITE) as (site, domain):
+        await site.crawl(db, at=START)
+        site.trouble = lambda path: FAR_OFF if path != "/robots.txt" else None
+
+        first = (await site.recrawl(db, domain, at=START + DAY)).holds[domain.authority].until
+        again = await site.recrawl(db, domain, at=START + DAY + 2 * HOUR)
+
+        assert max([first, *(hold.until for hold in again.holds.values())]) > START + 30 * DAY
