@@ -1,8 +1,8 @@
 """How a domain gets in, and how what a user typed is found again.
 
-`look_up` asks the root of a new domain, its robots.txt first, follows redirects within the registrable domain, and stores the domain;
-`lookup` turns a name or URL into a known domain. Asks by the PacedWeb of crawl; uses core, web,
-store, settings and clock.
+`look_up` asks the root of a new domain, its robots.txt first, and follows redirects within the registrable domain;
+`register` stores the domain; `lookup` turns a name or URL into a known domain. Asks by the PacedWeb of crawl; uses
+core, web, store, settings and clock.
 """
 
 from crawler.register.lookup import authority_in, domain_named, require_not_before_last_visit, url_prefix

@@ -1,4 +1,4 @@
-"""Registering a domain: its robots.txt is asked, then its root where that allows it, so that one authority and one scheme stand for it from then on."""
+"""Registering a domain: its robots.txt is asked and, where that allows it, its root, so that one name stands for it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace

@@ -170,7 +170,7 @@ def test_registering_counts_as_part_of_the_days_budget(recrawl: Recrawl, site: S
     recrawl("domains", "add", site.url, "--allow-private", "--budget", "3")
     recrawl("crawl", site.name)
 
-    assert site.asked == ["/", "/robots.txt", "/"]
+    assert site.asked == ["/robots.txt", "/", "/"]
 
 
 def test_a_budget_of_nothing_sends_nothing_at_registration_either(

@@ -73,7 +73,7 @@ class RobotsRules:
         if group is None or not group.rules:
             return True
         path = path_and_query(url)
-        return path.partition("?")[0] == "/robots.txt" or group.allows(path)
+        return path == "/robots.txt" or path.startswith("/robots.txt?") or group.allows(path)
 
     def crawl_delay(self, agent: str) -> timedelta | None:
         """The delay between two requests that the agent's group wants, at most LONGEST_DELAY; None without one."""

@@ -1,7 +1,7 @@
 """Patterns with an asterisk, filed so that of tens of thousands only the few are tried that may fit a path."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -101,46 +101,41 @@ class _Runs:
 
         Gives how many steps it took.
         """
-        steps = 0
-        seen: set[int] = set()
-        for runs in self._in(path):
-            new = runs - seen
-            seen |= new
-            for run in new:
-                found += self._numbers[run]
-            steps += STEPS_OF_A_RUN if self._any_of is not None else 0
-            if len(found) + steps > most:
+        is_long = self._size > 1 and len(path) >= LONG_PATH
+        if self._any_of is not None and not is_long:
+            return self._add_by_search(found, path, most, self._any_of)
+        for run in self._read_by_table(path) if is_long else self._read_each(path):
+            found += self._numbers[run]
+            if len(found) > most:
                 break
+        return 0
+
+    def _read_each(self, path: bytes) -> Iterable[int]:
+        if self._size == 1:
+            return self._numbers.keys() & path
+        even, odd = len(path) >> 1, (len(path) - 1) >> 1
+        pairs = struct.unpack_from(f"<{even}H", path) + struct.unpack_from(f"<{odd}H", path, 1)
+        return () if self._numbers.keys().isdisjoint(pairs) else self._numbers.keys() & pairs
+
+    def _add_by_search(self, found: list[int], path: bytes, most: int, any_of: AnyOf) -> int:
+        steps = 0
+        seen: set[bytes] = set()
+        at = any_of.first_in(path, 0)
+        while at >= 0 and len(found) + steps <= most:
+            steps += STEPS_OF_A_RUN
+            run = path[at : at + self._size]
+            if run not in seen:
+                seen.add(run)
+                found += self._numbers[int.from_bytes(run, "little")]
+            at = any_of.first_in(path, at + 1)
         return steps
 
-    def _in(self, path: bytes) -> Iterator[set[int]]:
-        """The runs that stand in the path, some at a time."""
-        if self._size > 1 and len(path) >= LONG_PATH:
-            return self._read_by_table(path)
-        if self._any_of is not None:
-            return self._read_by_search(path, self._any_of)
-        return self._read_each(path)
-
-    def _read_each(self, path: bytes) -> Iterator[set[int]]:
-        if self._size == 1:
-            yield self._numbers.keys() & path
-            return
-        even, odd = len(path) >> 1, (len(path) - 1) >> 1
-        yield self._numbers.keys() & struct.unpack_from(f"<{even}H", path) + struct.unpack_from(f"<{odd}H", path, 1)
-
-    def _read_by_search(self, path: bytes, any_of: AnyOf) -> Iterator[set[int]]:
-        at = any_of.first_in(path, 0)
-        while at >= 0:
-            yield {int.from_bytes(path[at : at + self._size], "little")}
-            at = any_of.first_in(path, at + 1)
-
-    def _read_by_table(self, path: bytes) -> Iterator[set[int]]:
+    def _read_by_table(self, path: bytes) -> Iterator[int]:
         for at in range(0, len(path) - self._size + 1, AT_ONCE):
             part = path[at : at + AT_ONCE + self._size - 1]
             windows = np.ndarray((len(part) - self._size + 1,), f"<u{self._size}", part, strides=(1,))
             places = windows if self._size == 2 else _hashed(windows)
-            for run in self._numbers.keys() & windows[self._table[places]].tolist():
-                yield {run}
+            yield from self._numbers.keys() & windows[self._table[places]].tolist()
 
 
 def _hashed(runs: "np.ndarray[tuple[int], np.dtype[np.uint32]]") -> "np.ndarray[tuple[int], np.dtype[np.uint32]]":
