@@ -6,11 +6,10 @@ from datetime import timedelta
 from crawler.clock import Clock
 from crawler.core.domain import Hold, Lease
 from crawler.core.http import backoff
-from crawler.core.visit import FIRST_RETRY, Visit
+from crawler.core.visit import FIRST_RETRY, MOST_OF_ONE_PAGE, Visit
 from crawler.settings import Settings
 
-# What one page alone can ask for all others of its domain. Two pages that ask for more speak for the domain.
-MOST_OF_ONE_PAGE = timedelta(hours=1)
+IN_DOUBT = timedelta(hours=1)  # for which a domain is held of which one page asks for more than it may for all
 LOOKS_UNTIL_OUTAGE = 5  # in a row without any answer, or with none but errors of the server's own (5xx)
 
 
@@ -55,7 +54,7 @@ class CircuitBreaker:
         if asked is None or asked <= MOST_OF_ONE_PAGE:
             return asked
         self.long_waits += 1
-        return asked if self.long_waits + self.refusals_before > 1 else MOST_OF_ONE_PAGE
+        return asked if self.long_waits + self.refusals_before > 1 else IN_DOUBT
 
     def release_as_page_faults(self) -> list[Visit]:
         """Let the pending visits go as they are: their pages are to blame."""

@@ -233,6 +233,10 @@ def unreached_visit(target: Target, answer: Unreached, *, now: datetime) -> Visi
     )
 
 
+# What one page alone can ask for all others of its domain. Two pages that ask for more speak for the domain.
+MOST_OF_ONE_PAGE = timedelta(days=1)
+
+
 def failed_visit(target: Target, answer: Answer, *, now: datetime, reason: str) -> Visit:
     """The Visit of a look without a good answer: nothing that was learnt is touched, and the page is tried again."""
     before = unchanged_visit(target, now=now)
@@ -245,6 +249,8 @@ def failed_visit(target: Target, answer: Answer, *, now: datetime, reason: str) 
         wait_asked = retry_after(answer.retry_after, now=now, server_date=answer.date)
         # The page has a back-off of its own beside the domain's: if it alone is busy, others must come first next time.
         wait = min(FIRST_BUSY_RETRY * int(2 ** min(target.failures, 20)), LAST_RETRY)
+        if wait_asked is not None and wait_asked > MOST_OF_ONE_PAGE:  # which does not hold for its domain
+            wait = wait_asked
         visit = replace(visit, overloaded=True, retry_after=wait_asked, due_at=now + min(wait, target.terms.most))
     failures = target.failures + 1
     return replace(
