@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
+from crawler.core.http import Unreached
 from crawler.crawl.coordinator import CrawlLimits
 from crawler.crawl.lease import crawl_lease, give_back
 from crawler.crawl.resources import CrawlResources
@@ -199,6 +200,15 @@ class _LeasePool:
             self.held.discard(lease.domain.id)
 
     async def crawl(self, lease: Lease, claimed: float) -> None:
+        try:
+            at_home = await self.at_home(lease)
+        except LeaseLost:
+            self.result.take_in_lost(lease.domain)
+            return
+        if at_home is None:
+            log.info("lease.address_busy", extra={"domain": lease.domain.authority})
+            return
+        lease = at_home
         store = RetryingStore(self.db, lease, settings=self.settings, clock=self.clock)
         try:
             done = await self.hooks.walk_lease(lease, lambda: self.walk(store, claimed))
@@ -216,6 +226,19 @@ class _LeasePool:
             raise
         else:
             self.result.take_in(lease.domain, done)
+
+    async def at_home(self, lease: Lease) -> Lease | None:
+        """The lease with slots of the addresses that its domain has now; None where somebody else holds one.
+
+        They may be others than at the last look, and nobody knows any of a domain that was registered offline.
+        """
+        found = await self.webs.of(lease.domain).addresses(lease.domain.authority)
+        exempt = self.settings.exempt_addresses
+        if isinstance(found, Unreached) or claim.slotted(found, exempt) == list(lease.slots):
+            return lease  # that nobody answers is found by asking
+        return await until_available(
+            lambda _: claim.move(self.db, lease, found, exempt=exempt), about=lease.domain.authority
+        )
 
     async def walk(self, store: LeasedStore, claimed: float) -> LeaseResult:
         lease = store.lease

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -19,39 +20,54 @@ from crawler.core.http import (
 )
 from crawler.core.visit import OVERLOADED
 from crawler.crawl import PacedWeb, Pacer, ask_for_robots, received_of
+from crawler.store.claim import slotted
 from crawler.web import Http
 
 
 class RootProbe:
-    """Asks roots, those of one authority one after the other, never sooner than `delay` after the last answer.
+    """Asks roots, those on one address one after the other, never sooner than `delay` after the last answer.
 
     agent: the product token by which robots.txt names us.  left: requests that all of them together may still take;
-    None: no limit.  language: as in Http.fetch.
+    None: no limit.  language: as in Http.fetch.  exempt: networks where one address serves many independent sites.
     """
 
     def __init__(
-        self, web: Http, *, delay: timedelta, agent: str = "recrawl", left: int | None = None, language: str = ""
+        self,
+        web: Http,
+        *,
+        delay: timedelta,
+        agent: str = "recrawl",
+        left: int | None = None,
+        language: str = "",
+        exempt: Sequence[str] = (),
     ) -> None:
-        self.web, self.agent, self.left, self.language = web, agent, left, language
+        self.web, self.agent, self.left, self.language, self.exempt = web, agent, left, language, exempt
         self.requests = self.received_bytes = 0
-        self._turns: defaultdict[Authority, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._pacers: defaultdict[Authority, Pacer] = defaultdict(lambda: Pacer(delay=delay))
+        # By address, or by name where there is none, or one that many share.
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._pacers: defaultdict[str, Pacer] = defaultdict(lambda: Pacer(delay=delay))
 
     @property
     def is_spent(self) -> bool:
         """No more may be asked."""
         return self.left is not None and self.requests >= self.left
 
-    def slow_down(self, authority: Authority, delay: timedelta) -> None:
+    async def slow_down(self, authority: Authority, delay: timedelta) -> None:
         """Ask an authority no sooner than so long after the last request."""
-        self._pacers[authority].slow_down(delay)
+        self._pacers[await self._place(authority)].slow_down(delay)
+
+    async def _place(self, authority: Authority) -> str:
+        """What is paced for this authority: its first address, whatever else stands there."""
+        found = await self.web.addresses(authority)
+        taken = [] if isinstance(found, Unreached) else slotted(found, self.exempt)
+        return taken[0] if taken else authority
 
     async def ask(self, url: Url, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS) -> Answer:
         """One request, when the authority's turn has come."""
-        authority = authority_of(url)
         self.requests += 1
-        async with self._turns[authority]:
-            server = PacedWeb(self.web, self._pacers[authority], deadline=deadline, language=self.language)
+        place = await self._place(authority_of(url))
+        async with self._turns[place]:
+            server = PacedWeb(self.web, self._pacers[place], deadline=deadline, language=self.language)
             answer = await server.fetch(url, bounds=bounds)
         self.received_bytes += received_of(answer)
         return answer
@@ -92,7 +108,7 @@ class RedirectChain:
         delay = self.rules_of(root).crawl_delay(self.roots.agent) or timedelta(0)
         if self.robots_of(root) is None or not self.allows(root) or delay > self.deadline or not self.may_ask():
             return None
-        self.roots.slow_down(authority_of(root), delay)
+        await self.roots.slow_down(authority_of(root), delay)
         return await self._send(root)
 
     def allows(self, root: Url) -> bool:

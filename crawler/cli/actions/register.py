@@ -109,7 +109,14 @@ async def _roots(db: Database, domain_settings: DomainSettings, *, at: datetime)
         max_body_bytes=settings().max_body_bytes,
     ) as web:
         delay = settings().delay_of(domain_settings)
-        roots = RootProbe(web, delay=delay, agent=settings().agent, left=left, language=domain_settings.language)
+        roots = RootProbe(
+            web,
+            delay=delay,
+            agent=settings().agent,
+            left=left,
+            language=domain_settings.language,
+            exempt=settings().exempt_addresses,
+        )
         try:
             yield roots
         finally:

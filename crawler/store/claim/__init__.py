@@ -28,7 +28,7 @@ from crawler.store.claim.held import (
     save_robots,
     write_hold,
 )
-from crawler.store.claim.leases import claim, next_turn
+from crawler.store.claim.leases import claim, move, next_turn, slotted
 
 __all__ = [
     "NOTHING_LEFT_OVER",
@@ -46,11 +46,13 @@ __all__ = [
     "ledger_from",
     "ledger_values",
     "left_of_shared_budget",
+    "move",
     "next_turn",
     "release",
     "renew",
     "save_robots",
     "settle_shared_budget",
     "shared_values",
+    "slotted",
     "write_hold",
 ]

@@ -4,7 +4,7 @@ Leases run in real time by the database's clock; waking, back-off and the budget
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from ipaddress import ip_address, ip_network
 from uuid import UUID, uuid4
@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 from psycopg.rows import dict_row
 
 from crawler.core.domain import Domain, Lease, RobotsCopy
+from crawler.store.claim.held import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
 
@@ -79,6 +80,12 @@ TAKE = f"""
            greatest(s.next_request_at - clock_timestamp(), interval '0') AS wait
 """  # noqa: S608  only our own column list is put in
 
+NOTE_ADDRESSES = """
+    UPDATE domain_state SET addresses = %(addresses)s WHERE domain_id = %(id)s
+ RETURNING next_request_at, delay_s * interval '1 second'
+"""
+GIVE_BACK = "UPDATE domain_state SET lease_token = NULL, leased_until = NULL, holder = NULL WHERE domain_id = %(id)s"
+
 
 async def claim(
     db: Database,
@@ -135,6 +142,27 @@ def slotted(addresses: Collection[str], exempt: Sequence[str]) -> list[str]:
     """The addresses that take a slot: those outside the exempt networks, sorted so that nobody waits in a circle."""
     networks = [ip_network(network) for network in exempt]
     return sorted({a for a in addresses if not any(ip_address(a) in network for network in networks)})
+
+
+async def move(db: Database, lease: Lease, addresses: Collection[str], *, exempt: Sequence[str]) -> Lease | None:
+    """The lease with the slots of the addresses that its domain has today, and these stored for the next one.
+
+    None, and the domain is given back, where another domain holds one of them: the next claim waits for that.
+    Raises LeaseLost.
+    """
+    slots = slotted(addresses, exempt)
+    async with db.transaction() as connection:
+        await fence(connection, lease)
+        values = {"id": lease.domain.id, "addresses": sorted(addresses)}
+        row = await (await connection.execute(NOTE_ADDRESSES, values)).fetchone()
+        assert row is not None
+        await connection.execute("SAVEPOINT slots")
+        found = _Candidate(lease.domain.id, slots, free_at=row[0], delay=row[1])
+        if await _slots_taken(connection, found, lease.token, term=lease.term):
+            return replace(lease, slots=tuple(slots))
+        await connection.execute("ROLLBACK TO SAVEPOINT slots")
+        await connection.execute(GIVE_BACK, values)
+        return None
 
 
 def _networks(exempt: Sequence[str]) -> list[str]:
