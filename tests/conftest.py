@@ -1,6 +1,7 @@
 """What every test may ask for: a Postgres of its own, and a fresh migrated database in it."""
 
 import fcntl
+import logging
 import os
 import signal
 import subprocess
@@ -85,6 +86,22 @@ def clear_after_killed_runs() -> None:
             with held_if_free(lock) as is_over:
                 if is_over:
                     end_run(lock.parent.resolve(), spare=os.getpid(), settled_seconds=0.5)
+
+
+@pytest.fixture
+def told() -> Iterator[list[logging.LogRecord]]:
+    """What recrawl tells in its log meanwhile; the command, which other tests run here, keeps it from pytest's own."""
+    records: list[logging.LogRecord] = []
+
+    class Keeping(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            records.append(record)
+
+    keeping = Keeping()
+    logger = logging.getLogger("recrawl")
+    logger.addHandler(keeping)
+    yield records
+    logger.removeHandler(keeping)
 
 
 @pytest.fixture(scope="session")

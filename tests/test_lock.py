@@ -34,7 +34,7 @@ NOT_IMPORTED = {
     "playwright": "pages that need a browser are not read with one yet",
 }
 # Which modules a distribution brings, where its name does not say so.
-MODULES = {"psycopg": {"psycopg", "psycopg_pool"}, "pyyaml": {"yaml"}}
+MODULES = {"google-re2": {"re2"}, "psycopg": {"psycopg", "psycopg_pool"}, "pyyaml": {"yaml"}}
 
 
 def pins(lock: str) -> dict[str, list[Version]]:

@@ -1,5 +1,6 @@
 """What one lease has taken from the budgets of a day and not used yet: requests, and the bytes that they may bring."""
 
+import asyncio
 from datetime import UTC, date, datetime
 from typing import Protocol
 
@@ -32,6 +33,7 @@ class LeaseBudget:
         self._unrecorded_bytes = 0  # received for pages, and in no record yet
         self._counts_bytes = False  # somebody limits them
         self._is_limited = True  # as far as is known
+        self._taking = asyncio.Lock()
 
     @property
     def has_bytes(self) -> bool:
@@ -40,7 +42,7 @@ class LeaseBudget:
 
     @property
     def is_limited(self) -> bool:
-        """Requests or bytes of the day are limited: what is taken, others do not have."""
+        """Requests of the day are limited: what is taken, others do not have."""
         return self._is_limited
 
     @property
@@ -60,6 +62,10 @@ class LeaseBudget:
 
     async def take(self, most: int) -> int:
         """Take up to so many requests from the budgets of the day; gives how many, to be used or given back."""
+        async with self._taking:  # or two would give the same bytes back
+            return await self._take(most)
+
+    async def _take(self, most: int) -> int:
         spare = Refund(self.day, received_bytes=max(self._granted_bytes - self._unrecorded_bytes, 0))
         granted = await self._store.debit(most, waiting=self._for_pages, spare=spare)
         self.not_before, self._is_limited = granted.next_at, granted.is_limited

@@ -1,5 +1,6 @@
 """What a lease takes from the budgets of a day is used, given back, or lost with its day."""
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
@@ -103,3 +104,19 @@ async def test_without_a_limit_bytes_do_not_run_out() -> None:
 
     assert budget.has_bytes
     assert budget.settle(10**9) == Refund(TODAY)
+
+
+async def test_two_that_take_at_once_give_the_same_bytes_back_once() -> None:
+    class Slow(Budgets):
+        async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
+            await asyncio.sleep(0)
+            return await Budgets.debit(self, most, waiting=waiting, spare=spare)
+
+    budgets = Slow(bytes_each=100)
+    budget = budget_of(budgets)
+    await budget.take(5)
+
+    await asyncio.gather(budget.take(1), budget.take(1))
+
+    assert [spare.received_bytes for _, spare in budgets.asked] == [0, 500, 100]
+    assert budget.left_over() == Refund(TODAY, received_bytes=100)

@@ -40,8 +40,8 @@ async def test_an_error_on_every_page_holds_the_domain_whose_pages_learn_nothing
         await site.recrawl(db, domain, at=START + 3 * DAY)
 
         assert len(first) <= 5 + 8 + 1  # in a row, under way beside them, and the front page to make sure
-        assert len(second) == 2  # half open: one page, and the front page
-        assert second[1] == "/"
+        assert len(second) <= 2  # half open: one page, and the front page, unless it was that one
+        assert second[-1] == "/"
         assert [hold.refusals for hold in waits] == [1, 2]
         assert (kept, failing, await events(db, domain)) == (before, {}, [])
         assert set((await states(db, domain)).values()) == {"known"}

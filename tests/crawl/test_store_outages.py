@@ -1,6 +1,7 @@
 """A Postgres that is away, read-only or locked for longer than a lease: the shift waits, and nothing is thrown away."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -47,9 +48,9 @@ async def until(db: Database, query: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def shift_waits(crawl: asyncio.Task[ShiftResult], caplog: pytest.LogCaptureFixture) -> None:
+async def shift_waits(crawl: asyncio.Task[ShiftResult], told: list[logging.LogRecord]) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not any(vars(each).get("about") == "shift" for each in caplog.records):
+        while not any(vars(each).get("about") == "shift" for each in told):
             if crawl.done():
                 await crawl
             await asyncio.sleep(0.02)
@@ -76,7 +77,7 @@ async def all_was_recorded_once(db: Database, site: Scripted) -> None:
 
 
 async def test_a_shift_waits_for_a_postgres_that_is_away_longer_than_its_lease(
-    db: Database, gated: Database, gate: Gate, caplog: pytest.LogCaptureFixture
+    db: Database, gated: Database, gate: Gate, told: list[logging.LogRecord]
 ) -> None:
     async with scripted(db, SITE) as (site, domain):
         site.settings = SHORT
@@ -84,7 +85,7 @@ async def test_a_shift_waits_for_a_postgres_that_is_away_longer_than_its_lease(
         crawl = asyncio.create_task(site.crawl(gated, at=START))
         await begun.wait()
         await gate.shut()
-        await shift_waits(crawl, caplog)
+        await shift_waits(crawl, told)
         await until(db, "SELECT leased_until < clock_timestamp() FROM domain_state")
         await gate.open()
         result = await crawl
@@ -95,7 +96,7 @@ async def test_a_shift_waits_for_a_postgres_that_is_away_longer_than_its_lease(
 
 
 async def test_a_shift_waits_for_a_postgres_that_is_read_only(
-    db: Database, database_url: str, postgres_url: str, caplog: pytest.LogCaptureFixture
+    db: Database, database_url: str, postgres_url: str, told: list[logging.LogRecord]
 ) -> None:
     name = urlsplit(database_url).path.removeprefix("/")
     async with scripted(db, SITE) as (site, _domain), open_database(database_url) as there:
@@ -104,7 +105,7 @@ async def test_a_shift_waits_for_a_postgres_that_is_read_only(
         crawl = asyncio.create_task(site.crawl(there, at=START))
         await begun.wait()
         await _set_read_only(postgres_url, name, "on")
-        await shift_waits(crawl, caplog)
+        await shift_waits(crawl, told)
         await _set_read_only(postgres_url, name, "off")
         await crawl
 
@@ -121,7 +122,7 @@ async def _set_read_only(server: str, name: str, value: str) -> None:
 
 
 async def test_a_shift_waits_for_a_long_statement_that_holds_its_tables(
-    db: Database, gated: Database, caplog: pytest.LogCaptureFixture
+    db: Database, gated: Database, told: list[logging.LogRecord]
 ) -> None:
     async with scripted(db, SITE) as (site, _domain):
         site.settings = SHORT

@@ -35,8 +35,8 @@ from crawler.core.freshness.selection import (
     candidates_of,
     due_again,
     joined,
-    part_of,
     select,
+    select_named_first,
 )
 from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, rests_until, sharers
 from crawler.core.freshness.terms import USUAL_TERMS, Defaults, Terms, Wanted
@@ -92,7 +92,6 @@ __all__ = [
     "learn_changed_at",
     "learn_same",
     "moments",
-    "part_of",
     "phase_of",
     "pooled",
     "pooled_agreement",
@@ -101,6 +100,7 @@ __all__ = [
     "same",
     "scores_after",
     "select",
+    "select_named_first",
     "share_redrawn",
     "sharers",
     "value",

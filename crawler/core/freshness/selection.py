@@ -5,7 +5,7 @@ today's price decides. So a stored due time may be out of date, and costs nothin
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,11 +129,6 @@ def _figures(terms: Terms) -> tuple[float, ...]:
     return terms.price, terms.least / DAY, terms.most / DAY, terms.once, terms.is_ruled
 
 
-def part_of(head: Candidates, pages: Indices) -> Candidates:
-    """Some of the Candidates."""
-    return Candidates(*(getattr(head, each.name)[pages] for each in fields(Candidates)))
-
-
 def joined(one: Candidates, other: Candidates) -> Candidates:
     """The Candidates of both, one after the other."""
     columns = ((getattr(one, each.name), getattr(other, each.name)) for each in fields(Candidates))
@@ -184,6 +179,32 @@ def select(
         floor=int(floor[chosen].sum()),
         further=len(chosen) < slots and bool((ready | floor).any() or np.isinf(due_in).any()),
     )
+
+
+def select_named_first(
+    head: Candidates,
+    named: Sequence[bool],
+    *,
+    slots: int,
+    discovery_share: float,
+    refresh_share: float,
+    slots_before: int = 0,
+    floor_left: int | None = None,
+) -> Selection:
+    """Select the pages that their user has named by their URL, then of the others as `select` does."""
+    flags = np.array(named, dtype=np.bool_)
+    first, others = np.flatnonzero(flags)[:slots], np.flatnonzero(~flags)
+    found = select(
+        Candidates(*(getattr(head, each.name)[others] for each in fields(Candidates))) if len(first) else head,
+        slots=slots - len(first),
+        discovery_share=discovery_share,
+        refresh_share=refresh_share,
+        slots_before=slots_before,
+        floor_left=floor_left,
+    )
+    if not len(first):
+        return found
+    return replace(found, chosen=np.concatenate([first, others[found.chosen]]), later=others[found.later])
 
 
 def _scores(head: Candidates) -> Floats:

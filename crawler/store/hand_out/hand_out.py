@@ -1,15 +1,12 @@
 """Which page next: handing out the pages that are worth a fetch, best first."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import isinf
 from typing import Any
 
-import numpy as np
-
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness import Defaults, Selection, Wanted, part_of, select
+from crawler.core.freshness import Defaults, Selection, Wanted, select_named_first
 from crawler.core.http import PageKey
 from crawler.core.visit import NEVER, Target
 from crawler.errors import LeaseLost
@@ -98,20 +95,15 @@ async def _best(
 
 
 def _selected(weighed: ScoredRows, slots: int, context: ScoringContext, defaults: Defaults) -> Selection:
-    """Pages that their user has named, then the best of the others."""
-    named = np.array([row.wanted == Wanted.BY_NAME for row in weighed.rows], dtype=np.bool_)
-    first, others = np.flatnonzero(named)[:slots], np.flatnonzero(~named)
-    found = select(
-        part_of(weighed.head, others) if len(first) else weighed.head,
-        slots=slots - len(first),
+    return select_named_first(
+        weighed.head,
+        [row.wanted == Wanted.BY_NAME for row in weighed.rows],
+        slots=slots,
         discovery_share=defaults.discovery_share,
         refresh_share=defaults.refresh_share,
         slots_before=max(context.turn - slots, 0),  # these slots have been granted before
         floor_left=context.floor_left,
     )
-    if not len(first):
-        return found
-    return replace(found, chosen=np.concatenate([first, others[found.chosen]]), later=others[found.later])
 
 
 def _are_new_ones_missing(weighed: ScoredRows, selection: Selection, slots: int, *, share_known: int) -> bool:

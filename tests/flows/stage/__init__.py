@@ -43,7 +43,7 @@ def answer_to(
 
 def server_words(home: Path) -> str:
     """What the running server has said since its greeting."""
-    greeted, _, said = (home / "logs" / "prefect-server.log").read_text().rpartition(GREETING)
+    _, greeted, said = (home / "logs" / "prefect-server.log").read_text().rpartition(GREETING)
     assert greeted
     return said
 
