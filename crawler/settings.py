@@ -91,7 +91,7 @@ class Settings(BaseSettings):
         default=10_000_000, ge=1024, description="larger bodies, on the wire or expanded, are cut off and recorded so"
     )
     readers: int | None = Field(
-        default=None, ge=0, description="processes that read pages; 0: the crawl's own; unset: one less than the cores"
+        default=None, ge=0, description="processes that read pages; 0: the crawl's own; unset: as many as cores, 2 to 9"
     )
     exempt_addresses: tuple[Network, ...] = Field(
         default=("127.0.0.0/8", "::1/128"),

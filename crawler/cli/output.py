@@ -116,7 +116,7 @@ def printable(text: str) -> str:
 
 
 def shown_edit(edit: "Edit") -> str:
-    """A piece that changed, in a line for each side that there is."""
+    """A block that changed, in a line for each side that there is."""
     sides = [("-", edit.was), ("+", edit.now)]
     return "\n".join(f"{sign} {edit.part.value}: {text}" for sign, text in sides if text is not None)
 

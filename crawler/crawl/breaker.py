@@ -54,7 +54,8 @@ class CircuitBreaker:
         if asked is None or asked <= MOST_OF_ONE_PAGE:
             return asked
         self.long_waits += 1
-        return asked if self.long_waits + self.refusals_before > 1 else IN_DOUBT
+        refusals_before = 0 if self.has_done_well else self.refusals_before
+        return asked if self.long_waits + refusals_before > 1 else IN_DOUBT
 
     def release_as_page_faults(self) -> list[Visit]:
         """Let the pending visits go as they are: their pages are to blame."""

@@ -138,7 +138,7 @@ class ParserPool:
         except ReaderLost as lost:
             log.warning("reader.lost", extra={"url": call.keywords["url"], "error": str(lost)})
         except OSError as error:
-            log.warning("reader.not_started", extra={"url": call.keywords["url"], "error": str(error)})
+            self._not_started(error)
             return None if is_wild else call()
         return None
 
@@ -166,7 +166,7 @@ class ParserPool:
             self._few -= 1
             if self._few < 0:
                 self._starting = asyncio.create_task(self._start(), name="start-reader")
-        return bool(self.pids)
+        return self._starting is not None and self._starting.done()
 
     async def _start(self) -> None:
         async with self._shares.share(self, 0):
@@ -174,9 +174,14 @@ class ParserPool:
             try:
                 await reader.start()
             except OSError as error:
-                log.warning("reader.not_started", extra={"error": str(error)})
+                self._not_started(error)
             finally:
                 self._idle.append(reader)
+
+    def _not_started(self, error: OSError) -> None:
+        """Read a few bodies here before it is tried again."""
+        log.warning("reader.not_started", extra={"error": str(error)})
+        self._few, self._starting = FEW, None
 
 
 class DomainParser:

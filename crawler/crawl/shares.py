@@ -56,7 +56,8 @@ class FairShares:
 
     def _give_out(self) -> None:
         while self._places:
-            may = [each for each in self._waiting if self._had[each.party] < self._per_party]
+            # Who was cancelled a moment ago has not left yet.
+            may = [each for each in self._waiting if not each.turn.done() and self._had[each.party] < self._per_party]
             first = min(may, key=lambda each: self._had[each.party], default=None)
             if first is None or first.amount > self._left:
                 return

@@ -44,6 +44,7 @@ class RootProbe:
         self.web, self.agent, self.left, self.language, self.exempt = web, agent, left, language, exempt
         self.requests = self.received_bytes = 0
         # By address, or by name where there is none, or one that many share.
+        self._places: dict[Authority, str] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._pacers: defaultdict[str, Pacer] = defaultdict(lambda: Pacer(delay=delay))
 
@@ -58,9 +59,11 @@ class RootProbe:
 
     async def _place(self, authority: Authority) -> str:
         """What is paced for this authority: its first address, whatever else stands there."""
-        found = await self.web.addresses(authority)
-        taken = [] if isinstance(found, Unreached) else slotted(found, self.exempt)
-        return taken[0] if taken else authority
+        if authority not in self._places:
+            found = await self.web.addresses(authority)
+            taken = [] if isinstance(found, Unreached) else slotted(found, self.exempt)
+            self._places[authority] = taken[0] if taken else authority
+        return self._places[authority]
 
     async def ask(self, url: Url, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS) -> Answer:
         """One request, when the authority's turn has come."""

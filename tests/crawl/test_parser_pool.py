@@ -186,6 +186,27 @@ async def test_readers_together_have_a_bound_on_their_memory_and_a_large_body_is
         rest.set()
 
 
+async def test_who_was_cancelled_and_has_not_left_yet_is_given_nothing() -> None:
+    shares = FairShares(1, most=1)
+    async with shares.share("a", 1):
+        waiting = asyncio.create_task(shares.share("b", 1).__aenter__())
+        await asyncio.sleep(0)
+        waiting.cancel()  # and the share comes free before it hears of that
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    async with asyncio.timeout(5), shares.share("c", 1):
+        pass
+
+
+async def test_after_a_reader_was_lost_another_one_reads() -> None:
+    async with ParserPool(1, few=0, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
+        await started(readers)
+        assert await readers.parse(answer(b"words and words<p>" * 100_000), URL) is None
+        assert not readers.pids
+        assert await readers.parse(answer(b"<p>x"), URL) is not None
+        assert len(readers.pids) == 1
+
+
 async def test_who_is_cancelled_while_it_waits_leaves_no_share_behind() -> None:
     shares = FairShares(1, most=1)
     async with shares.share("a", 1):

@@ -10,7 +10,7 @@ from crawler.cli.actions.crawl_outcome import CrawlOutcome, print_result
 from crawler.cli.actions.domains import why_not
 from crawler.cli.actions.register import ask_and_register
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.output import remark
+from crawler.cli.output import err, remark
 from crawler.cli.progress import CrawlProgress
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch
@@ -138,7 +138,7 @@ async def _walk(
     used: Settings,
     interrupts: Interrupts,
 ) -> ShiftResult:
-    pending = await _looks_due(db, wanted, at=clock.now()) or 0
+    pending = (await _looks_due(db, wanted, at=clock.now()) if err().is_terminal else 0) or 0  # for the bar alone
     with CrawlProgress(pending=pending, most=request.pages) as progress:
         async with open_resources(used) as webs:
             keep_what_is_loaded()

@@ -24,7 +24,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class CrawlPreview:
-    """What a crawl of one domain would begin with. first: the best pages, in their request."""
+    """What a crawl of one domain would begin with. first: the best pages, in their order."""
 
     domain: Domain
     status: DomainStatus

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from crawler.cli.actions.explain_content import ShownContent, content_of, shown_content, shown_pieces
+from crawler.cli.actions.explain_content import ShownContent, content_of, shown_content, shown_edits
 from crawler.cli.actions.explain_why import (
     due_today,
     scope_now,
@@ -96,7 +96,7 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Show
             ("First seen", shown_instant(page.first_seen_at)),
             ("Last look", _shown_look(page)),
             ("Last change", shown_instant(page.last_change_at) if page.last_change_at else ""),
-            ("It was", shown_pieces(content_now)),
+            ("It was", shown_edits(content_now)),
             ("Compared", shown_content(content_now)),
             ("Version", f"{page.version}, {shown_bytes(page.received_bytes)} received" if page.version else "none"),
             ("ETag", page.etag or ""),

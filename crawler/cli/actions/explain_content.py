@@ -56,14 +56,14 @@ def shown_content(known: ShownContent | None) -> str:
     if known is None:
         return ""
     return (
-        f"{counted(known.blocks, 'piece')}, but {known.masked} that are masked, and {counted(known.words, 'word')} in "
+        f"{counted(known.blocks, 'block')}, but {known.masked} that are masked, and {counted(known.words, 'word')} in "
         "the others: recrawl try shows which"
     )
 
 
-def shown_pieces(known: ShownContent | None) -> str:
+def shown_edits(known: ShownContent | None) -> str:
     if known is None or known.last_change is None:
         return ""
     first = "\n".join(map(shown_edit, known.last_change.blocks[:MOST_EDITS]))
     more = len(known.last_change.blocks) - MOST_EDITS
-    return first + (f"\nand {counted(more, 'piece')} more: recrawl changes --diff" if more > 0 else "")
+    return first + (f"\nand {counted(more, 'block')} more: recrawl changes --diff" if more > 0 else "")

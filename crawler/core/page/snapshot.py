@@ -69,9 +69,7 @@ def parse(
         body_digest=digest(body),
         text_digest=digest("\n".join((content.title, content.text, content.images_and_meta, *content.links)).encode()),
         main_digest=digest(f"{content.title}\n{content.main}".encode()),
-        shape_digest=digest(
-            " ".join([str(line.count(" ") + 1 if line else 0) for line in content.text.split("\n")]).encode()
-        ),
+        shape_digest=digest(_shape(content.text).encode()),
         fingerprint=fingerprint(content.main),
     )
     blocks = block_list(body, content, url=url, content_type=content_type, view=view, markup=markup) if outlined else ()

@@ -84,16 +84,8 @@ STATE = """
       LEFT JOIN domain_plan l ON l.domain_id = d.id
      WHERE d.id = %(domain_id)s
 """
-# What the inbox asks for is work as well, though only the next lease applies it.
 DUE = """
-    WITH beneath AS MATERIALIZED (
-        SELECT payload->>'prefix' AS prefix FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'refresh'),
-    named AS MATERIALIZED (
-        SELECT DISTINCT jsonb_array_elements_text(payload->'urls') AS url
-          FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'seed')
-    SELECT count(*) FILTER (WHERE f.state = 'new')
-           + (SELECT count(*) FROM named n
-               WHERE n.url NOT IN (SELECT url FROM page WHERE domain_id = %(domain_id)s)) AS new,
+    SELECT count(*) FILTER (WHERE f.state = 'new') AS new,
            count(*) FILTER (WHERE f.state <> 'new') AS due,
            count(*) FILTER (WHERE f.state <> 'new' AND coalesce(p.etag, p.last_modified) IS NOT NULL
                                   AND p.version > 0) AS conditional,
@@ -102,10 +94,23 @@ DUE = """
              WHERE domain_id = %(domain_id)s AND version > 0)::float8 AS mean_bytes,
            (SELECT count(*) FROM inbox WHERE domain_id = %(domain_id)s) AS inbox_rows
       FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
-     WHERE f.domain_id = %(domain_id)s
-       AND (f.state = 'new' OR f.due_at <= %(at)s OR p.url IN (SELECT url FROM named)
-            OR EXISTS (SELECT FROM beneath b WHERE starts_with(p.url, b.prefix)))
+     WHERE f.domain_id = %(domain_id)s AND (f.state = 'new' OR f.due_at <= %(at)s)
 """
+# What the inbox asks for is work as well, though only the next lease applies it. It may be any page: all are read.
+ASKED_FOR = "SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind IN ('refresh', 'seed') LIMIT 1"
+DUE_OR_ASKED_FOR = f"""
+    WITH beneath AS MATERIALIZED (
+        SELECT payload->>'prefix' AS prefix FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'refresh'),
+    named AS MATERIALIZED (
+        SELECT DISTINCT jsonb_array_elements_text(payload->'urls') AS url
+          FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'seed'),
+    unheard AS MATERIALIZED (
+        SELECT count(*) AS many FROM named n
+         WHERE n.url NOT IN (SELECT url FROM page WHERE domain_id = %(domain_id)s)),
+    found AS ({DUE.rstrip().removesuffix(")")} OR p.url IN (SELECT url FROM named)
+            OR EXISTS (SELECT FROM beneath b WHERE starts_with(p.url, b.prefix))))
+    SELECT found.new + unheard.many AS new, due, conditional, known_bytes, mean_bytes, inbox_rows FROM found, unheard
+"""  # noqa: S608  only our own statement is put in
 HOLDERS = "SELECT DISTINCT holder FROM domain_state WHERE leased_until > clock_timestamp() AND holder IS NOT NULL"
 BENEATH = """
     SELECT count(*) AS pages
@@ -256,7 +261,9 @@ def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> int:
 async def workload(db: Database, domain: Domain, *, at: datetime) -> Workload:
     """The work that waits in the domain at this instant."""
     async with db.transaction() as connection:
-        return Workload(**(await _rows(connection, DUE, {"domain_id": domain.id, "at": at}))[0])
+        values = {"domain_id": domain.id, "at": at}
+        statement = DUE_OR_ASKED_FOR if await _rows(connection, ASKED_FOR, values) else DUE
+        return Workload(**(await _rows(connection, statement, values))[0])
 
 
 async def holders(db: Database) -> set[str]:
