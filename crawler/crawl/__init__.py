@@ -9,7 +9,7 @@ registration call it.
 from crawler.crawl.coordinator import CrawlLimits
 from crawler.crawl.lease import BAD_PATTERN
 from crawler.crawl.pacer import Pacer
-from crawler.crawl.parser_pool import DomainParser, ParserPool
+from crawler.crawl.parsing import DomainParser, ParserPool
 from crawler.crawl.requester import PacedWeb, received_of
 from crawler.crawl.resources import open_resources
 from crawler.crawl.robots import ask_for_robots, good_copy

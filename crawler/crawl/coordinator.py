@@ -33,7 +33,7 @@ from crawler.crawl.breaker import CircuitBreaker
 from crawler.crawl.extra_fetches import settle_pending
 from crawler.crawl.lease_budget import LeaseBudget
 from crawler.crawl.pacer import LeaseDeadline
-from crawler.crawl.parser_pool import DomainParser
+from crawler.crawl.parsing import DomainParser
 from crawler.crawl.preparation import Preparation
 from crawler.crawl.recorder import Recorder
 from crawler.crawl.requester import Requester, Web, leased_server

@@ -19,7 +19,7 @@ from crawler.core.visit import (
     with_soft_error_signs,
 )
 from crawler.crawl.breaker import CircuitBreaker
-from crawler.crawl.parser_pool import DomainParser
+from crawler.crawl.parsing import DomainParser
 from crawler.crawl.robots import Ask
 from crawler.store.record import StoredBody
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from crawler.core.domain import Hold
 from crawler.core.page_rules import PageRules
 from crawler.crawl.coordinator import CrawlLimits, LeaseCrawler
-from crawler.crawl.parser_pool import DomainParser, ParserPool
+from crawler.crawl.parsing import DomainParser, ParserPool
 from crawler.crawl.requester import Web
 from crawler.crawl.stats import CrawlStats, LeaseResult
 from crawler.crawl.store_port import LeasedStore

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from crawler.core.domain import Domain
-from crawler.crawl.parser_pool import ParserPool, readers_wanted
+from crawler.crawl.parsing import ParserPool, readers_wanted
 from crawler.settings import Settings
 from crawler.web import Http
 

@@ -15,7 +15,7 @@ from crawler.core.visit import NEVER, Baseline, Known, Target, Visit, decide, re
 from crawler.crawl.extra_fetches import baseline_of, fetch_again
 from crawler.crawl.lease import give_back
 from crawler.crawl.lease_budget import LeaseBudget
-from crawler.crawl.parser_pool import DomainParser, ParserPool
+from crawler.crawl.parsing import DomainParser, ParserPool
 from crawler.crawl.preparation import found_rules, known_under, slow_down
 from crawler.crawl.requester import Requester, Web, leased_server
 from crawler.crawl.shift import holder_name

@@ -33,7 +33,7 @@ from crawler.core.visit import (
     wants_second_fetch,
 )
 from crawler.crawl.extra_fetches import baseline_of, fetch_again, probe_not_found
-from crawler.crawl.parser_pool import DomainParser
+from crawler.crawl.parsing import DomainParser
 from crawler.crawl.requester import Requester
 from crawler.store.record import StoredBody
 

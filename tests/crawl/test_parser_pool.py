@@ -15,10 +15,10 @@ import pytest
 from crawler.core.http import Fetched, Url
 from crawler.core.page import View, parse
 from crawler.crawl import ParserPool
-from crawler.crawl.parser_pool import ReadingLimits
-from crawler.crawl.parser_process import STATM
-from crawler.crawl.reader import PARSER
-from crawler.crawl.shares import FairShares
+from crawler.crawl.parsing.parser_pool import ReadingLimits
+from crawler.crawl.parsing.parser_process import STATM
+from crawler.crawl.parsing.reader import PARSER
+from crawler.crawl.parsing.shares import FairShares
 from tests.core.printed import compressed, printed
 
 MEGABYTE = 1_000_000

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from crawler.crawl.parser_process import ANSWER_BYTES, LENGTH, Answer
+from crawler.crawl.parsing.parser_process import ANSWER_BYTES, LENGTH, Answer
 
 PARSER = ("-P", str(Path(__file__).with_name("parser_process.py")))  # to be run by this very Python
 # This very package, installed or not, and what else the user has Python look for.
-PATHS = (str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")]))
+PATHS = (str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")]))
 START = timedelta(minutes=1)  # half a second on a machine that has nothing else to do
 END = timedelta(seconds=5)  # after SIGKILL
 BUFFER_BYTES = 4 << 20

@@ -17,9 +17,9 @@ from typing import Self, TypeVar, cast
 from crawler.core.http import Fetched, Url
 from crawler.core.page import WHOLE, BlockList, Parsed, View, block_list, kind_of, parse
 from crawler.core.page_rules import PageRules
-from crawler.crawl.parser_process import pack
-from crawler.crawl.reader import Reader, ReaderLost
-from crawler.crawl.shares import FairShares
+from crawler.crawl.parsing.parser_process import pack
+from crawler.crawl.parsing.reader import Reader, ReaderLost
+from crawler.crawl.parsing.shares import FairShares
 
 T = TypeVar("T")
 
