@@ -11,12 +11,15 @@ from models.page import HASHED
 
 
 class Event(SQLModel, table=True):
-    """One change of one page or of the site's boilerplate, numbered within its domain from 1 without gaps."""
+    """One change of a page, of the site's boilerplate or of what is held back; numbered from 1 without gaps."""
 
     __tablename__ = "event"
     __table_args__ = (
         CheckConstraint("number >= 1", name="event_number"),
-        CheckConstraint("change IN ('first', 'changed', 'moved', 'gone', 'back', 'boilerplate')", name="event_change"),
+        CheckConstraint(
+            "change IN ('first', 'changed', 'moved', 'gone', 'back', 'boilerplate', 'held_back', 'let_go')",
+            name="event_change",
+        ),
         {"postgresql_partition_by": HASHED},
     )
     domain_id: int = Field(sa_column=domain_key())

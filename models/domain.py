@@ -97,6 +97,19 @@ class Prior(SQLModel, table=True):
     a: float = Field(sa_column=real())
     b: float = Field(sa_column=real())
     pages: int = Field(sa_column=big(default="0"))
+    # Of first looks at pages of the group: how many of late, and how much of what they said was new, in looks.
+    first_looks: float = Field(sa_column=real(default="0"))
+    novelty: float = Field(sa_column=real(default="0"))
+    held_until: datetime | None = Field(sa_column=instant(nullable=True))  # the last time given to a page held back
+    is_moving: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+
+
+class DomainNovelty(SQLModel, table=True):
+    """What the new pages of a domain have said of late, as hashes; packed (crawler/store/record/novelty.py)."""
+
+    __tablename__ = "domain_novelty"
+    domain_id: int = Field(sa_column=domain_reference())
+    memory: bytes = Field(sa_column=octets())
 
 
 class DomainMask(SQLModel, table=True):

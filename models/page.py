@@ -58,7 +58,11 @@ class Page(SQLModel, table=True):
 
 
 class Frontier(SQLModel, table=True):
-    """Which page next: state, due time, and a rank for pages never fetched (crawler/core/cash/order.py)."""
+    """Which page next: state, due time, and a rank for pages never fetched (crawler/core/cash/order.py).
+
+    due_at: of a new page, when it may be asked for, since pages like it have brought nothing new; null: in its turn.
+    section: the page's group, by which such pages are found (page.prior_no).
+    """
 
     __tablename__ = "frontier"
     __table_args__ = (
@@ -66,7 +70,21 @@ class Frontier(SQLModel, table=True):
         CheckConstraint("due_at IS NOT NULL OR state = 'new'", name="frontier_due"),
         CheckConstraint("wanted BETWEEN 0 AND 4", name="frontier_wanted"),
         Index(
-            "frontier_discovery", "domain_id", "favoured", desc("rank"), "key", postgresql_where=sql("state = 'new'")
+            "frontier_discovery",
+            "domain_id",
+            "favoured",
+            desc("rank"),
+            "key",
+            postgresql_include=["section"],
+            postgresql_where=sql("state = 'new' AND due_at IS NULL"),
+        ),
+        Index(
+            "frontier_held_back",
+            "domain_id",
+            "due_at",
+            "key",
+            postgresql_include=["section"],
+            postgresql_where=sql("state = 'new' AND due_at IS NOT NULL"),
         ),
         Index("frontier_named", "domain_id", "key", postgresql_where=sql("wanted = 4")),
         Index("frontier_due_order", "domain_id", "due_at", "key", postgresql_where=sql("state <> 'new'")),
@@ -83,6 +101,7 @@ class Frontier(SQLModel, table=True):
     # Whether the next look at it is wanted whatever it is worth: 1 by a user, 2 as one of an audit's random sample,
     # 3 since the page has changed whose schedule it shares, 4 by a user who named its URL: before all others.
     wanted: int = Field(sa_column=small(default="0"))
+    section: int = Field(sa_column=small(default="0"))
 
 
 class Cash(SQLModel, table=True):

@@ -20,6 +20,7 @@ CORE = tuple(
         "cash",
         "freshness",
         "budget",
+        "novelty",
         "volatile",
         "change",
         "soft_errors",

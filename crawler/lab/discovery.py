@@ -12,7 +12,7 @@ from typing import assert_never
 
 import numpy as np
 
-from crawler.core.cash import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Order, Ordering, Pool, settle, url_score
+from crawler.core.cash import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Order, Ordering, Pool, aged, settle, url_score
 from crawler.core.http import PageKey, key_of
 from crawler.lab.fixpoint import fixpoint
 from crawler.lab.graph import Floats, Graph, rows
@@ -72,7 +72,7 @@ def best_of_all(graph: Graph, *, most: int) -> float:
 
 @dataclass(slots=True)
 class _Found:
-    """A page that was found. place: how many were before.  net: coins, as the rank of a new page counts them."""
+    """A page that was found. place: how many were before.  net: coins, `aged`."""
 
     page: int
     place: int
@@ -168,7 +168,7 @@ class _Discovery:
     def _rank(self, key: PageKey) -> None:
         purse = self._economy.accounts[key]
         if purse.pool is Pool.NEW:
-            self._found[key].net = purse.net
+            self._found[key].net = aged(purse.net, clock=purse.clock)
             heapq.heappush(self._heap, self._place(key))
 
     def _place(self, key: PageKey) -> tuple[float, int, PageKey]:

@@ -7,10 +7,11 @@ from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show, shown_edit
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_instant
+from crawler.core.freshness import template_of
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.report import FeedItem
+from crawler.store.report import EventKind, FeedItem
 
 
 def changes(
@@ -47,6 +48,13 @@ def changes(
     return DONE
 
 
+def _shown_reach(item: FeedItem) -> str:
+    """What an event is about that is not of one page alone."""
+    if item.pages is not None:
+        return f" (on {counted(item.pages, 'page')})"
+    return f" (pages like {template_of(item.url)})" if item.change in {EventKind.HELD_BACK, EventKind.LET_GO} else ""
+
+
 def _show_changes(found: Sequence[FeedItem], *, diff: bool) -> None:
     for items in [[item] for item in found] if diff else [found]:
         show(
@@ -54,11 +62,11 @@ def _show_changes(found: Sequence[FeedItem], *, diff: bool) -> None:
             [
                 (
                     shown_instant(item.at),
-                    item.change.value,
+                    item.change.value.replace("_", " "),
                     ", ".join(item.parts),
-                    str(item.version),
+                    str(item.version) if item.version else "",
                     "" if item.distance_bits is None else str(item.distance_bits),
-                    item.url + (f" (on {counted(item.pages, 'page')})" if item.pages is not None else ""),
+                    item.url + _shown_reach(item),
                 )
                 for item in items
             ],

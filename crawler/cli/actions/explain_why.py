@@ -107,7 +107,7 @@ def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:
     since = "it has been due since" if page.due_at is not None and page.due_at <= at else "it is due at"
     match page.state:
         case State.NEW:
-            return f"it was never fetched; in the order of discovery it is number {(page.ahead or 0) + 1}"
+            return _why_new(page, at)
         case State.GONE:
             return f"it is gone ({why_failed(page.reason)}); in case it comes back, {since} {when}"
         case State.MOVED:
@@ -116,6 +116,20 @@ def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:
             return f"it may not be fetched ({page.reason}); in case that changes, {since} {when}"
         case State.KNOWN:
             return _why_known(page, due_today(domain, known, page), f"{since} {when}")
+
+
+def _why_new(page: PageFacts, at: datetime) -> str:
+    if page.wanted is not Wanted.NO or page.favoured or (page.due_at is None and not page.is_template_held):
+        return f"it was never fetched; in the order of discovery it is number {(page.ahead or 0) + 1}"
+    if page.due_at is None or page.due_at > at:
+        until = f" until {shown_instant(page.due_at)}" if page.due_at is not None else ""
+    else:
+        return f"it was never fetched; it was held back until {shown_instant(page.due_at)}"
+    if page.is_template_held:
+        why = f"pages like it ({page.template}) have said nothing new of late, so one of them is asked for a day"
+    else:
+        why = "its URL is that of a page that was read, but for a parameter that makes no other, or its folders repeat"
+    return f"it was never fetched, and is held back{until}: {why}"
 
 
 def _why_known(page: PageFacts, today: Due | None, due: str) -> str:

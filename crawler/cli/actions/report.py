@@ -83,7 +83,7 @@ def _facts(found: DomainReport, calibration: Calibration, standings: list[TrustR
         ("As other looks found", _shown_agreement(calibration.scheduled)),
         ("Oldest look", shown_instant(found.oldest_look_at)),
         ("Known pages", str(found.known)),
-        ("New, never fetched", str(found.new)),
+        ("New, never fetched", f"{found.new}" + (f", {found.held_back} of them held back" if found.held_back else "")),
         ("Gone", str(found.gone)),
         ("Moved", str(found.moved)),
         ("Refused", str(found.refused)),

@@ -20,7 +20,7 @@ from crawler.core.cash.opic import (
     settle,
     window_of,
 )
-from crawler.core.cash.order import STEPS, Order, Ordering, url_score
+from crawler.core.cash.order import STEPS, Order, Ordering, aged, url_score
 
 __all__ = [
     "COINS",
@@ -34,6 +34,7 @@ __all__ = [
     "Ordering",
     "PageAccount",
     "Pool",
+    "aged",
     "history_after",
     "importance",
     "popularity",

@@ -8,6 +8,7 @@ from crawler.core.cash.opic import ENDOWMENT, Pool, weights_of
 from crawler.core.http import Pattern, Url, path_and_query, pattern_of
 
 STEPS = 8  # of rank for each endowment of cash
+WAITING = 0.25  # endowments by which new pages fall behind while the clock grows by the factor e
 DEEPEST = 500  # depth up to which the orders by depth look; deeper pages are ordered by cash alone
 LEVEL = 1 << 21  # ranks of one depth; 500 of them fit 32 bits
 USUAL_FOLDERS = 2  # a page so many folders down has a score of 1
@@ -77,9 +78,9 @@ class Ordering:
     def rank(self, coins: int, *, depth: int, url_score: float, favour: float = 1.0) -> int:
         """The rank of a new page as a 32-bit integer, the greatest first.
 
-        coins: a page's net where pages of one pool are compared, since dividends change neither their order nor their
-        ranks; its cash where pages of several pools are.  favour: factor on the coins in the order by cash alone; in
-        the mixed order the URL's score holds it.
+        coins: `aged`; a page's net where pages of one pool are compared, since dividends change neither their order nor
+        their ranks; its cash where pages of several pools are.  favour: factor on the coins in the order by
+        cash alone; in the mixed order the URL's score holds it.
         """
         match self.order:
             case Order.OPIC:
@@ -92,6 +93,16 @@ class Ordering:
                 # The mean page's cash is an endowment, so that both parts are relative to the mean.
                 mixed = self.importance(coins / ENDOWMENT, url_score)
                 return math.floor(max(-LEVEL * DEEPEST, min(mixed * STEPS, LEVEL * DEEPEST)))
+
+
+def aged(coins: int, *, clock: float) -> int:
+    """Coins as the order of discovery counts them: less, the later on the domain's clock a page was found.
+
+    So of pages with equal cash the longest waiting comes first, and a trap, whose pages get a little more cash than
+    real ones and have no end, does not keep those waiting for ever. The published virtual page pays all pages alike
+    for the same reason; but the more pages are found, the less it has for each.
+    """
+    return coins - round(WAITING * ENDOWMENT * math.log1p(clock / ENDOWMENT))
 
 
 def url_score(url: Url) -> float:

@@ -26,7 +26,17 @@ from crawler.core.freshness.belief import (
 from crawler.core.freshness.calibration import Agreement, pooled_agreement
 from crawler.core.freshness.drift import UNKNOWN, Scores, blend, blended, chances, drift_of, scores_after, share_redrawn
 from crawler.core.freshness.gamma import Floats, Numbers
-from crawler.core.freshness.prior import ELSEWHERE, Moments, group_of, moments, pooled, refit, with_prior, without_prior
+from crawler.core.freshness.prior import (
+    ELSEWHERE,
+    Moments,
+    group_of,
+    moments,
+    pooled,
+    refit,
+    template_of,
+    with_prior,
+    without_prior,
+)
 from crawler.core.freshness.revisit_time import due_gap, first_gap, gap_worth, interval, phase_of
 from crawler.core.freshness.selection import (
     CandidateColumns,
@@ -103,6 +113,7 @@ __all__ = [
     "select_named_first",
     "share_redrawn",
     "sharers",
+    "template_of",
     "value",
     "weight_of",
     "weights_of",

@@ -5,7 +5,15 @@ two versions are told apart. Uses http alone.
 """
 
 from crawler.core.page.content import HtmlEnd, PageContent, extract, has_password_field_in, html_end_of
-from crawler.core.page.fingerprint import IDEOGRAPHS, Fingerprint, digest, distance_bits, number_of
+from crawler.core.page.fingerprint import (
+    IDEOGRAPHS,
+    Fingerprint,
+    digest,
+    distance_bits,
+    number_of,
+    shingles_of_words,
+    words_of_text,
+)
 from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import Block, BlockKind, BlockList, block_list, left_out
@@ -36,5 +44,7 @@ __all__ = [
     "number_of",
     "parse",
     "parse_html",
+    "shingles_of_words",
     "together",
+    "words_of_text",
 ]

@@ -30,21 +30,22 @@ def fingerprint(text: str) -> Fingerprint | None:
     nothing else. Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002.
     """
     text = text[:MAX_CHARS]
-    words = _words(text.lower()) or [word.encode("utf-8", "surrogatepass") for word in text.split()]
+    words = words_of_text(text) or [word.encode("utf-8", "surrogatepass") for word in text.split()]
     if not words:
         return None
     del words[MAX_WORDS:]
-    hashes = shingle_hashes(words)
+    hashes = shingles_of_words(words)
     # What `Simhash(shingles)` does in a loop over features; the loop alone takes three times as long as all of this.
     sums = _PACKAGE._sum_hashes([hashes.astype(">u8").tobytes()])  # noqa: SLF001  pinned, and compared in a test
     return Fingerprint(int.from_bytes(np.packbits(sums > len(hashes) / 2).tobytes()))
 
 
-def _words(text: str) -> list[bytes]:
-    r"""The words of a text in UTF-8, as the expression \w+ finds them, in half its time; each ideograph is a word.
+def words_of_text(text: str) -> list[bytes]:
+    r"""The words of a text in UTF-8 and lower case, as the expression \w+ finds them, in half its time.
 
-    All other characters become space, and the text is split there.
+    Each ideograph is a word. All other characters become space, and the text is split there.
     """
+    text = text.lower()
     if not text.isascii():
         if _IDEOGRAPH.search(text):
             return [word.encode() for word in _WORD_OR_IDEOGRAPH.findall(text)]
@@ -52,7 +53,7 @@ def _words(text: str) -> list[bytes]:
     return text.encode().translate(_SPACED).split()
 
 
-def shingle_hashes(words: list[bytes]) -> NDArray[np.uint64]:
+def shingles_of_words(words: list[bytes]) -> NDArray[np.uint64]:
     """64-bit hashes of each run of SHINGLE_WORDS words; of all words together where there are fewer."""
     each = np.frombuffer(b"".join(map(xxh3_64_digest, words)), dtype=">u8").astype(np.uint64)
     width = min(SHINGLE_WORDS, len(words))

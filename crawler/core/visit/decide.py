@@ -6,6 +6,7 @@ from typing import assert_never
 
 from crawler.core.change import Change, NoiseMask, Observation, Rung, Verdict, judge, update_mask
 from crawler.core.http import Answer, Fetched, NotModified, Unreached, Url
+from crawler.core.novelty import sample_of
 from crawler.core.page import PageContent, Parsed, Snapshot, Version, digest, parse
 from crawler.core.visit.compare import Comparison, compare
 from crawler.core.visit.lifecycle import failed_visit, missing_visit, passed_on_visit, redirected_visit, unreached_visit
@@ -179,6 +180,7 @@ def _parsed_visit(
         mask=None if settled else _mask_after(target, parsed, comparison, now=now, known=known),
         evidence=Evidence(answer, parsed, baseline) if changed and baseline else None,
         signals=signals,
+        sample=sample_of(content, answer.body, url=target.url) if before is None else None,
     )
 
 

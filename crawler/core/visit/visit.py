@@ -7,6 +7,7 @@ from enum import StrEnum
 from crawler.core.change import NO_MASK, Change, NoiseMask, Rung, Verdict
 from crawler.core.freshness import USUAL_TERMS, Belief, Terms, Wanted
 from crawler.core.http import NO_VALIDATORS, Authority, Fetched, PageKey, Reason, RobotsRules, Scope, Url, Validators
+from crawler.core.novelty import Sample
 from crawler.core.page import BlockList, HtmlEnd, Parsed, Snapshot, Version
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
 
@@ -161,6 +162,7 @@ class Visit:
     mask: NoiseMask | None = field(default=None, repr=False)  # of the domain, after this look; None: it taught nothing
     evidence: Evidence | None = field(default=None, repr=False)  # of a change
     signals: SoftErrorSignals | None = field(default=None, repr=False)  # by which a soft error was looked for
+    sample: Sample | None = field(default=None, repr=False)  # of what a page said that was never read before
     no_response: bool = False  # no answer at all: this page's fault or, with others, the domain's
 
     @property

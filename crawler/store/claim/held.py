@@ -45,7 +45,11 @@ END = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor,
            greatest(s.next_request_at, clock_timestamp() + %(wait)s) AS free_at, least(
                (SELECT min(due_at) FROM frontier WHERE domain_id = %(domain_id)s AND state <> 'new'),
-               CASE WHEN EXISTS (SELECT FROM frontier WHERE domain_id = %(domain_id)s AND state = 'new')
+               (SELECT min(due_at) FROM frontier WHERE domain_id = %(domain_id)s AND state = 'new'),
+               CASE WHEN EXISTS (SELECT FROM frontier
+                                  WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL
+                                    AND section NOT IN (SELECT no FROM prior WHERE domain_id = %(domain_id)s
+                                                           AND held_until IS NOT NULL))
                     THEN %(at)s END) AS wake_at
       FROM domain_state s
      WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from crawler.core.budget import RequestKind
-from crawler.core.cash import WINDOW_PASSES, Order, Ordering
+from crawler.core.cash import WINDOW_PASSES, Order, Ordering, aged
 from crawler.core.freshness import Belief, CandidateColumns, Candidates, Terms, Wanted, candidates_of, joined, phase_of
 from crawler.core.http import NO_VALIDATORS, PageKey, Url, Validators
 from crawler.core.visit import State
@@ -16,7 +16,9 @@ from crawler.store.hand_out.scoring import ScoringContext
 class CandidateRow(NamedTuple):
     """A candidate as the store reads it: all that its score depends on. Times in days.
 
-    a, b: of today's belief.  importance: the domain's mean is 1; rules say more.  is_timed: of a page that is not new,
+    a, b: of today's belief.
+    clock: of the domain, in coins, at the last visit or when the page was found.
+    importance: the domain's mean is 1; rules say more.  is_timed: of a page that is not new,
     due by a clock of its own, so that what it would be worth does not count.
     """
 
@@ -32,6 +34,7 @@ class CandidateRow(NamedTuple):
     prior_a: float
     prior_b: float
     cash: int
+    clock: float
     importance: float
     unseen: float
     due_in: float
@@ -45,6 +48,7 @@ class CandidateRow(NamedTuple):
 
 
 # Known pages whether due or not: stored due times are only a place in this order, what decides is today's price.
+# New pages of a template that has brought nothing of late are held back: they have a time, or will get one.
 # Favoured pages are in a pool of their own, so that their ranks compare with each other only.
 # Of either kind fewer, where the other will have its share: known pages that are due, and any new ones.
 # Pages that were named by their URL (wanted = 4) have an index of their own, and come with the first new ones.
@@ -56,14 +60,19 @@ FRONTIER = """
          ORDER BY due_at, key LIMIT %(share_known)s
     ), room AS MATERIALIZED (SELECT greatest(%(most_new)s - count(*), 0) AS new FROM due), new AS MATERIALIZED (
         (SELECT * FROM frontier
-          WHERE domain_id = %(domain_id)s AND state = 'new' AND NOT favoured AND wanted <> 4
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL AND NOT favoured AND wanted <> 4
+            AND section <> ALL(%(held)b) AND key NOT IN (TABLE flying)
+          ORDER BY rank DESC, key LIMIT (SELECT new FROM room))
+        UNION ALL
+        (SELECT * FROM frontier
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL AND favoured AND wanted <> 4
             AND key NOT IN (TABLE flying)
           ORDER BY rank DESC, key LIMIT (SELECT new FROM room))
         UNION ALL
         (SELECT * FROM frontier
-          WHERE domain_id = %(domain_id)s AND state = 'new' AND favoured AND wanted <> 4
+          WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at <= %(at)s AND wanted <> 4
             AND key NOT IN (TABLE flying)
-          ORDER BY rank DESC, key LIMIT (SELECT new FROM room)))
+          ORDER BY due_at, key LIMIT (SELECT new FROM room)))
     (SELECT * FROM frontier
       WHERE domain_id = %(domain_id)s AND wanted = 4 AND %(most_new)s > 0 AND key NOT IN (TABLE flying)
       ORDER BY key LIMIT %(most_new)s)
@@ -83,6 +92,7 @@ SLICE = """
 KNOWN = """
     SELECT p.key, p.url, f.state, f.depth, f.due_at, f.wanted, f.url_score, g.a + p.evidence_a AS a,
            g.b + p.evidence_b AS b, g.a AS prior_a, g.b AS prior_b, coalesce(c.net + q.dividend, 0) AS cash,
+           coalesce(c.clock, 0) AS clock,
            coalesce((1 - %(url_share)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
                                                                   c.clock, %(clock)s, %(pages)s)
                     + %(url_share)s::float8 * f.url_score, 1) AS importance,
@@ -174,6 +184,7 @@ async def _read(
 ) -> list[CandidateRow]:
     ordering = context.settings.ordering
     measures = {
+        "held": list(context.held_back),
         "circulating": context.window / WINDOW_PASSES,
         "clock": context.clock,
         "pages": context.pages,
@@ -192,7 +203,8 @@ def _in_order(new: list[CandidateRow], ordering: Ordering) -> list[CandidateRow]
     def place(row: CandidateRow) -> tuple[int, int]:
         favour = ordering.favour_by if ordering.favour and ordering.favours(row.url) else 1.0
         score = ordering.score(row.url) if ordering.order is Order.MIXED else 1.0  # no other order looks at it
-        return -ordering.rank(row.cash, depth=row.depth, url_score=score, favour=favour), -row.cash
+        coins = aged(row.cash, clock=row.clock)
+        return -ordering.rank(coins, depth=row.depth, url_score=score, favour=favour), -coins
 
     return sorted(new, key=place)
 

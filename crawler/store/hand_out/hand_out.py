@@ -8,7 +8,8 @@ from typing import Any
 from crawler.core.domain import Domain, Lease
 from crawler.core.freshness import Defaults, Selection, Wanted, select_named_first
 from crawler.core.http import PageKey
-from crawler.core.visit import NEVER, Target
+from crawler.core.novelty import LONGEST_WAIT
+from crawler.core.visit import NEVER, State, Target
 from crawler.errors import LeaseLost
 from crawler.store import learned
 from crawler.store.database import BY_KEY, Connection, Database
@@ -24,6 +25,10 @@ PUT_OFF = """
     UPDATE frontier f SET due_at = x.due_at, wanted = 0
       FROM unnest(%(keys)b::bytea[], %(due_at)b::timestamptz[]) AS x(key, due_at)
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'new' AND f.wanted NOT IN (1, 4)
+"""
+SET_ASIDE = """
+    UPDATE frontier SET due_at = %(until)s
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'new' AND due_at IS NULL AND NOT favoured
 """
 SPEND_FLOOR = "UPDATE domain_state SET spent_floor = spent_floor + %(floor)s WHERE domain_id = %(domain_id)s"
 MOST_WINDOWS = 16  # of the due order, read for one hand-out
@@ -43,6 +48,10 @@ async def hand_out(
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         await connection.execute(BY_KEY)
         weighed, selection = await _best(connection, values | {"most": most}, context=context, defaults=defaults)
+        for _ in range(MOST_WINDOWS):
+            if not await _set_aside(connection, lease.domain.id, weighed, selection, at=at):
+                break
+            weighed, selection = await _best(connection, values | {"most": most}, context=context, defaults=defaults)
         if len(selection.later):
             due = [due_in(float(days), at=at) for days in selection.due_in]
             keys = [weighed.rows[n].key for n in selection.later]
@@ -92,6 +101,21 @@ async def _best(
         weighed += await score_head(connection, values | window, context)
         selection = _selected(weighed, slots, context, defaults)
     return weighed, selection
+
+
+async def _set_aside(
+    connection: Connection, domain_id: int, weighed: ScoredRows, selection: Selection, *, at: datetime
+) -> bool:
+    """Hold back new pages that were read under another name, as is known by now; whether there were any."""
+    chosen = [weighed.rows[n] for n in selection.chosen.tolist()]
+    doubtful = [row for row in chosen if row.state == State.NEW and row.wanted == Wanted.NO and "?" in row.url]
+    if not doubtful:
+        return False
+    memory = await learned.novelty_memory_of(connection, domain_id)
+    repeats = [row.key for row in doubtful if memory.is_read_already(row.url)]
+    if repeats:
+        await connection.execute(SET_ASIDE, {"domain_id": domain_id, "keys": repeats, "until": at + LONGEST_WAIT})
+    return bool(repeats)
 
 
 def _selected(weighed: ScoredRows, slots: int, context: ScoringContext, defaults: Defaults) -> Selection:

@@ -44,7 +44,9 @@ CONTEXT = """
            coalesce(d.budget_per_day, l.budget_per_day) AS budget,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_floor ELSE 0 END AS spent_floor,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
-           (SELECT sum(pages) FROM pool WHERE domain_id = %(domain_id)s)::bigint AS pages
+           (SELECT sum(pages) FROM pool WHERE domain_id = %(domain_id)s)::bigint AS pages,
+           (SELECT coalesce(array_agg(no), '{}') FROM prior
+             WHERE domain_id = %(domain_id)s AND held_until IS NOT NULL) AS held_back
       FROM domain_state s
       JOIN domain d ON d.id = s.domain_id
       LEFT JOIN domain_plan l ON l.domain_id = s.domain_id
@@ -61,6 +63,7 @@ class ScoringContext:
     turn: requests granted today, and one more for each day: which of many small hand-outs the next one is.
     is_scarce: there is less of something than could be spent; otherwise what a look costs is time.
     suspected: validators that have lied in every group that was tested.
+    held_back: groups whose new pages are held back, since such pages have brought nothing new of late.
     """
 
     clock: float
@@ -78,6 +81,7 @@ class ScoringContext:
     turn: int
     is_scarce: bool = True
     suspected: frozenset[Validator] = frozenset()
+    held_back: tuple[int, ...] = ()
 
     def trust(self, group: int) -> Trust:
         """How far the validators of a group of pages can be believed."""
@@ -159,6 +163,7 @@ def _context(
         turn=_days(at) + domain.id + row["spent_today"],
         is_scarce=row["price_request"] is not None,
         suspected=suspected_validators(trusts),
+        held_back=tuple(row["held_back"]),
     )
 
 

@@ -5,6 +5,7 @@ Uses claim and domains.
 """
 
 from crawler.store.learned.mask import mask_of, put_mask
+from crawler.store.learned.novelty import novelty_memory_of, put_novelty_memory
 from crawler.store.learned.prior import groups_of
 from crawler.store.learned.soft_errors import learnt_of, put_soft_errors
 from crawler.store.learned.trust import TrustRow, Trusts, count_revisits, learn_of, trust_rows, trusts_of
@@ -17,7 +18,9 @@ __all__ = [
     "learn_of",
     "learnt_of",
     "mask_of",
+    "novelty_memory_of",
     "put_mask",
+    "put_novelty_memory",
     "put_soft_errors",
     "trust_rows",
     "trusts_of",

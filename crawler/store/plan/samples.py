@@ -28,7 +28,7 @@ SAMPLE = f"""
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key AND c.key >= %(low)s AND c.key < %(high)s
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
      WHERE f.domain_id = %(domain_id)s AND f.key >= %(low)s AND f.key < %(high)s
-       AND (f.state = 'new' OR f.state = 'known' AND p.version > 0)
+       AND (f.state = 'new' AND f.due_at IS NULL OR f.state = 'known' AND p.version > 0)
 """  # noqa: S608  only our own expressions are put in
 PRIORS = "SELECT no, a, b FROM prior WHERE domain_id = %s ORDER BY no"
 KEYS = 1 << 128

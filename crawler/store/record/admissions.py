@@ -2,29 +2,43 @@
 
 from collections.abc import Iterable, Sequence
 
+from crawler.core.freshness import template_of
 from crawler.core.visit import Link, Visit
 from crawler.store.columns import copy
 from crawler.store.database import Connection
 from crawler.store.learned import groups_of
+from crawler.store.record.novelty import NoveltyBatch
 from crawler.store.record.opic import OpicBatch, PagePosition
 
 NEW_PAGES = "COPY page (domain_id, key, url, first_seen_at, prior_no, reason) FROM STDIN (FORMAT BINARY)"
 NEW_FRONTIER = """
-    COPY frontier (domain_id, key, state, rank, depth, due_at, favoured, url_score) FROM STDIN (FORMAT BINARY)
+    COPY frontier (domain_id, key, state, rank, depth, due_at, favoured, url_score, section) FROM STDIN (FORMAT BINARY)
 """
 REFUSED_LATER = {"robots"}  # what robots.txt refuses is remembered, since it may allow it one day
 
 
-def settle(books: OpicBatch, visits: Sequence[Visit], *, max_pages: int) -> list[tuple[Link, PagePosition]]:
-    """Apply the visits to the economy one after the other; gives the pages that they make known."""
+def settle(
+    books: OpicBatch, visits: Sequence[Visit], *, max_pages: int, novelty: NoveltyBatch | None
+) -> list[tuple[Link, PagePosition]]:
+    """Apply the visits to the economy one after the other; gives the pages that they make known.
+
+    novelty: what is known of the domain's templates; it learns. Not needed where no page is new.
+    """
     admitted: list[tuple[Link, PagePosition]] = []
     for visit in visits:
         links = visit.links or ()
+        fresh = []
         for link in (*links, visit.moved_to) if visit.moved_to else links:
             stand = _meet(books, link, depth=visit.target.depth + 1, max_pages=max_pages)
             if stand is not None:
                 stand.found_at = visit.at
                 admitted.append((link, stand))
+                if novelty is not None and not stand.is_out:
+                    stand.held_until = novelty.time_of(link.url, visit.at, favoured=stand.favoured)
+                    if stand.held_until is None:
+                        fresh.append(link.url)
+        if novelty is not None:
+            novelty.learn(visit, fresh, books)
         books.settle(visit)
     books.economy.pay_dividends(books.ordering.weights)
     return admitted
@@ -45,14 +59,15 @@ def _meet(books: OpicBatch, link: Link, *, depth: int, max_pages: int) -> PagePo
 
 async def write(
     connection: Connection, domain_id: int, books: OpicBatch, admitted: Iterable[tuple[Link, PagePosition]]
-) -> None:
-    """Write the rows of those pages, with their places in the order of discovery."""
+) -> dict[str, int]:
+    """Write the rows of those pages, with their places in the order of discovery; gives the groups that they are in."""
     known = list(admitted)
     if not known:
-        return
+        return {}
     for link, stand in known:
         if not stand.is_out:
-            stand.rank = books.rank_of(link.key, books.economy.accounts[link.key].net)
+            account = books.economy.accounts[link.key]
+            stand.rank = books.rank_of(link.key, account.net, account.clock)
     groups = await groups_of(connection, domain_id, [link.url for link, _ in known])
     pages = (
         (domain_id, link.key, link.url, stand.found_at, group, link.refusal if stand.is_out else "")
@@ -68,10 +83,15 @@ async def write(
             stand.due_at,
             stand.favoured,
             stand.url_score,
+            group,
         )
-        for link, stand in known
+        for (link, stand), group in zip(known, groups, strict=True)
     )
     await copy(connection, NEW_PAGES, ["int8", "bytea", "text", "timestamptz", "int2", "text"], pages)
     await copy(
-        connection, NEW_FRONTIER, ["int8", "bytea", "text", "int4", "int2", "timestamptz", "bool", "float8"], frontier
+        connection,
+        NEW_FRONTIER,
+        ["int8", "bytea", "text", "int4", "int2", "timestamptz", "bool", "float8", "int2"],
+        frontier,
     )
+    return {template_of(link.url): group for (link, _), group in zip(known, groups, strict=True)}

@@ -14,6 +14,7 @@ from crawler.core.page import Block
 from crawler.core.visit import Visit
 from crawler.store.columns import clean, copy
 from crawler.store.database import Connection
+from crawler.store.record.novelty import Turn
 
 EVENTS = """
     COPY event (domain_id, number, at, key, url, change, version, distance_bits,
@@ -22,14 +23,25 @@ EVENTS = """
 MOST_BLOCKS = 50  # of one change, kept with its event
 MOST_BLOCK_CHARS = 500
 BOILERPLATE = "boilerplate"  # of an event that is the site's and no page's
+HELD_BACK, LET_GO = "held_back", "let_go"  # of an event that is of all pages like that one
 Sides = tuple[Block | None, Block | None]  # what was said, and what is said now
 
 
 async def write(
-    connection: Connection, domain: Domain, visits: Sequence[Visit], edit: SiteEdit | None, *, first: int
+    connection: Connection,
+    domain: Domain,
+    visits: Sequence[Visit],
+    edit: SiteEdit | None,
+    turns: Sequence[Turn],
+    *,
+    first: int,
 ) -> int:
-    """Number the changes on from `first`, without gaps; gives their number. edit: of the site; the last event."""
+    """Number the changes on from `first`, without gaps; gives their number.
+
+    turns: sections whose new pages are held back from now on, or let go.  edit: of the site; the last event.
+    """
     rows = [_row(visit) for visit in visits if _is_event(visit)]
+    rows += [_turn_row(turn) for turn in turns]
     if edit is not None:
         rows.append(_site_row(domain, edit, at=max(visit.at for visit in visits)))
     types = ["int8", "int8", "timestamptz", "bytea", "text", "text", "int4", "int2", "text", "jsonb", "int4"]
@@ -56,6 +68,11 @@ def _site_row(domain: Domain, edit: SiteEdit, *, at: datetime) -> tuple[Any, ...
     root = Url(domain.root)
     parts = " ".join(sorted({place.kind for sides in edit.blocks for place in sides if place is not None}))
     return at, key_of(root), root, BOILERPLATE, 0, None, parts, _written(edit.blocks), edit.pages
+
+
+def _turn_row(turn: Turn) -> tuple[Any, ...]:
+    change = HELD_BACK if turn.is_held else LET_GO
+    return turn.at, key_of(turn.url), turn.url, change, 0, None, "", None, None
 
 
 def parts_of(visit: Visit) -> str:

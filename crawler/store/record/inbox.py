@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.cash import Ordering, seed_endowment
+from crawler.core.cash import Ordering, aged, seed_endowment
 from crawler.core.domain import Lease
 from crawler.core.domain_settings import reads_alike
 from crawler.core.freshness import Wanted
@@ -50,9 +50,13 @@ ADMIT_SEEDS = """
     INSERT INTO cash (domain_id, key, pool, net, history, clock)
     SELECT %(domain_id)s, fresh.key, %(pool)s, endowment.coins - dividend.dividend, -endowment.coins, endowment.clock
       FROM fresh, dividend, endowment
- RETURNING key, net
+ RETURNING key, net, clock
 """
 TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %s"
+CALL_FOR = """
+    UPDATE frontier SET due_at = CASE WHEN state <> 'new' THEN least(due_at, %(at)s) END, wanted = %(wanted)s
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)
+"""
 RANK_SEEDS = """
     UPDATE frontier f SET rank = x.rank FROM unnest(%(keys)s::bytea[], %(ranks)s::int[]) AS x(key, rank)
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
@@ -82,7 +86,7 @@ MAKE_DUE = """
 
 DIVIDENDS = "SELECT pool, dividend FROM pool WHERE domain_id = %s"
 TO_REORDER = """
-    SELECT f.key, p.url, f.state, f.depth, c.pool, c.net
+    SELECT f.key, p.url, f.state, f.depth, c.pool, c.net, c.clock
       FROM frontier f JOIN page p ON p.domain_id = %s AND p.key = f.key
       LEFT JOIN cash c ON c.domain_id = %s AND c.key = f.key
      WHERE f.domain_id = %s AND f.key > %s ORDER BY f.key LIMIT %s
@@ -175,11 +179,11 @@ async def _admit_seeds(connection: Connection, lease: Lease, urls: Sequence[Url]
         }
         fresh = await (await connection.execute(ADMIT_SEEDS, values)).fetchall()
         scores = dict(zip(values["keys"], values["scores"], strict=True))
-        ranks = [ordering.rank(net, depth=0, url_score=scores[key]) for key, net in fresh]
+        ranks = [ordering.rank(aged(net, clock=clock), depth=0, url_score=scores[key]) for key, net, clock in fresh]
         groups = await groups_of(connection, lease.domain.id, chosen)
         await connection.execute(GROUP_SEEDS, values | {"groups": groups})
-        await connection.execute(RANK_SEEDS, values | {"keys": [key for key, _ in fresh], "ranks": ranks})
-        await connection.execute(LOOK_AGAIN, values)
+        await connection.execute(RANK_SEEDS, values | {"keys": [row[0] for row in fresh], "ranks": ranks})
+        await connection.execute(CALL_FOR, values)
 
 
 async def _make_due(connection: Connection, lease: Lease, row: dict[str, Any], *, at: datetime) -> bool:
@@ -242,8 +246,8 @@ class Reordered:
     more: dict[int, int] = field(default_factory=dict)
 
     def add(self, page: tuple[Any, ...]) -> None:
-        """A row of TO_REORDER; pool and net are None outside the economy."""
-        key, url, state, depth, pool, net = page
+        """A row of TO_REORDER; pool, net and clock are None outside the economy."""
+        key, url, state, depth, pool, net, clock = page
         favoured, score = self.ordering.favours(url), self.ordering.score(url)
         is_new = state == State.NEW
         if pool is not None:
@@ -252,6 +256,6 @@ class Reordered:
             self.more[pool] = self.more.get(pool, 0) - 1
             self.more[now] = self.more.get(now, 0) + 1
             pool = now
-        rank = self.ordering.rank(net or 0, depth=depth, url_score=score) if is_new else 0
+        rank = self.ordering.rank(aged(net or 0, clock=clock or 0), depth=depth, url_score=score) if is_new else 0
         for column, figure in zip(self.columns.values(), (key, favoured, score, rank, pool, net), strict=True):
             column.append(figure)

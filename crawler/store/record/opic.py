@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crawler.core.cash import Economy, Ordering, PageAccount, Pool, history_after, settle
+from crawler.core.cash import Economy, Ordering, PageAccount, Pool, aged, history_after, settle
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import PageKey, Url
 from crawler.core.page_rules import PageRules
@@ -25,7 +25,7 @@ POSITIONS = """
 MOVES = "SELECT key, moved_to FROM page WHERE domain_id = %s AND key = ANY(%s) AND moved_to IS NOT NULL"
 ACCOUNTS = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
-NETS = "SELECT key, net FROM cash WHERE domain_id = %s AND key = ANY(%s)"
+NETS = "SELECT key, net, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
 WRITE_DOMAIN = """
     UPDATE domain_state SET reserve = %(reserve)s, dormant = %(dormant)s, clock = %(clock)s,
@@ -52,8 +52,8 @@ PAY = """
         UPDATE cash c SET net = c.net + x.coins
           FROM unnest(%(key)s::bytea[], %(coins)s::bigint[]) AS x(key, coins)
          WHERE c.domain_id = %(domain_id)s AND c.key = x.key
-     RETURNING c.key, c.pool, c.net)
-    SELECT paid.key, paid.net FROM paid WHERE paid.pool IN (0, 2)
+     RETURNING c.key, c.pool, c.net, c.clock)
+    SELECT paid.key, paid.net, paid.clock FROM paid WHERE paid.pool IN (0, 2)
 """
 RANK = """
     UPDATE frontier f SET rank = x.rank
@@ -80,6 +80,7 @@ class PagePosition:
     rank: int = 0
     found_at: datetime | None = None  # for one that this batch made known
     is_nearer: bool = False
+    held_until: datetime | None = None  # of a new page that is held back
 
     @property
     def is_out(self) -> bool:
@@ -88,7 +89,7 @@ class PagePosition:
     @property
     def due_at(self) -> datetime | None:
         if self.state is State.NEW or self.found_at is None:
-            return None
+            return self.held_until
         return self.found_at + LOOK_AGAIN_REFUSED
 
     def reach(self, depth: int) -> None:
@@ -225,14 +226,17 @@ class OpicBatch:
         """Pages known before, to which a link was found that is nearer to the root."""
         return [key for key, stand in self.positions.items() if stand.is_nearer]
 
-    def rank_of(self, key: PageKey, net: int) -> int:
-        """A new page's place in the order of discovery. It comes from its net, which dividends leave as it is."""
-        stand = self.positions[key]
-        return self.ordering.rank(net, depth=stand.depth, url_score=stand.url_score)
+    def rank_of(self, key: PageKey, net: int, clock: float) -> int:
+        """A new page's place in the order of discovery. It comes from its net, which dividends leave as it is.
 
-    def new_ranks(self, nets: Mapping[PageKey, int]) -> dict[PageKey, int]:
-        """Ranks of new pages that differ from the stored ones."""
-        ranks = {key: self.rank_of(key, net) for key, net in nets.items()}
+        clock: of the domain, when the page was found.
+        """
+        stand = self.positions[key]
+        return self.ordering.rank(aged(net, clock=clock), depth=stand.depth, url_score=stand.url_score)
+
+    def new_ranks(self, found: Mapping[PageKey, tuple[int, float]]) -> dict[PageKey, int]:
+        """Ranks of new pages, by net and clock, that differ from the stored ones."""
+        ranks = {key: self.rank_of(key, net, clock) for key, (net, clock) in found.items()}
         return {key: rank for key, rank in ranks.items() if rank != self.positions[key].rank}
 
 
@@ -347,29 +351,33 @@ async def write_batch(connection: Connection, domain_id: int, books: OpicBatch) 
             "dividend": economy.dividend,
         },
     )
-    nets = {key: purse.net for key, purse in purses.items() if books.positions[key].state is State.NEW}
+    new = {key: (purse.net, purse.clock) for key, purse in purses.items() if books.positions[key].state is State.NEW}
     if economy.deltas:
-        nets |= await _pay(connection, domain_id, economy.deltas)
-    nearer = [key for key in books.nearer if books.positions[key].state is State.NEW and key not in nets]
+        new |= await _pay(connection, domain_id, economy.deltas)
+    nearer = [key for key in books.nearer if books.positions[key].state is State.NEW and key not in new]
     if nearer:  # a link has brought them up, and no coin
-        nets |= await _nets(connection, domain_id, nearer)
-    await _rank(connection, domain_id, books, nets)
+        new |= await _nets(connection, domain_id, nearer)
+    await _rank(connection, domain_id, books, new)
 
 
-async def _pay(connection: Connection, domain_id: int, deltas: Mapping[PageKey, int]) -> dict[PageKey, int]:
-    """Pay the pages that were not opened; gives the nets of the new ones among them."""
+async def _pay(
+    connection: Connection, domain_id: int, deltas: Mapping[PageKey, int]
+) -> dict[PageKey, tuple[int, float]]:
+    """Pay the pages that were not opened; gives net and clock of the new ones among them."""
     cursor = await connection.execute(
         PAY, {"domain_id": domain_id, "key": list(deltas), "coins": list(deltas.values())}, binary=True
     )
-    return {PageKey(key): net for key, net in await cursor.fetchall()}
+    return {PageKey(key): (net, clock) for key, net, clock in await cursor.fetchall()}
 
 
-async def _nets(connection: Connection, domain_id: int, keys: Sequence[PageKey]) -> dict[PageKey, int]:
+async def _nets(connection: Connection, domain_id: int, keys: Sequence[PageKey]) -> dict[PageKey, tuple[int, float]]:
     cursor = await connection.execute(NETS, (domain_id, list(keys)), binary=True)
-    return {PageKey(key): net for key, net in await cursor.fetchall()}
+    return {PageKey(key): (net, clock) for key, net, clock in await cursor.fetchall()}
 
 
-async def _rank(connection: Connection, domain_id: int, books: OpicBatch, nets: Mapping[PageKey, int]) -> None:
-    ranks = books.new_ranks(nets)
+async def _rank(
+    connection: Connection, domain_id: int, books: OpicBatch, new: Mapping[PageKey, tuple[int, float]]
+) -> None:
+    ranks = books.new_ranks(new)
     if ranks:
         await connection.execute(RANK, {"domain_id": domain_id, "key": list(ranks), "rank": list(ranks.values())})

@@ -28,7 +28,7 @@ from crawler.store.claim import (
 from crawler.store.columns import clean, copy, costs_from, costs_to
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.learned import put_mask, put_soft_errors
-from crawler.store.record import admissions, events, pages, shared_schedules
+from crawler.store.record import admissions, events, novelty, pages, shared_schedules
 from crawler.store.record.events import parts_of
 from crawler.store.record.opic import load_batch, write_batch
 
@@ -81,7 +81,7 @@ class Batch:
 
 
 async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = False) -> int:
-    """Write everything that the visits changed, or nothing. Gives how many new pages were admitted.
+    """Write everything that the visits changed, or nothing. Gives how many pages were admitted that may be fetched.
 
     In one transaction: lease checked and renewed, visits, snapshots, pages admitted, cash settled, due times, events.
     retrying: the batch was tried before, and nobody knows whether its commit arrived; it is not applied twice.
@@ -95,18 +95,22 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
         if retrying and await _is_recorded(connection, domain_id, visits[0]):
             return 0
         opic = await load_batch(connection, domain_id, visits, domain_settings=lease.domain.settings)
-        admitted = admissions.settle(opic, visits, max_pages=batch.max_pages)
-        await admissions.write(connection, domain_id, opic, admitted)
+        templates = await novelty.load(connection, domain_id) if novelty.is_needed(opic, visits) else None
+        admitted = admissions.settle(opic, visits, max_pages=batch.max_pages, novelty=templates)
+        groups = await admissions.write(connection, domain_id, opic, admitted)
         await pages.write_pages(connection, domain_id, opic, visits)
         await shared_schedules.settle(connection, domain_id, visits)
         await pages.write_links(connection, domain_id, opic, visits)
         await write_batch(connection, domain_id, opic)
+        if templates is not None:
+            await novelty.write(connection, domain_id, templates, groups, at=max(visit.at for visit in visits))
         await pages.write_versions(connection, domain_id, visits)
-        told = await events.write(connection, lease.domain, visits, batch.edit, first=state["next_event"])
+        turns = templates.turns if templates is not None else ()
+        told = await events.write(connection, lease.domain, visits, batch.edit, turns, first=state["next_event"])
         await _write_visits(connection, domain_id, visits)
         await _write_learnt(connection, domain_id, batch)
         await _advance(connection, domain_id, batch, state, next_event=state["next_event"] + told)
-        return sum(position.state is State.NEW for _, position in admitted)
+        return sum(position.state is State.NEW and position.held_until is None for _, position in admitted)
 
 
 async def _renew_and_read(connection: Connection, lease: Lease) -> dict[str, Any]:

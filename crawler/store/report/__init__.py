@@ -7,7 +7,7 @@
 from crawler.store.report.checks import Finding, check, count_domains
 from crawler.store.report.duplicates import Alike, Near, alike, fill, near
 from crawler.store.report.explain import Explanation, PageFacts, explain
-from crawler.store.report.feed import Edit, FeedItem, last_of, read_feed, stamp_feed
+from crawler.store.report.feed import Edit, EventKind, FeedItem, last_of, read_feed, stamp_feed
 from crawler.store.report.pages import target_of
 from crawler.store.report.reports import (
     IMPORTANCE,
@@ -26,6 +26,7 @@ __all__ = [
     "Alike",
     "DomainReport",
     "Edit",
+    "EventKind",
     "Explanation",
     "FeedItem",
     "Finding",

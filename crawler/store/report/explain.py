@@ -36,7 +36,8 @@ PAGE = f"""
            {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
            g.a + p.evidence_a AS belief_a, g.b + p.evidence_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
-           g.template, p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
+           g.template, g.held_until IS NOT NULL AS is_template_held,
+           p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
            p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.received_bytes,
            (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.moved_to) AS moved_to,
            (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.leader) AS leader,
@@ -49,7 +50,7 @@ PAGE = f"""
                (SELECT count(*)
                   FROM frontier b
                   JOIN pool o ON o.domain_id = %(domain_id)s AND o.pool = CASE WHEN b.favoured THEN 2 ELSE 0 END
-                 WHERE b.domain_id = %(domain_id)s AND b.state = 'new'
+                 WHERE b.domain_id = %(domain_id)s AND b.state = 'new' AND b.due_at IS NULL
                    AND ({_across("b", "o")}, f.key) > ({_across("f", "q")}, b.key)) END
                AS ahead
       FROM page p
@@ -108,6 +109,7 @@ class PageFacts:
     prior, template: what the pages of its group say about it, and which group that is.
     cash, history, clocks, circulating: coins; cash, history and clock are None outside the economy.
     popularity, url_score: what links and what the URL make of importance; a mixed order weighs both.
+    is_template_held: new pages of its group are held back, since such pages have said nothing new of late.
     leader: whose schedule it shares.  riders: how many share its own.
     outlinks: None if never read.  ahead: of a new page, how many new pages come before it.
     """
@@ -131,6 +133,7 @@ class PageFacts:
     belief: Belief
     prior: Belief
     template: str
+    is_template_held: bool
     prior_no: int
     etag: str | None
     last_modified: str | None

@@ -61,6 +61,8 @@ class EventKind(StrEnum):
     GONE = "gone"
     BACK = "back"
     BOILERPLATE = "boilerplate"  # the site changed a block of nearly all its pages: one event, at its root
+    HELD_BACK = "held_back"  # pages like this one say nothing new: no more of them are fetched but one a day
+    LET_GO = "let_go"  # and now they do again
 
 
 @dataclass(frozen=True, slots=True)

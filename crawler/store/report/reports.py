@@ -48,6 +48,7 @@ PAGES = f"""
 TOP = f"SELECT * FROM ({PAGES}) p ORDER BY importance DESC NULLS LAST, url LIMIT %(top)s"  # noqa: S608  the same
 TOTALS = f"""
     SELECT count(*) FILTER (WHERE state = 'new') AS new,
+           count(*) FILTER (WHERE state = 'new' AND due_at > %(at)s) AS held_back,
            count(*) FILTER (WHERE state = 'known') AS known,
            count(*) FILTER (WHERE state = 'gone') AS gone,
            count(*) FILTER (WHERE state = 'moved') AS moved,
@@ -94,7 +95,7 @@ DUE = """
              WHERE domain_id = %(domain_id)s AND version > 0)::float8 AS mean_bytes,
            (SELECT count(*) FROM inbox WHERE domain_id = %(domain_id)s) AS inbox_rows
       FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
-     WHERE f.domain_id = %(domain_id)s AND (f.state = 'new' OR f.due_at <= %(at)s)
+     WHERE f.domain_id = %(domain_id)s AND coalesce(f.due_at <= %(at)s, true)
 """
 # What the inbox asks for is work as well, though only the next lease applies it. It may be any page: all are read.
 ASKED_FOR = "SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind IN ('refresh', 'seed') LIMIT 1"
@@ -146,6 +147,7 @@ class DomainReport:
 
     freshness: expected share of the known pages that are as they were when last seen, weighted by importance;
     freshness_plain: with every page counted alike. None without known pages.
+    held_back: of the new pages, since pages like them have said nothing new of late.
     looks, changes, failures, requests, bytes: of the window; robots.txt is not among them.
     target_freshness, target_age: what its user wants instead of a budget.  asked_per_day: requests that this takes.
     price: importance x days that a request must be worth now, None for the usual.  finding: what cannot be had, as
@@ -156,6 +158,7 @@ class DomainReport:
     at: datetime
     paused: bool
     new: int
+    held_back: int
     known: int
     gone: int
     moved: int

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simhash import Simhash
 
 from crawler.core.page import Fingerprint, digest, distance_bits
-from crawler.core.page.fingerprint import MAX_WORDS, fingerprint, shingle_hashes
+from crawler.core.page.fingerprint import MAX_WORDS, fingerprint, shingles_of_words
 
 VOCABULARY = [f"word{n}" for n in range(2000)]
 
@@ -51,7 +51,7 @@ def test_the_value_never_changes_from_one_version_to_the_next() -> None:
 
 @given(st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=600))
 def test_the_value_is_what_the_package_computes_from_the_same_hashes(words: list[str]) -> None:
-    hashes = shingle_hashes([word.encode() for word in words])
+    hashes = shingles_of_words([word.encode() for word in words])
     features = [str(n) for n in range(len(hashes))]
     by_package = Simhash(
         features, hashfunc=lambda feature: int(hashes[int(feature)]).to_bytes(8) if feature != b"test" else b""

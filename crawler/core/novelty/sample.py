@@ -1,0 +1,39 @@
+"""A few hashes of a page's text, to tell whether earlier pages have said the same."""
+
+import re
+
+from crawler.core.http import Url
+from crawler.core.page import PageContent, digest, shingles_of_words, words_of_text
+
+SAMPLED = 8  # hashes of one page: its share of new ones is told in eighths, and added up over many pages
+MOST_WORDS = 500  # from which on no more lines are read; what repeats shows at the beginning
+MOST_CHARS = 20_000
+LINE_END = [b"\n", b"\n"]  # so that no three words are of two lines
+ANYTHING = b"0"  # in place of a word that tells pages apart without saying anything
+
+Sample = tuple[int, ...]  # of 32 bits each, distinct; never empty
+
+_WORD_OF_URL = re.compile(r"\w+")
+
+
+def sample_of(content: PageContent, body: bytes, *, url: Url) -> Sample:
+    """The smallest hashes of the text's words in threes, line by line; of the bytes, where there is no text.
+
+    So the same lines in another order are nothing new. Words with a digit, and the words of the page's own URL, count
+    as one word: a calendar names another day on each page, and "/x was not found" another URL.
+    """
+    echoed = {word.encode("utf-8", "surrogatepass") for word in _WORD_OF_URL.findall(url.lower())}
+    words = list(LINE_END)
+    for line in content.main[:MOST_CHARS].split("\n"):
+        words += (ANYTHING if word in echoed or not _is_plain(word) else word for word in words_of_text(line))
+        words += LINE_END
+        if len(words) >= MOST_WORDS:
+            break
+    if len(words) == 2 * len(LINE_END):
+        return (int.from_bytes(digest(body)[:4], "big"),)
+    return tuple(sorted({int(each) >> 32 for each in shingles_of_words(words)})[:SAMPLED])
+
+
+def _is_plain(word: bytes) -> bool:
+    """Whether a word has no digit."""
+    return word.isalpha() or not any(48 <= byte <= 57 for byte in word)

@@ -1,0 +1,213 @@
+"""What first looks teach of a domain's templates while a batch is recorded, and which new pages are held back for it.
+
+A page that is held back is new and has a due time: one of each template may be asked for an interval.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from crawler.core.freshness import group_of
+from crawler.core.http import Url
+from crawler.core.novelty import (
+    ASK_AGAIN_EVERY,
+    LONGEST_WAIT,
+    NO_EVIDENCE,
+    Evidence,
+    NoveltyMemory,
+    TemplateNovelty,
+    has_repeats,
+    is_barren,
+    section_of,
+    time_after,
+)
+from crawler.core.visit import State, Visit
+from crawler.store.database import Connection
+from crawler.store.learned import novelty_memory_of, put_novelty_memory
+from crawler.store.record.opic import OpicBatch
+
+MOST_MOVED = 2000  # pages held back, or let go, with one batch
+LINKS_WORTH = 0.5  # of what pages of other sections are worth that a look makes known
+
+TEMPLATES = "SELECT no, template, first_looks, novelty, held_until, is_moving FROM prior WHERE domain_id = %s"
+PUT_TEMPLATES = """
+    UPDATE prior p SET first_looks = x.looks, novelty = x.found, held_until = x.held_until, is_moving = x.is_moving
+      FROM unnest(%(no)s::smallint[], %(looks)s::float8[], %(found)s::float8[], %(held_until)s::timestamptz[],
+                  %(is_moving)s::bool[]) AS x(no, looks, found, held_until, is_moving)
+     WHERE p.domain_id = %(domain_id)s AND p.no = x.no
+       AND (p.first_looks, p.novelty, p.held_until, p.is_moving)
+           IS DISTINCT FROM (x.looks, x.found, x.held_until, x.is_moving)
+"""
+# The first ones, since they would come next. What its user favours, or named by its URL, is never held back.
+HOLD = """
+    WITH chosen AS (
+        SELECT key, row_number() OVER (ORDER BY rank DESC, key) AS place FROM frontier
+         WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL AND NOT favoured AND wanted = 0
+           AND section = %(no)s
+         ORDER BY rank DESC, key LIMIT %(most)s)
+    UPDATE frontier f SET due_at = least(%(after)s + chosen.place * %(every)s::interval, %(last)s) FROM chosen
+     WHERE f.domain_id = %(domain_id)s AND f.key = chosen.key
+"""
+LET_GO = """
+    WITH chosen AS (
+        SELECT key FROM frontier
+         WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NOT NULL AND section = %(no)s
+         ORDER BY due_at, key LIMIT %(most)s)
+    UPDATE frontier f SET due_at = NULL FROM chosen WHERE f.domain_id = %(domain_id)s AND f.key = chosen.key
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A section, by a page of it, whose new pages are held back from now on, or let go."""
+
+    url: Url
+    at: datetime
+    is_held: bool
+
+
+@dataclass(slots=True)
+class NoveltyBatch:
+    """The novelty of a domain's templates, while one batch is settled; loaded, changed here, and written back whole.
+
+    turns: told once for a section, however many templates a trap makes of it.
+    """
+
+    memory: NoveltyMemory
+    templates: dict[str, TemplateNovelty]
+    turns: list[Turn] = field(default_factory=list)
+    _sections: dict[str, Evidence] = field(default_factory=dict)
+
+    def learn(self, visit: Visit, found: Iterable[Url], books: OpicBatch) -> None:
+        """Take in a first look. found: pages that it made known, and that are not held back."""
+        novelty = self._novelty_of(visit, books)
+        if novelty is None:
+            return
+        template = self._group(visit.target.url)
+        if self.memory.learn_names(visit.target.url, novelty):
+            return  # its parameter is to blame, and no template
+        others = {group for group in map(self._group, found) if section_of(group) != section_of(template)}
+        hope = max((LINKS_WORTH * self._share(other) for other in others), default=0.0)
+        known = self._of(template)
+        known.learn(max(novelty, hope))
+        self._sections.clear()
+        if self._is_barren(template, known) != known.is_held:
+            self._turn(visit.target.url, known, visit.at)
+
+    def _novelty_of(self, visit: Visit, books: OpicBatch) -> float | None:
+        """What a first look brought, 0 to 1; None if it says nothing of its template."""
+        if visit.target.state is not State.NEW:
+            return None
+        if visit.sample is not None:
+            return self.memory.novelty_of(visit.sample)
+        if visit.state is State.GONE or visit.status in (404, 410) or visit.signals is not None:
+            return 0.0
+        led_to = visit.moved_to.key if visit.moved_to else visit.led_to
+        stand = books.positions.get(led_to) if led_to else None
+        return 0.0 if stand is not None and stand.found_at is None else None  # it leads to what was known before
+
+    def time_of(self, url: Url, at: datetime, *, favoured: bool) -> datetime | None:
+        """When a page that was just found may be asked for; None: as soon as its turn comes."""
+        is_another_name = self.memory.is_another_name(url)
+        if favoured:
+            return None
+        if is_another_name or has_repeats(url):
+            self.memory.next_time = time_after(self.memory.next_time, at)
+            return self.memory.next_time
+        template = self._group(url)
+        known = self._of(template)
+        if not self._is_barren(template, known):
+            return None
+        if not known.is_held:
+            self._turn(url, known, at)
+        known.held_until = time_after(known.held_until, at)
+        return known.held_until
+
+    def _turn(self, url: Url, known: TemplateNovelty, at: datetime) -> None:
+        section = section_of(self._group(url))
+        others = (each for name, each in self.templates.items() if each is not known and section_of(name) == section)
+        if not any(other.is_held for other in others):
+            self.turns.append(Turn(url, at, is_held=not known.is_held))
+        if known.is_held:
+            known.let_go()
+        else:
+            known.hold(at)
+        self._sections.clear()
+
+    def _is_barren(self, template: str, known: TemplateNovelty) -> bool:
+        return is_barren(known, self._section(section_of(template)))
+
+    def _share(self, template: str) -> float:
+        known = self.templates.get(template)
+        return 1.0 if known is None else known.evidence.share(expected=1.0, lean=1.0)
+
+    def _section(self, name: str) -> Evidence:
+        if not self._sections:
+            for template, known in self.templates.items():
+                section = section_of(template)
+                self._sections[section] = self._sections.get(section, NO_EVIDENCE) + known.evidence
+        return self._sections.get(name, NO_EVIDENCE)
+
+    def _group(self, url: Url) -> str:
+        return group_of(url, self.templates)
+
+    def _of(self, template: str) -> TemplateNovelty:
+        """A template that has no group yet begins without evidence, and gets its number as the page is stored."""
+        return self.templates.setdefault(template, TemplateNovelty(0))
+
+
+def is_needed(books: OpicBatch, visits: Sequence[Visit]) -> bool:
+    """Whether a batch has a first look, or makes a page known."""
+    return any(
+        visit.target.state is State.NEW
+        or any(link.key not in books.positions for link in visit.links or ())
+        or (visit.moved_to is not None and visit.moved_to.key not in books.positions)
+        for visit in visits
+    )
+
+
+async def load(connection: Connection, domain_id: int) -> NoveltyBatch:
+    """Read what is known of the domain's templates."""
+    cursor = await connection.execute(TEMPLATES, (domain_id,))
+    templates = {
+        template: TemplateNovelty(no, Evidence(looks, found), held_until, is_moving)
+        for no, template, looks, found, held_until, is_moving in await cursor.fetchall()
+        if no
+    }
+    return NoveltyBatch(await novelty_memory_of(connection, domain_id), templates)
+
+
+async def write(
+    connection: Connection, domain_id: int, batch: NoveltyBatch, groups: Mapping[str, int], *, at: datetime
+) -> None:
+    """Write it back, and hold pages back that were found before, or let them go. groups: numbers of new templates."""
+    for template, known in batch.templates.items():
+        known.no = known.no or groups.get(template, 0)
+    stored = [known for known in batch.templates.values() if known.no]
+    for known in stored:
+        if known.is_moving:
+            known.is_moving = await _move(connection, domain_id, known, at=at)
+    values: dict[str, Any] = {
+        "domain_id": domain_id,
+        "no": [known.no for known in stored],
+        "looks": [known.evidence.looks for known in stored],
+        "found": [known.evidence.found for known in stored],
+        "held_until": [known.held_until for known in stored],
+        "is_moving": [known.is_moving for known in stored],
+    }
+    await connection.execute(PUT_TEMPLATES, values)
+    await put_novelty_memory(connection, domain_id, batch.memory)
+
+
+async def _move(connection: Connection, domain_id: int, known: TemplateNovelty, *, at: datetime) -> bool:
+    """Hold some of a template's pages back, or let them go; whether there may be more."""
+    values: dict[str, Any] = {"domain_id": domain_id, "no": known.no, "most": MOST_MOVED}
+    if known.held_until is None:
+        moved = (await connection.execute(LET_GO, values)).rowcount
+    else:
+        after = max(known.held_until, at)
+        values |= {"after": after, "every": ASK_AGAIN_EVERY, "last": at + LONGEST_WAIT}
+        moved = (await connection.execute(HOLD, values)).rowcount
+        known.held_until = min(after + moved * ASK_AGAIN_EVERY, at + LONGEST_WAIT)
+    return moved == MOST_MOVED

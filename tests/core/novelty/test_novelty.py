@@ -1,0 +1,168 @@
+"""Whether pages still bring anything new: samples of texts, the memory of a domain, and the evidence of templates."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from crawler.core.http import Url
+from crawler.core.novelty import (
+    ASK_AGAIN_EVERY,
+    LONGEST_WAIT,
+    Evidence,
+    NoveltyMemory,
+    Sample,
+    SeenHashes,
+    TemplateNovelty,
+    has_repeats,
+    is_barren,
+    sample_of,
+    section_of,
+    time_after,
+    without_each_parameter,
+)
+from crawler.core.page import PageContent
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+URL = Url("http://a.test/page/")
+
+
+def sample(text: str, url: str = URL, body: bytes = b"body") -> Sample:
+    return sample_of(PageContent(main=text), body, url=Url(url))
+
+
+def test_numbers_and_the_words_of_the_url_say_nothing() -> None:
+    one = sample("Events of 12 March 2031\nThe page calendar was not found", "http://a.test/calendar/2031/03/12/")
+    other = sample("Events of 7 March 1999\nThe page diary was not found", "http://a.test/diary/1999/03/07/")
+
+    assert one == other
+
+
+def test_the_same_lines_in_another_order_say_nothing_new() -> None:
+    memory = NoveltyMemory()
+    lines = [f"Some {word} thing of this shop that is sold" for word in ("red", "green", "blue", "large")]
+    memory.novelty_of(sample("\n".join(lines)))
+
+    assert memory.novelty_of(sample("\n".join(reversed(lines)))) == 0
+    assert memory.novelty_of(sample("\n".join(lines[:2]))) <= 0.5  # a part has a few other smallest hashes
+
+
+def test_another_text_is_new_and_the_bytes_count_where_there_is_none() -> None:
+    memory = NoveltyMemory()
+
+    assert memory.novelty_of(sample("Three words of this, and a few more words of that")) == 1
+    assert memory.novelty_of(sample("Something else is said here in quite other terms")) == 1
+    assert [memory.novelty_of(sample("", body=body)) for body in (b"one", b"one", b"other")] == [1, 0, 1]
+
+
+def test_hashes_are_bounded_and_the_last_ones_are_kept() -> None:
+    seen = SeenHashes(most=100)
+    for number in range(1000):
+        seen.add([number])
+
+    assert len(seen.newer) + len(seen.older) <= 200
+    assert all(number in seen for number in range(900, 1000))
+    assert 0 not in seen
+
+
+def test_a_parameter_that_makes_no_page_is_found_out_after_six_pages() -> None:
+    memory = NoveltyMemory()
+    memory.learn_names(Url("http://a.test/other?x=1"), 1.0)  # a URL with a query: from now on they are remembered
+    memory.learn_names(Url("http://a.test/"), 1.0)
+    for n in range(6):
+        assert not memory.is_another_name(Url(f"http://a.test/?sid={n}&q=1"))
+        assert memory.learn_names(Url(f"http://a.test/?sid={n}"), 0.0)
+
+    assert memory.makes_no_page("sid")
+    assert memory.is_another_name(Url("http://a.test/?q=1&sid=9"))
+    assert not memory.is_another_name(Url("http://a.test/new?sid=9"))
+    assert memory.is_read_already(Url("http://a.test/?sid=10"))
+    assert not memory.is_read_already(Url("http://a.test/new?sid=10"))
+
+
+def test_a_parameter_that_names_the_page_is_none_of_these() -> None:
+    memory = NoveltyMemory()
+    for n in range(50):
+        memory.learn_names(Url(f"http://a.test/show?id={n}"), 0.9)
+
+    assert not memory.makes_no_page("id")
+    assert not memory.is_another_name(Url("http://a.test/show?id=51"))
+
+
+@pytest.mark.parametrize(
+    ("path", "repeats"),
+    [
+        ("/a/b/a/b/a/b/", True),
+        ("/2026/11/11/11/", False),
+        ("/en/docs/en/docs/", False),
+        ("/a/a/a", False),
+        ("/", False),
+    ],
+)
+def test_a_path_that_repeats_itself(path: str, repeats: bool) -> None:
+    assert has_repeats(Url(f"http://a.test{path}")) is repeats
+
+
+def test_a_url_without_each_of_its_parameters() -> None:
+    found = without_each_parameter(Url("http://a.test/s?b=2&a=1"))
+
+    assert found == [("a", "http://a.test/s?b=2"), ("b", "http://a.test/s?a=1")]
+    assert without_each_parameter(Url("http://a.test/s?b=2")) == [("b", "http://a.test/s")]
+    assert without_each_parameter(Url("http://a.test/s")) == []
+
+
+@pytest.mark.parametrize(
+    ("template", "section"),
+    [("/blog/#/*/*.html", "blog"), ("/", ""), ("/*", ""), ("/*?a&b", "?"), ("/shop/*?a", "shop?")],
+)
+def test_the_section_of_a_template(template: str, section: str) -> None:
+    assert section_of(template) == section
+
+
+def learnt(*novelties: float, at: datetime | None = None) -> TemplateNovelty:
+    known = TemplateNovelty(1)
+    if at is not None:
+        known.hold(at)
+    for novelty in novelties:
+        known.learn(novelty)
+    return known
+
+
+@pytest.mark.parametrize(("looks", "barren"), [(9, False), (11, True)])
+def test_a_template_alone_in_its_section_is_barren_after_a_dozen_looks(looks: int, barren: bool) -> None:
+    known = learnt(*[0.0] * looks)
+
+    assert is_barren(known, known.evidence) is barren
+
+
+def test_a_barren_template_of_a_good_section_takes_more_looks() -> None:
+    good = Evidence(100, 80)
+
+    assert not is_barren(learnt(*[0.0] * 20), good + learnt(*[0.0] * 20).evidence)
+    assert is_barren(learnt(*[0.0] * 60), good + learnt(*[0.0] * 60).evidence)
+
+
+def test_a_section_of_ever_new_templates_is_barren_as_a_whole() -> None:
+    assert is_barren(TemplateNovelty(0), Evidence(40, 0.0))
+    assert not is_barren(TemplateNovelty(0), Evidence(19, 0.0))
+
+
+def test_a_template_with_a_fifth_of_new_text_goes_on() -> None:
+    known = learnt(*[0.2] * 500)
+
+    assert not is_barren(known, known.evidence)
+
+
+def test_two_new_pages_let_a_template_go_and_one_does_not() -> None:
+    section = Evidence(100, 0.0)
+
+    assert is_barren(learnt(0.0, 1.0, at=AT), section)
+    assert not is_barren(learnt(0.0, 1.0, 1.0, at=AT), section)
+
+
+def test_pages_that_are_held_back_come_one_a_day_and_none_waits_for_ever() -> None:
+    first = time_after(None, AT)
+
+    assert first == AT + ASK_AGAIN_EVERY
+    assert time_after(first, AT) == first + ASK_AGAIN_EVERY
+    assert time_after(first, AT + timedelta(days=30)) == AT + timedelta(days=31)
+    assert time_after(AT + timedelta(days=5000), AT) == AT + LONGEST_WAIT
