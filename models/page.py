@@ -75,7 +75,6 @@ class Frontier(SQLModel, table=True):
             "favoured",
             desc("rank"),
             "key",
-            postgresql_include=["section"],
             postgresql_where=sql("state = 'new' AND due_at IS NULL"),
         ),
         Index(
@@ -83,7 +82,6 @@ class Frontier(SQLModel, table=True):
             "domain_id",
             "due_at",
             "key",
-            postgresql_include=["section"],
             postgresql_where=sql("state = 'new' AND due_at IS NOT NULL"),
         ),
         Index("frontier_named", "domain_id", "key", postgresql_where=sql("wanted = 4")),

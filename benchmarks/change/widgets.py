@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from random import Random
@@ -87,6 +87,18 @@ def clock(scene: Scene) -> str:
 def today(scene: Scene) -> str:
     """The day of the look: it differs by the day, and two looks in a row see the same."""
     return scene.dialect.instant(pick(scene.always(), scene.dialect.today), scene.at)
+
+
+def built_every(period: timedelta) -> Render:
+    """When the page was built last: two looks in a row see the same, unless a build comes between them."""
+
+    def built(scene: Scene) -> str:
+        phase = scene.always("phase").uniform(0, period.total_seconds())
+        at = scene.at - timedelta(seconds=(scene.seconds() - phase) % period.total_seconds())
+        day = scene.dialect.instant(pick(scene.always(), scene.dialect.today), at)
+        return f"{day} {at:%H:%M}" if scene.always("hours").random() < 0.5 else day
+
+    return built
 
 
 def seconds_ago(scene: Scene) -> str:
@@ -200,6 +212,9 @@ _HEAD = frozenset({"comment", "csrf-meta", "inline-script", "nonce"})  # as they
 WIDGETS: Mapping[str, tuple[Render, str, Sequence[Place]]] = {
     "clock": (clock, "clock", _ANY),
     "today": (today, "today", (Place.TOP, Place.SIDE)),
+    "built-hourly": (built_every(timedelta(hours=1)), "note", (Place.FOOT, Place.END, Place.BYLINE)),
+    "built-daily": (built_every(timedelta(days=1)), "note", (Place.FOOT, Place.END, Place.BYLINE)),
+    "built-weekly": (built_every(timedelta(days=7)), "note", (Place.FOOT, Place.END, Place.BYLINE)),
     "seconds-ago": (seconds_ago, "ago", (Place.BYLINE, Place.SIDE, Place.WITHIN)),
     "days-ago": (days_ago, "ago", (Place.BYLINE, Place.SIDE)),
     "views": (views, "views", (Place.BYLINE, Place.END, Place.FOOT)),

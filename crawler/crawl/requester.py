@@ -5,7 +5,7 @@ budget; registration, which has neither, by a pacer for each server.
 """
 
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Protocol
 
 from crawler.core.domain import Lease
@@ -118,6 +118,11 @@ class Requester:
         return self._server.pacer
 
     @property
+    def day(self) -> date | None:
+        """The day on whose account requests are taken now."""
+        return self._budget.day
+
+    @property
     def is_stopping(self) -> bool:
         """Nothing new is begun; a domain whose next request is far off is released, not held."""
         return self._is_ending() or self.pacer.wait > self._longest_wait
@@ -130,6 +135,24 @@ class Requester:
             self._budget.take_back(1, day=day)
             return None
         return await self._send(url, validators, method, is_look=True)
+
+    async def reserve(self) -> bool:
+        """Take one request more, which a look may turn out to need: so it is not begun if it could not be finished."""
+        return not self.is_stopping and await self._budget.take(1) == 1
+
+    def give_back(self, *, day: date | None) -> None:
+        """Return the request that was reserved on that day."""
+        self._budget.give_back(1, day=day)
+
+    async def look_reserved(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
+        """The request that was reserved; None, and given back, where the domain wants to be left alone for long."""
+        if self.pacer.wait > self._longest_wait:
+            self._budget.give_back(1, day=self._budget.day)
+            return None
+        await self._server.turn()
+        answer = await self._send(url, validators, "GET", is_look=True)
+        self._stats.count_request()
+        return answer
 
     async def look_on(
         self, url: Url, *, validators: Validators = NO_VALIDATORS, bounds: Bounds = USUAL_BOUNDS

@@ -65,7 +65,7 @@ class Visitor:
         refusal = refusal_of(target.url, depth=target.depth, known=self.known)
         if refusal:
             return refused_visit(target, reason=refusal, now=self.clock.now())
-        if target.asks_head:
+        if target.asks_head and await self.requester.reserve():
             return await self.visit_by_head(target)
         answer = await self.requester.look(target.url, validators=target.validators)
         if answer is None:
@@ -74,16 +74,20 @@ class Visitor:
         return await self.tested(visit, validators_to_verify(visit))
 
     async def visit_by_head(self, target: Target) -> Visit | None:
-        """Look by HEAD, and ask for the body only if length or date is not as it was."""
+        """Look by HEAD, and ask for the body only if length or date is not as it was. That request is reserved."""
+        day = self.requester.day
         head = await self.requester.look(target.url, method="HEAD")
         if head is None:
+            self.requester.give_back(day=day)
             return None
         now = self.clock.now()
         if isinstance(head, Fetched) and head_shows_same(target, head):
+            self.requester.give_back(day=day)
             return spared_visit(target, head, now=now)
         if isinstance(head, Fetched) and head.status in OVERLOADED:
+            self.requester.give_back(day=day)
             return await self.decided(target, head, now=now)
-        answer = await self.requester.look_on(target.url, validators=target.validators)
+        answer = await self.requester.look_reserved(target.url, validators=target.validators)
         if answer is None:
             return unfinished_visit(target, now=now)
         visit = await self.decided(target, answer, now=self.clock.now())

@@ -24,9 +24,9 @@ ALTER TABLE frontier ADD COLUMN section smallint NOT NULL DEFAULT 0;
 UPDATE frontier f SET section = p.prior_no FROM page p
  WHERE f.state = 'new' AND p.domain_id = f.domain_id AND p.key = f.key;
 DROP INDEX frontier_discovery;
-CREATE INDEX frontier_discovery ON frontier (domain_id, favoured, rank DESC, key) INCLUDE (section)
+CREATE INDEX frontier_discovery ON frontier (domain_id, favoured, rank DESC, key)
  WHERE state = 'new' AND due_at IS NULL;
-CREATE INDEX frontier_held_back ON frontier (domain_id, due_at, key) INCLUDE (section)
+CREATE INDEX frontier_held_back ON frontier (domain_id, due_at, key)
  WHERE state = 'new' AND due_at IS NOT NULL;
 """
 

@@ -25,9 +25,15 @@ WORDS = [
 ]
 
 
+def name_of(n: int) -> str:
+    """A word of its own for each page, without a digit: a page that says nothing new would be held back."""
+    return "".join("abcdefghik"[int(digit)] for digit in str(n))
+
+
 def page_of(n: int) -> bytes:
     links = "".join(f'<a href="/{to}">{to}</a> ' for to in (3 * n + 1, 3 * n + 2, 3 * n + 3, n // 3, n // 9))
-    text = " ".join(WORDS[(n * 7 + at * (n % 11 + 1)) % len(WORDS)] for at in range(300))
+    words = (WORDS[(n * 7 + at * (n % 11 + 1)) % len(WORDS)] for at in range(300))
+    text = " ".join(word if at % 3 else name_of(n) for at, word in enumerate(words))
     body = f"<!doctype html><title>Page {n}</title><main><h1>Page {n}</h1><p>{text}</p>{links}</main>".encode()
     head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body

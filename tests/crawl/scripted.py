@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
+from zlib import crc32
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain
@@ -38,7 +39,8 @@ HUNG_UP = Said(0)  # the line goes dead, and nothing is said
 
 def text(words: str, *links: str, head: str = "") -> Said:
     """A page with enough words of its own to be told from others."""
-    body = "".join(f"<p>Paragraph {n} of {words} says what there is to say of {words}." for n in range(5))
+    own = "".join("abcdefghik"[int(digit)] for digit in str(crc32(words.encode())))
+    body = "".join(f"<p>Paragraph {n} of {words} says what {own} has to say of {words}." for n in range(5))
     return Said(body=f"<title>{words}</title>{head}<main>{body}{_anchors(links)}</main>")
 
 

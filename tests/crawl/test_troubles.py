@@ -97,7 +97,9 @@ async def test_a_page_that_is_always_busy_does_not_throttle_its_domain(db: Datab
     def answer(path: str) -> tuple[int, str]:
         if path in {"/robots.txt", "/busy"}:
             return (404 if path == "/robots.txt" else 503), ""
-        return 200, links("/busy", "/busy#again", *(f"/page{n}" for n in range(40))) if path == "/" else "<p>well"
+        pages = [f"/page{n}" for n in range(40)]
+        own = "".join(chr(97 + int(digit)) for digit in path if digit.isdigit())
+        return 200, links("/busy", "/busy#again", *pages) if path == "/" else f"<p>well, says {own} again"
 
     async with site(answer) as (url, _):
         domain = await register(db, url, parallelism=1)

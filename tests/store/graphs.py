@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from crawler.core.cash import Order, Ordering
+from crawler.core.cash import Order, Ordering, aged
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Answer, Authority, Fetched, PageKey, Reason, Unreached, Url, parse_robots
@@ -35,7 +35,8 @@ DEEPEST = 3
 DAY = timedelta(days=1)
 
 RANKED = """
-    SELECT f.key, p.url, f.state, f.rank, f.depth, f.favoured, f.url_score, c.pool, c.net, c.net + q.dividend AS cash
+    SELECT f.key, p.url, f.state, f.rank, f.depth, f.favoured, f.url_score, c.pool, c.net, c.net + q.dividend AS cash,
+           c.clock
       FROM frontier f JOIN page p USING (domain_id, key)
       LEFT JOIN cash c USING (domain_id, key)
       LEFT JOIN pool q ON q.domain_id = c.domain_id AND q.pool = c.pool
@@ -275,7 +276,7 @@ async def in_order(life: Life) -> None:
 
 
 async def ranked(life: Life) -> list[Mapping[str, Any]]:
-    names = ("key", "url", "state", "rank", "depth", "favoured", "url_score", "pool", "net", "cash")
+    names = ("key", "url", "state", "rank", "depth", "favoured", "url_score", "pool", "net", "cash", "clock")
     return [dict(zip(names, row, strict=True)) for row in await rows(life, RANKED)]
 
 
@@ -293,7 +294,8 @@ def should_stand(row: Mapping[str, Any], ordering: Ordering) -> tuple[object, ..
     favoured, score = ordering.favours(address), ordering.score(address)
     is_new = row["state"] == State.NEW
     pool = None if row["pool"] is None else ordering.pool(known=not is_new, favoured=favoured).value
-    return favoured, score, pool, ordering.rank(row["net"], depth=row["depth"], url_score=score) if is_new else 0
+    rank = ordering.rank(aged(row["net"], clock=row["clock"]), depth=row["depth"], url_score=score) if is_new else 0
+    return favoured, score, pool, rank
 
 
 async def discovery(life: Life, most: int) -> list[Target]:

@@ -89,7 +89,8 @@ async def crawl(db: Database, lease: Lease, links: dict[int, list[int]], at: dat
         for target in batch:
             at += timedelta(milliseconds=1)
             n = numbers.get(target.key)
-            answer = status(404) if n is None else html(lease.domain, links[n])
+            own = "".join(chr(97 + int(digit)) for digit in str(n or 0))  # or it would be held back
+            answer = status(404) if n is None else html(lease.domain, links[n], words=f"what {own} has to say")
             done.append(look(target, answer, at, lease.domain))
         await record.record(db, lease, record.Batch(done, max_pages=10**6))
         looks += len(done)

@@ -8,7 +8,16 @@ from datetime import datetime
 from crawler.core.change.boilerplate import form_of
 from crawler.core.change.mask import NoiseMask
 from crawler.core.page import Block, BlockKind, BlockList
-from crawler.core.volatile import Volatile, clock_in, counterparts, counts_time, gaps, tells_the_day, words_of
+from crawler.core.volatile import (
+    Volatile,
+    clock_in,
+    counterparts,
+    counts_time,
+    gaps,
+    is_stamp,
+    tells_the_day,
+    words_of,
+)
 
 MOST_GUESSED = 8  # blocks of one path in a gap of which some came or went; up to so many, order tells which is which
 
@@ -129,4 +138,6 @@ def block_tells_the_day(before: Block, after: Block, mask: NoiseMask, *, then: d
     loose = mask.volatile.loosely(before, after)
     if loose is not None and loose[0] != loose[1] and tells_the_day(*loose, then=then, now=now):
         return True
-    return counts_time(mask.volatile, before, after, elapsed=now - then)
+    return is_stamp(mask.volatile, before, after, then=then, now=now) or counts_time(
+        mask.volatile, before, after, elapsed=now - then
+    )

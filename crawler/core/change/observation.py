@@ -18,8 +18,16 @@ from crawler.core.change.difference import (
 from crawler.core.change.mask import NoiseMask
 from crawler.core.change.site_edits import BoilerplateChange, SiteEdit, boilerplate_change, learn_edits, take_due
 from crawler.core.http import PageKey
-from crawler.core.page import Block, BlockList
-from crawler.core.volatile import Volatile, count_changes, learn_aliases, learn_elapsed, learn_from_repeat, trimmed
+from crawler.core.page import Block, BlockList, is_watched
+from crawler.core.volatile import (
+    Volatile,
+    count_changes,
+    learn_aliases,
+    learn_elapsed,
+    learn_from_repeat,
+    learn_stamps,
+    trimmed,
+)
 
 MOST_SECOND_FETCHES = 2  # beside the first fetch; of a few banners in turn, two can be equal
 MOST_IN_DOUBT = 4  # second fetches, where one pair of fetches differs and another does not
@@ -94,9 +102,12 @@ def update_with_difference(mask: NoiseMask, seen: Observation) -> tuple[NoiseMas
     for first, second in pairwise((seen.after, *seen.second_fetches)):
         volatile = trimmed(_with_second_fetch(volatile, seen.page, first, second))
     volatile, found = _with_elapsed(volatile, seen)
-    if seen.before and seen.then is not None and not seen.second_fetches:
+    if seen.before and seen.then is not None:
         left = significant(found, NoiseMask(volatile, mask.boilerplate), then=seen.then, now=seen.at)
-        volatile = count_changes(volatile, left.blocks)
+        if not seen.second_fetches:
+            volatile = count_changes(volatile, left.blocks)
+        if left.replaced and not left.removed and not left.added and not is_watched(seen.after):
+            volatile = learn_stamps(volatile, left.replaced, then=seen.then, now=seen.at)
     forms = [(block.css_path, form_of(block, volatile.masked(block))) for block in seen.after]
     updated = NoiseMask(
         volatile=volatile,

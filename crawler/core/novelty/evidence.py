@@ -9,8 +9,8 @@ TEMPLATE_LEAN = 5.0  # looks' worth of weight that a template's section has in i
 SECTION_LEAN = 3.0  # and that the hope has which any section begins with: all is new
 BARREN = 0.1  # share of new text in first looks below which a template's pages are held back,
 FERTILE = 0.3  # and above which they are let go
-ENOUGH_OF_TEMPLATE = 10  # looks, or
-ENOUGH_OF_SECTION = 20
+ENOUGH_OF_TEMPLATE = 30  # looks, or
+ENOUGH_OF_SECTION = 50
 ASK_AGAIN_EVERY = timedelta(days=1)  # one page of each template that is held back
 LONGEST_WAIT = timedelta(days=1000)  # of one page
 

@@ -16,7 +16,7 @@ from crawler.core.page.fingerprint import (
 )
 from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import kind_of
-from crawler.core.page.outline import Block, BlockKind, BlockList, block_list, left_out
+from crawler.core.page.outline import Block, BlockKind, BlockList, block_list, is_watched, left_out
 from crawler.core.page.selectors import WHOLE, View, together
 from crawler.core.page.snapshot import Parsed, Snapshot, Version, parse
 
@@ -39,6 +39,7 @@ __all__ = [
     "extract",
     "has_password_field_in",
     "html_end_of",
+    "is_watched",
     "kind_of",
     "left_out",
     "number_of",

@@ -78,7 +78,8 @@ def block_list(
         content = content or extract(body, url=url, content_type=content_type)
         blocks = whole = [Block(_LINE, line) for line in content.main.split("\n") if line]
     if view:
-        blocks = [Block(_LINE, "", tag_path=_left_out(whole, blocks, view)), *_without_ignored(blocks, view)]
+        first = Block(_WATCHED if view.watch else _LINE, "", tag_path=_left_out(whole, blocks, view))
+        blocks = [first, *_without_ignored(blocks, view)]
     return tuple(block if len(block.text) <= MAX_BLOCK_CHARS else _cut(block) for block in _bounded(iter(blocks)))
 
 
@@ -105,7 +106,12 @@ def _left_out(whole: Sequence[Block], seen: Sequence[Block], view: View) -> int:
 
 def left_out(blocks: BlockList) -> int:
     """The hash of all that a view left out of a page; 0 if nothing was."""
-    return blocks[0].tag_path if blocks and blocks[0] == Block(_LINE, "") else 0
+    return blocks[0].tag_path if blocks and blocks[0] in (Block(_LINE, ""), Block(_WATCHED, "")) else 0
+
+
+def is_watched(blocks: BlockList) -> bool:
+    """Whether the blocks are those of a page that its user watches: nothing of them is taken for noise by its form."""
+    return bool(blocks) and blocks[0] == Block(_WATCHED, "")
 
 
 def _cut(block: Block) -> Block:
@@ -256,6 +262,7 @@ def _pointing() -> frozenset[int]:
 
 _POINTING = _pointing()
 _LINE, _TITLE = number_of("line"), number_of("title")
+_WATCHED = number_of("watched")  # of the empty block that comes first where elements are watched
 _HIDDEN = _OpenBlock(0, shown=False)
 _OUTSIDE = _OpenBlock(number_of("outside"))
 _UNWATCHED = replace(_OUTSIDE, watched=False)

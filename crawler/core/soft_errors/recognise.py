@@ -32,7 +32,7 @@ class SoftError(StrEnum):
     EMPTY = "empty_body"  # not a byte
     BLANK = "no_text"
     SHRUNK = "shrunk"  # little text is left, and that is new; perhaps a block page that no other sign has shown yet
-    REPLACED = "replaced"  # another text of about the same length, on a page that does not change like that
+    REPLACED = "replaced"  # another text of about the same length, without the site's frame around it
 
 
 # After so many looks in a row the answer counts as what the page says now; a kind that is absent here never does. The
@@ -74,6 +74,7 @@ class SoftErrorMemory:
     front: text of a seed.  is_front: unknown paths are answered with the front page.
     probed_at, wait: when the last probe was sent, and how long no other one is.
     good: looks since the probe that brought other pages as they are, counted up to ENOUGH_PAGES.
+    replaced: groups of pages, one of which had its text replaced for good.
     """
 
     shared_texts: tuple[SharedText, ...] = ()
@@ -84,6 +85,7 @@ class SoftErrorMemory:
     probed_at: datetime | None = None
     wait: timedelta = timedelta(0)
     good: int = 0
+    replaced: frozenset[int] = frozenset()
 
     @property
     def is_proven(self) -> bool:
@@ -102,7 +104,8 @@ class SoftErrorSignals:
     replacement: of the Snapshot's own text; None for a page without a Snapshot.  before: the Snapshot's main digest.
     is_cut: the body ends too early, and the Snapshot's did not.  is_empty: the body has not a byte.
     is_blank: there is no text where there was some.  has_password_field: there is one, and the Snapshot had none.
-    is_lively: the page changes so often that a new text is no surprise.  is_seed: the page is a seed of the domain.
+    is_lively: the page changes so often that a new text is no surprise.  keeps_frame: the site's boilerplate is around
+    its text as it was.  group: of the page.  is_seed: the page is a seed of the domain.
     """
 
     own: TextSketch
@@ -114,6 +117,8 @@ class SoftErrorSignals:
     is_blank: bool = False
     has_password_field: bool = False
     is_lively: bool = False
+    keeps_frame: bool = False
+    group: int = 0
     is_seed: bool = False
 
 
@@ -145,7 +150,8 @@ def _of_known_page(
         return None
     if replacement.after < SHRUNK_SHARE * replacement.before:
         return SoftError.SHRUNK
-    return None if signals.is_lively else SoftError.REPLACED
+    is_expected = signals.is_lively or signals.keeps_frame or signals.group in soft_errors.replaced
+    return None if is_expected else SoftError.REPLACED
 
 
 def _of_new_page(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> SoftError | None:
@@ -213,6 +219,11 @@ def probe_answered(
     return replace(
         soft_errors, absent=absent, is_answered=True, is_front=alike(absent, soft_errors.front), wait=wait, good=good
     )
+
+
+def after_replaced(soft_errors: SoftErrorMemory, group: int) -> SoftErrorMemory:
+    """The domain's memory after a text that looked like a soft error has proved to be what a page of the group says."""
+    return replace(soft_errors, replaced=soft_errors.replaced | {group})
 
 
 def after_good(soft_errors: SoftErrorMemory, signals: SoftErrorSignals | None) -> SoftErrorMemory:

@@ -15,6 +15,8 @@ from crawler.core.volatile import words_of
 MOST_WORDS = 256  # hashes kept of one text, the smallest ones (Broder, 1997)
 FEW_WORDS = 4  # by which two copies of one text may differ: a name, a code, the address that was asked for
 SAME_SHARE = 0.9  # of the words of both texts together, where that allows more than FEW_WORDS to differ
+LEAST_FRAME = 2  # blocks of boilerplate, to tell a page of the site by them,
+KEPT_FRAME = 0.8  # and the share of them that is still there
 MOST_KEPT = 0.25  # of a page's own text, where all of it counts as gone
 
 _LAST_HASH = (1 << 32) - 1
@@ -86,6 +88,15 @@ def boilerplate_text(page: BlockList, mask: NoiseMask) -> tuple[Block, ...]:
     return tuple(block for block in _texts(page, mask) if _is_boilerplate(block, mask))
 
 
+def keeps_frame(before: BlockList, after: BlockList, mask: NoiseMask) -> bool:
+    """Whether the site's boilerplate is on a page as it was; False where too little of it is known.
+
+    Who answers in place of a page seldom has its menus and its footer.
+    """
+    was, now = ({_form(block, mask) for block in boilerplate_text(page, mask)} for page in (before, after))
+    return len(was) >= LEAST_FRAME and len(was & now) >= KEPT_FRAME * len(was)
+
+
 def replacement_of(before: Sequence[Block], after: Sequence[Block]) -> TextReplacement:
     """How much of a page's own blocks was replaced.
 
@@ -106,7 +117,11 @@ def _texts(page: BlockList, mask: NoiseMask) -> Iterable[Block]:
 
 
 def _is_boilerplate(block: Block, mask: NoiseMask) -> bool:
-    return mask.boilerplate.contains(form_of(block, mask.volatile.masked(block)))
+    return mask.boilerplate.contains(_form(block, mask))
+
+
+def _form(block: Block, mask: NoiseMask) -> int:
+    return form_of(block, mask.volatile.masked(block))
 
 
 def _pairs(blocks: Iterable[Block]) -> Counter[tuple[str, str]]:

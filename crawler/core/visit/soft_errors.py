@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from crawler.core.change import Change
 from crawler.core.freshness import change_expected
 from crawler.core.http import Fetched, Url, key_of
 from crawler.core.page import (
@@ -27,8 +28,10 @@ from crawler.core.soft_errors import (
     TextReplacement,
     TextSketch,
     after_good,
+    after_replaced,
     boilerplate_text,
     is_shared,
+    keeps_frame,
     own_text,
     recognise,
     remember_shared,
@@ -90,6 +93,8 @@ def signals_of(target: Target, parsed: Parsed, baseline: Baseline | None, *, kno
         is_cut=is_torn or is_open,
         has_password_field=content.has_password_field and not baseline.has_password_field,
         is_lively=change_expected(target.belief, gap=DAY) >= LIVELY,
+        keeps_frame=replacement.is_complete and keeps_frame(baseline.blocks, parsed.blocks, mask),
+        group=target.group,
         is_seed=target.depth == 0,
     )
 
@@ -184,6 +189,8 @@ def may_be_soft_404(visit: Visit) -> bool:
 def memory_after(soft_errors: SoftErrorMemory, visit: Visit) -> SoftErrorMemory:
     """The domain's memory of soft errors after one more look."""
     signals = visit.signals
+    if visit.change is Change.CHANGED and visit.target.reason in UNEXPLAINED:
+        soft_errors = after_replaced(soft_errors, visit.target.group)
     if signals is not None and signals.replacement is not None and signals.replacement.is_complete:
         return remember_shared(soft_errors, signals, now=visit.at)
     is_read = visit.answer == "fetched" and visit.head_outcome is not HeadOutcome.SPARED and not visit.reason

@@ -1,7 +1,8 @@
 """Volatile places: text that differs from fetch to fetch though nothing has happened, such as clocks and counters.
 
-They are learnt from second fetches, seconds after the first (`learn_from_repeat`), and from counters that grow exactly
-with time. Differences between looks of different days prove nothing. Uses page and what is below it.
+They are learnt from second fetches, seconds after the first (`learn_from_repeat`), from counters that grow exactly with
+time, and from stamps of builds (`learn_stamps`). Other differences between looks of different days prove nothing. Uses
+page and what is below it.
 """
 
 from crawler.core.volatile.alignment import counterparts, gaps
@@ -12,7 +13,8 @@ from crawler.core.volatile.path_aliases import learn_aliases
 from crawler.core.volatile.relative_time import counts_time, learn_elapsed
 from crawler.core.volatile.repeat_fetch import count_changes, learn_from_repeat
 from crawler.core.volatile.session_params import Parameter
-from crawler.core.volatile.stability import CounterStats, PathStats, ShapeStats, VolatilityCount
+from crawler.core.volatile.stability import CounterStats, PathStats, ShapeStats, StampStats, VolatilityCount
+from crawler.core.volatile.stamps import is_stamp, learn_stamps
 from crawler.core.volatile.volatile import MOST_CHARS, NOTHING_VOLATILE, Volatile, trimmed
 from crawler.core.volatile.words import NUMBER, Pattern, Words, numberless, words_of
 
@@ -25,6 +27,7 @@ __all__ = [
     "PathStats",
     "Pattern",
     "ShapeStats",
+    "StampStats",
     "Volatile",
     "VolatilityCount",
     "Words",
@@ -34,9 +37,11 @@ __all__ = [
     "counts_time",
     "gaps",
     "hidden_by_mask",
+    "is_stamp",
     "learn_aliases",
     "learn_elapsed",
     "learn_from_repeat",
+    "learn_stamps",
     "newest",
     "numberless",
     "tells_the_day",

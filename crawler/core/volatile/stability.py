@@ -78,6 +78,17 @@ class CounterStats:
     missed: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class StampStats:
+    """Looks at which a stamp of one place and form was all that differed of a page, and fitted, since it last did not.
+
+    times: how often it did.  missed: how often it ever did not.
+    """
+
+    times: int = 0
+    missed: int = 0
+
+
 ENOUGH_MOVED = 2  # second fetches; a text that differed in one may have been edited between the two fetches
 MOST_MOVED = 8
 STEADY = 4  # second fetches in a row without a difference, for each with one, that end the proof

@@ -1,8 +1,9 @@
 """The volatile places of a domain: clocks, counters, tokens, advertisements, which differ though nothing happened.
 
 They are learnt from second fetches alone, seconds after the first: a difference between these two is no change. A
-difference between looks of different days proves nothing: a price that moves daily stays a change. One other proof
-is time itself: a number that has grown by exactly the hours, days or weeks that passed counts them.
+difference between looks of different days proves nothing: a price that moves daily stays a change. Two other
+proofs are of time itself: a number that has grown by exactly the hours, days or weeks that passed counts them; and a
+date between two looks that is all that differs, look after look, is the date of a build.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +13,7 @@ from crawler.core.page import Block, BlockKind, BlockList, number_of
 from crawler.core.volatile.bounds import newest, newest_within
 from crawler.core.volatile.path_aliases import PathAliases, with_aliases
 from crawler.core.volatile.session_params import Parameters, are_doubted, without_volatile
-from crawler.core.volatile.stability import PROVEN, CounterStats, PathStats, ShapeStats, VolatilityCount
+from crawler.core.volatile.stability import PROVEN, CounterStats, PathStats, ShapeStats, StampStats, VolatilityCount
 from crawler.core.volatile.words import (
     Pattern,
     Words,
@@ -43,7 +44,7 @@ class Volatile:
     proofs: of blocks with gaps that second fetches met again, by form_of.
     own: blocks without gaps, by wording_of: they stood still while others of their path moved.
     path_stats: by kind_of.  counters: of numbers with one path and context.  shape_stats: by trial_of.
-    aliases: the paths under which blocks are stored.
+    stamps: dates and counts that outlive a second fetch (stamps.py).  aliases: the paths under which blocks are stored.
     """
 
     patterns: Mapping[tuple[int, int], tuple[Pattern, ...]] = field(default_factory=dict)
@@ -56,6 +57,7 @@ class Volatile:
     path_stats: Mapping[int, PathStats] = field(default_factory=dict)
     counters: Mapping[int, CounterStats] = field(default_factory=dict)
     shape_stats: Mapping[int, ShapeStats] = field(default_factory=dict)
+    stamps: Mapping[int, StampStats] = field(default_factory=dict)
     aliases: PathAliases = field(default_factory=dict)
 
     def named(self, blocks: BlockList) -> BlockList:

@@ -20,6 +20,7 @@ from crawler.core.volatile import (
     PathStats,
     Pattern,
     ShapeStats,
+    StampStats,
     Volatile,
     VolatilityCount,
     trimmed,
@@ -81,6 +82,7 @@ def _written(mask: NoiseMask) -> bytes:
             for key, c in volatile.counters.items()
         ],
         "shape_stats": [[key, trial.steady, trial.changes] for key, trial in volatile.shape_stats.items()],
+        "stamps": [[key, stamp.times, stamp.missed] for key, stamp in volatile.stamps.items()],
         "aliases": list(volatile.aliases.items()),
         "boilerplate": [
             [form, s.path, [page.hex() for page in s.pages], s.first, s.last, s.looks, s.was_boilerplate]
@@ -125,6 +127,7 @@ def unpack_mask(data: bytes) -> NoiseMask:
             for key, times, units, growths, pages, ones, missed in plain["counters"]
         },
         shape_stats={key: ShapeStats(*trial) for key, *trial in plain["shape_stats"]},
+        stamps={key: StampStats(*stamp) for key, *stamp in plain.get("stamps", ())},
         aliases=dict(plain["aliases"]),
     )
     boilerplate = Boilerplate(

@@ -60,6 +60,7 @@ def pack_soft_errors(soft_errors: SoftErrorMemory) -> bytes:
         "probed_at": soft_errors.probed_at and soft_errors.probed_at.isoformat(),
         "wait_s": soft_errors.wait.total_seconds(),
         "good": soft_errors.good,
+        "replaced": sorted(soft_errors.replaced),
     }
     return zstandard.ZstdCompressor(level=LEVEL).compress(json.dumps(plain, separators=(",", ":")).encode())
 
@@ -83,4 +84,5 @@ def unpack_soft_errors(data: bytes) -> SoftErrorMemory:
         probed_at=datetime.fromisoformat(plain["probed_at"]) if plain["probed_at"] else None,
         wait=timedelta(seconds=plain["wait_s"]),
         good=plain["good"],
+        replaced=frozenset(plain.get("replaced", ())),
     )

@@ -95,7 +95,7 @@ DUE = """
              WHERE domain_id = %(domain_id)s AND version > 0)::float8 AS mean_bytes,
            (SELECT count(*) FROM inbox WHERE domain_id = %(domain_id)s) AS inbox_rows
       FROM frontier f JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
-     WHERE f.domain_id = %(domain_id)s AND coalesce(f.due_at <= %(at)s, true)
+     WHERE f.domain_id = %(domain_id)s AND (coalesce(f.due_at <= %(at)s, true))
 """
 # What the inbox asks for is work as well, though only the next lease applies it. It may be any page: all are read.
 ASKED_FOR = "SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind IN ('refresh', 'seed') LIMIT 1"

@@ -127,23 +127,23 @@ def learnt(*novelties: float, at: datetime | None = None) -> TemplateNovelty:
     return known
 
 
-@pytest.mark.parametrize(("looks", "barren"), [(9, False), (11, True)])
-def test_a_template_alone_in_its_section_is_barren_after_a_dozen_looks(looks: int, barren: bool) -> None:
+@pytest.mark.parametrize(("looks", "barren"), [(30, False), (40, True)])
+def test_a_template_alone_in_its_section_is_barren_after_some_thirty_looks(looks: int, barren: bool) -> None:
     known = learnt(*[0.0] * looks)
 
     assert is_barren(known, known.evidence) is barren
 
 
 def test_a_barren_template_of_a_good_section_takes_more_looks() -> None:
-    good = Evidence(100, 80)
+    good = Evidence(300, 300)
 
-    assert not is_barren(learnt(*[0.0] * 20), good + learnt(*[0.0] * 20).evidence)
-    assert is_barren(learnt(*[0.0] * 60), good + learnt(*[0.0] * 60).evidence)
+    assert not is_barren(learnt(*[0.0] * 36), good + learnt(*[0.0] * 36).evidence)
+    assert is_barren(learnt(*[0.0] * 80), good + learnt(*[0.0] * 80).evidence)
 
 
 def test_a_section_of_ever_new_templates_is_barren_as_a_whole() -> None:
-    assert is_barren(TemplateNovelty(0), Evidence(40, 0.0))
-    assert not is_barren(TemplateNovelty(0), Evidence(19, 0.0))
+    assert is_barren(TemplateNovelty(0), Evidence(60, 0.0))
+    assert not is_barren(TemplateNovelty(0), Evidence(49, 0.0))
 
 
 def test_a_template_with_a_fifth_of_new_text_goes_on() -> None:

@@ -63,6 +63,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
     values = {
         "domain_id": lease.domain.id,
         "without": keys,
+        "held": [],
         "at": START,
         "most": MOST + MOST_BESIDE,
         "most_new": MOST,

@@ -1,0 +1,225 @@
+"""Stamps: dates and clocks of a build ("generated at") and counts that grow, which outlive a second fetch.
+
+A page that is built anew every hour says the same in two fetches seconds apart. What gives its stamp away is that it is
+all that differs, look after look, and that it names an instant between the two looks; or a large count that only grows.
+No gap is left in its place: only a stamp that fits the time of its look is ignored. A price, a version number or a
+date to come never fits.
+"""
+
+import calendar
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+
+from crawler.core.page import Block, BlockKind, number_of
+from crawler.core.volatile.bounds import newest
+from crawler.core.volatile.stability import StampStats
+from crawler.core.volatile.volatile import MOST_PATHS, Volatile
+from crawler.core.volatile.words import Words, words_of
+
+ENOUGH_DATES = 2  # looks at which a date fitted and was all that differed: with the first look, three
+ENOUGH_CLOCKS = 3  # the same of a time of the day, which fits any look
+ENOUGH_COUNTS = 6  # the same of a count: what may fall as well has grown so often by chance once in 64 times
+MOST_MISSED = 4  # times that the number of looks is doubled, as a place did not fit
+SLACK = timedelta(hours=14)  # of time zones that nobody names
+LATE = timedelta(days=1)  # by which a page may have been built before it was seen unbuilt: caches
+BESIDE = 3  # words on either side of those that differ, that may belong to the stamp
+LEAST_COUNT = 10_000  # of a number that may be a count
+
+_MONTHS = {name.lower(): n for names in (calendar.month_name, calendar.month_abbr) for n, name in enumerate(names) if n}
+_WEEKDAYS = frozenset(name.lower() for names in (calendar.day_name, calendar.day_abbr) for name in names)
+_ISO = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[Tt](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?[Zz]?)?")
+_ANY_ORDER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
+_COMPACT = re.compile(r"(20\d{2})(\d{2})(\d{2})(?:[Tt]?(\d{2})(\d{2})(\d{2})?[Zz]?)?")
+_EPOCH = re.compile(r"1\d{9}(?:\d{3})?")
+_CLOCK = re.compile(r"(\d{1,2})[:h](\d{2})(?::(\d{2})(?:[.,]\d+)?)?(am|pm|z)?", re.IGNORECASE)
+_DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?", re.IGNORECASE)
+_YEAR = re.compile(r"(?:19|20)\d{2}")
+_HALF = frozenset({"am", "pm", "a.m", "p.m"})
+_COUNT = re.compile(r"\d{4,9}|\d{1,3}(?:[., ']\d{3}){1,2}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """What some words say of an instant. days: those that they can mean; empty where they name none.
+
+    minute: of the day; None if they do not say.  instant: of the seconds since 1970.
+    """
+
+    days: frozenset[date] = frozenset()
+    minute: int | None = None
+    instant: datetime | None = None
+
+
+def learn_stamps(volatile: Volatile, left: Sequence[tuple[Block, Block]], *, then: datetime, now: datetime) -> Volatile:
+    """The volatile places after a look at which these blocks are all that differs of a page. Do all of them fit?"""
+    read = [(before, after, _reading(before, after, then=then, now=now)) for before, after in left]
+    if all(reading is not None and reading.fits for _, _, reading in read):
+        found = dict(volatile.stamps)
+        for _, _, reading in read:
+            assert reading is not None
+            stats = found.pop(reading.key, StampStats())
+            found[reading.key] = replace(stats, times=stats.times + 1)
+        return replace(volatile, stamps=newest(found, MOST_PATHS))
+    missed = [reading.key for _, _, reading in read if reading is not None and not reading.fits]
+    if not missed:
+        return volatile
+    found = dict(volatile.stamps)
+    for key in missed:
+        stats = found.pop(key, StampStats())
+        found[key] = StampStats(missed=min(stats.missed + 1, MOST_MISSED))
+    return replace(volatile, stamps=newest(found, MOST_PATHS))
+
+
+def is_stamp(volatile: Volatile, before: Block, after: Block, *, then: datetime, now: datetime) -> bool:
+    """Whether all that differs between two blocks is a stamp of a place known for it, and fits the two looks."""
+    if not volatile.stamps:
+        return False
+    reading = _reading(before, after, then=then, now=now)
+    if reading is None or not reading.fits:
+        return False
+    stats = volatile.stamps.get(reading.key, StampStats())
+    return stats.times >= reading.enough << stats.missed
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Two wordings that differ in a stamp alone. key: hash of the place.  fits: it tells of its look.
+
+    enough: looks at which it has to fit; few where it names a day, which seldom fits by chance.
+    """
+
+    key: int
+    fits: bool
+    enough: int
+
+
+def _reading(before: Block, after: Block, *, then: datetime, now: datetime) -> _Reading | None:
+    """How the difference of two blocks reads as a stamp; None if it is none."""
+    if before.kind is not after.kind or before.css_path != after.css_path or after.kind is BlockKind.LINK:
+        return None
+    old, new = words_of(before), words_of(after)
+    if len(old) != len(new):
+        return None
+    differing = [n for n in range(len(old)) if old[n] != new[n]]
+    if not differing:
+        return None
+    first, last = max(differing[0] - BESIDE, 0), differing[-1] + BESIDE + 1
+    place = f"{after.css_path} {after.kind} {new[differing[0] - 1].lower() if differing[0] else ''}"
+    if all(map(_is_part, (*(old[n] for n in differing), *(new[n] for n in differing)))):
+        was, now_said = _stamp_in(old[first:last]), _stamp_in(new[first:last])
+        if was is not None and now_said is not None:
+            is_dated = bool(now_said.days) or now_said.instant is not None
+            shape, enough = ("date", ENOUGH_DATES) if is_dated else ("clock", ENOUGH_CLOCKS)
+            return _Reading(number_of(f"{place} {shape}"), _fits(was, now_said, then=then, now=now), enough)
+    if len(differing) == 1:
+        grown = _grown(old, new, differing[0])
+        if grown is not None:
+            return _Reading(number_of(f"{place} count"), grown, ENOUGH_COUNTS)
+    return None
+
+
+def _is_part(word: str) -> bool:
+    """Whether a word may be part of a date or of a time of the day."""
+    plain = word.lower()
+    if plain in _MONTHS or plain in _WEEKDAYS or plain in _HALF:
+        return True
+    return any(form.fullmatch(word) for form in (_ISO, _ANY_ORDER, _COMPACT, _EPOCH, _CLOCK, _DAY, _YEAR))
+
+
+def _stamp_in(words: Words) -> _Stamp | None:
+    """The one instant that some words name; None if they name none, or more than one."""
+    whole = [days for word in words if (days := _whole_date(word))]
+    instants = [found for word in words if (found := _epoch(word)) is not None]
+    minutes = [minute for n, word in enumerate(words) if (minute := _minute(word, words[n + 1 : n + 2])) is not None]
+    if len(whole) + len(instants) > 1 or len(minutes) > 1:
+        return None
+    days = whole[0] if whole else frozenset() if instants else _written_out(words)
+    if not days and not instants and not minutes:
+        return None
+    return _Stamp(days, minutes[0] if minutes else None, instants[0] if instants else None)
+
+
+def _whole_date(word: str) -> frozenset[date]:
+    """The days that a word can mean; in 3/4/2026 either number may be the month."""
+    if found := _ISO.fullmatch(word) or _COMPACT.fullmatch(word):
+        return _dates((int(found[1]), int(found[2]), int(found[3])))
+    if found := _ANY_ORDER.fullmatch(word):
+        one, other, year = int(found[1]), int(found[3]), int(found[4])
+        return _dates((year, other, one), (year, one, other))
+    return frozenset()
+
+
+def _dates(*parts: tuple[int, int, int]) -> frozenset[date]:
+    found = set()
+    for year, month, day in parts:
+        if 1 <= month <= 12 and 1 <= day <= calendar.monthrange(max(year, 1), month)[1]:
+            found.add(date(max(year, 1), month, day))
+    return frozenset(found)
+
+
+def _epoch(word: str) -> datetime | None:
+    return datetime.fromtimestamp(int(word[:10]), UTC) if _EPOCH.fullmatch(word) else None
+
+
+def _minute(word: str, after: Sequence[str]) -> int | None:
+    """The minute of the day that a word says, with the word after it, which may be am or pm."""
+    found = _ISO.fullmatch(word) or _COMPACT.fullmatch(word)
+    if found:
+        return None if found[4] is None else int(found[4]) * 60 + int(found[5])
+    clock = _CLOCK.fullmatch(word)
+    if clock is None or int(clock[1]) > 24 or int(clock[2]) > 59:
+        return None
+    half = (clock[4] or (after[0] if after else "")).lower()
+    hour = int(clock[1]) % 12 + 12 * half.startswith("p") if half in _HALF else int(clock[1])
+    return hour * 60 + int(clock[2])
+
+
+def _written_out(words: Words) -> frozenset[date]:
+    """The days that words mean in which month, day and year stand apart. The month may be of any language."""
+    years = [int(word) for word in words if _YEAR.fullmatch(word)]
+    numbers = [int(found[1]) for word in words if (found := _DAY.fullmatch(word)) and 1 <= int(found[1]) <= 31]
+    if len(years) != 1 or len(numbers) != 1:
+        return frozenset()
+    named = {_MONTHS[word.lower()] for word in words if word.lower() in _MONTHS}
+    if len(named) > 1:
+        return frozenset()
+    if not named and not any(word.isalpha() and len(word) > 2 for word in words):
+        return frozenset()
+    return _dates(*((years[0], month, numbers[0]) for month in named or range(1, 13)))
+
+
+def _fits(was: _Stamp, said: _Stamp, *, then: datetime, now: datetime) -> bool:
+    """Whether a stamp is of between the two looks, and the one before it of before the first."""
+    if said.instant is not None:
+        earlier = was.instant
+        return earlier is not None and earlier < said.instant and then - LATE <= said.instant <= now + SLACK
+    if bool(was.days) != bool(said.days):
+        return False
+    if not said.days:
+        return True  # a time of the day alone fits any look
+    first, last, before = (then - LATE - SLACK).date(), (now + SLACK).date(), (then + SLACK).date()
+    fitting = {day for day in said.days if first <= day <= last}
+    earlier_days = {day for day in was.days if day <= before}
+    if not fitting or not earlier_days or max(fitting) < min(earlier_days):
+        return False
+    if max(fitting) > min(earlier_days):
+        return True
+    return was.minute is not None and said.minute is not None and said.minute > was.minute
+
+
+def _grown(old: Words, new: Words, at: int) -> bool | None:
+    """Whether a large number without decimals has grown; None where there is none, or it is money."""
+    beside = new[max(at - 1, 0) : at + 2]
+    if not _COUNT.fullmatch(old[at]) or not _COUNT.fullmatch(new[at]) or any(map(_is_money, beside)):
+        return None
+    was, now = (int("".join(filter(str.isdecimal, word))) for word in (old[at], new[at]))
+    return now > was if min(was, now) >= LEAST_COUNT else None
+
+
+def _is_money(word: str) -> bool:
+    """Whether a word is the sign or the code of a currency."""
+    is_code = len(word) == 3 and word.isascii() and word.isalpha() and word.isupper()
+    return is_code or any(unicodedata.category(sign) == "Sc" for sign in word)
