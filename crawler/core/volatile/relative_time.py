@@ -59,6 +59,15 @@ def counts_time(volatile: Volatile, before: Block, after: Block, *, elapsed: tim
     return is_clock and stats.times >= FOUND_COUNTING << stats.missed
 
 
+def has_passed(by: int, elapsed: timedelta) -> bool:
+    """Whether so many hours, days or any other unit have passed, to the unit."""
+    return any(_agrees(by, unit, elapsed.total_seconds()) for unit in UNITS_S)
+
+
+def _agrees(by: int, unit_s: float, passed_s: float) -> bool:
+    return by >= 1 and unit_s <= passed_s * 2 and abs(by * unit_s - passed_s) < unit_s
+
+
 @dataclass(frozen=True, slots=True)
 class _Grown:
     """A block of which only one number differs, and perhaps its unit. key: hash of path and context.  by: growth."""
@@ -68,12 +77,7 @@ class _Grown:
 
     def units(self, elapsed: timedelta) -> frozenset[int]:
         """The units, by index into UNITS_S, of which as many have passed as the number grew by."""
-        passed_s = elapsed.total_seconds()
-        return frozenset(
-            n
-            for n, unit in enumerate(UNITS_S)
-            if self.by >= 1 and unit <= passed_s * 2 and abs(self.by * unit - passed_s) < unit
-        )
+        return frozenset(n for n, unit in enumerate(UNITS_S) if _agrees(self.by, unit, elapsed.total_seconds()))
 
 
 def _grown(volatile: Volatile, before: Block, after: Block) -> _Grown | None:

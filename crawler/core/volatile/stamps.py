@@ -15,6 +15,8 @@ from datetime import UTC, date, datetime, timedelta
 
 from crawler.core.page import Block, BlockKind, number_of
 from crawler.core.volatile.bounds import newest
+from crawler.core.volatile.day_names import is_weekday, months_of
+from crawler.core.volatile.relative_time import has_passed
 from crawler.core.volatile.stability import StampStats
 from crawler.core.volatile.volatile import MOST_PATHS, Volatile
 from crawler.core.volatile.words import Words, words_of
@@ -28,8 +30,6 @@ LATE = timedelta(days=1)  # by which a page may have been built before it was se
 BESIDE = 3  # words on either side of those that differ, that may belong to the stamp
 LEAST_COUNT = 10_000  # of a number that may be a count
 
-_MONTHS = {name.lower(): n for names in (calendar.month_name, calendar.month_abbr) for n, name in enumerate(names) if n}
-_WEEKDAYS = frozenset(name.lower() for names in (calendar.day_name, calendar.day_abbr) for name in names)
 _ISO = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[Tt](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?[Zz]?)?")
 _ANY_ORDER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _COMPACT = re.compile(r"(20\d{2})(\d{2})(\d{2})(?:[Tt]?(\d{2})(\d{2})(\d{2})?[Zz]?)?")
@@ -97,46 +97,83 @@ class _Reading:
 
 
 def _reading(before: Block, after: Block, *, then: datetime, now: datetime) -> _Reading | None:
-    """How the difference of two blocks reads as a stamp; None if it is none."""
+    """How the difference of two blocks reads as stamps; None if some of it is none.
+
+    Beside a date a number may stand that counts the time; alone it is none of ours (relative_time.py).
+    """
     if before.kind is not after.kind or before.css_path != after.css_path or after.kind is BlockKind.LINK:
         return None
     old, new = words_of(before), words_of(after)
     if len(old) != len(new):
         return None
-    differing = [n for n in range(len(old)) if old[n] != new[n]]
-    if not differing:
+    shapes, fits, enough = [], True, 0
+    for first, last, limits in _clusters(old, new):
+        found = _part(old, new, first, last, limits, then=then, now=now)
+        if found is None:
+            return None
+        shape, is_fitting, needed = found
+        beside = new[first - 1].lower() if first else ""
+        shapes.append(f"{shape} {beside}")
+        fits, enough = fits and is_fitting, max(enough, needed)
+    if not enough:
         return None
-    first, last = max(differing[0] - BESIDE, 0), differing[-1] + BESIDE + 1
-    place = f"{after.css_path} {after.kind} {new[differing[0] - 1].lower() if differing[0] else ''}"
-    if all(map(_is_part, (*(old[n] for n in differing), *(new[n] for n in differing)))):
-        was, now_said = _stamp_in(old[first:last]), _stamp_in(new[first:last])
-        if was is not None and now_said is not None:
-            is_dated = bool(now_said.days) or now_said.instant is not None
+    return _Reading(number_of(f"{after.css_path} {after.kind} {' '.join(shapes)}"), fits, enough)
+
+
+def _clusters(old: Words, new: Words) -> list[tuple[int, int, slice]]:
+    """Runs of words that differ, by the first and the last; and with the words beside them that are no other run's."""
+    differing = [n for n in range(len(old)) if old[n] != new[n]]
+    runs: list[list[int]] = []
+    for n in differing:
+        if runs and n - runs[-1][-1] <= BESIDE:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    found = []
+    for at, run in enumerate(runs):
+        least = runs[at - 1][-1] + 1 if at else 0
+        most = runs[at + 1][0] if at + 1 < len(runs) else len(new)
+        found.append((run[0], run[-1], slice(max(run[0] - BESIDE, least), min(run[-1] + BESIDE + 1, most))))
+    return found
+
+
+def _part(
+    old: Words, new: Words, first: int, last: int, limits: slice, *, then: datetime, now: datetime
+) -> tuple[str, bool, int] | None:
+    """What one run of words is, whether it fits, and at how many looks it has to; None if it is no stamp."""
+    differing = [n for n in range(first, last + 1) if old[n] != new[n]]
+    if all(_is_part(old[n]) and _is_part(new[n]) for n in differing):
+        was, said = _stamp_in(old[limits], now), _stamp_in(new[limits], now)
+        if was is not None and said is not None:
+            is_dated = bool(said.days) or said.instant is not None
             shape, enough = ("date", ENOUGH_DATES) if is_dated else ("clock", ENOUGH_CLOCKS)
-            return _Reading(number_of(f"{place} {shape}"), _fits(was, now_said, then=then, now=now), enough)
+            return shape, _fits(was, said, then=then, now=now), enough
     if len(differing) == 1:
-        grown = _grown(old, new, differing[0])
+        at = differing[0]
+        if old[at].isdecimal() and new[at].isdecimal() and has_passed(int(new[at]) - int(old[at]), now - then):
+            return "age", True, 0
+        grown = _grown(old, new, at)
         if grown is not None:
-            return _Reading(number_of(f"{place} count"), grown, ENOUGH_COUNTS)
+            return "count", grown, ENOUGH_COUNTS
     return None
 
 
 def _is_part(word: str) -> bool:
     """Whether a word may be part of a date or of a time of the day."""
     plain = word.lower()
-    if plain in _MONTHS or plain in _WEEKDAYS or plain in _HALF:
+    if plain in _HALF or months_of(word) or is_weekday(word):
         return True
     return any(form.fullmatch(word) for form in (_ISO, _ANY_ORDER, _COMPACT, _EPOCH, _CLOCK, _DAY, _YEAR))
 
 
-def _stamp_in(words: Words) -> _Stamp | None:
+def _stamp_in(words: Words, now: datetime) -> _Stamp | None:
     """The one instant that some words name; None if they name none, or more than one."""
     whole = [days for word in words if (days := _whole_date(word))]
     instants = [found for word in words if (found := _epoch(word)) is not None]
     minutes = [minute for n, word in enumerate(words) if (minute := _minute(word, words[n + 1 : n + 2])) is not None]
     if len(whole) + len(instants) > 1 or len(minutes) > 1:
         return None
-    days = whole[0] if whole else frozenset() if instants else _written_out(words)
+    days = whole[0] if whole else frozenset() if instants else _written_out(words, now)
     if not days and not instants and not minutes:
         return None
     return _Stamp(days, minutes[0] if minutes else None, instants[0] if instants else None)
@@ -177,18 +214,29 @@ def _minute(word: str, after: Sequence[str]) -> int | None:
     return hour * 60 + int(clock[2])
 
 
-def _written_out(words: Words) -> frozenset[date]:
-    """The days that words mean in which month, day and year stand apart. The month may be of any language."""
+def _written_out(words: Words, now: datetime) -> frozenset[date]:
+    """The days that words mean in which month, day and year stand apart; without a year, of this one or the last.
+
+    With a year the month may be a name that nobody knows.
+    """
     years = [int(word) for word in words if _YEAR.fullmatch(word)]
     numbers = [int(found[1]) for word in words if (found := _DAY.fullmatch(word)) and 1 <= int(found[1]) <= 31]
-    if len(years) != 1 or len(numbers) != 1:
+    if len(years) > 1:
         return frozenset()
-    named = {_MONTHS[word.lower()] for word in words if word.lower() in _MONTHS}
-    if len(named) > 1:
+    if years and len(numbers) == 2:  # 2026 / 3 / 5, as Chinese and Japanese have it, and 5 . 3 . 2026
+        one, other = numbers
+        first = next(word for word in words if _DAY.fullmatch(word))
+        if words.index(str(years[0])) < words.index(first):
+            return _dates((years[0], one, other))
+        return _dates((years[0], other, one), (years[0], one, other))
+    if len(numbers) != 1:
         return frozenset()
-    if not named and not any(word.isalpha() and len(word) > 2 for word in words):
+    named = [months for word in words if (months := months_of(word))]
+    if not named and years and any(word.isalpha() and len(word) > 2 for word in words):
+        named = [frozenset(range(1, 13))]
+    if len(named) != 1:
         return frozenset()
-    return _dates(*((years[0], month, numbers[0]) for month in named or range(1, 13)))
+    return _dates(*((year, month, numbers[0]) for year in years or (now.year - 1, now.year) for month in named[0]))
 
 
 def _fits(was: _Stamp, said: _Stamp, *, then: datetime, now: datetime) -> bool:

@@ -8,6 +8,8 @@ import pytest
 from crawler.core.change import NO_MASK, NoiseMask, Observation, difference, significant, update_mask
 from crawler.core.http import Url, key_of
 from crawler.core.page import WHOLE, View
+from crawler.core.volatile import day_names
+from crawler.core.volatile.day_names import months_of
 from tests.core.pages import DAY, NOON, blocks
 
 HOUR = timedelta(hours=1)
@@ -49,6 +51,8 @@ FORMS = [
     "Updated %d %b %Y",
     "Stand: %d/%m/%Y %H:%M",
     "build %Y%m%d%H%M",
+    "%Y年%m月%d日",
+    "Last change: %d. %m. %Y",
     "rev %s",
 ]
 
@@ -132,3 +136,39 @@ def test_a_stamp_that_its_user_watches_is_told_each_time() -> None:
     found, _ = told(written(STAMP, gap=WEEK, late=DAYS_AGO), gap=WEEK, view=View(watch=("footer",)))
 
     assert all(found)
+
+
+def test_a_date_beside_a_number_that_counts_the_days_is_found_out_as_well() -> None:
+    stamps = [
+        f"By Anne, {200 + 7 * n} days on the net, built {stamp}"
+        for n, stamp in enumerate(written("%d %B %Y", gap=WEEK))
+    ]
+    found, _ = told(stamps, gap=WEEK)
+
+    assert found[1:] == [False] * 4
+
+
+def test_a_price_beside_a_date_that_fits_is_told_each_time() -> None:
+    stamps = [f"Now {20 + 3 * n} EUR, as of {stamp}" for n, stamp in enumerate(written("%d %B %Y", gap=WEEK))]
+    found, _ = told(stamps, gap=WEEK)
+
+    assert all(found)
+
+
+@pytest.mark.parametrize(
+    ("said", "months"),
+    [("Okt.", {10}), ("févr", {2}), ("jui", {6, 7}), ("марта", {3}), ("Mai", {5}), ("stone", set()), ("in", set())],
+)
+def test_months_are_known_in_many_languages_in_full_and_cut_off(said: str, months: set[int]) -> None:
+    assert months_of(said) == months
+
+
+def test_a_date_of_another_language_without_a_year_is_found_out() -> None:
+    days = ["samedi 28 février", "samedi 7 mars", "samedi 14 mars", "samedi 21 mars", "samedi 28 mars"]
+    found, _ = told([f"Un article du {day}" for day in days], gap=WEEK)
+
+    assert found == [True, False, False, False]
+
+
+def test_every_language_has_twelve_months() -> None:
+    assert all(len(line.split()) == 12 for line in day_names._MONTHS.strip().split("\n"))
