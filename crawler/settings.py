@@ -167,11 +167,15 @@ class Settings(BaseSettings):
         """What all domains together may spend on a day."""
         return SharedBudget(self.budget_per_day, self.bytes_per_day)
 
-    def delay_of(self, domain_settings: DomainSettings) -> timedelta:
+    def delay_of(self, domain_settings: DomainSettings, *, is_own: bool) -> timedelta:
         """The domain's delay before robots.txt had its say: one's own servers need none."""
         if domain_settings.delay is not None:
             return domain_settings.delay
-        return timedelta(0) if domain_settings.allow_private else self.delay
+        return timedelta(0) if is_own else self.delay
+
+    def parallelism_of(self, domain_settings: DomainSettings, *, is_own: bool) -> int:
+        """How many pages of the domain are looked at at a time."""
+        return domain_settings.parallelism or (self.private_parallelism if is_own else self.parallelism)
 
 
 EXAMPLE_LIST = '["127.0.0.0/8"]'

@@ -1,16 +1,17 @@
 """A Domain as its user registered it, and the Lease by which one worker holds it."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.http import Authority, Scope, Url
+from crawler.core.http import Authority, Scope, Url, host_of, is_private
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """One authority that a user registered."""
+    """One authority that a user registered. addresses: that its name led to when it was last looked up."""
 
     id: int
     authority: Authority
@@ -19,6 +20,12 @@ class Domain:
     paused: bool
     registered_at: datetime
     settings: DomainSettings
+    addresses: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its server is its user's own."""
+        return is_own_server(self.authority, self.addresses, allow_private=self.settings.allow_private)
 
     @property
     def root(self) -> Url:
@@ -35,6 +42,14 @@ class Domain:
             exclude=domain_settings.exclude,
             max_depth=max_depth if domain_settings.max_depth is None else domain_settings.max_depth,
         )
+
+
+def is_own_server(authority: Authority, addresses: Collection[str], *, allow_private: bool) -> bool:
+    """Whether a server is its user's own: it may be private, and it is. A public one is asked politely all the same.
+
+    addresses: that the name leads to; where none is known, the name has to be a private address itself.
+    """
+    return allow_private and all(map(is_private, addresses or [host_of(authority)]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,8 @@ class PacedWeb:
 
 def leased_server(web: Web, lease: Lease, *, settings: Settings, fence: Fence) -> PacedWeb:
     """The server of a leased domain, at the domain's delay. A longer request could outlast the lease."""
-    wished = lease.domain.settings
-    pacer, deadline = Pacer(delay=settings.delay_of(wished), wait=lease.wait), min(settings.deadline, lease.term / 2)
+    wished, deadline = lease.domain.settings, min(settings.deadline, lease.term / 2)
+    pacer = Pacer(delay=settings.delay_of(wished, is_own=lease.domain.is_own), wait=lease.wait)
     return PacedWeb(web, pacer, deadline=deadline, language=wished.language, fence=fence)
 
 

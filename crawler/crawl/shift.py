@@ -234,7 +234,7 @@ class _LeasePool:
         """
         found = await self.webs.of(lease.domain).addresses(lease.domain.authority)
         exempt = self.settings.exempt_addresses
-        if isinstance(found, Unreached) or claim.slotted(found, exempt) == list(lease.slots):
+        if isinstance(found, Unreached) or set(found) == set(lease.domain.addresses):
             return lease  # that nobody answers is found by asking
         return await until_available(
             lambda _: claim.move(self.db, lease, found, exempt=exempt), about=lease.domain.authority

@@ -59,9 +59,8 @@ class TargetQueue:
     @property
     def parallelism(self) -> int:
         """How many pages of the domain are looked at at a time."""
-        domain_settings, settings = self._store.lease.domain.settings, self._settings
-        own = settings.private_parallelism if domain_settings.allow_private else settings.parallelism
-        return domain_settings.parallelism or own
+        domain = self._store.lease.domain
+        return self._settings.parallelism_of(domain.settings, is_own=domain.is_own)
 
     @property
     def lookahead(self) -> int:

@@ -150,14 +150,14 @@ def work_of(sample: PageSample, priors: Sequence[Belief], settings: Settings) ->
 
 def limits_of(plan_input: PlanInput, settings: Settings, *, importance: float) -> DomainLimits:
     """Limits of the domain: its user's settings, and what politeness leaves."""
-    domain_settings = plan_input.domain.settings
-    delay = max(settings.delay_of(domain_settings).total_seconds(), plan_input.announced_s)
-    usual_lines = settings.private_parallelism if domain_settings.allow_private else settings.parallelism
+    domain_settings, is_own = plan_input.domain.settings, plan_input.domain.is_own
+    delay = max(settings.delay_of(domain_settings, is_own=is_own).total_seconds(), plan_input.announced_s)
+    lines = settings.parallelism_of(domain_settings, is_own=is_own)
     return DomainLimits(
         importance=importance,
         budget=Budget(_or_no_limit(domain_settings.budget_per_day), _or_no_limit(domain_settings.bytes_per_day)),
         delay_s=delay,
-        cap=DAY.total_seconds() / delay * (domain_settings.parallelism or usual_lines) if delay > 0 else NO_LIMIT,
+        cap=DAY.total_seconds() / delay * lines if delay > 0 else NO_LIMIT,
         freshness=domain_settings.target_freshness,
         oldest_days=domain_settings.target_age / DAY if domain_settings.target_age else None,
         usual_price=settings.price,

@@ -16,6 +16,7 @@ from crawler.core.http import (
     Unreached,
     Url,
     authority_of,
+    is_private,
     parse_robots,
 )
 from crawler.core.visit import OVERLOADED
@@ -29,6 +30,7 @@ class RootProbe:
 
     agent: the product token by which robots.txt names us.  left: requests that all of them together may still take;
     None: no limit.  language: as in Http.fetch.  exempt: networks where one address serves many independent sites.
+    own_delay: in place of `delay` where all addresses are private ones.
     """
 
     def __init__(
@@ -40,8 +42,10 @@ class RootProbe:
         left: int | None = None,
         language: str = "",
         exempt: Sequence[str] = (),
+        own_delay: timedelta | None = None,
     ) -> None:
         self.web, self.agent, self.left, self.language, self.exempt = web, agent, left, language, exempt
+        self._own_delay = delay if own_delay is None else own_delay
         self.requests = self.received_bytes = 0
         # By address, or by name where there is none, or one that many share.
         self._places: dict[Authority, str] = {}
@@ -62,7 +66,9 @@ class RootProbe:
         if authority not in self._places:
             found = await self.web.addresses(authority)
             taken = [] if isinstance(found, Unreached) else slotted(found, self.exempt)
-            self._places[authority] = taken[0] if taken else authority
+            place = self._places[authority] = taken[0] if taken else authority
+            if not isinstance(found, Unreached) and place not in self._pacers and all(map(is_private, found)):
+                self._pacers[place] = Pacer(delay=self._own_delay)
         return self._places[authority]
 
     async def ask(self, url: Url, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS) -> Answer:

@@ -8,18 +8,12 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from crawler.core.http import is_private_address
+
 Lookup = Callable[[str], Sequence[str]]  # a name's addresses; blocks; OSError if it has none
 AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]]
 
 NOT_AN_ADDRESS = "not an address"
-
-# Somebody's own network. Asked only where the user said so.
-# Written out, since Python's is_private and is_global changed their minds between patch versions (CVE-2024-4032).
-_PRIVATE_4 = tuple(
-    IPv4Network(text)
-    for text in ("10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")  # 100.64: carriers'
-)
-_PRIVATE_6 = (IPv6Network("::1/128"), IPv6Network("fc00::/7"))
 
 # Never asked, whatever the user said: no site lives there, but the credentials of cloud machines do (169.254.169.254
 # and the ones named below), and 0.0.0.0 is a second name of loopback. Source: IANA special-purpose registries.
@@ -76,9 +70,9 @@ def refusal(address: str, *, allow_private: bool) -> str | None:
 def _refused(carried: IPv4Address | IPv6Address, *, allow_private: bool) -> str | None:
     if isinstance(carried, IPv4Address):
         never = any(carried in network for network in _NEVER_4)
-        private = any(carried in network for network in _PRIVATE_4)
+        private = is_private_address(carried)
     else:
-        private = carried != _METADATA_6 and any(carried in network for network in _PRIVATE_6)
+        private = carried != _METADATA_6 and is_private_address(carried)
         never = not private and (carried not in _GLOBAL_6 or any(carried in network for network in _NEVER_6))
     if never:
         return "an address that nobody serves pages from"

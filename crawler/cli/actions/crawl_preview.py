@@ -48,7 +48,7 @@ class CrawlPreview:
     @property
     def least_time(self) -> timedelta:
         """What the delay alone takes; a longer one in robots.txt counts in addition."""
-        return self.requests * settings().delay_of(self.domain.settings)
+        return self.requests * settings().delay_of(self.domain.settings, is_own=self.domain.is_own)
 
 
 def preview(request: CrawlRequest, *, as_json: bool) -> int:

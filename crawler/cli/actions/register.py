@@ -12,7 +12,7 @@ from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch, as_document
-from crawler.core.domain import Domain
+from crawler.core.domain import Domain, is_own_server
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
@@ -108,7 +108,7 @@ async def _roots(db: Database, domain_settings: DomainSettings, *, at: datetime)
         allow_private=domain_settings.allow_private,
         max_body_bytes=settings().max_body_bytes,
     ) as web:
-        delay = settings().delay_of(domain_settings)
+        delay = settings().delay_of(domain_settings, is_own=False)
         roots = RootProbe(
             web,
             delay=delay,
@@ -116,6 +116,7 @@ async def _roots(db: Database, domain_settings: DomainSettings, *, at: datetime)
             left=left,
             language=domain_settings.language,
             exempt=settings().exempt_addresses,
+            own_delay=settings().delay_of(domain_settings, is_own=domain_settings.allow_private),
         )
         try:
             yield roots
@@ -127,7 +128,8 @@ async def _roots(db: Database, domain_settings: DomainSettings, *, at: datetime)
 
 
 async def _register(db: Database, found: FoundDomain, domain_settings: DomainSettings, *, at: datetime) -> Domain:
-    delay = settings().delay_of(domain_settings) if found.requests else timedelta(0)
+    is_own = is_own_server(found.authority, found.addresses, allow_private=domain_settings.allow_private)
+    delay = settings().delay_of(domain_settings, is_own=is_own) if found.requests else timedelta(0)
     return await register(db, found, domain_settings, delay=delay, at=at)
 
 
@@ -155,7 +157,7 @@ async def ask_and_register(db: Database, text: str, patch: SettingsPatch, *, off
     existing = await domains.find(db, found.authority)  # typed by a name that was not known as an alias
     if existing is not None:
         if found.requests:
-            await domains.probed(db, existing, delay=settings().delay_of(existing.settings))
+            await domains.probed(db, existing, delay=settings().delay_of(existing.settings, is_own=existing.is_own))
             await charge(db, existing, found, at=at)
         return existing
     domain = await _register(db, found, domain_settings, at=at)

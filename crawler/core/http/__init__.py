@@ -4,6 +4,7 @@
 possible answers; `backoff` says how long a domain that refuses is left alone. The lowest room.
 """
 
+from crawler.core.http.addresses import is_private, is_private_address
 from crawler.core.http.backoff import backoff, http_date, retry_after
 from crawler.core.http.expressions import Expression
 from crawler.core.http.response import (
@@ -66,6 +67,8 @@ __all__ = [
     "from_user",
     "host_of",
     "http_date",
+    "is_private",
+    "is_private_address",
     "key_of",
     "normalise",
     "normalise_all",

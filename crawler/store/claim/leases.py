@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 from psycopg.rows import dict_row
 
-from crawler.core.domain import Domain, Lease, RobotsCopy
+from crawler.core.domain import Domain, Lease, RobotsCopy, is_own_server
 from crawler.store.claim.held import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
@@ -40,9 +40,7 @@ BLOCKING = """
 # One row is locked, not every candidate: claims at the same time take different domains.
 CANDIDATE = f"""
     SELECT s.domain_id, s.addresses, coalesce({FREE_AT}, clock_timestamp()) AS free_at,
-           make_interval(secs => greatest(s.delay_s, CASE WHEN d.delay_s IS NOT NULL THEN d.delay_s
-                                                          WHEN d.allow_private THEN 0
-                                                          ELSE %(delay_s)s END)) AS delay
+           s.delay_s, d.delay_s AS wished_s, d.authority, d.allow_private
       FROM domain_state s JOIN domain d ON d.id = s.domain_id
      WHERE {AWAKE} AND coalesce({FREE_AT} < clock_timestamp() + %(term)s / 2, true)
        AND NOT EXISTS (SELECT FROM {BLOCKING}) AND s.domain_id <> ALL(%(tried)s)
@@ -111,7 +109,6 @@ async def claim(
         "only": None if only is None else [domain.id for domain in only],
         "exempt": _networks(exempt_addresses),
         "term": term,
-        "delay_s": delay.total_seconds(),
     }
     tried = list(held)  # and others that are found blocked by an address that was taken a moment ago
     async with db.transaction() as connection:
@@ -120,7 +117,10 @@ async def claim(
             row = await (await connection.execute(CANDIDATE, values | {"tried": tried})).fetchone()
             if row is None:
                 return None
-            found = _Candidate(row[0], slotted(row[1], exempt_addresses), free_at=row[2], delay=row[3])
+            domain_id, addresses, free_at, announced_s, wished_s, authority, allow_private = row
+            usual_s = 0 if is_own_server(authority, addresses, allow_private=allow_private) else delay.total_seconds()
+            in_force = timedelta(seconds=max(announced_s, usual_s if wished_s is None else wished_s))
+            found = _Candidate(domain_id, slotted(addresses, exempt_addresses), free_at=free_at, delay=in_force)
             if await _slots_taken(connection, found, token, term=term):
                 return await _take(connection, found, token, holder=holder, term=term)
             # All slots or none, and no lock on what is not taken.
@@ -159,7 +159,7 @@ async def move(db: Database, lease: Lease, addresses: Collection[str], *, exempt
         await connection.execute("SAVEPOINT slots")
         found = _Candidate(lease.domain.id, slots, free_at=row[0], delay=row[1])
         if await _slots_taken(connection, found, lease.token, term=lease.term):
-            return replace(lease, slots=tuple(slots))
+            return replace(lease, slots=tuple(slots), domain=replace(lease.domain, addresses=tuple(addresses)))
         await connection.execute("ROLLBACK TO SAVEPOINT slots")
         await connection.execute(GIVE_BACK, values)
         return None

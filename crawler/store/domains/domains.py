@@ -22,7 +22,8 @@ WRITTEN = [setting.column for setting in SETTINGS]
 COLUMNS = f"""
     d.id, d.authority, d.scheme, d.state, d.registered_at, {", ".join(f"d.{column}" for column in WRITTEN)},
     ARRAY(SELECT a.authority FROM domain_alias a WHERE a.domain_id = d.id) AS aliases,
-    {RULES_COLUMN}
+    {RULES_COLUMN},
+    (SELECT s.addresses FROM domain_state s WHERE s.domain_id = d.id) AS addresses
 """  # noqa: S608  only our own columns are put in
 INSERT = f"""
     INSERT INTO domain (authority, scheme, registered_at, {", ".join(WRITTEN)})
@@ -301,6 +302,7 @@ def domain_from(row: dict[str, Any]) -> Domain:
             DomainSettings(rules=rules_from(row["rules"])),
             {setting.name: _from_column(setting, row[setting.column]) for setting in SETTINGS},
         ),
+        addresses=tuple(row["addresses"] or ()),
     )
 
 

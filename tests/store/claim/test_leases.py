@@ -191,12 +191,13 @@ async def test_whoever_takes_over_waits_for_the_delay_and_leaves_it_to_the_next(
 
 async def test_before_robots_is_known_the_delay_is_what_the_user_or_everybody_wants(db: Database) -> None:
     everybody = timedelta(seconds=7)
-    for name, domain_settings, expected in (
-        ("own.test", DomainSettings(delay=timedelta(seconds=3)), 3),
-        ("none.test", DomainSettings(), 7),
-        ("private.test", DomainSettings(allow_private=True), 0),
+    for name, address, domain_settings, expected in (
+        ("own.test", "192.0.2.1", DomainSettings(delay=timedelta(seconds=3)), 3),
+        ("none.test", "192.0.2.2", DomainSettings(), 7),
+        ("private.test", "10.0.0.1", DomainSettings(allow_private=True), 0),
+        ("public.test", "192.0.2.3", DomainSettings(allow_private=True), 7),
     ):
-        domain = await site(db, name, domain_settings=domain_settings)
+        domain = await site(db, name, address, domain_settings=domain_settings)
         await claim.claim(db, at=START, holder="dead/1", term=TERM, only=[domain], delay=everybody)
         await domains.expire_leases(db, holder_prefix="dead/")
 

@@ -1,0 +1,30 @@
+"""Which network addresses are somebody's own: their servers need no politeness, and others may not be led there."""
+
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+# Written out, since Python's is_private and is_global changed their minds between patch versions (CVE-2024-4032).
+PRIVATE_NETWORKS = tuple(
+    ip_network(text)
+    for text in (
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carriers'
+        "127.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "::1/128",
+        "fc00::/7",
+    )
+)
+
+
+def is_private(address: str) -> bool:
+    """Whether an address is of somebody's own network; what is no address is not."""
+    try:
+        return is_private_address(ip_address(address.partition("%")[0]))
+    except ValueError:
+        return False
+
+
+def is_private_address(address: IPv4Address | IPv6Address) -> bool:
+    """The same of an address that was read."""
+    return any(address in network for network in PRIVATE_NETWORKS)
