@@ -17,7 +17,7 @@ from benchmarks.change.widgets import WIDGETS, Place, class_names
 from crawler.core.http import Url
 
 START = datetime(2026, 3, 2, 10, tzinfo=UTC)
-SITES = 40  # so many that each kind of noise stands alone in two sections, and each dialect meets each package
+SITES = 44  # so many that each kind of noise stands alone in two sections, and each dialect meets each package
 SECTIONS = 4
 PAGES_PER_SECTION = 8
 LOOKS = 8

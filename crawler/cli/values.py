@@ -104,8 +104,22 @@ def since(text: str, *, now: datetime) -> int | timedelta | datetime:
 
 
 def shown_instant(at: datetime | None) -> str:
-    """To the minute, in UTC."""
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%MZ") if at is not None else "never"
+    """To the minute, in the machine's time zone, in a form that `--at` reads."""
+    if at is None:
+        return "never"
+    here = at.astimezone()
+    return f"{here:%Y-%m-%d %H:%M}{'Z' if not here.utcoffset() else here.isoformat()[-6:]}"
+
+
+def shown_when(at: datetime | None, *, now: datetime) -> str:
+    """An instant with how long it is until then, or since."""
+    if at is None:
+        return "never"
+    apart = at - now
+    if abs(apart) < timedelta(minutes=1):
+        return f"{shown_instant(at)} (now)"
+    words = f"in {shown_span(apart)}" if apart > timedelta(0) else f"{shown_span(apart)} ago"
+    return f"{shown_instant(at)} ({words})"
 
 
 def shown_bytes(count: float) -> str:

@@ -1,6 +1,7 @@
 """What the command says is true, and can be read where it stands."""
 
 import io
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from rich.console import Console
 
 from crawler.cli import output
 from crawler.cli.actions.register import warn_of_no_contact
-from crawler.cli.values import since
+from crawler.cli.values import shown_instant, shown_when, since
 from crawler.core.domain_settings import DomainSettings
 from crawler.settings import settings
+from crawler.times import instant
 from tests.cli.conftest import Answer, Recrawl, Site
 
 NOON = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
@@ -158,3 +160,18 @@ def test_who_crawls_public_sites_without_a_contact_is_told_so(
     assert not warned("https://crawler.example.com")
     settings.cache_clear()
     output.err.cache_clear()
+
+
+def test_instants_are_told_in_the_machines_time_zone_and_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = datetime(2026, 11, 22, 14, 3, tzinfo=UTC)
+    monkeypatch.setenv("TZ", "CET-1")
+    time.tzset()
+    try:
+        assert shown_instant(at) == "2026-11-22 15:03+01:00"
+        assert instant(shown_instant(at)) == at
+        assert shown_when(at, now=at - timedelta(hours=5)) == "2026-11-22 15:03+01:00 (in 5.0 hours)"
+        assert shown_when(at, now=at + timedelta(days=20)) == "2026-11-22 15:03+01:00 (20 days ago)"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert shown_when(None, now=at) == "never"

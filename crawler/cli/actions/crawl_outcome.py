@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crawler.cli.output import print_json, remark, say, show, show_facts
-from crawler.cli.values import counted, shown_bytes, shown_instant
+from crawler.cli.values import counted, shown_bytes, shown_when
 from crawler.core.change import Change
 from crawler.crawl import BAD_PATTERN, CrawlStats, ShiftResult
 
@@ -60,7 +60,7 @@ def print_result(outcome: CrawlOutcome, *, as_json: bool) -> None:
             right=["looked at", "changed", "first seen", "gone", "failed", "received"],
         )
     if outcome.next_due_at is not None and outcome.next_due_at > outcome.at:
-        say(f"\nNext due: {shown_instant(outcome.next_due_at)}")
+        say(f"\nNext due: {shown_when(outcome.next_due_at, now=outcome.at)}")
 
 
 def facts(stats: CrawlStats) -> list[tuple[str, str]]:

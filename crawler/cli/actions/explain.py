@@ -18,7 +18,7 @@ from crawler.cli.actions.trust import described_trust, shown_asking
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share
+from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share, shown_when
 from crawler.core.cash import Order
 from crawler.core.domain import Domain
 from crawler.core.freshness import ELSEWHERE, Terms, credible_interval, fresh_now
@@ -95,7 +95,7 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Show
             ("Depth", f"{counted(page.depth, 'link')} from the nearest seed"),
             ("First seen", shown_instant(page.first_seen_at)),
             ("Last look", _shown_look(page)),
-            ("Last change", shown_instant(page.last_change_at) if page.last_change_at else ""),
+            ("Last change", shown_when(page.last_change_at, now=known.at) if page.last_change_at else ""),
             ("It was", shown_edits(content_now)),
             ("Compared", shown_content(content_now)),
             ("Version", f"{page.version}, {shown_bytes(page.received_bytes)} received" if page.version else "none"),

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import assert_never
 
-from crawler.cli.values import counted, shown_instant, shown_rate, shown_span
+from crawler.cli.values import counted, shown_instant, shown_rate, shown_span, shown_when
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Wanted, gap_worth, value, weight_of
 from crawler.core.http import Refusal, Scope, Url, parse_robots
@@ -103,7 +103,7 @@ def _weighed_importance(page: PageFacts, weight: float) -> float:
 def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:
     """When it is looked at next, and for what reason."""
     at = known.at
-    when = shown_instant(page.due_at)
+    when = shown_when(page.due_at, now=at)
     since = "it has been due since" if page.due_at is not None and page.due_at <= at else "it is due at"
     match page.state:
         case State.NEW:
@@ -122,9 +122,9 @@ def _why_new(page: PageFacts, at: datetime) -> str:
     if page.wanted is not Wanted.NO or page.favoured or (page.due_at is None and not page.is_template_held):
         return f"it was never fetched; in the order of discovery it is number {(page.ahead or 0) + 1}"
     if page.due_at is None or page.due_at > at:
-        until = f" until {shown_instant(page.due_at)}" if page.due_at is not None else ""
+        until = f" until {shown_when(page.due_at, now=at)}" if page.due_at is not None else ""
     else:
-        return f"it was never fetched; it was held back until {shown_instant(page.due_at)}"
+        return f"it was never fetched; it was held back until {shown_when(page.due_at, now=at)}"
     if page.is_template_held:
         why = f"pages like it ({page.template}) have said nothing new of late, so one of them is asked for a day"
     else:

@@ -9,7 +9,7 @@ from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import shown_setting
-from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span
+from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span, shown_when
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Agreement
 from crawler.register import domain_named, require_not_before_last_visit
@@ -81,7 +81,7 @@ def _facts(found: DomainReport, calibration: Calibration, standings: list[TrustR
         ("Fresh, all pages alike", shown_share(found.freshness_plain)),
         ("As audits found", _shown_agreement(calibration.audits) or "no audit in this time: recrawl audit"),
         ("As other looks found", _shown_agreement(calibration.scheduled)),
-        ("Oldest look", shown_instant(found.oldest_look_at)),
+        ("Oldest look", shown_when(found.oldest_look_at, now=found.at)),
         ("Known pages", str(found.known)),
         ("New, never fetched", f"{found.new}" + (f", {found.held_back} of them held back" if found.held_back else "")),
         ("Gone", str(found.gone)),
@@ -101,9 +101,12 @@ def _facts(found: DomainReport, calibration: Calibration, standings: list[TrustR
         ("Target", shown_setting("target_freshness", found.target_freshness)),
         ("Price", f"{_price(found):.3g} importance x days a request{' (the usual)' if found.price is None else ''}"),
         ("Finding", found.finding),
-        ("Left alone until", f"{shown_instant(found.hold_until)} ({found.hold_reason})" if found.hold_until else ""),
+        (
+            "Left alone until",
+            f"{shown_when(found.hold_until, now=found.at)}: {found.hold_reason}" if found.hold_until else "",
+        ),
         ("Being crawled by", found.holder or ""),
-        ("Next due", shown_instant(found.next_due_at) if found.next_due_at else ""),
+        ("Next due", shown_when(found.next_due_at, now=found.at) if found.next_due_at else ""),
     ]
 
 

@@ -1,14 +1,13 @@
-"""Stamps: dates and clocks of a build ("generated at") and counts that grow, which outlive a second fetch.
+"""Stamps: dates and clocks of a build ("generated at"), which outlive a second fetch.
 
 A page that is built anew every hour says the same in two fetches seconds apart. What gives its stamp away is that it is
-all that differs, look after look, and that it names an instant between the two looks; or a large count that only grows.
-No gap is left in its place: only a stamp that fits the time of its look is ignored. A price, a version number or a
-date to come never fits.
+all that differs, look after look, and that it names an instant between the two looks. No gap is left in its place: only
+a stamp that fits the time of its look is ignored. A price, a version number or a date to come never fits. Of a number
+that only grows nobody can say whether it is a count or a price.
 """
 
 import calendar
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -23,12 +22,10 @@ from crawler.core.volatile.words import Words, words_of
 
 ENOUGH_DATES = 2  # looks at which a date fitted and was all that differed: with the first look, three
 ENOUGH_CLOCKS = 3  # the same of a time of the day, which fits any look
-ENOUGH_COUNTS = 6  # the same of a count: what may fall as well has grown so often by chance once in 64 times
 MOST_MISSED = 4  # times that the number of looks is doubled, as a place did not fit
 SLACK = timedelta(hours=14)  # of time zones that nobody names
 LATE = timedelta(days=1)  # by which a page may have been built before it was seen unbuilt: caches
 BESIDE = 3  # words on either side of those that differ, that may belong to the stamp
-LEAST_COUNT = 10_000  # of a number that may be a count
 
 _ISO = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[Tt](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?[Zz]?)?")
 _ANY_ORDER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
@@ -38,7 +35,6 @@ _CLOCK = re.compile(r"(\d{1,2})[:h](\d{2})(?::(\d{2})(?:[.,]\d+)?)?(am|pm|z)?", 
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?", re.IGNORECASE)
 _YEAR = re.compile(r"(?:19|20)\d{2}")
 _HALF = frozenset({"am", "pm", "a.m", "p.m"})
-_COUNT = re.compile(r"\d{4,9}|\d{1,3}(?:[., ']\d{3}){1,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +148,6 @@ def _part(
         at = differing[0]
         if old[at].isdecimal() and new[at].isdecimal() and has_passed(int(new[at]) - int(old[at]), now - then):
             return "age", True, 0
-        grown = _grown(old, new, at)
-        if grown is not None:
-            return "count", grown, ENOUGH_COUNTS
     return None
 
 
@@ -256,18 +249,3 @@ def _fits(was: _Stamp, said: _Stamp, *, then: datetime, now: datetime) -> bool:
     if max(fitting) > min(earlier_days):
         return True
     return was.minute is not None and said.minute is not None and said.minute > was.minute
-
-
-def _grown(old: Words, new: Words, at: int) -> bool | None:
-    """Whether a large number without decimals has grown; None where there is none, or it is money."""
-    beside = new[max(at - 1, 0) : at + 2]
-    if not _COUNT.fullmatch(old[at]) or not _COUNT.fullmatch(new[at]) or any(map(_is_money, beside)):
-        return None
-    was, now = (int("".join(filter(str.isdecimal, word))) for word in (old[at], new[at]))
-    return now > was if min(was, now) >= LEAST_COUNT else None
-
-
-def _is_money(word: str) -> bool:
-    """Whether a word is the sign or the code of a currency."""
-    is_code = len(word) == 3 and word.isascii() and word.isalpha() and word.isupper()
-    return is_code or any(unicodedata.category(sign) == "Sc" for sign in word)

@@ -44,7 +44,7 @@ class Volatile:
     proofs: of blocks with gaps that second fetches met again, by form_of.
     own: blocks without gaps, by wording_of: they stood still while others of their path moved.
     path_stats: by kind_of.  counters: of numbers with one path and context.  shape_stats: by trial_of.
-    stamps: dates and counts that outlive a second fetch (stamps.py).  aliases: the paths under which blocks are stored.
+    stamps: dates that outlive a second fetch (stamps.py).  aliases: the paths under which blocks are stored.
     """
 
     patterns: Mapping[tuple[int, int], tuple[Pattern, ...]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Dates of a build and counts that grow are found out where they are all that differs, look after look."""
+"""Dates of a build are found out where they are all that differs, look after look."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -92,6 +92,7 @@ NEVER = {
     "a dotted version like a date": [f"Release {d}.11.26" for d in (1, 2, 3, 4, 5)],
     "a date to come": [(NOON + (n * 8 + 20) * DAY).strftime("Next concert: %d %B %Y") for n in range(5)],
     "a date long past": [(NOON - (100 - n) * DAY).strftime("Founded on %d %B %Y") for n in range(5)],
+    "a price in words": [f"It now costs {10_000 + 137 * n} crowns" for n in range(9)],
     "a stock": ["In stock: 14", "In stock: 13", "In stock: 11", "In stock: 9", "In stock: 8"],
     "a number that falls, too": [f"Index {n}" for n in (17432, 17450, 17301, 17350, 17420, 17333, 17400, 17420, 17211)],
     "words": ["In stock", "Sold out", "On its way", "In stock again", "Gone"],
@@ -103,12 +104,6 @@ def test_what_is_news_is_told_each_time(stamps: Sequence[str]) -> None:
     found, _ = told(stamps)
 
     assert all(found)
-
-
-def test_a_count_that_only_grows_is_believed_after_six_looks() -> None:
-    found, _ = told([f"Visitors: {n}" for n in (104233, 104877, 105012, 106398, 106400, 107923, 108211, 109000)])
-
-    assert found == [True] * 5 + [False] * 2
 
 
 def test_a_date_that_does_not_fit_once_takes_many_more_looks() -> None:
