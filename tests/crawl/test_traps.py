@@ -77,5 +77,20 @@ async def test_a_page_that_is_held_back_is_looked_at_when_its_user_names_it(db: 
     assert (await page(db, domain, held.removeprefix(domain.root)))["state"] == "known"
 
 
+async def test_what_a_wall_before_a_whole_site_holds_back_is_let_go_within_days(db: Database) -> None:
+    async with trapped_site("none") as (url, site):
+        domain = await register(db, url, seeds=(url,))
+        await crawl(db, at=START, pages=150)
+        site.is_walled = True
+        await crawl(db, at=START + HOUR, pages=200)
+        site.is_walled = False
+        for day in range(1, 6):
+            await crawl(db, at=START + day * DAY)
+
+    held = await rows(db, "SELECT count(*) FROM prior WHERE domain_id = %s AND held_until IS NOT NULL", domain.id)
+    assert held[0][0] == 0
+    assert len(site.real & set(site.asked)) == REAL
+
+
 def trap_requests(site: TrappedSite) -> set[str]:
     return set(site.asked) - site.real

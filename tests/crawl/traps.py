@@ -145,13 +145,14 @@ TRAPS: Mapping[str, Callable[[], Trap]] = {
 class TrappedSite:
     """The pages of a site with a trap. asked: each path that was asked for, in order.
 
-    has_events: the trap's pages say something new from now on."""
+    has_events: the trap's pages say something new from now on.  is_walled: a wall stands before all pages."""
 
     kind: str
     trap: Trap = field(init=False)
     real: frozenset[str] = field(init=False)
     asked: list[str] = field(default_factory=list)
     has_events: bool = False
+    is_walled: bool = False
 
     def __post_init__(self) -> None:
         self.trap = TRAPS[self.kind]()
@@ -162,6 +163,8 @@ class TrappedSite:
         if path == "/robots.txt":
             return answered(404, b"")
         self.asked.append(path if path in self.real else target)
+        if self.is_walled:
+            return answered(200, page("Stop", "Please show us that you are no robot, and come back in a moment.", []))
         if path in self.real:
             return answered(200, self._real_page(path))
         found = self.trap.answer(target)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from crawler.core.freshness import group_of
+from crawler.core.freshness import ELSEWHERE, group_of
 from crawler.core.http import Url
 from crawler.core.novelty import (
     ASK_AGAIN_EVERY,
@@ -39,13 +39,15 @@ PUT_TEMPLATES = """
        AND (p.first_looks, p.novelty, p.held_until, p.is_moving)
            IS DISTINCT FROM (x.looks, x.found, x.held_until, x.is_moving)
 """
-# The first ones, since they would come next. What its user favours, or named by its URL, is never held back.
+# The first ones, since they would come next; but of these the last one first: the others are being fetched already, and
+# their days would be lost. What its user favours, or named by its URL, is never held back.
 HOLD = """
     WITH chosen AS (
-        SELECT key, row_number() OVER (ORDER BY rank DESC, key) AS place FROM frontier
-         WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL AND NOT favoured AND wanted = 0
-           AND section = %(no)s
-         ORDER BY rank DESC, key LIMIT %(most)s)
+        SELECT key, row_number() OVER (ORDER BY rank, key) AS place
+          FROM (SELECT key, rank FROM frontier
+                 WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL AND NOT favoured AND wanted = 0
+                   AND section = %(no)s
+                 ORDER BY rank DESC, key LIMIT %(most)s) f)
     UPDATE frontier f SET due_at = least(%(after)s + chosen.place * %(every)s::interval, %(last)s) FROM chosen
      WHERE f.domain_id = %(domain_id)s AND f.key = chosen.key
 """
@@ -101,8 +103,10 @@ class NoveltyBatch:
             return None
         if visit.sample is not None:
             return self.memory.novelty_of(visit.sample)
-        if visit.state is State.GONE or visit.status in (404, 410) or visit.signals is not None:
+        if visit.state is State.GONE or visit.status in (404, 410):
             return 0.0
+        if visit.signals is not None:
+            return None  # perhaps a wall, which says nothing of what is behind it
         led_to = visit.moved_to.key if visit.moved_to else visit.led_to
         stand = books.positions.get(led_to) if led_to else None
         return 0.0 if stand is not None and stand.found_at is None else None  # it leads to what was known before
@@ -136,7 +140,8 @@ class NoveltyBatch:
         self._sections.clear()
 
     def _is_barren(self, template: str, known: TemplateNovelty) -> bool:
-        return is_barren(known, self._section(section_of(template)))
+        """Of pages that share the last group, whatever their templates, nothing is held against each other."""
+        return template != ELSEWHERE and is_barren(known, self._section(section_of(template)))
 
     def _share(self, template: str) -> float:
         known = self.templates.get(template)
