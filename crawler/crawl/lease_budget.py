@@ -65,6 +65,13 @@ class LeaseBudget:
         async with self._taking:  # or two would give the same bytes back
             return await self._take(most)
 
+    async def take_one(self) -> bool:
+        """Take one request, of those that nobody needs if there are any; whether there was one."""
+        if self._spare and not self.is_over:
+            self._spare -= 1
+            return True
+        return await self.take(1) == 1
+
     async def _take(self, most: int) -> int:
         spare = Refund(self.day, received_bytes=max(self._granted_bytes - self._unrecorded_bytes, 0))
         granted = await self._store.debit(most, waiting=self._for_pages, spare=spare)

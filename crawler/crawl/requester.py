@@ -138,15 +138,15 @@ class Requester:
 
     async def reserve(self) -> bool:
         """Take one request more, which a look may turn out to need: so it is not begun if it could not be finished."""
-        return not self.is_stopping and await self._budget.take(1) == 1
+        return not self.is_stopping and await self._budget.take_one()
 
     def give_back(self, *, day: date | None) -> None:
         """Return the request that was reserved on that day."""
         self._budget.give_back(1, day=day)
 
     async def look_reserved(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
-        """The request that was reserved; None, and given back, where the domain wants to be left alone for long."""
-        if self.pacer.wait > self._longest_wait:
+        """The request that was reserved; None where its day is over, or the domain wants to be left alone for long."""
+        if self.pacer.wait > self._longest_wait or self._budget.is_over:
             self._budget.give_back(1, day=self._budget.day)
             return None
         await self._server.turn()

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -86,6 +86,31 @@ async def coins_missing(db: Database) -> int:
              FROM domain_state s""",
     )
     return int(found[0][0])
+
+
+@asynccontextmanager
+async def answering(respond: Callable[[str], bytes]) -> AsyncIterator[str]:
+    """A server that keeps connections open; respond: the whole answer to a request's target. Gives the root's URL."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                writer.write(respond((await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1].decode()))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    finally:
+        server.close()
+
+
+def answered(status: int, body: bytes) -> bytes:
+    """An answer with a page."""
+    head = f"HTTP/1.1 {status} X\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
 
 
 @asynccontextmanager

@@ -17,11 +17,9 @@ HELD_BACK = """
 """
 
 
-async def trapped_crawl(db: Database, url: str, *, days: int = 0) -> Domain:
+async def trapped_crawl(db: Database, url: str) -> Domain:
     domain = await register(db, url, seeds=(url,))
     await crawl(db, at=START, pages=WITHIN)
-    for day in range(1, days + 1):
-        await crawl(db, at=START + day * DAY + HOUR, pages=WITHIN)
     return domain
 
 

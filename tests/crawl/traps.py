@@ -4,13 +4,14 @@ The real pages are a tree, ten links a page and nine on the last level but one. 
 the root and from all ten sections.
 """
 
-import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from tests.crawl.crawls import answered, answering
 
 FAN = (10, 10, 9)
 LEVELS = ("part", "chapter", "page")
@@ -189,27 +190,9 @@ class TrappedSite:
         return len(self.real & set(self.asked[:requests]))
 
 
-def answered(status: int, body: bytes) -> bytes:
-    head = f"HTTP/1.1 {status} X\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
-
-
 @asynccontextmanager
 async def trapped_site(kind: str) -> AsyncIterator[tuple[str, TrappedSite]]:
     """The site on a loopback port, until the block ends."""
     site = TrappedSite(kind)
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                target = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1].decode()
-                writer.write(site.respond(target))
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", site
-    finally:
-        server.close()
+    async with answering(site.respond) as url:
+        yield url, site

@@ -126,7 +126,7 @@ def _why_new(page: PageFacts, at: datetime) -> str:
     else:
         return f"it was never fetched; it was held back until {shown_when(page.due_at, now=at)}"
     if page.is_template_held:
-        why = f"pages like it ({page.template}) have said nothing new of late, so one of them is asked for a day"
+        why = f"pages like it ({page.template}) have said nothing new of late, so one of them is asked for each day"
     else:
         why = "its URL is that of a page that was read, but for a parameter that makes no other, or its folders repeat"
     return f"it was never fetched, and is held back{until}: {why}"

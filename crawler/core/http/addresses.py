@@ -26,5 +26,5 @@ def is_private(address: str) -> bool:
 
 
 def is_private_address(address: IPv4Address | IPv6Address) -> bool:
-    """The same of an address that was read."""
+    """Whether a parsed address is of somebody's own network."""
     return any(address in network for network in PRIVATE_NETWORKS)

@@ -16,26 +16,26 @@ LONGEST_WAIT = timedelta(days=1000)  # of one page
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class NoveltyEvidence:
     """First looks at pages, and how much of what they said was new (0 to 1 each); old ones fade."""
 
     looks: float = 0.0
     found: float = 0.0
 
-    def after(self, novelty: float, *, horizon: float = HORIZON) -> "Evidence":
+    def after(self, novelty: float, *, horizon: float = HORIZON) -> "NoveltyEvidence":
         """With one more look."""
         kept = 1 - 1 / horizon
-        return Evidence(self.looks * kept + 1, self.found * kept + novelty)
+        return NoveltyEvidence(self.looks * kept + 1, self.found * kept + novelty)
 
-    def __add__(self, other: "Evidence") -> "Evidence":
-        return Evidence(self.looks + other.looks, self.found + other.found)
+    def __add__(self, other: "NoveltyEvidence") -> "NoveltyEvidence":
+        return NoveltyEvidence(self.looks + other.looks, self.found + other.found)
 
     def share(self, *, expected: float, lean: float) -> float:
         """The share of new text, with `lean` looks' worth of what is expected anyway."""
         return (self.found + lean * expected) / (self.looks + lean)
 
 
-NO_EVIDENCE = Evidence()
+NO_EVIDENCE = NoveltyEvidence()
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class TemplateNovelty:
     """
 
     no: int
-    evidence: Evidence = NO_EVIDENCE
+    evidence: NoveltyEvidence = NO_EVIDENCE
     held_until: datetime | None = None
     is_moving: bool = False
 
@@ -60,7 +60,7 @@ class TemplateNovelty:
 
     def hold(self, at: datetime) -> None:
         """From now on its pages are held back, whatever it has brought long ago."""
-        self.held_until, self.is_moving, self.evidence = at, True, Evidence(HELD_LOOKS, 0.0)
+        self.held_until, self.is_moving, self.evidence = at, True, NoveltyEvidence(HELD_LOOKS, 0.0)
 
     def let_go(self) -> None:
         self.held_until, self.is_moving = None, True
@@ -81,7 +81,7 @@ def section_of(template: str) -> str:
     return (folders[0] if folders else "") + mark
 
 
-def is_barren(known: TemplateNovelty, section: Evidence) -> bool:
+def is_barren(known: TemplateNovelty, section: NoveltyEvidence) -> bool:
     """Whether the pages of a template bring too little. section: the evidence of all its templates together.
 
     A trap whose URLs make ever new templates shows in its section; one barren template of a section that is not needs

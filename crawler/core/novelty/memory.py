@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crawler.core.http import Url
-from crawler.core.novelty.evidence import NO_EVIDENCE, Evidence
+from crawler.core.novelty.evidence import NO_EVIDENCE, NoveltyEvidence
 from crawler.core.novelty.sample import Sample
 from crawler.core.novelty.urls import without_each_parameter
 from crawler.core.page import number_of
@@ -46,7 +46,7 @@ class NoveltyMemory:
     texts: SeenHashes = field(default_factory=SeenHashes)
     admitted: SeenHashes = field(default_factory=SeenHashes)
     read: SeenHashes = field(default_factory=SeenHashes)
-    parameters: dict[str, Evidence] = field(default_factory=dict)
+    parameters: dict[str, NoveltyEvidence] = field(default_factory=dict)
     next_time: datetime | None = None
     has_queries: bool = False
 

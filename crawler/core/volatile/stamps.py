@@ -27,13 +27,14 @@ SLACK = timedelta(hours=14)  # of time zones that nobody names
 LATE = timedelta(days=1)  # by which a page may have been built before it was seen unbuilt: caches
 BESIDE = 3  # words on either side of those that differ, that may belong to the stamp
 
-_ISO = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[Tt](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?[Zz]?)?")
-_ANY_ORDER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
-_COMPACT = re.compile(r"(20\d{2})(\d{2})(\d{2})(?:[Tt]?(\d{2})(\d{2})(\d{2})?[Zz]?)?")
-_EPOCH = re.compile(r"1\d{9}(?:\d{3})?")
-_CLOCK = re.compile(r"(\d{1,2})[:h](\d{2})(?::(\d{2})(?:[.,]\d+)?)?(am|pm|z)?", re.IGNORECASE)
-_DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?", re.IGNORECASE)
-_YEAR = re.compile(r"(?:19|20)\d{2}")
+_ISO = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[Tt](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?[Zz]?)?", re.ASCII)
+_ANY_ORDER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})", re.ASCII)
+_COMPACT = re.compile(r"(20\d{2})(\d{2})(\d{2})(?:[Tt]?(\d{2})(\d{2})(\d{2})?[Zz]?)?", re.ASCII)
+_EPOCH = re.compile(r"1\d{9}(?:\d{3})?", re.ASCII)
+_CLOCK = re.compile(r"(\d{1,2})[:h](\d{2})(?::(\d{2})(?:[.,]\d+)?)?(am|pm|z)?", re.ASCII | re.IGNORECASE)
+_DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?", re.ASCII | re.IGNORECASE)
+_YEAR = re.compile(r"(?:19|20)\d{2}", re.ASCII)
+_AGE = re.compile(r"\d{1,9}", re.ASCII)
 _HALF = frozenset({"am", "pm", "a.m", "p.m"})
 
 
@@ -51,18 +52,14 @@ class _Stamp:
 
 def learn_stamps(volatile: Volatile, left: Sequence[tuple[Block, Block]], *, then: datetime, now: datetime) -> Volatile:
     """The volatile places after a look at which these blocks are all that differs of a page. Do all of them fit?"""
-    read = [(before, after, _reading(before, after, then=then, now=now)) for before, after in left]
-    if all(reading is not None and reading.fits for _, _, reading in read):
-        found = dict(volatile.stamps)
-        for _, _, reading in read:
-            assert reading is not None
+    read = [_reading(before, after, then=then, now=now) for before, after in left]
+    readings = [reading for reading in read if reading is not None]
+    missed = [reading.key for reading in readings if not reading.fits]
+    found = dict(volatile.stamps)
+    if len(readings) == len(read) and not missed:
+        for reading in readings:
             stats = found.pop(reading.key, StampStats())
             found[reading.key] = replace(stats, times=stats.times + 1)
-        return replace(volatile, stamps=newest(found, MOST_PATHS))
-    missed = [reading.key for _, _, reading in read if reading is not None and not reading.fits]
-    if not missed:
-        return volatile
-    found = dict(volatile.stamps)
     for key in missed:
         stats = found.pop(key, StampStats())
         found[key] = StampStats(missed=min(stats.missed + 1, MOST_MISSED))
@@ -146,7 +143,7 @@ def _part(
             return shape, _fits(was, said, then=then, now=now), enough
     if len(differing) == 1:
         at = differing[0]
-        if old[at].isdecimal() and new[at].isdecimal() and has_passed(int(new[at]) - int(old[at]), now - then):
+        if _AGE.fullmatch(old[at]) and _AGE.fullmatch(new[at]) and has_passed(int(new[at]) - int(old[at]), now - then):
             return "age", True, 0
     return None
 

@@ -13,7 +13,7 @@ from crawler.core.visit import NEVER, State, Target
 from crawler.errors import LeaseLost
 from crawler.store import learned
 from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.hand_out.candidates import ScoredRows, score_head, with_more_new
+from crawler.store.hand_out.candidates import CandidateRow, ScoredRows, score_head, with_more_new
 from crawler.store.hand_out.scoring import ScoringContext, scoring_context
 from crawler.store.hand_out.targets import is_revisit, targets_of
 
@@ -48,9 +48,16 @@ async def hand_out(
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
         await connection.execute(BY_KEY)
         weighed, selection = await _best(connection, values | {"most": most}, context=context, defaults=defaults)
+        memory = None  # read where a URL with a query is met
         for _ in range(MOST_WINDOWS):
-            if not await _set_aside(connection, lease.domain.id, weighed, selection, at=at):
+            doubtful = _with_queries(weighed, selection)
+            if doubtful and memory is None:
+                memory = await learned.novelty_memory_of(connection, lease.domain.id)
+            repeats = [row.key for row in doubtful if memory is not None and memory.is_read_already(row.url)]
+            if not repeats:
                 break
+            aside = {"domain_id": lease.domain.id, "keys": repeats, "until": at + LONGEST_WAIT}
+            await connection.execute(SET_ASIDE, aside)
             weighed, selection = await _best(connection, values | {"most": most}, context=context, defaults=defaults)
         if len(selection.later):
             due = [due_in(float(days), at=at) for days in selection.due_in]
@@ -103,19 +110,14 @@ async def _best(
     return weighed, selection
 
 
-async def _set_aside(
-    connection: Connection, domain_id: int, weighed: ScoredRows, selection: Selection, *, at: datetime
-) -> bool:
-    """Hold back new pages that were read under another name, as is known by now; whether there were any."""
-    chosen = [weighed.rows[n] for n in selection.chosen.tolist()]
-    doubtful = [row for row in chosen if row.state == State.NEW and row.wanted == Wanted.NO and "?" in row.url]
-    if not doubtful:
-        return False
-    memory = await learned.novelty_memory_of(connection, domain_id)
-    repeats = [row.key for row in doubtful if memory.is_read_already(row.url)]
-    if repeats:
-        await connection.execute(SET_ASIDE, {"domain_id": domain_id, "keys": repeats, "until": at + LONGEST_WAIT})
-    return bool(repeats)
+def _with_queries(weighed: ScoredRows, selection: Selection) -> list[CandidateRow]:
+    """The chosen new pages that may have been read under another name, as is known by now."""
+    chosen = (weighed.rows[n] for n in selection.chosen.tolist())
+    return [
+        row
+        for row in chosen
+        if row.state == State.NEW and row.wanted == Wanted.NO and row.due_at is None and "?" in row.url
+    ]
 
 
 def _selected(weighed: ScoredRows, slots: int, context: ScoringContext, defaults: Defaults) -> Selection:

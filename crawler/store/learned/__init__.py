@@ -6,11 +6,12 @@ Uses claim and domains.
 
 from crawler.store.learned.mask import mask_of, put_mask
 from crawler.store.learned.novelty import novelty_memory_of, put_novelty_memory
-from crawler.store.learned.prior import groups_of
+from crawler.store.learned.prior import GROUPS, groups_of
 from crawler.store.learned.soft_errors import learnt_of, put_soft_errors
 from crawler.store.learned.trust import TrustRow, Trusts, count_revisits, learn_of, trust_rows, trusts_of
 
 __all__ = [
+    "GROUPS",
     "TrustRow",
     "Trusts",
     "count_revisits",

@@ -5,7 +5,7 @@ from array import array
 from datetime import datetime
 from struct import Struct
 
-from crawler.core.novelty import Evidence, NoveltyMemory, SeenHashes
+from crawler.core.novelty import NoveltyEvidence, NoveltyMemory, SeenHashes
 from crawler.store.database import Connection
 
 FORM = 1  # of what is stored; another one is learnt anew
@@ -56,7 +56,7 @@ def unpack_memory(data: bytes) -> NoveltyMemory:
         texts=SeenHashes(generations[0], generations[1]),
         admitted=SeenHashes(generations[2], generations[3]),
         read=SeenHashes(generations[4], generations[5]),
-        parameters={name: Evidence(looks, found) for name, (looks, found) in rest["parameters"].items()},
+        parameters={name: NoveltyEvidence(looks, found) for name, (looks, found) in rest["parameters"].items()},
         next_time=rest["next"] and datetime.fromisoformat(rest["next"]),
         has_queries=rest["queries"],
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from crawler.core.freshness import template_of
 from crawler.core.visit import Link, Visit
 from crawler.store.columns import copy
 from crawler.store.database import Connection
@@ -59,11 +58,11 @@ def _meet(books: OpicBatch, link: Link, *, depth: int, max_pages: int) -> PagePo
 
 async def write(
     connection: Connection, domain_id: int, books: OpicBatch, admitted: Iterable[tuple[Link, PagePosition]]
-) -> dict[str, int]:
-    """Write the rows of those pages, with their places in the order of discovery; gives the groups that they are in."""
+) -> None:
+    """Write the rows of those pages, with their places in the order of discovery."""
     known = list(admitted)
     if not known:
-        return {}
+        return
     for link, stand in known:
         if not stand.is_out:
             account = books.economy.accounts[link.key]
@@ -94,4 +93,3 @@ async def write(
         ["int8", "bytea", "text", "int4", "int2", "timestamptz", "bool", "float8", "int2"],
         frontier,
     )
-    return {template_of(link.url): group for (link, _), group in zip(known, groups, strict=True)}

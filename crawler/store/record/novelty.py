@@ -3,7 +3,7 @@
 A page that is held back is new and has a due time: one of each template may be asked for an interval.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,7 @@ from crawler.core.novelty import (
     ASK_AGAIN_EVERY,
     LONGEST_WAIT,
     NO_EVIDENCE,
-    Evidence,
+    NoveltyEvidence,
     NoveltyMemory,
     TemplateNovelty,
     has_repeats,
@@ -24,7 +24,7 @@ from crawler.core.novelty import (
 )
 from crawler.core.visit import State, Visit
 from crawler.store.database import Connection
-from crawler.store.learned import novelty_memory_of, put_novelty_memory
+from crawler.store.learned import GROUPS, novelty_memory_of, put_novelty_memory
 from crawler.store.record.opic import OpicBatch
 
 MOST_MOVED = 2000  # pages held back, or let go, with one batch
@@ -79,7 +79,7 @@ class NoveltyBatch:
     memory: NoveltyMemory
     templates: dict[str, TemplateNovelty]
     turns: list[Turn] = field(default_factory=list)
-    _sections: dict[str, Evidence] = field(default_factory=dict)
+    _sections: dict[str, NoveltyEvidence] = field(default_factory=dict)
 
     def learn(self, visit: Visit, found: Iterable[Url], books: OpicBatch) -> None:
         """Take in a first look. found: pages that it made known, and that are not held back."""
@@ -93,7 +93,7 @@ class NoveltyBatch:
         hope = max((LINKS_WORTH * self._share(other) for other in others), default=0.0)
         known = self._of(template)
         known.learn(max(novelty, hope))
-        self._sections.clear()
+        self._sections.pop(section_of(template), None)
         if self._is_barren(template, known) != known.is_held:
             self._turn(visit.target.url, known, visit.at)
 
@@ -137,7 +137,7 @@ class NoveltyBatch:
             known.let_go()
         else:
             known.hold(at)
-        self._sections.clear()
+        self._sections.pop(section, None)
 
     def _is_barren(self, template: str, known: TemplateNovelty) -> bool:
         """Of pages that share the last group, whatever their templates, nothing is held against each other."""
@@ -147,12 +147,11 @@ class NoveltyBatch:
         known = self.templates.get(template)
         return 1.0 if known is None else known.evidence.share(expected=1.0, lean=1.0)
 
-    def _section(self, name: str) -> Evidence:
-        if not self._sections:
-            for template, known in self.templates.items():
-                section = section_of(template)
-                self._sections[section] = self._sections.get(section, NO_EVIDENCE) + known.evidence
-        return self._sections.get(name, NO_EVIDENCE)
+    def _section(self, name: str) -> NoveltyEvidence:
+        if name not in self._sections:
+            of_section = (known.evidence for template, known in self.templates.items() if section_of(template) == name)
+            self._sections[name] = sum(of_section, start=NO_EVIDENCE)
+        return self._sections[name]
 
     def _group(self, url: Url) -> str:
         return group_of(url, self.templates)
@@ -176,19 +175,19 @@ async def load(connection: Connection, domain_id: int) -> NoveltyBatch:
     """Read what is known of the domain's templates."""
     cursor = await connection.execute(TEMPLATES, (domain_id,))
     templates = {
-        template: TemplateNovelty(no, Evidence(looks, found), held_until, is_moving)
+        template: TemplateNovelty(no, NoveltyEvidence(looks, found), held_until, is_moving)
         for no, template, looks, found, held_until, is_moving in await cursor.fetchall()
         if no
     }
     return NoveltyBatch(await novelty_memory_of(connection, domain_id), templates)
 
 
-async def write(
-    connection: Connection, domain_id: int, batch: NoveltyBatch, groups: Mapping[str, int], *, at: datetime
-) -> None:
-    """Write it back, and hold pages back that were found before, or let them go. groups: numbers of new templates."""
-    for template, known in batch.templates.items():
-        known.no = known.no or groups.get(template, 0)
+async def write(connection: Connection, domain_id: int, batch: NoveltyBatch, *, at: datetime) -> None:
+    """Write it back, and hold pages back that were found before, or let them go. After new pages are written."""
+    if not all(known.no for known in batch.templates.values()):  # their groups came with their pages
+        groups: dict[str, int] = dict(await (await connection.execute(GROUPS, (domain_id,))).fetchall())
+        for template, known in batch.templates.items():
+            known.no = groups.get(template, 0)
     stored = [known for known in batch.templates.values() if known.no]
     for known in stored:
         if known.is_moving:

@@ -97,13 +97,13 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
         opic = await load_batch(connection, domain_id, visits, domain_settings=lease.domain.settings)
         templates = await novelty.load(connection, domain_id) if novelty.is_needed(opic, visits) else None
         admitted = admissions.settle(opic, visits, max_pages=batch.max_pages, novelty=templates)
-        groups = await admissions.write(connection, domain_id, opic, admitted)
+        await admissions.write(connection, domain_id, opic, admitted)
         await pages.write_pages(connection, domain_id, opic, visits)
         await shared_schedules.settle(connection, domain_id, visits)
         await pages.write_links(connection, domain_id, opic, visits)
         await write_batch(connection, domain_id, opic)
         if templates is not None:
-            await novelty.write(connection, domain_id, templates, groups, at=max(visit.at for visit in visits))
+            await novelty.write(connection, domain_id, templates, at=max(visit.at for visit in visits))
         await pages.write_versions(connection, domain_id, visits)
         turns = templates.turns if templates is not None else ()
         told = await events.write(connection, lease.domain, visits, batch.edit, turns, first=state["next_event"])

@@ -8,7 +8,7 @@ from crawler.core.http import Url
 from crawler.core.novelty import (
     ASK_AGAIN_EVERY,
     LONGEST_WAIT,
-    Evidence,
+    NoveltyEvidence,
     NoveltyMemory,
     Sample,
     SeenHashes,
@@ -135,15 +135,15 @@ def test_a_template_alone_in_its_section_is_barren_after_some_thirty_looks(looks
 
 
 def test_a_barren_template_of_a_good_section_takes_more_looks() -> None:
-    good = Evidence(300, 300)
+    good = NoveltyEvidence(300, 300)
 
     assert not is_barren(learnt(*[0.0] * 36), good + learnt(*[0.0] * 36).evidence)
     assert is_barren(learnt(*[0.0] * 80), good + learnt(*[0.0] * 80).evidence)
 
 
 def test_a_section_of_ever_new_templates_is_barren_as_a_whole() -> None:
-    assert is_barren(TemplateNovelty(0), Evidence(60, 0.0))
-    assert not is_barren(TemplateNovelty(0), Evidence(49, 0.0))
+    assert is_barren(TemplateNovelty(0), NoveltyEvidence(60, 0.0))
+    assert not is_barren(TemplateNovelty(0), NoveltyEvidence(49, 0.0))
 
 
 def test_a_template_with_a_fifth_of_new_text_goes_on() -> None:
@@ -153,7 +153,7 @@ def test_a_template_with_a_fifth_of_new_text_goes_on() -> None:
 
 
 def test_two_new_pages_let_a_template_go_and_one_does_not() -> None:
-    section = Evidence(100, 0.0)
+    section = NoveltyEvidence(100, 0.0)
 
     assert is_barren(learnt(0.0, 1.0, at=AT), section)
     assert not is_barren(learnt(0.0, 1.0, 1.0, at=AT), section)

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crawler.core.change import NO_MASK, NoiseMask, Observation, difference, significant, update_mask
 from crawler.core.http import Url, key_of
 from crawler.core.page import WHOLE, View
-from crawler.core.volatile import day_names
+from crawler.core.volatile import NOTHING_VOLATILE, day_names, is_stamp, learn_stamps
 from crawler.core.volatile.day_names import months_of
-from tests.core.pages import DAY, NOON, blocks
+from tests.core.pages import DAY, NOON, blocks, paragraph
 
 HOUR = timedelta(hours=1)
 WEEK = 7 * DAY
@@ -167,3 +169,27 @@ def test_a_date_of_another_language_without_a_year_is_found_out() -> None:
 
 def test_every_language_has_twelve_months() -> None:
     assert all(len(line.split()) == 12 for line in day_names._MONTHS.strip().split("\n"))
+
+
+# In other digits, too, which Python reads as numbers.
+ODD = (
+    "9" * 5000,
+    "20\uff12\uff16",
+    "\u0663",
+    "\u00b2",
+    "2026-13-45",
+    "0000-01-01",
+    "99:99",
+    "1999999999999",
+    "am",
+    "2026",
+    "7",
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(ODD), st.sampled_from(ODD)), min_size=1, max_size=6))
+def test_whatever_strangers_write_is_read_without_an_error(pairs: list[tuple[str, str]]) -> None:
+    before, after = (paragraph(" ".join(words)) for words in zip(*pairs, strict=True))
+    known = learn_stamps(NOTHING_VOLATILE, [(before, after)], then=NOON, now=NOON + DAY)
+
+    assert not is_stamp(known, before, after, then=NOON, now=NOON + DAY)  # one look proves nothing
