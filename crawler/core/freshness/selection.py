@@ -22,6 +22,7 @@ SAME_DUE = 0.02  # a due time that would move by less than this part of its gap 
 FLOOR_AGAIN_DAYS = 1.0  # after which a floor visit is due again that today's share of the budget could not pay
 FOREVER_DAYS = 1e6  # a page that has to wait so long is never due
 ROUND = 0.5 + 1e-6  # shares of slots are rounded; a product that is whole may come out a little less
+LEAST_YIELD = 0.05  # of a window's known pages that are worth a look: those of the next one are due in any case later
 EQUAL = 1e-3  # scores within a thousandth are equal, and the longest overdue goes first
 
 Flags = NDArray[np.bool_]
@@ -66,7 +67,7 @@ class Selection:
 
     chosen: to hand out, in this order.  later, due_in: pages whose due times are to be rewritten, and in how many days
     they are due, inf for never.  floor: number of chosen pages below their price, due by their longest interval alone.
-    further: another window of the due index should be read: this one yielded pages, and there is room left.
+    further: another window of the due index should be read: the last one yielded pages, and there is room left.
     """
 
     chosen: Indices
@@ -143,6 +144,7 @@ def select(
     refresh_share: float,
     slots_before: int = 0,
     floor_left: int | None = None,
+    last_window: int = 0,
 ) -> Selection:
     """Select pages that are worth their price, by value over price; put the others off until they will be.
 
@@ -150,6 +152,7 @@ def select(
     any price) and to revisits (at the price) while there are any; the rest goes to the better score.
     slots_before: handed out so far, from any beginning, so that fractions of slots in small hand-outs add up.
     floor_left: visits below the price that the day's budget still holds; None: no bound.
+    last_window: index of the first candidate of the last window that was read of the due index.
     New pages go by cash among themselves: in that order the cash economy converges.
     """
     scores = _scores(head)
@@ -177,7 +180,7 @@ def select(
         later=later,
         due_in=due_in,
         floor=int(floor[chosen].sum()),
-        further=len(chosen) < slots and bool((ready | floor).any() or np.isinf(due_in).any()),
+        further=len(chosen) < slots and _yields(known, ready | floor, later[np.isinf(due_in)], start=last_window),
     )
 
 
@@ -190,6 +193,7 @@ def select_named_first(
     refresh_share: float,
     slots_before: int = 0,
     floor_left: int | None = None,
+    last_window: int = 0,
 ) -> Selection:
     """Select the pages that their user has named by their URL, then of the others as `select` does."""
     flags = np.array(named, dtype=np.bool_)
@@ -201,10 +205,17 @@ def select_named_first(
         refresh_share=refresh_share,
         slots_before=slots_before,
         floor_left=floor_left,
+        last_window=int(np.searchsorted(others, last_window)) if len(first) else last_window,
     )
     if not len(first):
         return found
     return replace(found, chosen=np.concatenate([first, others[found.chosen]]), later=others[found.later])
+
+
+def _yields(known: Flags, found: Flags, never: Indices, *, start: int) -> bool:
+    """Whether enough of a window's known pages are worth a look, or leave the due index for ever."""
+    many = int(found[start:].sum() + (never >= start).sum())
+    return many > 0 and many >= LEAST_YIELD * int(known[start:].sum())
 
 
 def _scores(head: Candidates) -> Floats:

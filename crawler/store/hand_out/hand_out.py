@@ -105,8 +105,9 @@ async def _best(
         if weighed.end is None or not selection.further:
             break
         window |= {"most_new": 0, "share_known": 0, "after_at": weighed.end[0], "after_key": weighed.end[1]}
+        before = len(weighed.rows)
         weighed += await score_head(connection, values | window, context)
-        selection = _selected(weighed, slots, context, defaults)
+        selection = _selected(weighed, slots, context, defaults, last_window=before)
     return weighed, selection
 
 
@@ -120,7 +121,9 @@ def _with_queries(weighed: ScoredRows, selection: Selection) -> list[CandidateRo
     ]
 
 
-def _selected(weighed: ScoredRows, slots: int, context: ScoringContext, defaults: Defaults) -> Selection:
+def _selected(
+    weighed: ScoredRows, slots: int, context: ScoringContext, defaults: Defaults, *, last_window: int = 0
+) -> Selection:
     return select_named_first(
         weighed.head,
         [row.wanted == Wanted.BY_NAME for row in weighed.rows],
@@ -129,6 +132,7 @@ def _selected(weighed: ScoredRows, slots: int, context: ScoringContext, defaults
         refresh_share=defaults.refresh_share,
         slots_before=max(context.turn - slots, 0),  # these slots have been granted before
         floor_left=context.floor_left,
+        last_window=last_window,
     )
 
 

@@ -58,8 +58,17 @@ def head_in(candidates: list[Candidate]) -> Candidates:
     return Candidates(*columns)
 
 
-def chosen(candidates: list[Candidate], *, slots: int = 10, floor_left: int | None = None) -> Selection:
-    return select(head_in(candidates), slots=slots, discovery_share=0.3, refresh_share=0.3, floor_left=floor_left)
+def chosen(
+    candidates: list[Candidate], *, slots: int = 10, floor_left: int | None = None, last_window: int = 0
+) -> Selection:
+    return select(
+        head_in(candidates),
+        slots=slots,
+        discovery_share=0.3,
+        refresh_share=0.3,
+        floor_left=floor_left,
+        last_window=last_window,
+    )
 
 
 def test_the_best_value_for_its_price_goes_first() -> None:
@@ -202,6 +211,20 @@ def test_another_window_is_read_only_while_this_one_yields() -> None:
     assert not chosen([EARLY]).further
     assert not chosen([PAGE] * 10).further  # there is no room for more
     assert not chosen([]).further
+
+
+def test_a_window_with_hardly_a_page_worth_a_look_is_the_last() -> None:
+    """All further ones would be read for a page or two each, which are due in any case later."""
+    assert not chosen([PAGE] + [EARLY] * 30, slots=50).further
+    assert chosen([PAGE] * 2 + [EARLY] * 30, slots=50).further
+
+
+def test_it_is_the_last_window_that_has_to_yield() -> None:
+    first, last = [PAGE, EARLY], [EARLY, EARLY]
+
+    assert chosen(first + last, slots=50).further
+    assert not chosen(first + last, slots=50, last_window=2).further
+    assert chosen(last + first, slots=50, last_window=2).further
 
 
 def test_a_page_is_weighed_by_its_own_terms() -> None:
