@@ -68,7 +68,7 @@ class Expression:
 
 
 class AnyOf:
-    """Finds the next of many texts."""
+    """Finds whether any of many texts is in another one."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         # In order those that begin alike stand together, and are one branch.
@@ -77,10 +77,9 @@ class AnyOf:
         self._found = re2.compile("|".join(map(re2.escape, sorted(texts))).encode("ascii", "replace"), options)
         re2.purge()  # it would remember the last 128, however large they are
 
-    def first_in(self, text: bytes, at: int) -> int:
-        """Where the next one begins at or after `at`; -1 if there is none."""
-        match = self._found.search(text, at)
-        return -1 if match is None else int(match.start())
+    def is_in(self, text: bytes) -> bool:
+        """Whether one of them stands anywhere in the text."""
+        return self._found.search(text) is not None
 
 
 def _compiled(text: str) -> "re2._Regexp":

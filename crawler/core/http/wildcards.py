@@ -2,16 +2,18 @@
 
 import struct
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from crawler.core.http.expressions import AnyOf
 
-STEPS_OF_A_RUN = 6  # to find a run of characters in a path takes longer than to try a pattern
 LONG_PATH = 300  # characters; from here on numpy reads a path faster than a search that sees it for the first time
 AT_ONCE = 512  # characters of a long path that are read before it is seen whether that is too many
-SHORT = 2  # characters of a run that is looked up at each place of a path; of longer ones there may be too many
+CODES = {2: "H", 4: "I"}  # of struct
+SHORT = 2  # characters of a run that most paths have one of, where there are more than FEW
+FEW = 16  # runs that most paths have none of, however short they are
 # How many more paths have so many given characters somewhere, or at their end, than have four.
 RUN_WEIGHTS = {1: 5000, 2: 30, 4: 1}
 END_WEIGHTS = {1: 20, 2: 2}
@@ -79,7 +81,7 @@ class FiledWildcards:
             found += numbers.get(path[-size:], ())
         read = path.encode("ascii", "replace")
         for runs in self._runs:
-            most -= runs.add_to(found, read, most)
+            runs.add_to(found, read, most)
             if len(found) > most:
                 return None
         return sorted(found)
@@ -91,44 +93,32 @@ class _Runs:
     def __init__(self, numbers: _Numbers, size: int) -> None:
         self._size = size
         self._numbers = {int.from_bytes(run.encode(), "little"): each for run, each in numbers.items()}
-        self._any_of = AnyOf(numbers) if size > SHORT else None
+        self._all = frozenset(self._numbers)
+        self._any_of = AnyOf(numbers) if size > SHORT or len(numbers) <= FEW else None  # most paths have none
+        self._code = CODES.get(size, "")
         self._table = np.zeros(1 << 16, dtype=np.bool_)
         places = np.array(list(self._numbers), dtype=np.uint32)
         self._table[places if size < 4 else _hashed(places)] = True
 
-    def add_to(self, found: list[int], path: bytes, most: int) -> int:
-        """Add the wildcards of all runs that stand in the path, as long as these are no more than `most`.
-
-        Gives how many steps it took.
-        """
-        is_long = self._size > 1 and len(path) >= LONG_PATH
-        if self._any_of is not None and not is_long:
-            return self._add_by_search(found, path, most, self._any_of)
-        for run in self._read_by_table(path) if is_long else self._read_each(path):
+    def add_to(self, found: list[int], path: bytes, most: int) -> None:
+        """Add the wildcards of all runs that stand in the path, as long as these are no more than `most`."""
+        if self._size > 1 and len(path) >= LONG_PATH:
+            runs: Iterable[int] = self._read_by_table(path)
+        elif self._any_of is None or self._any_of.is_in(path):
+            runs = self._read_each(path)
+        else:
+            return
+        for run in runs:
             found += self._numbers[run]
             if len(found) > most:
-                break
-        return 0
+                return
 
     def _read_each(self, path: bytes) -> Iterable[int]:
         if self._size == 1:
-            return self._numbers.keys() & path
-        even, odd = len(path) >> 1, (len(path) - 1) >> 1
-        pairs = struct.unpack_from(f"<{even}H", path) + struct.unpack_from(f"<{odd}H", path, 1)
-        return () if self._numbers.keys().isdisjoint(pairs) else self._numbers.keys() & pairs
-
-    def _add_by_search(self, found: list[int], path: bytes, most: int, any_of: AnyOf) -> int:
-        steps = 0
-        seen: set[bytes] = set()
-        at = any_of.first_in(path, 0)
-        while at >= 0 and len(found) + steps <= most:
-            steps += STEPS_OF_A_RUN
-            run = path[at : at + self._size]
-            if run not in seen:
-                seen.add(run)
-                found += self._numbers[int.from_bytes(run, "little")]
-            at = any_of.first_in(path, at + 1)
-        return steps
+            return self._all.intersection(path)
+        windows = range(min(self._size, len(path) - self._size + 1))
+        read = [struct.unpack_from(f"<{(len(path) - at) // self._size}{self._code}", path, at) for at in windows]
+        return self._all.intersection(chain.from_iterable(read))
 
     def _read_by_table(self, path: bytes) -> Iterator[int]:
         for at in range(0, len(path) - self._size + 1, AT_ONCE):
