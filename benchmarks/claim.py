@@ -19,7 +19,7 @@ from benchmarks.database import new_database
 from benchmarks.table import table
 from crawler.core.domain import Lease
 from crawler.core.http import PageKey
-from crawler.crawl import keep_what_is_loaded
+from crawler.crawl import settle_memory
 from crawler.store import hand_out
 from crawler.store.database import Database, open_database
 from tests.store.made_up import USUAL
@@ -91,7 +91,7 @@ async def measure(url: str, given: argparse.Namespace) -> list[Timed]:
 
 async def timed(db: Database, n: int, pages: int, given: argparse.Namespace) -> Timed:
     lease = await aged(db, f"site{n}.test", pages=pages, at=START)
-    keep_what_is_loaded()
+    settle_memory()
     backend = await backend_of(db)
     seconds: list[float] = []
     cpu_seconds: list[float] = []

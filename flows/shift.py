@@ -18,9 +18,9 @@ from crawler.crawl import (
     ShiftHooks,
     ShiftResult,
     holder_name,
-    keep_what_is_loaded,
     open_resources,
     run_shift,
+    settle_memory,
 )
 from crawler.errors import BadInput
 from crawler.settings import Settings
@@ -68,7 +68,7 @@ async def run(
 
     with told_to_end() as told:
         async with open_resources(settings) as webs:
-            keep_what_is_loaded()
+            settle_memory()
             shift = await run_shift(
                 db,
                 webs,

@@ -8,12 +8,13 @@ registration call it.
 
 from crawler.crawl.coordinator import CrawlLimits
 from crawler.crawl.lease import BAD_PATTERN
+from crawler.crawl.memory import settle_memory
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.parsing import DomainParser, ParserPool
 from crawler.crawl.requester import PacedWeb, received_of
 from crawler.crawl.resources import open_resources
 from crawler.crawl.robots import ask_for_robots, good_copy
-from crawler.crawl.shift import ShiftHooks, holder_name, keep_what_is_loaded, run_shift
+from crawler.crawl.shift import ShiftHooks, holder_name, run_shift
 from crawler.crawl.stats import CrawlStats, LeaseResult, ShiftResult
 from crawler.crawl.try_page import TryResult, try_page
 
@@ -32,9 +33,9 @@ __all__ = [
     "ask_for_robots",
     "good_copy",
     "holder_name",
-    "keep_what_is_loaded",
     "open_resources",
     "received_of",
     "run_shift",
+    "settle_memory",
     "try_page",
 ]

@@ -13,6 +13,8 @@ from crawler.crawl.visitor import Visitor
 from crawler.settings import Settings
 from crawler.store.record import Batch
 
+BATCH_BYTES = 8 << 20  # of bodies and texts, from which on a batch is recorded however few visits it has
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -32,6 +34,7 @@ class Recorder:
         self._store, self._budget, self._breaker, self._settings = store, budget, breaker, settings
         self._mask, self._soft_errors = kept.mask, kept.soft_errors  # as the store has them
         self._done: list[Visit] = []
+        self._bytes = 0  # of what they bring
         self._oldest = 0.0  # monotonic seconds, when the first of them was complete
 
     @property
@@ -42,7 +45,8 @@ class Recorder:
     @property
     def is_due(self) -> bool:
         """The batch is full, or old."""
-        return len(self._done) >= self._settings.batch_visits or (bool(self._done) and self._time_left <= 0)
+        is_full = len(self._done) >= self._settings.batch_visits or self._bytes >= BATCH_BYTES
+        return is_full or (bool(self._done) and self._time_left <= 0)
 
     @property
     def patience(self) -> float | None:
@@ -58,10 +62,11 @@ class Recorder:
         if visits and not self._done:
             self._oldest = time.monotonic()
         self._done += visits
+        self._bytes += sum(len(each.snapshot.body) + len(each.snapshot.text) for each in visits if each.snapshot)
 
     async def record(self, visitor: Visitor) -> Recorded:
         """Store what is finished, with what it taught the visitor of the domain."""
-        done, self._done = self._done, []
+        done, self._done, self._bytes = self._done, [], 0
         visits = await self._store.judge_moves(done)
         # No wait from here to the record: what the visitor knows may grow meanwhile.
         visits = [reconsider(visit, visitor.known) for visit in visits]

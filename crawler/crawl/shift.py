@@ -1,7 +1,6 @@
 """A shift: claims domains and crawls several leases at a time, until nothing is due or its time is up."""
 
 import asyncio
-import gc
 import logging
 import os
 import socket
@@ -45,15 +44,6 @@ class ShiftHooks:
 
     progress: Callable[[Lease, CrawlStats], None] = lambda _lease, _stats: None
     walk_lease: WalkLease = lambda _lease, walk_it: walk_it()
-
-
-def keep_what_is_loaded() -> None:
-    """Spare the garbage collector what a process has loaded before its work begins, which stays until it ends.
-
-    To look through all of it takes longer than to hand out 500 pages, and happens while they are handed out.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def holder_name(role: str) -> str:

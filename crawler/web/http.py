@@ -41,7 +41,7 @@ MAX_HEADERS = 128
 MAX_INTERIM = 16  # answers before the answer (1xx); a server that sends more sends no other
 MAX_FRAMING = 8  # bytes that come for each one of a body of which only the beginning is wanted, at most
 MAX_VALIDATOR_CHARS = 2048
-MAX_STALE_CONNECTIONS = 3  # met in a row before it counts as the server's fault
+MAX_STALE_CONNECTIONS = 16  # met in a row before it counts as the server's fault: all that may be open
 DNS_TTL = timedelta(minutes=5)
 IDLE = timedelta(seconds=15)  # how long an unused connection is kept
 LOOKUP_DEADLINE = timedelta(seconds=10)

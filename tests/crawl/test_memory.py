@@ -3,11 +3,14 @@
 import asyncio
 import os
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.crawl.crawls import RECRAWL, environ
+from crawler.crawl.recorder import BATCH_BYTES
+from crawler.store.database import Database
+from tests.crawl.crawls import QUICK, RECRAWL, START, answered, answering, crawl, environ, register, rows
 from tests.crawl.endless import endless_site
 from tests.patience import SLOW
 
@@ -44,3 +47,25 @@ async def test_a_hundred_thousand_pages_take_no_more_memory_than_five_thousand(
     database_url: str, tmp_path: Path
 ) -> None:
     assert await growth(database_url, tmp_path, few=5000, many=100_000) < 16 << 20
+
+
+async def test_a_batch_holds_no_more_than_some_bodies_however_many_visits_it_may_have(db: Database) -> None:
+    large, pages = BATCH_BYTES // 4, 20
+
+    def respond(target: str) -> bytes:
+        if target == "/":
+            return answered(200, "".join(f"<a href=/{n}>{n}</a>" for n in range(pages)).encode())
+        return (
+            answered(200, b"<!--" + b"x" * large + target.encode() + b"-->")
+            if target[1:].isdigit()
+            else answered(404, b"")
+        )
+
+    async with answering(respond) as url:
+        await register(db, url, parallelism=1)
+        patient = QUICK.model_copy(update={"batch_visits": 5000, "batch_age": timedelta(minutes=5)})
+        await crawl(db, at=START, settings=patient)
+
+    visits, batches = (await rows(db, "SELECT count(*), count(DISTINCT xmin::text) FROM visit"))[0]
+    assert visits == 1 + pages
+    assert batches >= 1 + pages // 4

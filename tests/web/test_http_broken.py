@@ -127,3 +127,23 @@ async def test_a_connection_that_the_server_let_go_of_is_replaced() -> None:
         found = [await web.fetch(url, deadline=SOON) for _ in range(3)]
     assert all(isinstance(each, Fetched) for each in found)
     assert server.connections == 3
+
+
+async def test_a_server_that_lets_go_of_all_connections_at_once_is_still_answered() -> None:
+    """As one does that restarts: the next request meets them one after the other."""
+    async with serving() as server, http() as web:
+        many = 12
+
+        async def let_go(request: Request, send: Send) -> None:
+            if sum(other.connection == request.connection for other in server.heard) > 1:
+                raise ConnectionAbortedError
+            while len(server.heard) < many:
+                await asyncio.sleep(0)
+            await send(answer(b"x"))
+
+        url = server.does("/", let_go)
+        async with asyncio.TaskGroup() as crowd:
+            for _ in range(many):
+                crowd.create_task(web.fetch(url, deadline=SOON))
+        assert server.connections == many
+        assert isinstance(await web.fetch(url, deadline=SOON), Fetched)

@@ -22,9 +22,9 @@ from crawler.crawl import (
     ShiftHooks,
     ShiftResult,
     holder_name,
-    keep_what_is_loaded,
     open_resources,
     run_shift,
+    settle_memory,
 )
 from crawler.errors import BadInput
 from crawler.register import home_seeds, require_not_before_last_visit, scope_of, url_of
@@ -141,7 +141,7 @@ async def _walk(
     pending = (await _looks_due(db, wanted, at=clock.now()) if err().is_terminal else 0) or 0  # for the bar alone
     with CrawlProgress(pending=pending, most=request.pages) as progress:
         async with open_resources(used) as webs:
-            keep_what_is_loaded()
+            settle_memory()
             return await run_shift(
                 db,
                 webs,

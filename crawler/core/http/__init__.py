@@ -21,6 +21,7 @@ from crawler.core.http.response import (
 )
 from crawler.core.http.robots import ALLOW_ALL, MAX_ROBOTS_BYTES, REFUSE_ALL, RobotsRules, parse_robots
 from crawler.core.http.urls import (
+    MOST_LINKS,
     Authority,
     PageKey,
     Pattern,
@@ -43,6 +44,7 @@ from crawler.core.http.urls import (
 __all__ = [
     "ALLOW_ALL",
     "MAX_ROBOTS_BYTES",
+    "MOST_LINKS",
     "NO_VALIDATORS",
     "REFUSE_ALL",
     "USUAL_BOUNDS",

@@ -20,6 +20,8 @@ PageKey = NewType("PageKey", bytes)  # 16 bytes
 Authority = NewType("Authority", str)  # "docs.example.com", "127.0.0.1:8001"; a default port is not written
 
 MAX_URL_BYTES = 8192
+MOST_LINKS = 20_000  # of one page,
+MOST_LINK_CHARS = 8 << 20  # and of all of them together: a long base would make as much of each
 MAX_INPUT_CHARS = 4 * MAX_URL_BYTES  # room for what normalising takes off: tracking parameters, dot segments
 
 # Parameters by which advertising and mailing systems follow a reader; no server answers differently for them.
@@ -81,13 +83,17 @@ def normalise(text: str, *, base: Url | None = None) -> Url | None:
 
 
 def normalise_all(hrefs: Iterable[str], *, base: Url) -> tuple[Url, ...]:
-    """The distinct targets of one page's links, in order of first appearance; hrefs that are no URL are left out."""
+    """The distinct targets of one page's links, in order of first appearance; hrefs that are no URL are left out.
+
+    No more than MOST_LINKS, of MOST_LINK_CHARS together.
+    """
     origin = base[: base.index("/", 8)]
     directory = base.partition("?")[0].rpartition("/")[0] + "/"
     own, at_path = origin + "/", len(origin)
     room = MAX_URL_BYTES - len(base)
     found: dict[Url, None] = {}
     seen: set[str] = set()
+    chars = 0
     for href in hrefs:
         link = href.partition("#")[0]
         if link in seen:
@@ -99,8 +105,11 @@ def normalise_all(hrefs: Iterable[str], *, base: Url) -> tuple[Url, ...]:
             url = Url((origin if path[0] == "/" else directory) + path)
         else:
             url = normalise(link, base=base)
-        if url is not None:
+        if url is not None and url not in found:
             found[url] = None
+            chars += len(url)
+            if len(found) == MOST_LINKS or chars > MOST_LINK_CHARS:
+                break
     return tuple(found)
 
 

@@ -11,12 +11,11 @@ from itertools import pairwise
 import pypdfium2
 from pypdfium2 import raw
 
-from crawler.core.http import Url, normalise_all
+from crawler.core.http import MOST_LINKS, Url, normalise_all
 from crawler.core.page.document import Document, collapsed
 
 MOST_PAGES = 3000  # three seconds; no manual on the web is longer
 MOST_CHARS = 4_000_000  # of 3000 pages full of print
-MOST_LINKS = 20_000
 MAX_URI_BYTES = 8192
 MAX_TITLE_BYTES = 16_384
 APART = 1.15  # of the usual distance of two lines; LaTeX sets headings, items of a list and paragraphs from 1.2 on
@@ -54,7 +53,7 @@ def _read(file: pypdfium2.PdfDocument, url: Url) -> Document:
         blocks += _blocks(words)
         hrefs += _hrefs(file, page)
         page.close()  # and its words
-    return Document(title, collapsed(blocks), links=normalise_all(hrefs[:MOST_LINKS], base=url))
+    return Document(title, collapsed(blocks), links=normalise_all(hrefs, base=url))
 
 
 def _title(file: pypdfium2.PdfDocument) -> str:

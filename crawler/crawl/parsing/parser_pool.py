@@ -17,7 +17,7 @@ from typing import Self, TypeVar, cast
 from crawler.core.http import Fetched, Url
 from crawler.core.page import WHOLE, BlockList, Parsed, View, block_list, kind_of, parse
 from crawler.core.page_rules import PageRules
-from crawler.crawl.parsing.parser_process import pack
+from crawler.crawl.parsing.parser_process import packed
 from crawler.crawl.parsing.reader import Reader, ReaderLost
 from crawler.crawl.parsing.shares import FairShares
 
@@ -46,7 +46,7 @@ class ReadingLimits:
     body_bytes: int = 160 << 20
     usual_bytes: int = 16 << 20
     per_byte: int = 64
-    kept_bytes: int = 112 << 20
+    kept_bytes: int = 80 << 20
 
     def share_of(self, answer: Fetched) -> int:
         """The memory that reading this answer's body is given first."""
@@ -146,7 +146,7 @@ class ParserPool:
         async with self._shares.share(party, memory_bytes):
             reader = self._idle.pop()  # the last to be done: while there is little to read, one does it all
             try:
-                request = pack((call, self._limits.cpu_seconds, memory_bytes))
+                request = packed((call, self._limits.cpu_seconds, memory_bytes))
                 value, why, by_memory, resident = await reader.ask(request, longest=self._limits.longest)
                 if resident > self._limits.kept_bytes:
                     await reader.end()

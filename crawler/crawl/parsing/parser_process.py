@@ -28,10 +28,9 @@ Request = tuple[Callable[[], object], float, int]
 Answer = tuple[object, str, bool, int]
 
 
-def pack(message: object) -> bytes:
-    """A message as it goes through the socket."""
-    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    return LENGTH.pack(len(data)) + data
+def packed(message: object) -> bytes:
+    """A message as it goes through the socket, behind its length."""
+    return pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def memory_bytes() -> tuple[int, int]:
@@ -52,7 +51,7 @@ def answer_to(request: Request) -> bytes:
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     why, by_memory = "", False
     try:
-        answer = pack((call(), "", False, memory_bytes()[0]))
+        answer = packed((call(), "", False, memory_bytes()[0]))
         if len(answer) <= ANSWER_BYTES:
             return answer
         why = f"it gives {len(answer):,} bytes"
@@ -63,17 +62,21 @@ def answer_to(request: Request) -> bytes:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
-    return pack((None, why, by_memory, memory_bytes()[0]))
+    return packed((None, why, by_memory, memory_bytes()[0]))
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Say that all is ready, then answer one request after the other until there are no more."""
-    answers.write(pack((None, "", False, memory_bytes()[0])))
-    answers.flush()
+    _write(answers, packed((None, "", False, memory_bytes()[0])))
     while header := requests.read(LENGTH.size):
         request: Request = pickle.loads(requests.read(*LENGTH.unpack(header)))  # noqa: S301  ours
-        answers.write(answer_to(request))
-        answers.flush()
+        _write(answers, answer_to(request))
+
+
+def _write(answers: BinaryIO, answer: bytes) -> None:
+    answers.write(LENGTH.pack(len(answer)))
+    answers.write(answer)
+    answers.flush()
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from crawler.crawl.memory import FOR_READERS
 from crawler.crawl.parsing.parser_process import ANSWER_BYTES, LENGTH, Answer
 
 PARSER = ("-P", str(Path(__file__).with_name("parser_process.py")))  # to be run by this very Python
@@ -24,6 +25,7 @@ PATHS = (str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPA
 START = timedelta(minutes=1)  # half a second on a machine that has nothing else to do
 END = timedelta(seconds=5)  # after SIGKILL
 BUFFER_BYTES = 4 << 20
+PART_BYTES = 1 << 18
 
 
 class ReaderLost(Exception):
@@ -67,7 +69,7 @@ class Reader:
                 stdout=theirs.fileno(),
                 stderr=DEVNULL,  # what libraries say there of strangers' files; what matters is in the answer
                 start_new_session=True,  # Ctrl-C is for the crawl, which still wants to record what it has
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)},
+                env={**os.environ, **FOR_READERS, "PYTHONPATH": os.pathsep.join(PATHS)},
             )
         except BaseException:
             ours.close()
@@ -93,8 +95,10 @@ class Reader:
         assert running is not None
         try:
             async with asyncio.timeout(longest.total_seconds()):
-                running.requests.write(request)
-                await running.requests.drain()
+                running.requests.write(LENGTH.pack(len(request)))
+                for start in range(0, len(request), PART_BYTES):  # what the socket does not take at once is copied
+                    running.requests.write(request[start : start + PART_BYTES])
+                    await running.requests.drain()
                 return await self._answer(running)
         except (EOFError, ConnectionError) as error:
             self._running = None

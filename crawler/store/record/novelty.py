@@ -104,7 +104,7 @@ class NoveltyBatch:
         if visit.sample is not None:
             return self.memory.novelty_of(visit.sample)
         if visit.state is State.GONE or visit.status in (404, 410):
-            return 0.0
+            return 0.0 if visit.target.depth else None  # a dead seed says nothing of where links lead
         if visit.signals is not None:
             return None  # perhaps a wall, which says nothing of what is behind it
         led_to = visit.moved_to.key if visit.moved_to else visit.led_to
