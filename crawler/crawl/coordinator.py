@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from crawler.core.domain import Hold
+from crawler.core.page_rules import PageRules
 from crawler.crawl.breaker import CircuitBreaker
 from crawler.crawl.extra_fetches import settle_pending
 from crawler.crawl.lease_budget import LeaseBudget
@@ -36,7 +37,8 @@ from crawler.crawl.pacer import LeaseDeadline
 from crawler.crawl.parsing import DomainParser
 from crawler.crawl.preparation import Preparation
 from crawler.crawl.recorder import Recorder
-from crawler.crawl.requester import Requester, Web, leased_server
+from crawler.crawl.requester import Requester, leased_server
+from crawler.crawl.resources import CrawlResources
 from crawler.crawl.stats import CrawlStats
 from crawler.crawl.store_port import LeasedStore
 from crawler.crawl.targets import TargetQueue
@@ -67,8 +69,7 @@ class LeaseCrawler:
     def __init__(
         self,
         store: LeasedStore,
-        web: Web,
-        parser: DomainParser,
+        webs: CrawlResources,
         *,
         settings: Settings,
         claimed: float,
@@ -76,7 +77,8 @@ class LeaseCrawler:
         progress: Callable[[CrawlStats], None],
     ) -> None:
         lease, clock = store.lease, store.clock
-        self._store, self._parser, self._settings, self._progress = store, parser, settings, progress
+        self._store, self._settings, self._progress = store, settings, progress
+        self._parser = DomainParser(webs.parsers, PageRules(lease.domain.settings.rules))
         self._stop = limits.stop
         self.stats = CrawlStats(leases=1)
         self._is_paused = False  # by its user, since the claim
@@ -86,8 +88,15 @@ class LeaseCrawler:
         self._breaker = CircuitBreaker(lease, settings=settings, clock=clock)
         self._budget = LeaseBudget(store, clock=clock)
         self._deadline = LeaseDeadline(lease, since=claimed)
-        server = leased_server(web, lease, settings=settings, fence=self._deadline.room_for)
-        self._requester = Requester(server, self._budget, term=lease.term, stats=self.stats, is_ending=self._is_ending)
+        server = leased_server(webs.of(lease.domain), lease, settings=settings, fence=self._deadline.room_for)
+        self._requester = Requester(
+            server,
+            self._budget,
+            term=lease.term,
+            stats=self.stats,
+            is_ending=self._is_ending,
+            answered=webs.answered,
+        )
         self._targets = TargetQueue(store, self._budget, self._requester, settings=settings, pages=limits.pages)
         self._preparation = Preparation(store, self._requester, self._breaker, settings=settings, stats=self.stats)
 

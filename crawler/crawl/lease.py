@@ -8,10 +8,8 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from crawler.core.domain import Hold
-from crawler.core.page_rules import PageRules
 from crawler.crawl.coordinator import CrawlLimits, LeaseCrawler
-from crawler.crawl.parsing import DomainParser, ParserPool
-from crawler.crawl.requester import Web
+from crawler.crawl.resources import CrawlResources
 from crawler.crawl.stats import CrawlStats, LeaseResult
 from crawler.crawl.store_port import LeasedStore
 from crawler.errors import CrawlerError, LeaseLost, StoreUnavailable, failure_in
@@ -27,8 +25,7 @@ BAD_PATTERN = "bad_pattern"  # the reason of a hold: a pattern of its settings i
 
 async def crawl_lease(
     store: LeasedStore,
-    web: Web,
-    readers: ParserPool,
+    webs: CrawlResources,
     *,
     settings: Settings,
     claimed: float,
@@ -44,8 +41,7 @@ async def crawl_lease(
     """
     if store.lease.domain.settings.refusals:
         return await _left_alone(store)
-    parser = DomainParser(readers, PageRules(store.lease.domain.settings.rules))
-    crawler = LeaseCrawler(store, web, parser, settings=settings, claimed=claimed, limits=limits, progress=progress)
+    crawler = LeaseCrawler(store, webs, settings=settings, claimed=claimed, limits=limits, progress=progress)
     began = time.monotonic()
     try:
         await crawler.run()

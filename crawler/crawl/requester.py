@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from typing import Protocol
 
 from crawler.core.domain import Lease
-from crawler.core.http import NO_VALIDATORS, USUAL_BOUNDS, Answer, Bounds, Method, Url, Validators
+from crawler.core.http import NO_VALIDATORS, USUAL_BOUNDS, Answer, Bounds, Fetched, Method, Url, Validators
 from crawler.crawl.lease_budget import LeaseBudget
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.stats import CrawlStats
@@ -98,7 +98,7 @@ class Requester:
     """Sends the requests of one lease.
 
     term: of the lease.  is_ending: whether anybody wants the lease to end.  stats: where requests are counted that
-    begin no look.
+    begin no look.  answered: what pages said a moment ago; each counts as the request of their first look.
     """
 
     def __init__(
@@ -109,8 +109,10 @@ class Requester:
         term: timedelta,
         stats: CrawlStats,
         is_ending: Callable[[], bool] = lambda: False,
+        answered: dict[Url, Fetched] | None = None,
     ) -> None:
         self._server, self._budget, self._stats = server, budget, stats
+        self._answered = {} if answered is None else answered
         self._longest_wait, self._is_ending = term / 2, is_ending
 
     @property
@@ -130,6 +132,9 @@ class Requester:
     async def look(self, url: Url, *, validators: Validators = NO_VALIDATORS, method: Method = "GET") -> Answer | None:
         """The request that was taken when its page was handed out; None, and given back, if it was not begun."""
         day = self._budget.day
+        if method == "GET" and not validators and (answered := self._answered.pop(url, None)) is not None:
+            self._budget.count_received(answered.received_bytes, is_look=True)
+            return answered
         await self._server.turn()
         if self._budget.is_over or day != self._budget.day or self._is_ending() or not self._budget.has_bytes:
             self._budget.take_back(1, day=day)

@@ -1,33 +1,42 @@
-"""The resources of a crawling process: two HTTP clients and the parser processes."""
+"""The resources of a crawling process: two HTTP clients, the parser processes, and answers that were had before."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from crawler.core.domain import Domain
+from crawler.core.http import Fetched, Url
 from crawler.crawl.parsing import ParserPool, readers_wanted
 from crawler.settings import Settings
 from crawler.web import Http
 
 
 class CrawlResources:
-    """The HTTP clients of a process, one that may ask private addresses and one that never does; and its readers."""
+    """The HTTP clients of a process, one that may ask private addresses and one that never does; and its readers.
 
-    def __init__(self, public: Http, private: Http, readers: ParserPool) -> None:
+    answered: what pages said a moment ago, when their domains were registered; each counts as the page's first look.
+    """
+
+    def __init__(
+        self, public: Http, private: Http, readers: ParserPool, answered: Mapping[Url, Fetched] | None = None
+    ) -> None:
         self._public, self._private, self.parsers = public, private, readers
+        self.answered = dict(answered or {})
 
     def of(self, domain: Domain) -> Http:
         return self._private if domain.settings.allow_private else self._public
 
 
 @asynccontextmanager
-async def open_resources(settings: Settings, *, connections: int = 512) -> AsyncIterator[CrawlResources]:
+async def open_resources(
+    settings: Settings, *, connections: int = 512, answered: Mapping[Url, Fetched] | None = None
+) -> AsyncIterator[CrawlResources]:
     """Both clients, open until the block ends. connections: over all domains; each domain's parallelism is less."""
     async with (
         _http(settings, allow_private=False, connections=connections) as public,
         _http(settings, allow_private=True, connections=connections) as private,
         ParserPool(readers_wanted() if settings.readers is None else settings.readers) as readers,
     ):
-        yield CrawlResources(public, private, readers)
+        yield CrawlResources(public, private, readers, answered)
 
 
 def _http(settings: Settings, *, allow_private: bool, connections: int) -> Http:

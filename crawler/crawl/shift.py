@@ -234,8 +234,7 @@ class _LeasePool:
         lease = store.lease
         return await crawl_lease(
             store,
-            self.webs.of(lease.domain),
-            self.webs.parsers,
+            self.webs,
             settings=self.settings,
             claimed=claimed,
             limits=CrawlLimits(pages=self.pages_left, stop=self.stop),

@@ -23,7 +23,7 @@ from crawler.core.http import (
     scheme_of,
 )
 from crawler.core.visit import PERMANENT, TEMPORARY
-from crawler.crawl import good_copy
+from crawler.crawl import good_copy, received_of
 from crawler.errors import BadInput
 from crawler.register.root_probe import RedirectChain, RootProbe
 from crawler.store import claim, domains
@@ -41,7 +41,7 @@ class FoundDomain:
     aliases: the other names, through which the root's redirects led.  addresses: of the authority, none when offline.
     seeds: beside the root.  warning: what went wrong with the root, or an empty string; the crawl will record it.
     requests, received_bytes: what asking took, for the domain's ledger.  robots: its robots.txt, empty where there is
-    none; None where it was not had.  crawl_delay: that this one wants.
+    none; None where it was not had.  crawl_delay: that this one wants.  answer: of the root, if that is a page.
     """
 
     authority: Authority
@@ -54,10 +54,18 @@ class FoundDomain:
     received_bytes: int = field(default=0, compare=False)
     robots: bytes | None = field(default=None, compare=False, repr=False)
     crawl_delay: timedelta = field(default=timedelta(0), compare=False)
+    answer: Fetched | None = field(default=None, compare=False, repr=False)
 
     @property
     def root(self) -> Url:
         return Url(f"{self.scheme}://{self.authority}/")
+
+    def without_answer(self) -> "FoundDomain":
+        """The same, but what the root's answer took is on the account of its first look."""
+        if self.answer is None:
+            return self
+        taken = self.received_bytes - received_of(self.answer)
+        return replace(self, requests=self.requests - 1, received_bytes=taken)
 
 
 def url_of(text: str) -> Url:
@@ -119,6 +127,7 @@ async def look_up(
         aliases=tuple(name for name in dict.fromkeys(trail.names) if name != authority),
         addresses=addresses,
         warning=_warning(answer, trail),
+        answer=answer if isinstance(answer, Fetched) and answer.status == 200 else None,
         robots=trail.robots_of(trail.at),
         crawl_delay=trail.rules_of(trail.at).crawl_delay(roots.agent) or timedelta(0),
         requests=trail.requests,

@@ -71,6 +71,11 @@ class RootProbe:
                 self._pacers[place] = Pacer(delay=self._own_delay)
         return self._places[authority]
 
+    def leave_out(self, answer: Answer) -> None:
+        """Do not count a request that somebody else will account for."""
+        self.requests -= 1
+        self.received_bytes -= received_of(answer)
+
     async def ask(self, url: Url, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS) -> Answer:
         """One request, when the authority's turn has come."""
         self.requests += 1

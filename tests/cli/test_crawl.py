@@ -163,7 +163,28 @@ def test_the_plan_of_a_dry_run_keeps_to_the_budget(recrawl: Recrawl, site: Site)
     plan = recrawl("crawl", site.name, "--dry-run", "--json").json["plans"][0]
 
     assert plan["load"]["new"] == 2
-    assert plan["requests"] == 1  # registering, robots.txt and the root have taken three
+    assert plan["requests"] == 2  # robots.txt and the root have taken two
+
+
+def test_what_the_root_said_at_registration_is_its_first_look_and_paid_for_once(recrawl: Recrawl, site: Site) -> None:
+    done = recrawl("crawl", site.url, "--allow-private", "--budget", "3", "--json").json
+
+    assert site.asked[:2] == ["/robots.txt", "/"]
+    assert len(site.asked) == 3
+    assert done["looks"] == 2
+    assert done["received_bytes"] == sum(len(site.answers[path].body) for path in site.asked[1:])
+    assert spent_today(recrawl) == 3
+
+
+def test_what_the_root_said_is_paid_for_where_no_look_is_made_of_it(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", f"{site.url}one", "--allow-private", "--pages", "1")
+
+    assert site.asked == ["/robots.txt", "/", "/one"]
+    assert spent_today(recrawl) == 3
+
+
+def spent_today(recrawl: Recrawl) -> int:
+    return int(recrawl("report", "--json").json["domains"][0]["spent_today"])
 
 
 def test_registering_counts_as_part_of_the_days_budget(recrawl: Recrawl, site: Site) -> None:

@@ -89,8 +89,7 @@ async def test_the_delay_of_a_robots_txt_just_read_holds_for_the_first_page(db: 
     async with open_resources(QUICK) as webs:
         await crawl_lease(
             RetryingStore(db, lease, settings=QUICK, clock=clock),
-            webs.of(lease.domain),
-            webs.parsers,
+            webs,
             settings=QUICK,
             claimed=time.monotonic(),
             limits=CrawlLimits(),

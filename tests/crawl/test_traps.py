@@ -7,7 +7,8 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.store import domains
 from crawler.store.database import Database
-from tests.crawl.crawls import DAY, START, coins_missing, crawl, page, register, rows
+from tests.crawl.crawls import DAY, START, answered, answering, coins_missing, crawl, page, register, rows
+from tests.crawl.endless import name_of
 from tests.crawl.traps import REAL, TRAPS, TrappedSite, trapped_site
 
 WITHIN = 2000  # requests
@@ -92,3 +93,22 @@ async def test_what_a_wall_before_a_whole_site_holds_back_is_let_go_within_days(
 
 def trap_requests(site: TrappedSite) -> set[str]:
     return set(site.asked) - site.real
+
+
+async def test_dead_seeds_hold_back_no_page_that_links_lead_to(db: Database) -> None:
+    """An old list of pages says nothing of the site as it is."""
+    well = [f"/{name_of(n)}" for n in range(60)]
+
+    def respond(target: str) -> bytes:
+        if target == "/":
+            return answered(200, "".join(f"<a href={path}>{path}</a> " for path in well).encode())
+        if target not in well:
+            return answered(404, b"")
+        own = " ".join(name_of(7 * n + 1000 * well.index(target)) for n in range(60))
+        return answered(200, f"<title>{target}</title><p>{own}</p>".encode())
+
+    async with answering(respond) as url:
+        await register(db, url, seeds=(url, *(f"{url}gone-{name_of(n)}" for n in range(170))))
+        await crawl(db, at=START)
+
+    assert await rows(db, "SELECT count(*) FROM page WHERE version > 0") == [(1 + len(well),)]

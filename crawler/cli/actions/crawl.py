@@ -2,13 +2,13 @@
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crawler.cli.actions.crawl_outcome import CrawlOutcome, print_result
 from crawler.cli.actions.domains import why_not
-from crawler.cli.actions.register import ask_and_register
+from crawler.cli.actions.register import ask_and_register, charge_request
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import err, remark
 from crawler.cli.progress import CrawlProgress
@@ -16,7 +16,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch
 from crawler.clock import Clock
 from crawler.core.domain import Domain
-from crawler.core.http import Url, authority_of, path_and_query
+from crawler.core.http import Fetched, Url, authority_of, path_and_query
 from crawler.crawl import (
     CrawlLimits,
     ShiftHooks,
@@ -57,8 +57,10 @@ def crawl(request: CrawlRequest, *, as_json: bool) -> int:
         clock = Clock.at(request.at)
         if used.database_url is None:
             await free_dead_leases(db)
-        wanted = await _wanted(db, request, clock)
-        shift = await _walk(db, wanted, request=request, clock=clock, used=used, interrupts=interrupts)
+        wanted, answered = await _wanted(db, request, clock)
+        shift = await _walk(
+            db, wanted, request=request, clock=clock, used=used, interrupts=interrupts, answered=answered
+        )
         outcome = CrawlOutcome(
             shift=shift,
             at=clock.now(),
@@ -102,26 +104,29 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-async def _wanted(db: Database, request: CrawlRequest, clock: Clock) -> list[Domain] | None:
-    """The domains to crawl, registered where they were not; None for all that there are."""
+async def _wanted(db: Database, request: CrawlRequest, clock: Clock) -> tuple[list[Domain] | None, dict[Url, Fetched]]:
+    """The domains to crawl, registered where they were not; None for all that there are. With what roots said then."""
     if not request.names:
         if request.at is not None:
             await require_not_before_last_visit(db, [listed.domain for listed in await domains.every(db)], request.at)
-        return None
+        return None, {}
     urls = {name: url_of(name) for name in request.names}  # nothing is registered while any of them is none
     found: dict[int, Domain] = {}
+    answered: dict[Url, Fetched] = {}
     for name, url in urls.items():
         domain = await domains.find(db, authority_of(url))
         if domain is None:
-            domain = await ask_and_register(db, name, request.patch, offline=request.offline, at=clock.now())
+            domain, answer = await ask_and_register(db, name, request.patch, offline=request.offline, at=clock.now())
+            if answer is not None:
+                answered[domain.root] = answer
         else:
             await require_not_before_last_visit(db, [domain], request.at)
             if request.patch.differs_from(domain.settings):
                 remark(f"{domain.authority} is registered: its settings stay (recrawl domains set {domain.authority})")
-            if not request.due and path_and_query(url) != "/":
-                await _look_at(db, domain, url, at=clock.now())
+        if not request.due and path_and_query(url) != "/":
+            await _look_at(db, domain, url, at=clock.now())
         found[domain.id] = domain
-    return list(found.values())
+    return list(found.values()), answered
 
 
 async def _look_at(db: Database, domain: Domain, url: Url, *, at: datetime) -> None:
@@ -137,12 +142,13 @@ async def _walk(
     clock: Clock,
     used: Settings,
     interrupts: Interrupts,
+    answered: Mapping[Url, Fetched],
 ) -> ShiftResult:
     pending = (await _looks_due(db, wanted, at=clock.now()) if err().is_terminal else 0) or 0  # for the bar alone
     with CrawlProgress(pending=pending, most=request.pages) as progress:
-        async with open_resources(used) as webs:
+        async with open_resources(used, answered=answered) as webs:
             settle_memory()
-            return await run_shift(
+            result = await run_shift(
                 db,
                 webs,
                 settings=used,
@@ -152,6 +158,10 @@ async def _walk(
                 limits=CrawlLimits(request.pages, request.shift_time, interrupts.stop),
                 hooks=ShiftHooks(progress=progress.advance),
             )
+    for domain in wanted or ():
+        if (unused := webs.answered.get(domain.root)) is not None:
+            await charge_request(db, domain, unused, at=clock.now())
+    return result
 
 
 async def _looks_due(db: Database, wanted: Sequence[Domain] | None, *, at: datetime) -> int | None:

@@ -14,6 +14,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch, as_document
 from crawler.core.domain import Domain, is_own_server
 from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import Fetched
 from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
 from crawler.register import FoundDomain, RootProbe, charge, look_up, register, unasked, url_of
@@ -149,23 +150,39 @@ def warn_of_no_contact(domain_settings: DomainSettings) -> None:
         remark("recrawl: sites cannot tell who crawls them: set RECRAWL_CONTACT to your URL or address")
 
 
-async def ask_and_register(db: Database, text: str, patch: SettingsPatch, *, offline: bool, at: datetime) -> Domain:
-    """Register one domain, with a remark on what its root said. Raises BadInput."""
+async def ask_and_register(
+    db: Database, text: str, patch: SettingsPatch, *, offline: bool, at: datetime
+) -> tuple[Domain, Fetched | None]:
+    """Register one domain, with a remark on what its root said. With the root's answer, if its page was had just now.
+
+    That answer is on nobody's account: its look pays for it. Raises BadInput.
+    """
     domain_settings = settings_of(patch)
     async with _roots(db, domain_settings, at=at) as roots:
         (found,) = map(_or_raise, await _found(roots, [text], offline=offline, most=_most(domain_settings)))
-    existing = await domains.find(db, found.authority)  # typed by a name that was not known as an alias
+        existing = await domains.find(db, found.authority)  # typed by a name that was not known as an alias
+        if existing is None and found.answer is not None:
+            roots.leave_out(found.answer)
+            found = found.without_answer()
     if existing is not None:
         if found.requests:
             await domains.probed(db, existing, delay=settings().delay_of(existing.settings, is_own=existing.is_own))
             await charge(db, existing, found, at=at)
-        return existing
+        return existing, None
     domain = await _register(db, found, domain_settings, at=at)
     warn_of_no_contact(domain_settings)
     remark(f"Registered {domain.root}{_also(domain)}")
     if found.warning:
         remark(found.warning)
-    return domain
+    return domain, found.answer
+
+
+async def charge_request(db: Database, domain: Domain, answer: Fetched, *, at: datetime) -> None:
+    """Put a request that no look was made of on the accounts of its domain and of all together."""
+    taken = {"requests": 1, "received_bytes": answer.received_bytes}
+    await claim.charge(db, domain, **taken, at=at)
+    if settings().shared_budget.is_limited:
+        await claim.charge_shared_budget(db, **taken, at=at)
 
 
 def _also(domain: Domain) -> str:
