@@ -5,14 +5,14 @@ from datetime import datetime
 from typing import assert_never
 
 from crawler.core.change import Change, NoiseMask, Observation, Rung, Verdict, judge, update_mask
-from crawler.core.http import Answer, Fetched, NotModified, Unreached, Url
+from crawler.core.http import Answer, Fetched, NotModified, Unreached, Url, http_date
 from crawler.core.novelty import sample_of
 from crawler.core.page import PageContent, Parsed, Snapshot, Version, digest, parse
 from crawler.core.visit.compare import Comparison, compare
 from crawler.core.visit.lifecycle import failed_visit, missing_visit, passed_on_visit, redirected_visit, unreached_visit
 from crawler.core.visit.links import canonical_of, links_of
 from crawler.core.visit.soft_errors import redirect_signals, signals_of, soft_error_of, soft_error_visit
-from crawler.core.visit.update import CLOCK_SLACK, is_honest, learnt_visit, modified_of
+from crawler.core.visit.update import CLOCK_SLACK, change_age, is_honest, learnt_visit, modified_of
 from crawler.core.visit.visit import PERMANENT, TEMPORARY, Baseline, Evidence, Known, State, Target, Visit, with_answer
 
 ENOUGH_LOOKS = 100  # of a domain, after which only a sample of its pages teaches what its boilerplate is
@@ -165,8 +165,9 @@ def _parsed_visit(
     modified = modified_of(answer, now=now)
     if target.state in {State.GONE, State.MOVED} and before is not None:
         verdict = replace(verdict, change=Change.BACK)
-    honest = is_honest(target, modified, verdict.change, now=now)
-    age = now - modified if modified is not None and honest and target.trusts_modified else None
+    is_dated = http_date(answer.date) is not None
+    honest = is_honest(target, modified, verdict.change, now=now, is_dated=is_dated)
+    age = change_age(target, modified, now=now) if honest else None
     changed = verdict.change is Change.CHANGED and baseline is not None
     visit = learnt_visit(target, verdict, now=now, age=age)
     return replace(

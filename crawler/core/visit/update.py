@@ -27,7 +27,8 @@ from crawler.core.http import Fetched, http_date
 from crawler.core.visit.visit import NEVER, State, Target, Visit, unchanged_visit
 
 TEACHES = frozenset({Change.SAME, Change.COSMETIC, Change.CHANGED})  # of how often a page changes
-CLOCK_SLACK = timedelta(minutes=1)  # Last-Modified nearer to now than this is the clock's, not the page's
+CLOCK_SLACK = timedelta(minutes=1)  # by which clocks and caches differ
+DATE_RESOLUTION = timedelta(seconds=1)  # of dates in HTTP (RFC 9110, section 5.6.7)
 
 
 def modified_of(answer: Fetched, *, now: datetime) -> datetime | None:
@@ -36,15 +37,32 @@ def modified_of(answer: Fetched, *, now: datetime) -> datetime | None:
     return None if modified is None else now - ((http_date(answer.date) or now) - modified)
 
 
-def is_honest(target: Target, modified: datetime | None, change: Change, *, now: datetime) -> bool | None:
+def is_honest(
+    target: Target, modified: datetime | None, change: Change, *, now: datetime, is_dated: bool
+) -> bool | None:
     """Whether Last-Modified agrees with what became of the body since the last good look; None: nothing to compare.
 
-    A body that changed was modified since then, and not this very minute, which is what a server says that stamps
-    every answer. One whose main text is the same tells nothing: something else in it may have changed.
+    A body that changed was modified since then, and before it was sent. In the very second in which it was sent says
+    nothing: so does a server that stamps every answer, and is found out where a body is the same; nor does a minute
+    about the last look, when caches may have had the body before. One whose main text is the same tells nothing:
+    something else in it may have changed.
+    is_dated: the answer has a Date (RFC 9110, section 6.6.1), so that its age is that of the server's own clock.
     """
     if modified is None or target.last_good_at is None or change is not Change.CHANGED:
         return None
-    return bool(is_believable((now - modified) / DAY, (now - target.last_good_at) / DAY))
+    age, gap = now - modified, now - target.last_good_at
+    resolution = DATE_RESOLUTION if is_dated else CLOCK_SLACK
+    if abs(age) < resolution or abs(age - gap) < CLOCK_SLACK:
+        return None
+    return timedelta(0) < age < gap
+
+
+def change_age(target: Target, modified: datetime | None, *, now: datetime) -> timedelta | None:
+    """How long ago the page changed by a Last-Modified that can be true of it and is trusted; None: nobody says."""
+    if modified is None or target.last_good_at is None or not target.trusts_modified:
+        return None
+    is_one = is_believable((now - modified) / DAY, (now - target.last_good_at) / DAY)
+    return now - modified if is_one else None
 
 
 def learnt_visit(target: Target, verdict: Verdict, *, now: datetime, age: timedelta | None = None) -> Visit:

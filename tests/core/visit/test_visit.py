@@ -1,5 +1,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 from hypothesis import given
@@ -435,3 +436,50 @@ def test_a_copy_gives_all_it_has_to_the_page_that_it_says_it_copies() -> None:
     assert copy.links is not None
     assert {link.url for link in copy.links} == {f"{ROOT}original", ROOT, f"{ROOT}a"}
     assert itself.recipients == (key_of(Url(ROOT)), key_of(Url(f"{ROOT}a")))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "honest"),
+    [
+        (-1, False),
+        (0, None),
+        (1, True),
+        (30, True),
+        (3600, True),
+        (DAY.total_seconds() - 61, True),
+        (DAY.total_seconds() - 1, None),
+        (DAY.total_seconds() + 59, None),
+        (DAY.total_seconds() + 61, False),
+    ],
+    ids=str,
+)
+def test_a_page_edited_seconds_before_a_look_is_no_lie_of_its_date(seconds: float, honest: bool | None) -> None:
+    """seconds: before the answer's Date, which is an hour off our clock."""
+    date = NOW + timedelta(hours=1)
+    said = Validators('"2"', format_datetime(date - timedelta(seconds=seconds), usegmt=True))
+
+    visit = looked(seen(), fetched(html("<p>price 20.99"), validators=said, date=format_datetime(date, usegmt=True)))
+
+    assert visit.change is Change.CHANGED
+    assert visit.modified_honest is honest
+
+
+def test_without_a_date_the_clocks_may_differ_by_a_minute() -> None:
+    def honest(seconds: int) -> bool | None:
+        said = Validators('"2"', format_datetime(NOW - timedelta(seconds=seconds), usegmt=True))
+        return looked(seen(), fetched(html("<p>price 20.99"), validators=said)).modified_honest
+
+    assert [honest(seconds) for seconds in (-61, -59, 0, 59, 61)] == [False, None, None, None, True]
+
+
+def test_a_date_of_this_very_minute_tells_nothing_of_the_rate_though_it_is_true() -> None:
+    """A server that stamps what it changes at each look would drive the rate up without end."""
+    trusting = replace(seen(), trusts_modified=True)
+    date = format_datetime(NOW, usegmt=True)
+
+    def believed(seconds: int) -> Belief:
+        said = Validators('"2"', format_datetime(NOW - timedelta(seconds=seconds), usegmt=True))
+        return looked(trusting, fetched(html("<p>price 20.99"), validators=said, date=date)).belief
+
+    assert believed(30) == looked(seen(), fetched(html("<p>price 20.99"))).belief
+    assert believed(3600) != believed(30)
