@@ -7,6 +7,8 @@ from datetime import timedelta
 
 from crawler.core.domain import Lease
 
+LOOK_UP_S = 0.25  # who waits for a turn sees so often whether it is wanted still
+
 
 class Pacer:
     """Spaces the requests to one server: a delay after the last send and after the end of the last answer.
@@ -36,10 +38,13 @@ class Pacer:
         if self._last is not None:
             self._free_at = max(self._free_at, self._last + self._delay.total_seconds())
 
-    async def pass_through(self, room: Callable[[], Awaitable[None]]) -> None:
+    async def pass_through(
+        self, room: Callable[[], Awaitable[None]], *, is_over: Callable[[], bool] = lambda: False
+    ) -> None:
         """Wait for one's turn, and for room under the lease; one request may be sent after it.
 
         The wait for room is part of the turn: those who wait for it together are not let through together.
+        is_over: nobody wants to send any more, and so nobody waits; who was let through has to ask again.
         """
         if not self._delay and self._free_at <= time.monotonic():
             await room()
@@ -48,7 +53,9 @@ class Pacer:
             await room()
             # An answer that comes meanwhile puts it off further.
             while (left := self._free_at - time.monotonic()) > 0:
-                await asyncio.sleep(left)
+                if is_over():
+                    return
+                await asyncio.sleep(min(left, LOOK_UP_S))
                 await room()
             self._close()
 

@@ -53,9 +53,9 @@ class PacedWeb:
         self.pacer = pacer
         self._web, self._deadline, self._language, self._fence = web, deadline, language, fence
 
-    async def turn(self) -> None:
-        """Wait until one request may be sent."""
-        await self.pacer.pass_through(self._room)
+    async def turn(self, *, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Wait until one request may be sent, or nobody wants to."""
+        await self.pacer.pass_through(self._room, is_over=is_over)
 
     async def send(
         self,
@@ -135,7 +135,7 @@ class Requester:
         if method == "GET" and not validators and (answered := self._answered.pop(url, None)) is not None:
             self._budget.count_received(answered.received_bytes, is_look=True)
             return answered
-        await self._server.turn()
+        await self._server.turn(is_over=self._is_ending)
         if self._budget.is_over or day != self._budget.day or self._is_ending() or not self._budget.has_bytes:
             self._budget.take_back(1, day=day)
             return None

@@ -1,6 +1,6 @@
 """One look at a page: fetched, parsed, compared with the last Snapshot, and decided. Nothing is stored here."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
@@ -8,7 +8,7 @@ from functools import partial
 
 from crawler.clock import Clock
 from crawler.core.change import Change, SiteEdit, take_site_edits
-from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, Unreached, Validators
+from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, PageKey, Unreached, Url, Validators
 from crawler.core.page import Fingerprint, Parsed, distance_bits
 from crawler.core.soft_errors import is_probe_due, probe_answered, probe_sent
 from crawler.core.validators import head_outcome_of, head_shows_same, spared_visit, validators_to_verify
@@ -34,7 +34,7 @@ from crawler.core.visit import (
 )
 from crawler.crawl.extra_fetches import baseline_of, fetch_again, probe_not_found
 from crawler.crawl.parsing import DomainParser
-from crawler.crawl.requester import Requester
+from crawler.crawl.requester import Requester, received_of
 from crawler.store.record import StoredBody
 
 # The body of a page's last Snapshot, if it is kept; told what the page says now.
@@ -53,6 +53,7 @@ class Visitor:
         self.requester, self.parser, self.known, self.clock = requester, parser, known, clock
         self.stored_body = stored_body
         self.recent_texts = RecentTexts()
+        self._received_beside: Counter[PageKey] = Counter()  # bytes of what looks under way asked for beside the page
 
     def take_site_edits(self, *, at: datetime) -> SiteEdit | None:
         """The change of the whole site's boilerplate that is due to be told, if any; it counts as told from now on."""
@@ -62,6 +63,20 @@ class Visitor:
 
     async def visit(self, target: Target) -> Visit | None:
         """One look at a page; None if it was not begun, or the lease ended before it did."""
+        try:
+            visit = await self._looked(target)
+        finally:
+            beside = self._received_beside.pop(target.key, 0)
+        return visit and replace(visit, received_bytes=visit.received_bytes + beside)
+
+    async def ask_beside(self, target: Target, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
+        """One request more for a look at a page; None where the budget has none left, or the lease is ending."""
+        answer = await self.requester.look_on(url, validators=validators)
+        if answer is not None:
+            self._received_beside[target.key] += received_of(answer)
+        return answer
+
+    async def _looked(self, target: Target) -> Visit | None:
         refusal = refusal_of(target.url, depth=target.depth, known=self.known)
         if refusal:
             return refused_visit(target, reason=refusal, now=self.clock.now())
@@ -125,7 +140,7 @@ class Visitor:
             target, comparison, baseline, now=now, known=self.known
         ):
             again = await fetch_again(
-                target, parsed, self.requester.ask, self.parser, now=self.clock.now(), known=self.known
+                target, parsed, partial(self.ask_beside, target), self.parser, now=self.clock.now(), known=self.known
             )
             if again is None:
                 break
@@ -149,7 +164,7 @@ class Visitor:
         last = self.known.soft_errors.probed_at
         is_later = bool(target.soft_errors and last and target.last_look_at and target.last_look_at <= last)
         self.known = replace(self.known, soft_errors=probe_sent(self.known.soft_errors, now=self.clock.now()))
-        absent = await probe_not_found(target, self.requester.ask, self.parser, known=self.known)
+        absent = await probe_not_found(target, partial(self.ask_beside, target), self.parser, known=self.known)
         if absent is not None:
             self.known = replace(
                 self.known, soft_errors=probe_answered(self.known.soft_errors, absent, keep_good_count=is_later)
@@ -159,7 +174,7 @@ class Visitor:
         """The visit, with whether the doubted validators would have hidden its change (challenge)."""
         if doubted == NO_VALIDATORS or self.requester.is_stopping:
             return visit
-        answer = await self.requester.ask(visit.target.url, validators=doubted)
+        answer = await self.ask_beside(visit.target, visit.target.url, validators=doubted)
         if answer is None or isinstance(answer, Unreached):
             return visit
         return replace(visit, second_fetches=visit.second_fetches + 1, refused_304=not isinstance(answer, NotModified))

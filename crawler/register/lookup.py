@@ -1,7 +1,7 @@
 """What people call domains, the pages beneath a prefix, and instants at which they may be looked at."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from crawler.core.domain import Domain
 from crawler.core.http import Authority, Refusal, Url, authority_of
@@ -31,9 +31,11 @@ async def require_not_before_last_visit(db: Database, wanted: Iterable[Domain], 
     for domain in wanted:
         last = (await domains.status_of(db, domain, at=instant)).last_visit_at
         if last is not None and last > instant:
+            shown = (last + timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%MZ")
             asked = "that instant is" if at is not None else "now is"
             raise BadInput(
-                f"{domain.authority} was last visited at {last.isoformat()}, and {asked} before that: give a later one"
+                f"{domain.authority} was last visited at {last.isoformat()}, and {asked} before that: "
+                f"wait until then, or name a later instant, such as --at {shown}"
             )
 
 

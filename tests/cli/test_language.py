@@ -15,7 +15,7 @@ def asked(site: Site) -> list[tuple[str, str | None]]:
 
 def test_every_request_of_a_domain_says_its_language(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private", "--delay", "0", "--language", LANGUAGE)
-    assert asked(site) == [(path, LANGUAGE) for path in ("/", "/", "/one", "/robots.txt", "/two")]
+    assert asked(site) == [(path, LANGUAGE) for path in ("/", "/one", "/robots.txt", "/two")]
 
     assert recrawl("try", f"{site.url}one").code == 0
     assert asked(site) == [("/one", LANGUAGE)]

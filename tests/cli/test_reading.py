@@ -63,7 +63,7 @@ def test_the_report_of_one_and_of_all_domains(recrawl: Recrawl, crawled: Site) -
     assert (found["known"], found["gone"], found["moved"], found["refused"]) == (3, 1, 1, 1)
     assert found["freshness"] == pytest.approx(1, abs=0.001)
     assert found["requests"] == 5
-    assert found["spent_today"] == 7  # robots.txt, and what registering asked, too
+    assert found["spent_today"] == 6  # robots.txt, and what registering asked, too
     assert found["window"] == timedelta(days=30).total_seconds()
     assert "Fresh, by importance" in one
     assert "100.0 %" in one
@@ -109,7 +109,7 @@ def test_the_report_tells_target_price_finding_and_what_audits_found(
         assert looks["expected_fresh"] == pytest.approx(0.9)
     assert "50.0 % of 4 looks found a fresh copy, 90.0 % were expected to" in told
     assert "95.0 % fresh" in told
-    assert "7 of 40 that its target takes" in told
+    assert "6 of 40 that its target takes" in told
     assert "3 importance x days a request" in told
     assert "not to be had" in told
     assert "50.0 %" in table.out
@@ -262,7 +262,7 @@ def test_a_page_that_is_due_at_todays_price_says_so_and_a_first_interval_is_spre
     [
         ("gone", "it is gone (http_410)"),
         ("old", "it moved to {root}two"),
-        ("private/x", "it may not be fetched (robots)"),
+        ("private/x", "it may not be fetched (robots.txt refuses it to recrawl)"),
     ],
 )
 def test_what_is_not_fetched_any_more_says_why(recrawl: Recrawl, crawled: Site, path: str, next_: str) -> None:

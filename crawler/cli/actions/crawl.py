@@ -4,16 +4,18 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from crawler.cli.actions.crawl_outcome import CrawlOutcome, print_result
 from crawler.cli.actions.domains import why_not
+from crawler.cli.actions.explain_why import why_refused
 from crawler.cli.actions.register import ask_and_register, charge_request
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import err, remark
 from crawler.cli.progress import CrawlProgress
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch
+from crawler.cli.values import shown_instant, shown_when
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url, authority_of, path_and_query
@@ -32,6 +34,7 @@ from crawler.settings import Settings, settings
 from crawler.store import domains, report
 from crawler.store.database import Database
 
+NEARLY_NOW = timedelta(minutes=1)
 MOST_COUNTED = 100  # domains whose work is counted for the progress bar
 
 
@@ -58,6 +61,9 @@ def crawl(request: CrawlRequest, *, as_json: bool) -> int:
         if used.database_url is None:
             await free_dead_leases(db)
         wanted, answered = await _wanted(db, request, clock)
+        if request.at is not None and request.at > datetime.now(UTC) + NEARLY_NOW:
+            then = shown_instant(request.at)
+            remark(f"recrawl: what is read now counts as read at {then}; until then, go on with --at")
         shift = await _walk(
             db, wanted, request=request, clock=clock, used=used, interrupts=interrupts, answered=answered
         )
@@ -70,6 +76,8 @@ def crawl(request: CrawlRequest, *, as_json: bool) -> int:
         if outcome.signal is not None:
             outcome.left = await _looks_due(db, wanted, at=outcome.at)
         await _explain_idleness(db, wanted, outcome)
+        if not request.due:
+            outcome.refused = await _refused(db, request, outcome.at)
         return outcome
 
     # Every lease needs a connection for its records and one for its renewals.
@@ -131,7 +139,7 @@ async def _wanted(db: Database, request: CrawlRequest, clock: Clock) -> tuple[li
 
 async def _look_at(db: Database, domain: Domain, url: Url, *, at: datetime) -> None:
     """Have one page looked at, due or not, known or not."""
-    await domains.seed(db, domain, home_seeds(scope_of(domain, domain.settings), [url]), at=at)
+    await domains.seed(db, domain, home_seeds(scope_of(domain, domain.settings), [url]), at=at, before_root=True)
 
 
 async def _walk(
@@ -173,6 +181,21 @@ async def _looks_due(db: Database, wanted: Sequence[Domain] | None, *, at: datet
     return sum(load.new + load.due for load in loads)
 
 
+async def _refused(db: Database, request: CrawlRequest, at: datetime) -> dict[Url, str]:
+    """The URLs that were named and may not be asked for, and why not."""
+    found = {}
+    for url in map(url_of, request.names):
+        domain = await domains.find(db, authority_of(url))
+        if domain is None or path_and_query(url) == "/":
+            continue
+        home = domain.scope(max_depth=settings().max_depth).home(url)
+        known = await report.explain(db, domain, home, at=at, defaults=settings().defaults)
+        why = why_refused(home, domain, known.robots)
+        if why:
+            found[home] = why
+    return found
+
+
 async def _explain_idleness(db: Database, wanted: Sequence[Domain] | None, outcome: CrawlOutcome) -> None:
     """Say of every domain that was named and not looked at why not, and when it is next."""
     waking: list[datetime] = []
@@ -180,7 +203,7 @@ async def _explain_idleness(db: Database, wanted: Sequence[Domain] | None, outco
         stats = outcome.shift.by_domain.get(domain.authority)
         status = await domains.status_of(db, domain, at=outcome.at)
         if status.wake_at is not None:
-            waking.append(status.wake_at)
+            waking.append(max(status.wake_at, status.resume_at or status.wake_at))
         if domain.authority in outcome.shift.holds or (stats is not None and stats.looks):
             continue
         reason = why_not(domain, status, at=outcome.at)
@@ -189,7 +212,7 @@ async def _explain_idleness(db: Database, wanted: Sequence[Domain] | None, outco
             if status.budget_left is None or status.budget_left > 0:
                 outcome.problems.add(domain.authority)
         elif status.wake_at is not None and status.wake_at > outcome.at:
-            outcome.idle[domain.authority] = f"has nothing due before {status.wake_at.isoformat(timespec='seconds')}"
+            outcome.idle[domain.authority] = f"has nothing due before {shown_when(status.wake_at, now=outcome.at)}"
         else:
             outcome.idle[domain.authority] = "had nothing to look at"
     outcome.next_due_at = min(waking, default=None)

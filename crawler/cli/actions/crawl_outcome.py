@@ -4,8 +4,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crawler.cli.output import print_json, remark, say, show, show_facts
+from crawler.cli.reasons import in_words
 from crawler.cli.values import counted, shown_bytes, shown_when
 from crawler.core.change import Change
+from crawler.core.http import Url
 from crawler.crawl import BAD_PATTERN, CrawlStats, ShiftResult
 
 
@@ -20,11 +22,12 @@ class CrawlOutcome:
     problems: set[str] = field(default_factory=set)
     next_due_at: datetime | None = None
     signal: int | None = None
+    refused: dict[Url, str] = field(default_factory=dict)  # URLs that were named and may not be asked for, and why not
     left: int | None = None  # looks that waited when a signal ended it
 
     @property
     def is_well(self) -> bool:
-        return not (self.shift.holds or self.shift.lost or self.shift.broken or self.problems)
+        return not (self.shift.holds or self.shift.lost or self.shift.broken or self.problems or self.refused)
 
 
 def print_result(outcome: CrawlOutcome, *, as_json: bool) -> None:
@@ -69,7 +72,9 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
     unchanged = changes[Change.SAME] + changes[Change.COSMETIC]
     not_modified = f" (not modified: {stats.not_modified})" if stats.not_modified else ""
     cosmetic = f" (cosmetic: {changes[Change.COSMETIC]})" if changes[Change.COSMETIC] else ""
-    reasons = ", ".join(f"{reason or 'no good answer'}: {count}" for reason, count in stats.reasons.most_common(8))
+    reasons = ", ".join(
+        f"{in_words(reason) or 'no good answer'}: {count}" for reason, count in stats.reasons.most_common(8)
+    )
     seconds = stats.elapsed.total_seconds()
     pace = f" ({stats.looks / seconds:.1f} pages a second)" if seconds >= 1 and stats.looks else ""
     return [
@@ -91,11 +96,13 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
 
 def _complain(outcome: CrawlOutcome) -> None:
     for domain, hold in outcome.shift.holds.items():
-        until = hold.until.isoformat(timespec="seconds")
-        why = f"it could not be asked ({hold.reason})"
+        until = shown_when(hold.until, now=outcome.at)
+        why = f"it could not be asked ({in_words(hold.reason)})"
         if hold.reason == BAD_PATTERN:
             why = f"a pattern of its settings is not used any more: recrawl domains show {domain} says which, and why"
         remark(f"recrawl: {domain} is left alone until {until}, since {why}")
+    for url, why in outcome.refused.items():
+        remark(f"recrawl: {url} was not asked for: {why}")
     for domain, error in outcome.shift.broken.items():
         remark(f"recrawl: {domain} was ended by an error of recrawl's own, and is left alone for an hour: {error}")
     for domain in sorted(set(outcome.shift.lost)):
@@ -118,6 +125,7 @@ def _document(outcome: CrawlOutcome) -> dict[str, object]:
         "lost": sorted(set(shift.lost)),
         "broken": shift.broken,
         "idle": outcome.idle,
+        "refused_urls": outcome.refused,
         "next_due_at": outcome.next_due_at,
         "interrupted": outcome.signal is not None,
         "left": outcome.left,

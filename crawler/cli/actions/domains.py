@@ -11,9 +11,10 @@ from crawler.cli.actions.register import described
 from crawler.cli.actions.rules import shown_rule
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, say, show, show_facts
+from crawler.cli.reasons import in_words
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch, facts_of, without
-from crawler.cli.values import shown_bytes, shown_instant
+from crawler.cli.values import shown_bytes, shown_instant, shown_when
 from crawler.core.cash import Order, Ordering
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.http import Url
@@ -52,7 +53,7 @@ def list_all(*, as_json: bool) -> int:
             [
                 (
                     listed.domain.authority,
-                    _state(listed),
+                    _state(listed, at=datetime.now(UTC)),
                     f"{listed.importance:.2f}",
                     str(listed.new),
                     str(listed.known),
@@ -67,10 +68,12 @@ def list_all(*, as_json: bool) -> int:
     return DONE
 
 
-def _state(listed: domains.Listed) -> str:
+def _state(listed: domains.Listed, *, at: datetime) -> str:
     if listed.domain.paused:
         return "paused"
-    return "being crawled" if listed.holder else "active"
+    if listed.holder:
+        return "being crawled"
+    return "left alone" if listed.resume_at is not None and listed.resume_at > at else "active"
 
 
 def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
@@ -126,7 +129,7 @@ def why_not(domain: Domain, status: DomainStatus, *, at: datetime) -> str:
     if status.holder is not None:
         return f"is being crawled by {status.holder}"
     if status.resume_at is not None and status.resume_at > at:
-        return f"is left alone until {status.resume_at.isoformat(timespec='seconds')} ({status.resume_reason})"
+        return f"is left alone until {shown_when(status.resume_at, now=at)} ({in_words(status.resume_reason)})"
     if status.budget_left is not None and status.budget_left <= 0:
         return "has spent its budget of the day"
     if status.bytes_left is not None and status.bytes_left <= 0:

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from crawler.cli.actions.domains import why_not
 from crawler.cli.actions.explain_content import ShownContent, content_of, shown_content, shown_edits
 from crawler.cli.actions.explain_why import (
     due_today,
@@ -38,7 +39,7 @@ LONGEST_REDRAW_DAYS = 3650  # what is rarer than that is not worth a line
 def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
     url = url_of(text)
 
-    async def work(db: Database, _: Interrupts) -> tuple[Domain, Url, Explanation, ShownContent | None] | None:
+    async def work(db: Database, _: Interrupts) -> tuple[Domain, Url, Explanation, ShownContent | None, str] | None:
         domain = await domains.find(db, authority_of(url))
         if domain is None:
             return None
@@ -47,20 +48,21 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
         home = scope_now(domain).home(url)
         instant = at or datetime.now(UTC)
         known = await report.explain(db, domain, home, at=instant, defaults=settings().defaults)
-        return domain, home, known, await content_of(db, domain, known.page) if known.page else None
+        waits = why_not(domain, await domains.status_of(db, domain, at=instant), at=instant)
+        return domain, home, known, await content_of(db, domain, known.page) if known.page else None, waits
 
     found = with_database(work)
     if found is None:
         reason = f"{authority_of(url)} is not registered: recrawl domains add {authority_of(url)}"
         _print_untracked(url, reason, None, as_json=as_json)
         return PROBLEM
-    domain, home, known, content_now = found
+    domain, home, known, content_now, waits = found
     if known.page is None:
         _print_untracked(home, why_untracked(home, domain, known), known, as_json=as_json)
     elif as_json:
-        print_json(_document(domain, known, known.page) | {"content": content_now})
+        print_json(_document(domain, known, known.page) | {"content": content_now, "domain_waits": waits})
     else:
-        _show(domain, known, known.page, content_now)
+        _show(domain, known, known.page, content_now, waits)
     return DONE
 
 
@@ -75,14 +77,15 @@ def _asking(page: PageFacts, known: Explanation) -> str:
     )
 
 
-def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: ShownContent | None) -> None:
-    refused = why_refused(page.url, domain, known.robots)
+def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: ShownContent | None, waits: str) -> None:
+    refused = why_refused(page.url, domain, known.robots) if page.state is not State.REFUSED else ""
     show_facts(
         [
             ("URL", page.url),
             ("Title", page.title or ""),
             ("State", page.state.value + (f", but now {refused}" if refused else "")),
             ("Next", why_due(domain, known, page)),
+            ("Before that", f"its domain {waits}" if waits else ""),
             ("Schedule", f"shared by {counted(page.riders, 'page')} with the same text" if page.riders else ""),
             ("Belief", _shown_belief(page, known.terms)),
             ("Fresh", _shown_freshness(page, at=known.at)),
@@ -101,7 +104,7 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Show
             ("Version", f"{page.version}, {shown_bytes(page.received_bytes)} received" if page.version else "none"),
             ("ETag", page.etag or ""),
             ("Last-Modified", page.last_modified or ""),
-            ("Asked", _asking(page, known)),
+            ("Asked", _asking(page, known) if page.version else ""),
             ("Links", f"to {counted(page.outlinks or 0, 'page')}, from {known.links}{_shown_orphan(known)}"),
         ]
     )

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import assert_never
 
+from crawler.cli.reasons import in_words
 from crawler.cli.values import counted, shown_instant, shown_rate, shown_span, shown_when
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Wanted, gap_worth, value, weight_of
@@ -113,7 +114,8 @@ def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:
         case State.MOVED:
             return f"it moved{f' to {page.moved_to}' if page.moved_to else ' away'}; {since} {when}"
         case State.REFUSED:
-            return f"it may not be fetched ({page.reason}); in case that changes, {since} {when}"
+            why = why_refused(page.url, domain, known.robots) or page.reason
+            return f"it may not be fetched ({why}); in case that changes, {since} {when}"
         case State.KNOWN:
             return _why_known(page, due_today(domain, known, page), f"{since} {when}")
 
@@ -166,7 +168,7 @@ SOFT_ERRORS = {
 
 def why_failed(reason: str) -> str:
     """Why a look was no good one, with what is meant by the name of a soft error."""
-    return f"{reason}: {SOFT_ERRORS[SoftError(reason)]}" if reason in SOFT_ERRORS else reason
+    return f"{reason}: {SOFT_ERRORS[SoftError(reason)]}" if reason in SOFT_ERRORS else in_words(reason)
 
 
 def _why_stored(page: PageFacts, due_at: datetime, today: Due) -> str:
@@ -204,7 +206,7 @@ def why_belief(page: PageFacts) -> str:
     """What is believed about the page's changes, as a sentence."""
     rate = shown_rate(page.belief.rate_per_day)
     looks = page.visits - page.failures  # a look that failed has found nothing, not even that there is no change
-    if looks < 2 or page.version == 0:
+    if looks < 2 or page.version == 0 or page.state is State.REFUSED:
         return f"it changes {rate}, as pages do of which nothing is known"
     return f"it changes {rate}: {counted(looks, 'look')} found {counted(page.changes, 'change')}"
 

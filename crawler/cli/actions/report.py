@@ -7,6 +7,7 @@ from crawler.cli.actions.audit import described
 from crawler.cli.actions.trust import shown_standings
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
+from crawler.cli.reasons import in_words
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import shown_setting
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span, shown_when
@@ -67,6 +68,12 @@ def _document(found: DomainReport, calibration: Calibration, standings: list[Tru
     }
 
 
+def _next(found: DomainReport) -> datetime:
+    """When something is due that may be asked for. There is something due at some time."""
+    assert found.next_due_at is not None
+    return max(found.next_due_at, found.hold_until or found.next_due_at)
+
+
 def _price(found: DomainReport) -> float:
     return settings().price if found.price is None else found.price
 
@@ -86,7 +93,7 @@ def _facts(found: DomainReport, calibration: Calibration, standings: list[TrustR
         ("New, never fetched", f"{found.new}" + (f", {found.held_back} of them held back" if found.held_back else "")),
         ("Gone", str(found.gone)),
         ("Moved", str(found.moved)),
-        ("Refused", str(found.refused)),
+        ("May not be fetched", str(found.refused)),
         ("", " "),
         ("In the last", shown_span(found.window)),
         ("Looks", f"{found.looks} ({found.requests} requests)"),
@@ -103,10 +110,10 @@ def _facts(found: DomainReport, calibration: Calibration, standings: list[TrustR
         ("Finding", found.finding),
         (
             "Left alone until",
-            f"{shown_when(found.hold_until, now=found.at)}: {found.hold_reason}" if found.hold_until else "",
+            f"{shown_when(found.hold_until, now=found.at)}: {in_words(found.hold_reason)}" if found.hold_until else "",
         ),
         ("Being crawled by", found.holder or ""),
-        ("Next due", shown_when(found.next_due_at, now=found.at) if found.next_due_at else ""),
+        ("Next due", shown_when(_next(found), now=found.at) if found.next_due_at else ""),
     ]
 
 
@@ -157,7 +164,7 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
                 shown_bytes(each.saved_bytes),
                 f"{each.spent_today}" + (f"/{each.budget_per_day}" if each.budget_per_day is not None else ""),
                 shown_instant(each.oldest_look_at) if each.oldest_look_at else "-",
-                shown_instant(each.next_due_at) if each.next_due_at else "-",
+                shown_instant(_next(each)) if each.next_due_at else "-",
             )
             for each, calibration in found
         ],

@@ -112,7 +112,12 @@ def reconsider(visit: Visit, known: Known) -> Visit:
     )
     if reconsidered.change not in {Change.COSMETIC, Change.UNKNOWN}:
         return visit
-    return replace(reconsidered, second_fetches=visit.second_fetches, head_outcome=visit.head_outcome)
+    return replace(
+        reconsidered,
+        second_fetches=visit.second_fetches,
+        head_outcome=visit.head_outcome,
+        received_bytes=visit.received_bytes,
+    )
 
 
 def _redirect_visit(target: Target, answer: Fetched, location: Url, *, now: datetime, known: Known) -> Visit:

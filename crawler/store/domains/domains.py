@@ -65,6 +65,7 @@ class Listed:
     wake_at: datetime | None
     last_visit_at: datetime | None
     holder: str | None
+    resume_at: datetime | None  # until when it is left alone, as its server wishes or does not answer
     importance: float  # beside other domains: by their links, as last planned, times its weight
 
 
@@ -157,7 +158,7 @@ async def every(db: Database) -> list[Listed]:
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(
             f"""
-            SELECT {COLUMNS}, s.wake_at, s.last_visit_at, coalesce(l.importance, d.weight) AS importance,
+            SELECT {COLUMNS}, s.wake_at, s.resume_at, s.last_visit_at, coalesce(l.importance, d.weight) AS importance,
                    CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END AS holder,
                    coalesce(n.new, 0) AS new, coalesce(n.known, 0) AS known, coalesce(n.gone, 0) AS gone
               FROM domain d
@@ -176,6 +177,7 @@ async def every(db: Database) -> list[Listed]:
                 known=row["known"],
                 gone=row["gone"],
                 wake_at=row["wake_at"],
+                resume_at=row["resume_at"],
                 last_visit_at=row["last_visit_at"],
                 holder=row["holder"],
                 importance=row["importance"],
@@ -231,10 +233,10 @@ async def remove(db: Database, domain: Domain) -> None:
         await connection.execute("DELETE FROM domain WHERE id = %s", (domain.id,))
 
 
-async def seed(db: Database, domain: Domain, urls: Sequence[Url], *, at: datetime) -> None:
-    """Leave URLs for the holder to admit."""
+async def seed(db: Database, domain: Domain, urls: Sequence[Url], *, at: datetime, before_root: bool = False) -> None:
+    """Leave URLs for the holder to admit. before_root: they come before a root that was only named by registering."""
     async with db.transaction() as connection:
-        await _post(connection, domain.id, "seed", {"urls": list(urls)}, at=at)
+        await _post(connection, domain.id, "seed", {"urls": list(urls), "before_root": before_root}, at=at)
 
 
 async def refresh(db: Database, domain: Domain, *, prefix: Url, at: datetime) -> None:

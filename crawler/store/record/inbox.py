@@ -57,6 +57,7 @@ CALL_FOR = """
     UPDATE frontier SET due_at = CASE WHEN state <> 'new' THEN least(due_at, %(at)s) END, wanted = %(wanted)s
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)
 """
+AFTER_NAMED = "UPDATE frontier SET wanted = 0 WHERE domain_id = %(domain_id)s AND key = %(key)s AND state = 'new'"
 RANK_SEEDS = """
     UPDATE frontier f SET rank = x.rank FROM unnest(%(keys)s::bytea[], %(ranks)s::int[]) AS x(key, rank)
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
@@ -116,6 +117,9 @@ async def drain(db: Database, lease: Lease, *, at: datetime) -> bool:
         for row in rows:
             if row["kind"] == "seed":
                 await _admit_seeds(connection, lease, [Url(url) for url in row["payload"]["urls"]], at=at)
+                if row["payload"].get("before_root"):
+                    root = {"domain_id": lease.domain.id, "key": key_of(lease.domain.root)}
+                    await connection.execute(AFTER_NAMED, root)
                 is_done = True
             elif row["kind"] == "reorder":
                 is_done = await _reorder(connection, lease, row)
