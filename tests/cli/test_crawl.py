@@ -183,6 +183,30 @@ def test_what_the_root_said_is_paid_for_where_no_look_is_made_of_it(recrawl: Rec
     assert spent_today(recrawl) == 3
 
 
+def test_a_page_that_robots_txt_refuses_is_said_to_be_refused(recrawl: Recrawl, site: Site) -> None:
+    site.answers["/robots.txt"] = Answer(b"User-agent: *\nDisallow: /one")
+
+    first = recrawl("crawl", f"{site.url}one", "--allow-private")
+    again = recrawl("crawl", f"{site.url}one", "--json")
+    why = recrawl("explain", f"{site.url}one").out
+
+    assert (first.code, again.code) == (1, 1)
+    assert f"{site.url}one was not asked for: robots.txt refuses it to recrawl" in first.err
+    assert again.json["refused_urls"] == {f"{site.url}one": "robots.txt refuses it to recrawl"}
+    assert "/one" not in site.asked
+    assert "but now" not in why
+    assert "looks found" not in why
+    assert "its server gives no validators" not in why
+
+
+def test_what_is_read_in_the_future_is_said_to_be(recrawl: Recrawl, site: Site) -> None:
+    ahead = recrawl("crawl", site.url, "--allow-private", "--at", "2090-01-01T00:00Z")
+    now = recrawl("crawl", site.name)
+
+    assert "what is read now counts as read at 2090-01-01 00:00Z; until then, go on with --at" in ahead.err
+    assert "wait until then, or name a later instant, such as --at 2090-01-01T00:01Z" in now.complaint
+
+
 def spent_today(recrawl: Recrawl) -> int:
     return int(recrawl("report", "--json").json["domains"][0]["spent_today"])
 

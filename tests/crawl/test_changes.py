@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from crawler.store.database import Database
-from tests.crawl.crawls import DAY, QUICK, START, page, rows
+from tests.crawl.crawls import DAY, QUICK, START, answered, answering, crawl, page, recrawl, register, rows
 from tests.crawl.scripted import Said, events, scripted
 
 HOUR = timedelta(hours=1)
@@ -216,3 +216,23 @@ async def test_one_second_look_at_a_wall_hides_no_change_of_any_page(db: Databas
         await site.recrawl(db, domain, at=START + 2 * DAY)
         found = [(path, kind) for path, kind in await events(db, domain) if kind == "changed"]
         assert sorted(found) == sorted([("/figs", "changed"), *((path, "changed") for path in paths)])
+
+
+async def test_what_a_look_received_counts_the_page_a_moment_later_too(db: Database) -> None:
+    """A changed page is fetched again to see what differs by itself: its bytes were received as well."""
+    async with answering(lambda target: answered(404, b"") if target == "/robots.txt" else said[0]) as url:
+        said = [answered(200, body().body.encode())]
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        said[0] = answered(200, body(price="20.99").body.encode())
+        shift = await recrawl(db, domain, at=START + DAY)
+
+    ((received, requests),) = await rows(
+        db, "SELECT received_bytes, requests FROM visit WHERE change = 'changed' AND domain_id = %s", domain.id
+    )
+    spent = await rows(db, "SELECT spent_bytes FROM domain_state")
+    one = len(body(price="20.99").body)
+    assert received in {2 * one, 3 * one}
+    assert shift.stats.received_bytes == received
+    assert requests >= 1
+    assert spent == [(received,)]
