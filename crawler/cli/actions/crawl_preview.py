@@ -20,11 +20,15 @@ from crawler.store.database import Database
 from crawler.store.report import Workload
 
 SHOWN = 20
+ON_TOP = ", one a page; robots.txt and second looks at what has changed come on top"
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlPreview:
-    """What a crawl of one domain would begin with. first: the best pages, in their order."""
+    """What a crawl of one domain would begin with. first: the best pages, in their order.
+
+    Some of them may not be due yet: what is worth its price is looked at when there is nothing better to do.
+    """
 
     domain: Domain
     status: DomainStatus
@@ -36,7 +40,7 @@ class CrawlPreview:
     def requests(self) -> int:
         """Of pages; robots.txt and what is found on the way come on top."""
         allowed = [limit for limit in (self.most, self.status.budget_left) if limit is not None]
-        return max(min([self.load.new + self.load.due, *allowed]), 0)
+        return max(min([max(self.load.new + self.load.due, len(self.first)), *allowed]), 0)
 
     @property
     def most_bytes(self) -> float:
@@ -114,12 +118,12 @@ def _show(plan: CrawlPreview, *, at: datetime) -> None:
     not_now = why_not(plan.domain, plan.status, at=at)
     show_facts(
         [
-            (plan.domain.authority, not_now or counted(plan.requests, "request")),
+            (plan.domain.authority, not_now or f"{counted(plan.requests, 'request')}{ON_TOP if plan.requests else ''}"),
             ("New pages", str(load.new)),
-            ("Due pages", f"{load.due} ({load.conditional} of them may be spared by a 304)" if load.due else "0"),
+            ("Due pages", f"{load.due} ({load.conditional} of them with validators)" if load.due else "0"),
             ("Bytes at most", shown_bytes(plan.most_bytes)),
             ("Time at least", shown_span(plan.least_time) if plan.least_time else ""),
-            ("Inbox", f"{load.inbox_rows} not applied yet; what they ask for is counted" if load.inbox_rows else ""),
+            ("Inbox", f"{load.inbox_rows} not applied yet: counted, not listed" if load.inbox_rows else ""),
             ("Next due", shown_instant(plan.status.wake_at) if not plan.requests and plan.status.wake_at else ""),
         ]
     )

@@ -108,7 +108,7 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Show
             ("Links", f"to {counted(page.outlinks or 0, 'page')}, from {known.links}{_shown_orphan(known)}"),
         ]
     )
-    _show_linkers(known)
+    _show_linkers(known, is_paid=page.cash is not None)
     if known.visits:
         say("")
         show(
@@ -198,7 +198,7 @@ def _shown_look(page: PageFacts) -> str:
     return shown_instant(page.last_look_at) + (f" ({what})" if what else "")
 
 
-def _show_linkers(known: Explanation) -> None:
+def _show_linkers(known: Explanation, *, is_paid: bool) -> None:
     if not known.linkers:
         return
     say("")
@@ -209,7 +209,7 @@ def _show_linkers(known: Explanation) -> None:
                 linker.url,
                 f"{linker.importance:.2f}" if linker.importance is not None else "-",
                 str(linker.outlinks),
-                f"{linker.pays:.3f}" if linker.pays is not None else "-",
+                f"{linker.pays:.3f}" if linker.pays is not None and is_paid else "-",
             )
             for linker in known.linkers
         ],
@@ -225,7 +225,7 @@ def _print_untracked(url: Url, reason: str, known: Explanation | None, *, as_jso
         return
     say(f"{url} is not tracked: {reason}")
     if known is not None:
-        _show_linkers(known)
+        _show_linkers(known, is_paid=False)
 
 
 def _document(domain: Domain, known: Explanation, page: PageFacts) -> dict[str, object]:

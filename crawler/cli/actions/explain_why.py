@@ -206,6 +206,8 @@ def why_belief(page: PageFacts) -> str:
     """What is believed about the page's changes, as a sentence."""
     rate = shown_rate(page.belief.rate_per_day)
     looks = page.visits - page.failures  # a look that failed has found nothing, not even that there is no change
+    if page.state is State.GONE:
+        return f"it changed {rate} while it was there"
     if looks < 2 or page.version == 0 or page.state is State.REFUSED:
         return f"it changes {rate}, as pages do of which nothing is known"
     return f"it changes {rate}: {counted(looks, 'look')} found {counted(page.changes, 'change')}"

@@ -51,7 +51,10 @@ def refresh(
         return DONE
     say(f"{counted(pages, 'page')} under {wanted} {'is' if pages == 1 else 'are'} due {_shown_when(at)}")
     then = f" --at {at.isoformat()}" if at is not None else ""
-    say(f"The running stack crawls them: {seen_at}" if seen_at else f"Next: recrawl crawl {found.authority}{then}")
+    if seen_at:
+        say(f"The running stack crawls them: {seen_at}")
+    else:
+        say(f"Next: recrawl crawl {found.authority}{then} (until then other commands show their former times)")
     return DONE
 
 
