@@ -4,6 +4,7 @@ Whatever asks the web does it through a PacedWeb: a crawl and `recrawl try` by a
 budget; registration, which has neither, by a pacer for each server.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import date, timedelta
 from typing import Protocol
@@ -135,7 +136,11 @@ class Requester:
         if method == "GET" and not validators and (answered := self._answered.pop(url, None)) is not None:
             self._budget.count_received(answered.received_bytes, is_look=True)
             return answered
-        await self._server.turn(is_over=self._is_ending)
+        try:
+            await self._server.turn(is_over=self._is_ending)
+        except asyncio.CancelledError:
+            self._budget.take_back(1, day=day)  # it was not sent
+            raise
         if self._budget.is_over or day != self._budget.day or self._is_ending() or not self._budget.has_bytes:
             self._budget.take_back(1, day=day)
             return None
@@ -174,7 +179,11 @@ class Requester:
     async def _ask(self, url: Url, validators: Validators, bounds: Bounds, *, is_look: bool) -> Answer | None:
         if await self._budget.take(1) != 1:
             return None
-        await self._server.turn()
+        try:
+            await self._server.turn()
+        except asyncio.CancelledError:
+            self._budget.give_back(1, day=self._budget.day)
+            raise
         answer = await self._send(url, validators, "GET", bounds=bounds, is_look=is_look)
         self._stats.count_request()
         return answer

@@ -6,10 +6,15 @@ from datetime import UTC, date, datetime, timedelta
 
 from crawler.clock import Clock
 from crawler.core.budget import Refund
+from crawler.core.http import Answer, Url
 from crawler.crawl.lease_budget import LeaseBudget
+from crawler.crawl.pacer import Pacer
+from crawler.crawl.requester import PacedWeb, Requester
+from crawler.crawl.stats import CrawlStats
 from crawler.store.claim import Grant
 
 TODAY = date(2026, 3, 1)
+DAY = timedelta(days=1)
 TOMORROW = TODAY + timedelta(days=1)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -120,3 +125,30 @@ async def test_two_that_take_at_once_give_the_same_bytes_back_once() -> None:
 
     assert [spare.received_bytes for _, spare in budgets.asked] == [0, 500, 100]
     assert budget.left_over() == Refund(TODAY, received_bytes=100)
+
+
+class Nobody:
+    """A web that must not be asked."""
+
+    async def fetch(self, url: Url, **_: object) -> Answer:
+        raise AssertionError(url)
+
+
+async def test_a_request_that_is_cancelled_while_it_waits_for_its_turn_was_not_sent() -> None:
+    """After a second Ctrl-C the day's account had requests that no server ever saw."""
+    budget = budget_of(Budgets())
+    await budget.take(3)
+    budget.assign(3)
+    server = PacedWeb(Nobody(), Pacer(delay=DAY, wait=DAY), deadline=DAY)
+    requester = Requester(server, budget, term=3 * DAY, stats=CrawlStats())
+
+    looks = [asyncio.create_task(requester.look(Url("http://site.test/"))) for _ in range(3)]
+    looks.append(asyncio.create_task(requester.ask(Url("http://site.test/robots.txt"))))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    for look in looks:
+        look.cancel()
+    await asyncio.gather(*looks, return_exceptions=True)
+
+    assert budget.left_over() == Refund(TODAY, requests=4)
+    assert budget.is_idle
