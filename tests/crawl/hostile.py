@@ -403,6 +403,7 @@ class HostileServer:
                 while not gone.done():
                     writer.write(b"a")
                     await asyncio.wait({gone}, timeout=0.05)
+                await gone  # an asker who resets the connection ends it like any other
             case "flood":
                 for _ in count():
                     writer.write(b"<p>more " * 10_000)
