@@ -16,7 +16,7 @@ from benchmarks.claim import percentile_ms
 from benchmarks.documents import of_size
 from benchmarks.table import table
 from crawler.core.page import extract
-from crawler.core.page.fingerprint import fingerprint
+from crawler.core.page.fingerprint import fingerprint_of
 from tests.crawl.corpus import CorpusError
 
 HEAD = ("", "pages", "words each", "of none", "p50 ms", "p99 ms", "most ms")
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     except CorpusError as reason:
         print(f"The pages cannot be had: {reason}", file=sys.stderr)
         return 1
-    ours = timed("ours", fingerprint, texts, times=given.times)
+    ours = timed("ours", fingerprint_of, texts, times=given.times)
     theirs = timed("Simhash(text)", Simhash, texts, times=given.times)
     print(table(HEAD, [ours.row, theirs.row]))
     held = ours.ms(99) < BAR_MS

@@ -10,7 +10,7 @@ from benchmarks.change.looks import Look
 from benchmarks.change.ours import Ours
 from crawler.core.http import Fetched, Url
 from crawler.core.page import Fingerprint, digest, distance_bits, extract
-from crawler.core.page.fingerprint import fingerprint
+from crawler.core.page.fingerprint import fingerprint_of
 
 TOLERANCE_BITS = 3  # of 64; Manku, Jain, Das Sarma, WWW 2007
 MIN_TOKEN_CHARS = 2  # Nutch's db.signature.text_profile.min_token_len
@@ -59,7 +59,7 @@ def raw_digest() -> Detector:
 
 def simhash_of_all_text() -> Detector:
     """The package of that name, as this crawler calls it, on the whole text; a few bits are forgiven."""
-    return Compared(lambda look: fingerprint(text_of(look.answer, look.page)), _far)
+    return Compared(lambda look: fingerprint_of(text_of(look.answer, look.page)), _far)
 
 
 def _far(one: Fingerprint | None, other: Fingerprint | None) -> bool:

@@ -35,6 +35,7 @@ class Measured:
     """What a policy reached in a world, in the window from the middle of the time to its end.
 
     freshness: share of time for which a living page's copy was as the page, weighted by importance; plain: unweighted.
+    divergence: share of the text by which a page's copy differs from it, on average, weighted by importance.
     age_days: mean age of the copies, 0 while fresh, weighted by importance.
     requests: all of the window.  wasted: those that found nothing new.  granted: what the ledger would have allowed.
     over_days: days in which more was sent than the ledger's day holds; 0 always.
@@ -42,6 +43,7 @@ class Measured:
 
     freshness: float
     plain: float
+    divergence: float
     age_days: float
     requests: int
     wasted: int
@@ -60,6 +62,8 @@ class Copies:
         self._stale = world.born.copy()  # when the copy ceased to be as the page is: a page never fetched has none
         self._fresh_days = np.zeros(world.size)
         self._age_days2 = np.zeros(world.size)
+        self._differing_days = np.zeros(world.size)
+        self._copied = world.born.copy()  # when the copy was made
         self._expected = np.zeros(world.size)
         self._true = np.zeros(world.size)
         self._moments = np.zeros(world.size)
@@ -68,6 +72,7 @@ class Copies:
         """New copies of living pages."""
         self.close(pages, at)
         self._stale[pages] = self._world.next_change(pages, at)
+        self._copied[pages] = at
 
     def close(self, pages: Ints, at: Floats | float) -> None:
         """Count what has passed until now; a dead page's copy counts no more."""
@@ -77,7 +82,25 @@ class Copies:
         self._fresh_days[pages] += np.maximum(stale - begin, 0)
         since = np.maximum(stale, begin)
         self._age_days2[pages] += np.where(end > since, ((end - stale) ** 2 - (since - stale) ** 2) / 2, 0)
+        self._differing_days[pages] += self._differed(pages, begin, end)
         self._seen[pages] = np.maximum(at, self._seen[pages])
+
+    def _differed(self, pages: Ints, begin: Floats, end: Floats) -> Floats:
+        """The integral from `begin` to `end` of the share by which each copy differs: each change missed adds its own.
+
+        The nth change adds e (1 - e)^(n - 1), where e is the share that each of them replaces; or nothing after the
+        first, where all are of one part.
+        """
+        world = self._world
+        first = np.searchsorted(world.keys, pages * world.stride + self._copied[pages], side="right")
+        many = np.maximum(np.searchsorted(world.keys, pages * world.stride + end, side="right") - first, 0)
+        row = np.repeat(np.arange(len(pages)), many)
+        nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+        at = world.keys[first[row] + nth] - pages[row] * world.stride
+        edit = world.edit[pages[row]]
+        lasts = np.maximum(end[row] - np.maximum(at, begin[row]), 0.0)
+        added = edit * (1 - edit) ** nth if world.adds_up else edit * (nth == 0)
+        return np.bincount(row, weights=added * lasts, minlength=len(pages)).astype(np.float64)
 
     def compare(self, expected: Floats, now: float) -> None:
         """One more moment at which what was expected is held against the truth."""
@@ -94,6 +117,10 @@ class Copies:
     def freshness(self, weight: Floats) -> float:
         """The share of time for which copies were fresh."""
         return float((weight * self._fresh_days).sum() / (weight * self.lived_days()).sum())
+
+    def divergence(self, weight: Floats) -> float:
+        """The share by which copies differed, over time."""
+        return float((weight * self._differing_days).sum() / (weight * self.lived_days()).sum())
 
     def age_days(self, weight: Floats) -> float:
         return float((weight * self._age_days2).sum() / (weight * self.lived_days()).sum())

@@ -17,6 +17,8 @@ COMPARISONS = 50  # of expected with true freshness, about so many moments of th
 START = datetime(2026, 1, 1, tzinfo=UTC)  # any day; the ledger wants one
 DAY_SECONDS = 86_400
 
+BITS = 64  # of a fingerprint
+
 NOBODY = np.zeros(0, np.int64)
 
 Maker = Callable[[Scene, World], Policy]
@@ -56,6 +58,7 @@ class _Run:
         self._claims = int(np.clip(round(budget_per_day / LOOKS_PER_CLAIM), LEAST_CLAIMS, MOST_CLAIMS))
         self._requests = self._wasted = self._over_days = 0
         self._compared = False
+        self._rng = np.random.default_rng(0)  # of fingerprints
 
     def live(self, day: int) -> None:
         """A UTC day: claims at even times, a ledger that begins anew."""
@@ -105,7 +108,7 @@ class _Run:
                 changed=changed,
                 gone=gone,
                 modified_age=world.modified_age(pages, at),
-                distance_bits=world.distance_bits(pages, count),
+                distance_bits=self._rng.binomial(BITS, world.distance_bits(pages, count) / BITS).astype(np.float64),
             )
         )
         self._last[pages], self._fetched[pages] = at, True
@@ -125,6 +128,7 @@ class _Run:
         return Measured(
             freshness=copies.freshness(world.importance),
             plain=copies.freshness(np.ones(world.size)),
+            divergence=copies.divergence(world.importance),
             age_days=copies.age_days(world.importance),
             requests=self._requests,
             wasted=self._wasted,

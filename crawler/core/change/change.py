@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from crawler.core.change.difference import SAME, Difference
+from crawler.core.change.distance import NO_DISTANCE, Distance
 from crawler.core.page import Version, distance_bits
 
 
@@ -41,14 +42,17 @@ class Rung(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A Change, the rung that decided it, and its size in bits of SimHash distance where both sides have text.
+    """A Change, the rung that decided it, and its size.
 
-    significant: the blocks that count, where blocks decided.
+    distance_bits: SimHash distance of the two versions, 0 to 64: of the page's own text under one mask where blocks
+    were compared, else of the main texts; None without text on both sides.
+    changed_share: of the page's own blocks, where blocks decided.  significant: the blocks that count, there.
     """
 
     change: Change
     rung: Rung
     distance_bits: int | None = None
+    changed_share: float | None = None
     significant: Difference = field(default=SAME, repr=False)
 
 
@@ -57,12 +61,14 @@ def judge(
     after: Version,
     compared: tuple[Difference, Difference] | None = None,
     *,
+    distance: Distance = NO_DISTANCE,
     unseen: Rung = Rung.VOLATILE,
 ) -> Verdict:
     """Judge a page against its last Snapshot, never against the last look: small edits cannot drift through.
 
     compared: all blocks that differ but for volatile words, and the significant part of them. None where the
     Snapshot's blocks cannot be had any more: then only the main text counts, and the shape of the page.
+    distance: of the two versions in what is significant.
     unseen: the rung that decided where no block differs.
     Where neither side has any text (an image, an empty page) the bytes decide.
     """
@@ -80,8 +86,8 @@ def judge(
     if compared is not None:
         found, left = compared
         if left:
-            return Verdict(Change.CHANGED, Rung.BLOCKS, bits, left)
-        return Verdict(Change.COSMETIC, Rung.BOILERPLATE if found else unseen, bits)
+            return Verdict(Change.CHANGED, Rung.BLOCKS, distance.bits, distance.blocks, left)
+        return Verdict(Change.COSMETIC, Rung.BOILERPLATE if found else unseen, 0)
     if after.main_digest == before.main_digest:
         if after.shape_digest == before.shape_digest:
             return Verdict(Change.COSMETIC, Rung.MAIN, bits)

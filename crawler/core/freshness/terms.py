@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
 
+from crawler.core.freshness.amount import UsualAmount
 from crawler.core.freshness.belief import PRIOR, Belief
 
 
@@ -22,7 +23,7 @@ class Terms:
     """The terms of a page's next look.
 
     price: importance x days that this look must be worth; its cost is included.  least, most: bounds of the interval.
-    prior: of the page's group.
+    prior: of the page's group.  amount: how much its group's changes change; None: each change counts alike.
     drift: how often a page's rate is drawn anew in this domain, per day (freshness/drift).
     once: the page is not looked at again.  is_ruled: `most` is a user's rule; then such a look is no floor visit.
     """
@@ -31,6 +32,7 @@ class Terms:
     least: timedelta = timedelta(minutes=10)
     most: timedelta = timedelta(days=180)
     prior: Belief = PRIOR
+    amount: UsualAmount | None = None
     drift: float = 0.0
     once: bool = False
     is_ruled: bool = False

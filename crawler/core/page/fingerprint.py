@@ -23,7 +23,7 @@ _NO_WORD = re.compile(r"[^\w\x00-\x7f]")
 _SPACED = bytes(byte if byte >= 0x80 or chr(byte).isalnum() or byte == ord("_") else ord(" ") for byte in range(256))
 
 
-def fingerprint(text: str) -> Fingerprint | None:
+def fingerprint_of(text: str) -> Fingerprint | None:
     """The SimHash of a text's words in threes, counted as often as they come; None for a text without any.
 
     Alike texts have fingerprints that differ in few bits. Case, space and punctuation do not count, unless there is

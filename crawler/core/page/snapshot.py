@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from crawler.core.http import Url
 from crawler.core.page.content import PageContent, extract
-from crawler.core.page.fingerprint import Fingerprint, digest, fingerprint
+from crawler.core.page.fingerprint import Fingerprint, digest, fingerprint_of
 from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import BlockList, block_list
@@ -70,7 +70,7 @@ def parse(
         text_digest=digest("\n".join((content.title, content.text, content.images_and_meta, *content.links)).encode()),
         main_digest=digest(f"{content.title}\n{content.main}".encode()),
         shape_digest=digest(_shape(content.text).encode()),
-        fingerprint=fingerprint(content.main),
+        fingerprint=fingerprint_of(content.main),
     )
     blocks = block_list(body, content, url=url, content_type=content_type, view=view, markup=markup) if outlined else ()
     short = replace(content, text="", images_and_meta="")  # only their digests are kept

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
-from crawler.core.change import Change, NoiseMask, Observation, Rung, Verdict, judge, update_mask
+from crawler.core.change import Change, NoiseMask, Observation, Rung, Verdict, distance_between, judge, update_mask
 from crawler.core.http import Answer, Fetched, NotModified, Unreached, Url, http_date
 from crawler.core.novelty import sample_of
 from crawler.core.page import PageContent, Parsed, Snapshot, Version, digest, parse
@@ -157,7 +157,9 @@ def _parsed_visit(
     alias = canonical_of(content, links, known=known)
     verdict = judge(before, after)
     if comparison is not None:
-        verdict = judge(before, after, (comparison.found, comparison.significant), unseen=comparison.unseen)
+        compared = comparison.found, comparison.significant
+        distance = distance_between(parsed.blocks, *compared, comparison.mask)
+        verdict = judge(before, after, compared, distance=distance, unseen=comparison.unseen)
         if comparison.varies and verdict.change is Change.COSMETIC:
             verdict = replace(verdict, rung=Rung.VARIANT)
     signals = None

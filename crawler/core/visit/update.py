@@ -9,19 +9,23 @@ import numpy as np
 from crawler.core.change import Change, Verdict
 from crawler.core.freshness import (
     DAY,
+    Amounts,
     Belief,
     Scores,
+    amount_of,
     blended,
     chances,
     change_expected,
     changed,
     changed_at,
+    factor_of,
     fade,
     first_gap,
     interval,
     is_believable,
     same,
     scores_after,
+    with_change,
 )
 from crawler.core.http import Fetched, http_date
 from crawler.core.visit.visit import NEVER, State, Target, Visit, unchanged_visit
@@ -74,25 +78,29 @@ def learnt_visit(target: Target, verdict: Verdict, *, now: datetime, age: timede
     if target.state in {State.GONE, State.MOVED} and verdict.change is Change.SAME:
         verdict = replace(verdict, change=Change.BACK)
     belief, expected = _learnt(target, verdict.change, now=now, age=age)
+    amount = amount_of(verdict.distance_bits, verdict.changed_share) if verdict.change is Change.CHANGED else None
+    amounts = with_change(target.amounts, amount)
     return replace(
         unchanged_visit(target, now=now),
         verdict=verdict,
         state=State.KNOWN,
         belief=belief,
+        amount=amount,
+        amounts=amounts,
         expected_change=expected,
-        due_at=due_after(target, belief, verdict.change, now=now),
+        due_at=_due_after(target, belief, amounts, verdict.change, now=now),
         failures=0,
     )
 
 
-def due_after(target: Target, belief: Belief, change: Change, *, now: datetime) -> datetime:
+def _due_after(target: Target, belief: Belief, amounts: Amounts, change: Change, *, now: datetime) -> datetime:
     """When a page is due that was well looked at now. The first gap of pages that came in together is spread."""
     terms = target.terms
     if terms.once:
         return NEVER
     wait = interval(
         belief,
-        importance=target.importance,
+        importance=target.importance * factor_of(amounts, terms.amount),
         price=terms.price,
         least=terms.least,
         most=terms.most,

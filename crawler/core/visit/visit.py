@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from crawler.core.change import NO_MASK, Change, NoiseMask, Rung, Verdict
-from crawler.core.freshness import USUAL_TERMS, Belief, Terms, Wanted
+from crawler.core.freshness import NO_AMOUNTS, USUAL_TERMS, Amounts, Belief, Terms, Wanted
 from crawler.core.http import NO_VALIDATORS, Authority, Fetched, PageKey, Reason, RobotsRules, Scope, Url, Validators
 from crawler.core.novelty import Sample
 from crawler.core.page import BlockList, HtmlEnd, Parsed, Snapshot, Version
@@ -61,6 +61,7 @@ class Target:
     belief: Belief
     terms: Terms = USUAL_TERMS
     importance: float = 1.0  # the domain's mean is 1
+    amounts: Amounts = NO_AMOUNTS  # of the changes found so far
     wanted: Wanted = Wanted.NO
     cash: int = 0  # coins, read at the claim
     group: int = 0  # of pages that share one prior and one trust in validators
@@ -145,6 +146,8 @@ class Visit:
     saved_bytes: int = 0
     elapsed: timedelta = timedelta(0)
     conditional: bool = False
+    amount: float | None = None  # of the change that was found: the part of the page that changed, 0 to 1
+    amounts: Amounts = NO_AMOUNTS  # of all changes found, with this one
     expected_change: float | None = None  # chance given for "changed" before the look, 0 to 1
     modified_honest: bool | None = None  # whether Last-Modified agrees with the body; None: nothing to compare
     refused_304: bool | None = None  # whether old validators, asked after a challenge, got a body; None: not asked
@@ -197,6 +200,7 @@ def unchanged_visit(target: Target, *, now: datetime) -> Visit:
         answer="fetched",
         state=State.KNOWN if target.state in {State.NEW, State.REFUSED} else target.state,
         belief=target.belief,
+        amounts=target.amounts,
         due_at=now + FIRST_RETRY,
         status=None,
         reason="",

@@ -7,10 +7,11 @@ from crawler.lab.policies.informed import Informed
 from crawler.lab.policies.ours import Ours
 from crawler.lab.simulation import Maker
 
-OURS, OPTIMUM, UNIFORM, INFORMED = "ours", "optimum", "uniform", "informed"
+OURS, CHANGES, OPTIMUM, UNIFORM, INFORMED = "ours", "changes", "optimum", "uniform", "informed"
 
 POLICIES: dict[str, Maker] = {
     OURS: lambda scene, _: Ours(scene),
+    CHANGES: lambda scene, _: Ours(scene, by_amount=False),
     OPTIMUM: Clairvoyant,
     INFORMED: Informed,
     UNIFORM: lambda scene, _: fixed.uniform(scene),

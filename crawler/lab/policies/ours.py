@@ -9,20 +9,26 @@ import numpy as np
 from crawler.core.freshness import (
     PRIOR,
     UNKNOWN,
+    USUAL_AMOUNT,
     Candidates,
+    amount_factor,
+    amount_of_bits,
     blend,
     chance_fresh,
     chances,
     drift_of,
     due_gap,
+    expected_amount,
     faded,
     is_believable,
+    learn_amount,
     learn_changed,
     learn_changed_at,
     learn_same,
     moments,
     pooled,
     refit,
+    refit_amounts,
     scores_after,
     select,
     share_redrawn,
@@ -38,16 +44,21 @@ LEAST_DAYS = 1 / 144  # between two looks at a page
 WINDOW = 4  # windows of the due index, in requests wanted,
 WINDOW_LEAST = 8  # and at least so many more
 MOST_WINDOWS = 50
+LEAST_AMOUNT = float(amount_of_bits(2))  # of a change that moves no bit
 DISCOVERY_SHARE = REFRESH_SHARE = 0.3
 
 
 class Ours:
     """Beliefs learnt from a cold start, a price for every request, due times stored and scored again when read."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, *, by_amount: bool = True) -> None:
+        """by_amount: a change counts by how much it changes."""
         size, groups = scene.size, int(scene.group.max()) + 1
         self._scene = scene
+        self._by_amount = by_amount
         self._weight = weights_of(scene.importance)
+        self._amount_total, self._amount_changes = np.zeros(size), np.zeros(size)  # of the changes found
+        self._usual_amounts = np.full(groups, USUAL_AMOUNT), USUAL_AMOUNT
         self._a0, self._b0 = np.full(groups, PRIOR.a), np.full(groups, PRIOR.b)
         self._evidence_a, self._evidence_b = np.zeros(size), np.zeros(size)
         self._since = np.full(size, np.nan)  # the last good look
@@ -160,9 +171,25 @@ class Ours:
         learnt = blend(_learnt(a, b, looks), _learnt(a0, b0, looks), redrawn)
         a, b = np.where(again, learnt[0], a), np.where(again, learnt[1], b)
         self._evidence_a[page], self._evidence_b[page] = without_prior(a, b, a0, b0)
+        self._learn_amounts(page[looks.changed], looks.distance_bits[looks.changed])
         self._since[page] = looks.at
         self._due[page] = np.where(looks.gone, np.inf, looks.at + self._gaps(page))
         self._since[page[looks.gone]] = np.nan
+
+    def _learn_amounts(self, pages: Ints, bits: Floats) -> None:
+        found = np.maximum(amount_of_bits(bits), LEAST_AMOUNT)
+        self._amount_total[pages], self._amount_changes[pages] = learn_amount(
+            self._amount_total[pages], self._amount_changes[pages], found
+        )
+        self._weigh(pages)
+
+    def _weigh(self, pages: Ints) -> None:
+        """What pages weigh: their importance by how much they change, beside the mean page."""
+        if self._by_amount:
+            group, mean = self._usual_amounts
+            usual = group[self._scene.group[pages]]
+            expected = expected_amount(self._amount_total[pages], self._amount_changes[pages], usual)
+            self._weight[pages] = weights_of(self._scene.importance[pages] * amount_factor(expected, mean))
 
     def _learn_drift(self, looks: LookBatch, again: Flags, given: Floats, by_prior: Floats) -> None:
         """Tell the domain's drift what was found, and what chances that had been given."""
@@ -221,6 +248,11 @@ class Ours:
         """New priors from all pages known; those without evidence stand for the prior, and keep it from leaping."""
         groups = moments(*self._beliefs(known), self._scene.group[known], groups=len(self._a0))
         self._a0, self._b0, _ = refit(groups, everywhere=pooled(groups))
+        group = self._scene.group[known]
+        self._usual_amounts = refit_amounts(
+            self._amount_total[known], self._amount_changes[known], group, groups=len(self._a0)
+        )
+        self._weigh(known)
 
     def meet(self, pages: Ints, now: float) -> None:
         if now == 0:

@@ -22,6 +22,10 @@ YEAR_DAYS = 365.0
 WAVES_APART_DAYS = 45.0
 WAVE_SHARE = 0.6  # of a host's pages that a deploy changes
 
+TYPICAL_EDIT = 0.1  # of a page's text, that its changes replace where that is told apart by pages
+EDIT_SPREAD = 1.0  # standard deviation of its exponent
+LEAST_EDIT = 0.002
+
 Draw = Callable[[Generator, int], Floats]
 
 
@@ -31,6 +35,9 @@ class Population:
 
     rates: draws true rates per day.  redraw_days: rates are drawn anew so often, inf for never.
     lifetime_days: mean life of a page, whose place another one takes; inf for ever.
+    edit_spread: standard deviation of the logarithm of the share of its text that a page's changes replace; None: any
+    share.  edit_by_rate: correlation of that logarithm with that of the page's rate, -1 to 1.
+    adds_up: see World.
     """
 
     story: str
@@ -42,6 +49,9 @@ class Population:
     lifetime_days: float = np.inf
     timing: Callable[[Generator, Pieces, Floats], tuple[Ints, Floats]] | None = None
     waves: bool = False
+    edit_spread: float | None = None
+    edit_by_rate: float = 0.0
+    adds_up: bool = True
     modified: Modified = Modified.SILENT
 
     def world(self, name: str, *, pages: int, days: float, seed: int) -> World:
@@ -67,12 +77,24 @@ class Population:
             group=group,
             born=born,
             died=died,
-            edit=rng.uniform(0.1, 1.0, size),
+            edit=_edits(rng, self, pieces, size),
             keys=keys_of(changed[alive], at[alive], stride=days + 1.0),
             pieces=pieces,
             modified=self.modified,
+            adds_up=self.adds_up,
             cap_per_day=CAP_SHARE * pages if self.is_capped else None,
         )
+
+
+def _edits(rng: Generator, population: Population, pieces: Pieces, size: int) -> Floats:
+    """The share of its text that each page's changes replace."""
+    if population.edit_spread is None:
+        return rng.uniform(0.1, 1.0, size)
+    logs = np.zeros(size)
+    logs[pieces.page[::-1]] = np.log(pieces.rate[::-1])  # of several pieces of a page the first one stays
+    by_rate = (logs - logs.mean()) / max(float(logs.std()), 1e-9)
+    drawn = population.edit_by_rate * by_rate + np.sqrt(1 - population.edit_by_rate**2) * rng.standard_normal(size)
+    return np.asarray(np.clip(TYPICAL_EDIT * np.exp(population.edit_spread * drawn), LEAST_EDIT, 1.0), np.float64)
 
 
 def _lives(rng: Generator, pages: int, days: float, lifetime: float) -> tuple[Ints, Floats, Floats]:
@@ -152,6 +174,7 @@ def _gamma(rng: Generator, size: int) -> Floats:
 
 
 _usual = partial(Population, rates=_log_normal)
+_amounts = partial(_usual, edit_spread=EDIT_SPREAD, adds_up=False)
 POPULATIONS: dict[str, Population] = {
     "log-normal": _usual("log-normal rates, power-law importance"),
     "equal": _usual("log-normal rates, every page of equal importance", power_law=False),
@@ -163,6 +186,11 @@ POPULATIONS: dict[str, Population] = {
     "bursts": _usual("changes come in bursts: gaps vary 1.3 to 1.8 times their mean", timing=rhythm.bursts),
     "rhythms": _usual("changes keep office hours, each site in its time zone", timing=rhythm.office_hours),
     "waves": _usual("deploys change most of a site's pages at once", waves=True),
+    "amounts": _amounts("pages change by amounts of their own, typically a tenth of their text"),
+    "fast-large": _amounts("the same, and pages that change often change much", edit_by_rate=0.7),
+    "fast-small": _amounts("the same, and pages that change often change little", edit_by_rate=-0.7),
+    "even-amounts": _amounts("every change replaces a tenth of the text", edit_spread=0.0),
+    "adding-up": _amounts("amounts of their own, and each change replaces another part of the text", adds_up=True),
     "honest": _usual("Last-Modified tells when a page changed", modified=Modified.HONEST),
     "echo": _usual("Last-Modified is always now", modified=Modified.ECHO),
     "frozen": _usual("Last-Modified never moves", modified=Modified.FROZEN),

@@ -6,12 +6,13 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from crawler.core.freshness import bits_of_amount
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 FROZEN_BEFORE_DAYS = 365.0  # birth: what a frozen Last-Modified says
-UNRELATED_BITS = 32.0  # of 64: what two unrelated texts differ by in SimHash, on average
 
 
 class Modified(StrEnum):
@@ -42,6 +43,7 @@ class World:
     importance: the mean page has 1.  host, group: numbers from 0; a group is what a URL template tells.
     cap_per_day: requests that a host bears, or None where politeness binds nobody.
     born, died: days; what lives all along has 0 and inf.  edit: share of its text that a change replaces.
+    adds_up: each change replaces another part, whatever was there; else all changes of a page are of the same part.
     keys: page * stride + day of every change, ascending, then inf; so one binary search finds a page's next change.
     """
 
@@ -56,6 +58,7 @@ class World:
     keys: Floats = field(repr=False)
     pieces: Pieces = field(repr=False)
     modified: Modified = Modified.SILENT
+    adds_up: bool = True
     cap_per_day: float | None = None
 
     @property
@@ -85,7 +88,12 @@ class World:
 
     def distance_bits(self, pages: Ints, changes: Ints) -> Floats:
         """The SimHash distance between two versions with so many changes between them, as it is on average."""
-        return np.asarray(UNRELATED_BITS * (1 - (1 - self.edit[pages]) ** changes), np.float64)
+        return bits_of_amount(self.divergence(pages, changes))
+
+    def divergence(self, pages: Ints, changes: Ints) -> Floats:
+        """The share of its text by which a copy differs from its page that has changed so often since."""
+        many = changes if self.adds_up else np.minimum(changes, 1)
+        return np.asarray(1 - (1 - self.edit[pages]) ** many, np.float64)
 
     def modified_age(self, pages: Ints, day: Floats) -> Floats:
         """How long ago the page changed, in days, by its Last-Modified at `day`; NaN where there is none."""

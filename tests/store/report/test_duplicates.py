@@ -13,7 +13,7 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Answer, Authority
 from crawler.core.page import Fingerprint, distance_bits
-from crawler.core.page.fingerprint import fingerprint
+from crawler.core.page.fingerprint import fingerprint_of
 from crawler.store import claim, domains, record, report
 from crawler.store.columns import to_signed
 from crawler.store.database import BY_KEY, Database
@@ -33,7 +33,7 @@ def nearly(text: str, *, bits: int) -> str:
 
 
 def difference(one: str, other: str) -> int:
-    first, second = fingerprint(one), fingerprint(other)
+    first, second = fingerprint_of(one), fingerprint_of(other)
     assert first is not None
     assert second is not None
     return distance_bits(first, second)
