@@ -30,6 +30,7 @@ class Domain(SQLModel, table=True):
         CheckConstraint("favour_by > 0 AND discovery_weight >= 0 AND refresh_weight >= 0", name="domain_dial"),
         CheckConstraint("external_links >= 0", name="domain_external_links"),
         CheckConstraint("bytes_per_day >= 0", name="domain_bytes"),
+        CheckConstraint("value IN ('amount', 'changes')", name="domain_value"),
         CheckConstraint("target_freshness > 0 AND target_freshness < 1 AND target_age_s > 0", name="domain_target"),
     )
     id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))
@@ -60,6 +61,9 @@ class Domain(SQLModel, table=True):
     target_freshness: float | None = Field(sa_column=real(nullable=True))
     target_age_s: float | None = Field(sa_column=real(nullable=True))
     language: str = Field(sa_column=text(default=""))
+    # What a change counts, and by which rule pages are looked at again.
+    value: str = Field(sa_column=text(default="amount"))
+    revisit: str = Field(sa_column=text(default="price"))
 
 
 class Rule(SQLModel, table=True):
@@ -97,6 +101,7 @@ class Prior(SQLModel, table=True):
     a: float = Field(sa_column=real())
     b: float = Field(sa_column=real())
     pages: int = Field(sa_column=big(default="0"))
+    amount: float = Field(sa_column=real(default="0.1"))  # of a change of such a page: the part of it that changes
     # Of first looks at pages of the group: how many of late, and how much of what they said was new, in looks.
     first_looks: float = Field(sa_column=real(default="0"))
     novelty: float = Field(sa_column=real(default="0"))
@@ -156,6 +161,7 @@ class DomainPlan(SQLModel, table=True):
     longest_s: float | None = Field(sa_column=real(nullable=True))
     budget_per_day: int | None = Field(sa_column=count(nullable=True, default=None))  # what a target asks for
     price_correction: float = Field(sa_column=real(default="1"))
+    mean_amount: float = Field(sa_column=real(default="0.1"))  # to expect of a change, over the domain's pages
     finding: str = Field(sa_column=text(default=""))
 
 

@@ -34,6 +34,9 @@ class Page(SQLModel, table=True):
     evidence_a: float = Field(sa_column=real(default="0"))
     evidence_b: float = Field(sa_column=real(default="0"))
     prior_no: int = Field(sa_column=small(default="0"))
+    # How much the changes found have changed: the sum of their amounts, and how many there were.
+    amount_total: float = Field(sa_column=real(default="0"))
+    amount_changes: float = Field(sa_column=real(default="0"))
     # What the looks found.
     status: int | None = Field(sa_column=small(nullable=True))
     reason: str = Field(sa_column=text(default=""))

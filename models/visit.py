@@ -41,3 +41,4 @@ class VisitRow(SQLModel, table=True):
     price: float | None = Field(sa_column=real(nullable=True))
     audit: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
     parts: str = Field(sa_column=text(default=""))
+    amount: float | None = Field(sa_column=real(nullable=True))  # of the change found: the part of the page, 0 to 1

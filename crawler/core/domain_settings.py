@@ -23,6 +23,9 @@ LANGUAGE = (
 )
 
 
+REVISIT = r"price|similarity|fixed (?!0+(?:\.0+)?[smhdw])[0-9]{1,6}(?:\.[0-9]{1,3})?[smhdw]"
+
+
 def _usual_ordering() -> "Ordering":
     from crawler.core.cash import Ordering
 
@@ -162,6 +165,37 @@ class DomainSettings:
             of_crawl=False,
         ),
     )
+    value: str = entry(
+        "amount",
+        Setting(
+            Kind.TEXT,
+            "--value WHAT",
+            "What a change counts: amount (by how much of the page it changes) or changes (each alike).",
+            pattern="amount|changes",
+            misfit="neither amount nor changes",
+            label="Changes count",
+            words="as {}",
+            unset="by their amount",
+            reprices=True,
+            of_crawl=False,
+        ),
+    )
+    revisit: str = entry(
+        "price",
+        Setting(
+            Kind.TEXT,
+            "--revisit POLICY",
+            "When pages are looked at again: price (when a look is worth it), similarity (sooner the less alike two "
+            "versions were), or 'fixed 7d' (each after so long).",
+            pattern=REVISIT,
+            misfit="none of price, similarity, and fixed with a span such as 'fixed 7d'",
+            label="Looked at again",
+            words="by policy: {}",
+            unset="by price",
+            reprices=True,
+            of_crawl=False,
+        ),
+    )
     rules: tuple["PageRule", ...] = ()
 
     def __post_init__(self) -> None:
@@ -250,6 +284,13 @@ def value_of(domain_settings: DomainSettings, setting: Setting) -> Any:
 def reads_alike(one: DomainSettings, other: DomainSettings) -> bool:
     """Whether a page that was read under the one says under the other what it said then."""
     return all(value_of(one, each) == value_of(other, each) for each in SETTINGS if each.rereads)
+
+
+def weighs_alike(one: DomainSettings, other: DomainSettings) -> bool:
+    """Whether pages are due under the one when they are under the other."""
+    return one.rules == other.rules and all(
+        value_of(one, each) == value_of(other, each) for each in SETTINGS if each.reprices
+    )
 
 
 def with_values(domain_settings: DomainSettings, values: Mapping[str, Any]) -> DomainSettings:

@@ -34,6 +34,7 @@ class Setting:
     label: of its line in `domains show`; without one there is none.  words: around the value.  unset: of the default.
     instead_of: another setting, which this one takes the place of.
     rereads: where it becomes another, every page is read again in full.
+    reprices: where it becomes another, all pages are weighed again.
     of_importance: it says what is important in the domain.  of_crawl: `recrawl crawl` offers it, for new domains.
     name, default, is_of_ordering: of the field, and whether of DomainSettings.ordering; filled in by the table.
     """
@@ -52,6 +53,7 @@ class Setting:
     unset: str = ""
     instead_of: str = ""
     rereads: bool = False
+    reprices: bool = False
     of_importance: bool = False
     of_crawl: bool = True
     name: str = ""

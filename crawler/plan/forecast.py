@@ -88,7 +88,7 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
     found = await sample_domain(db, plan_input, most=PAGES, at=at, defaults=settings.defaults)
     if not found.known:
         return None
-    work = work_of(found, found.priors, settings)
+    work = work_of(plan_input, found, found.priors, settings)
     terms = limits_of(plan_input, settings, importance=1.0)
     now = await _now(db, domain, work, terms, at=at, settings=settings)
     price = plan_input.price or Price(settings.price)

@@ -14,6 +14,7 @@ from crawler.core.budget import (
     Price,
     Shares,
     Work,
+    amounts_in,
     budget_for,
     has_moved,
     price_correction,
@@ -23,7 +24,7 @@ from crawler.core.budget import (
 )
 from crawler.core.cash import popularity
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, Belief
+from crawler.core.freshness import DAY, Belief, ChangeValue, policy_of
 from crawler.settings import Settings
 from crawler.store import plan
 from crawler.store.database import Database
@@ -96,7 +97,7 @@ async def domain_forecasts(
     defaults = settings.defaults
     censuses = [await sample_domain(db, each, most=_share(each, inputs), at=at, defaults=defaults) for each in inputs]
     priors = refitted(censuses)
-    works = [work_of(*pair, settings) for pair in zip(censuses, priors, strict=True)]
+    works = [work_of(*each, settings) for each in zip(inputs, censuses, priors, strict=True)]
     terms = [limits_of(each, settings, importance=importances[each.domain.id]) for each in inputs]
     resting = [each.rests(at=at, over=HOUR) for each in inputs]
     solved = _tariffs(works, terms, resting, settings)
@@ -144,8 +145,16 @@ def _share(plan_input: PlanInput, inputs: Sequence[PlanInput]) -> int:
     return max(SAMPLE * plan_input.tracked // tracked, min(SAMPLE_PER_DOMAIN, MOST_SAMPLES * SAMPLE // len(inputs)), 1)
 
 
-def work_of(sample: PageSample, priors: Sequence[Belief], settings: Settings) -> Work:
-    return work_in(sample, priors, least_days=settings.least_interval / DAY, most_days=settings.most_interval / DAY)
+def work_of(plan_input: PlanInput, sample: PageSample, priors: Sequence[Belief], settings: Settings) -> Work:
+    domain_settings = plan_input.domain.settings
+    return work_in(
+        sample,
+        priors,
+        least_days=settings.least_interval / DAY,
+        most_days=settings.most_interval / DAY,
+        by_amount=domain_settings.value == ChangeValue.AMOUNT,
+        revisit=policy_of(domain_settings.revisit),
+    )
 
 
 def limits_of(plan_input: PlanInput, settings: Settings, *, importance: float) -> DomainLimits:
@@ -193,6 +202,7 @@ def _corrected_price(plan_input: PlanInput, tariff: DomainPlan, *, at: datetime)
 def _written(found: Planned, sample: PageSample, priors: Sequence[Belief]) -> PlanRow:
     budget = found.domain.settings.budget_per_day
     asked = found.plan.asked
+    by_group, mean = amounts_in(sample)
     return PlanRow(
         importance=found.importance,
         price=found.plan.price,
@@ -202,4 +212,6 @@ def _written(found: Planned, sample: PageSample, priors: Sequence[Belief]) -> Pl
         finding=found.plan.finding,
         priors=priors,
         pages=sample.by_group,
+        amounts=by_group,
+        mean_amount=mean,
     )

@@ -21,7 +21,7 @@ from crawler.core.budget.ledger import (
     today,
 )
 from crawler.core.budget.page_arrays import NOBODY, SAMPLE, SAMPLE_PER_DOMAIN, PageArrays, page_arrays, sampled
-from crawler.core.budget.sample import NO_RULE, REQUEST_KINDS, PageSample, refitted, sample_of, work_in
+from crawler.core.budget.sample import NO_RULE, REQUEST_KINDS, PageSample, amounts_in, refitted, sample_of, work_in
 from crawler.core.budget.shadow_price import (
     FLOOR_VISITS_SHARE,
     LONGEST_INTERVAL_SHARE,
@@ -64,6 +64,7 @@ __all__ = [
     "SharedBudget",
     "Shares",
     "Work",
+    "amounts_in",
     "budget_for",
     "debited",
     "floor_left",

@@ -19,7 +19,7 @@ _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
 class Expectation:
     """The expectation for known pages that are looked at whenever they are worth a price.
 
-    requests, received_bytes: a day.  freshness: the share of the weight whose copy is as it is on the web, 0 to 1.
+    requests, received_bytes: a day.  freshness: the share of the importance whose copy is as it is on the web, 0 to 1.
     age_days: how long a copy has been out of date, 0 while it is not; by weight.  oldest_days: the longest gap.
     """
 
@@ -66,7 +66,7 @@ def age_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
 def expected_at(pages: PageArrays, prices: Floats, *, per_byte: float = 0.0) -> Expectation:
     """The Expectation for known pages. prices: of a request, by domain.  per_byte: price of a byte."""
     gap = gaps(pages, prices[pages.domain] * pages.requests + per_byte * pages.received_bytes)
-    weight = pages.weight * pages.stands_for
+    weight = pages.importance * pages.stands_for
     total = max(float(weight.sum()), NOT_ZERO)
     return Expectation(
         price=Price(float(prices.max(initial=0.0)), per_byte),

@@ -20,6 +20,7 @@ class PageArrays:
     """Pages of one or many domains; arrays of equal length. Times in days.
 
     a, b: of today's beliefs.  weight: see price.weights_of; across domains times the domain's.
+    importance: the weight without what the page's amounts of change make of it: by it freshness is reported.
     requests, received_bytes: what one look costs on average.  least, most: bounds of its gap.
     domain: 0 to domains - 1.  stands_for: pages that this one is a sample of.  is_ruled: `most` is what a rule says of
     the page, not the domain's longest interval.
@@ -35,6 +36,7 @@ class PageArrays:
     domain: Groups
     stands_for: Floats
     is_ruled: Flags
+    importance: Floats
 
     @property
     def count(self) -> float:
@@ -52,6 +54,7 @@ class OtherColumns(TypedDict, total=False):
     domain: Groups | int
     stands_for: Numbers
     is_ruled: Flags | bool
+    importance: Numbers
 
 
 USUAL: OtherColumns = {
@@ -67,7 +70,7 @@ USUAL: OtherColumns = {
 
 def page_arrays(a: Numbers, b: Numbers, weight: Numbers, **others: Unpack[OtherColumns]) -> PageArrays:
     """PageArrays from columns; a number that holds for all pages may be given once."""
-    columns: dict[str, Any] = {"a": a, "b": b, "weight": weight, **USUAL, **others}
+    columns: dict[str, Any] = {"a": a, "b": b, "weight": weight, "importance": weight, **USUAL, **others}
     shape = np.broadcast(*columns.values()).shape or (1,)
     kinds = {"domain": np.intp, "is_ruled": np.bool_}
     arrays: dict[str, NDArray[Any]] = {

@@ -8,9 +8,28 @@ import numpy as np
 from crawler.core.budget.cost import Costs, RequestKind
 from crawler.core.budget.page_arrays import Flags, Groups, PageArrays, page_arrays, subset
 from crawler.core.budget.shadow_price import Work
-from crawler.core.freshness import PRIOR, Belief, Floats, Moments, moments, pooled, refit, weights_of, with_prior
+from crawler.core.freshness import (
+    BY_PRICE,
+    DAY,
+    PRIOR,
+    Belief,
+    Floats,
+    Moments,
+    PricePolicy,
+    RevisitPolicy,
+    amount_factor,
+    expected_amount,
+    moments,
+    pooled,
+    refit,
+    refit_amounts,
+    weights_of,
+    with_prior,
+)
 
-COLUMNS = 9  # of a row: is_new, evidence_a, evidence_b, group, importance, asked, least, most, follows
+# Of a row: is_new, evidence_a, evidence_b, group, importance, asked, least, most, follows, amount_total,
+# amount_changes.
+COLUMNS = 11
 REQUEST_KINDS = (RequestKind.FULL, RequestKind.CONDITIONAL, RequestKind.HEAD)  # by the number in column `asked`
 NO_RULE = float("nan")  # as least or most: no rule gives one
 
@@ -27,6 +46,7 @@ class PageSample:
     group: the number of the page's prior; 0 is that of the whole domain.  importance: the domain's mean page has 1.
     asked: how the page is asked for, as index into REQUEST_KINDS.  least, most: bounds of its interval by rules, in
     days; NO_RULE where they say nothing.  follows: the page shares another one's schedule (freshness/shared_schedule).
+    amount_total, amount_changes: of the changes found on it.
     share: of the domain's pages that are in the sample, above 0 and at most 1.  priors: so far, by number.
     """
 
@@ -39,6 +59,8 @@ class PageSample:
     least: Floats
     most: Floats
     follows: Flags
+    amount_total: Floats
+    amount_changes: Floats
     share: float = 1.0
     priors: tuple[Belief, ...] = field(default_factory=_no_priors)
     costs: Costs = field(default_factory=Costs)
@@ -72,6 +94,8 @@ def sample_of(rows: Sequence[Sequence[float]], *, share: float, priors: Sequence
         least=table[:, 6],
         most=table[:, 7],
         follows=table[:, 8] > 0,
+        amount_total=table[:, 9],
+        amount_changes=table[:, 10],
         share=share,
         priors=tuple(priors),
         costs=costs,
@@ -116,23 +140,54 @@ def _refitted(templates: Moments, everywhere: Moments) -> tuple[Belief, ...]:
     return domain, *(Belief(float(a), float(b)) for a, b in zip(a0[1:], b0[1:], strict=True))
 
 
-def work_in(sample: PageSample, priors: Sequence[Belief], *, least_days: float, most_days: float) -> Work:
+def amounts_in(sample: PageSample) -> tuple[list[float], float]:
+    """What each group makes expect of a change, by its number, and the mean over the known pages."""
+    known = ~sample.is_new
+    by_group, mean = refit_amounts(
+        sample.amount_total[known], sample.amount_changes[known], sample.group[known], groups=len(sample.priors)
+    )
+    return by_group.tolist(), mean
+
+
+def _amount_factors(sample: PageSample) -> Floats:
+    """The factors on the pages' importance, by how much their changes change; 1 for those never fetched."""
+    by_group, mean = amounts_in(sample)
+    expected = expected_amount(sample.amount_total, sample.amount_changes, np.array(by_group)[sample.group])
+    return np.where(sample.is_new, 1.0, amount_factor(expected, mean))
+
+
+def work_in(
+    sample: PageSample,
+    priors: Sequence[Belief],
+    *,
+    least_days: float,
+    most_days: float,
+    by_amount: bool = True,
+    revisit: RevisitPolicy = BY_PRICE,
+) -> Work:
     """The pages of a domain that could be fetched, known and new, with what a look at each costs.
 
-    least_days, most_days: bounds of an interval where no rule gives any.
+    least_days, most_days: bounds of an interval where no rule gives any.  by_amount: a change counts by how much it
+    changes.  revisit: when pages are looked at again; where that is not the price, their gaps are bound to it.
     Pages that share a schedule count once, as the page that leads it. Looks that test the others are rare, and left to
     `price_correction`.
     """
     a, b = beliefs_in(sample, priors)
     most = np.where(np.isnan(sample.most), np.fmax(most_days, sample.least), sample.most)
+    least = np.minimum(np.where(np.isnan(sample.least), least_days, sample.least), most)
+    if not isinstance(revisit, PricePolicy):
+        gap = np.clip(b / a if revisit.standing is None else revisit.standing / DAY, least, most)
+        least, most = np.where(sample.is_new, least, gap), np.where(sample.is_new, most, gap)
     costs = [sample.costs.of(kind) for kind in REQUEST_KINDS]
+    factors = _amount_factors(sample) if by_amount else 1.0
     pages = page_arrays(
         a,
         b,
-        weights_of(sample.importance),
+        weights_of(sample.importance * factors),
+        importance=weights_of(sample.importance),
         requests=np.array([cost.requests for cost in costs])[sample.asked],
         received_bytes=np.array([cost.received_bytes for cost in costs])[sample.asked],
-        least=np.minimum(np.where(np.isnan(sample.least), least_days, sample.least), most),
+        least=least,
         most=most,
         stands_for=1 / sample.share,
         is_ruled=~np.isnan(sample.most),
@@ -150,7 +205,9 @@ def joined(works: Sequence[Work], importances: Sequence[float]) -> Work:
 
 
 def _joined(parts: Sequence[PageArrays], importances: Sequence[float]) -> PageArrays:
-    weights = [pages.weight * importance for pages, importance in zip(parts, importances, strict=True)]
+    def of_domain(columns: list[Floats]) -> list[Floats]:
+        return [column * importance for column, importance in zip(columns, importances, strict=True)]
+
     domains = [np.full(pages.a.shape, n, dtype=np.intp) for n, pages in enumerate(parts)]
 
     def one(columns: list[Floats]) -> Floats:
@@ -159,7 +216,8 @@ def _joined(parts: Sequence[PageArrays], importances: Sequence[float]) -> PageAr
     return PageArrays(
         a=one([pages.a for pages in parts]),
         b=one([pages.b for pages in parts]),
-        weight=one(weights),
+        weight=one(of_domain([pages.weight for pages in parts])),
+        importance=one(of_domain([pages.importance for pages in parts])),
         requests=one([pages.requests for pages in parts]),
         received_bytes=one([pages.received_bytes for pages in parts]),
         least=one([pages.least for pages in parts]),

@@ -7,7 +7,7 @@ site's boilerplate; `update_mask` learns from a comparison. Uses volatile and wh
 from crawler.core.change.boilerplate import BlockCount, Boilerplate, form_of
 from crawler.core.change.change import Change, Rung, Verdict, judge
 from crawler.core.change.difference import Difference, difference, significant
-from crawler.core.change.distance import Distance, distance_between
+from crawler.core.change.distance import distance_between
 from crawler.core.change.explain import ExplainedBlock, Why, explain_blocks, why_no_news
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.change.near_duplicates import LEAST_TEXT_BYTES, NEAR_BITS, DuplicateGroup, duplicate_groups
@@ -31,7 +31,6 @@ __all__ = [
     "Boilerplate",
     "Change",
     "Difference",
-    "Distance",
     "DuplicateGroup",
     "Edits",
     "ExplainedBlock",

@@ -16,6 +16,7 @@ from crawler.core.freshness.amount import (
     bits_of_amount,
     expected_amount,
     factor_of,
+    factors_of,
     learn_amount,
     refit_amounts,
     with_change,
@@ -42,6 +43,16 @@ from crawler.core.freshness.belief import (
 from crawler.core.freshness.calibration import Agreement, pooled_agreement
 from crawler.core.freshness.drift import UNKNOWN, Scores, blend, blended, chances, drift_of, scores_after, share_redrawn
 from crawler.core.freshness.gamma import Floats, Numbers
+from crawler.core.freshness.policies import (
+    BY_PRICE,
+    BY_SIMILARITY,
+    FixedPolicy,
+    Looked,
+    PricePolicy,
+    RevisitPolicy,
+    SimilarityPolicy,
+    policy_of,
+)
 from crawler.core.freshness.prior import (
     ELSEWHERE,
     Moments,
@@ -69,6 +80,8 @@ from crawler.core.freshness.terms import USUAL_TERMS, Defaults, Terms, Wanted
 from crawler.core.freshness.value import NOT_ZERO, first_values, fresh_days, value, weight_of, weights_of
 
 __all__ = [
+    "BY_PRICE",
+    "BY_SIMILARITY",
     "DAY",
     "ELSEWHERE",
     "ENOUGH_LOOKS",
@@ -86,11 +99,16 @@ __all__ = [
     "Candidates",
     "ChangeValue",
     "Defaults",
+    "FixedPolicy",
     "Floats",
+    "Looked",
     "Moments",
     "Numbers",
+    "PricePolicy",
+    "RevisitPolicy",
     "Scores",
     "Selection",
+    "SimilarityPolicy",
     "Terms",
     "Twin",
     "UsualAmount",
@@ -114,6 +132,7 @@ __all__ = [
     "due_gap",
     "expected_amount",
     "factor_of",
+    "factors_of",
     "fade",
     "faded",
     "first_gap",
@@ -131,6 +150,7 @@ __all__ = [
     "learn_same",
     "moments",
     "phase_of",
+    "policy_of",
     "pooled",
     "pooled_agreement",
     "refit",

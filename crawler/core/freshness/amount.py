@@ -11,6 +11,7 @@ by what it is worth to have it.
 Each formula stands once, on float arrays of any shapes that broadcast.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -96,6 +97,12 @@ def expected_amount(total: Numbers, changes: Numbers, group: Numbers) -> Floats:
 def amount_factor(expected: Numbers, mean: Numbers) -> Floats:
     """The factor on a page's importance: 1 for the domain's mean page, within [LEAST_FACTOR, MOST_FACTOR]."""
     return np.asarray(np.clip(expected / mean, LEAST_FACTOR, MOST_FACTOR))
+
+
+def factors_of(pages: Sequence[tuple[float, float, float]], *, mean: float) -> Floats:
+    """The factor on the importance of each page, from its total, its changes, and its group's amount."""
+    total, changes, group = np.array(pages, dtype=np.float64).reshape(-1, 3).T
+    return amount_factor(expected_amount(total, changes, group), mean)
 
 
 def refit_amounts(total: Floats, changes: Floats, group: Groups, *, groups: int) -> tuple[Floats, float]:

@@ -42,6 +42,7 @@ class Candidates:
     A page that was fetched, and that its terms want only once, has no interval: least and most are FOREVER_DAYS.
     is_ruled: its longest interval is a rule's: then a look is worth its price, and no floor visit.
     cash: the order of discovery, the greatest first.
+    gap: between the last good look and the next, where another policy than the price says so; NaN elsewhere.
     phase: the part of its gap that the next look waits (value.phase_of) of a page looked at once only; else 1.
     """
 
@@ -59,6 +60,7 @@ class Candidates:
     is_ruled: Flags
     cash: Floats
     phase: Floats
+    gap: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class CandidateColumns:
     """Pages as rows hold them: columns of equal length. Times in days.
 
     terms: of each page; many pages share one object.  a, b: of today's belief.  is_had: the page has a version.
+    amount: factor on the importance, by how much a page's changes change.  gap: see Candidates.
     wanted: a Wanted each; a page that its terms want once is looked at again for a user only.
     """
 
@@ -89,6 +92,8 @@ class CandidateColumns:
     a: Sequence[float]
     b: Sequence[float]
     importance: Sequence[float]
+    amount: Sequence[float] | Floats
+    gap: Sequence[float]
     unseen: Sequence[float]
     due_in: Sequence[float]
     is_new: Sequence[bool]
@@ -111,7 +116,7 @@ def candidates_of(columns: CandidateColumns) -> Candidates:
     return Candidates(
         a=np.array(columns.a),
         b=np.array(columns.b),
-        weight=weights_of(np.array(columns.importance)),
+        weight=weights_of(np.array(columns.importance) * np.asarray(columns.amount)),
         price=price,
         least=np.where(done, FOREVER_DAYS, least),
         most=np.where(done, FOREVER_DAYS, most),
@@ -123,6 +128,7 @@ def candidates_of(columns: CandidateColumns) -> Candidates:
         is_ruled=is_ruled > 0,
         cash=-np.arange(float(len(terms))),
         phase=np.array(columns.phase),
+        gap=np.array(columns.gap),
     )
 
 
@@ -223,7 +229,10 @@ def _scores(head: Candidates) -> Floats:
     waited = head.unseen / head.phase
     revisits = np.where(head.unseen < head.least, 0.0, values(head.a, head.b, head.weight, waited))
     first = first_values(head.a, head.b, head.weight, head.most)
-    return np.where(head.is_wanted, np.inf, np.where(head.is_new, first, revisits) / head.price)
+    worth = np.where(head.is_new, first, revisits) / head.price
+    by_clock = ~np.isnan(head.gap)  # in the order of their lateness; a first gap is cut by its phase
+    worth = np.where(by_clock, waited / np.clip(np.where(by_clock, head.gap, 1.0), head.least, head.most), worth)
+    return np.where(head.is_wanted, np.inf, worth)
 
 
 def _floor(head: Candidates, below: Flags, *, left: int | None) -> Flags:
@@ -276,7 +285,9 @@ def _in_turns(first: Indices, revisits: Indices) -> Indices:
 
 def _gaps(head: Candidates, at: Indices) -> Floats:
     """The days after which these pages are due. A first gap is cut by its phase, but for a page that is never due."""
-    gap = due_gap(head.a[at], head.b[at], head.weight[at], head.price[at], least=head.least[at], most=head.most[at])
+    least, most, said = head.least[at], head.most[at], head.gap[at]
+    gap = due_gap(head.a[at], head.b[at], head.weight[at], head.price[at], least=least, most=most)
+    gap = np.where(np.isnan(said), gap, np.clip(said, least, most))
     cut = np.maximum(gap * head.phase[at], head.least[at])
     return np.where(gap >= FOREVER_DAYS, gap, cut)
 

@@ -6,6 +6,7 @@ from enum import IntEnum
 
 from crawler.core.freshness.amount import UsualAmount
 from crawler.core.freshness.belief import PRIOR, Belief
+from crawler.core.freshness.policies import BY_PRICE, RevisitPolicy
 
 
 class Wanted(IntEnum):
@@ -24,6 +25,7 @@ class Terms:
 
     price: importance x days that this look must be worth; its cost is included.  least, most: bounds of the interval.
     prior: of the page's group.  amount: how much its group's changes change; None: each change counts alike.
+    revisit: when the page is looked at again.
     drift: how often a page's rate is drawn anew in this domain, per day (freshness/drift).
     once: the page is not looked at again.  is_ruled: `most` is a user's rule; then such a look is no floor visit.
     """
@@ -33,6 +35,7 @@ class Terms:
     most: timedelta = timedelta(days=180)
     prior: Belief = PRIOR
     amount: UsualAmount | None = None
+    revisit: RevisitPolicy = BY_PRICE
     drift: float = 0.0
     once: bool = False
     is_ruled: bool = False

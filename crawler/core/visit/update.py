@@ -11,17 +11,19 @@ from crawler.core.freshness import (
     DAY,
     Amounts,
     Belief,
+    Looked,
     Scores,
+    UsualAmount,
     amount_of,
     blended,
     chances,
     change_expected,
     changed,
     changed_at,
+    expected_amount,
     factor_of,
     fade,
     first_gap,
-    interval,
     is_believable,
     same,
     scores_after,
@@ -88,24 +90,32 @@ def learnt_visit(target: Target, verdict: Verdict, *, now: datetime, age: timede
         amount=amount,
         amounts=amounts,
         expected_change=expected,
-        due_at=_due_after(target, belief, amounts, verdict.change, now=now),
+        due_at=_due_after(target, belief, amounts, verdict, now=now),
         failures=0,
     )
 
 
-def _due_after(target: Target, belief: Belief, amounts: Amounts, change: Change, *, now: datetime) -> datetime:
+def _due_after(target: Target, belief: Belief, amounts: Amounts, verdict: Verdict, *, now: datetime) -> datetime:
     """When a page is due that was well looked at now. The first gap of pages that came in together is spread."""
     terms = target.terms
     if terms.once:
         return NEVER
-    wait = interval(
-        belief,
+    is_again = verdict.change in TEACHES and target.last_good_at is not None
+    usual = terms.amount or UsualAmount()
+    look = Looked(
+        waited=now - target.last_good_at if is_again and target.last_good_at is not None else timedelta(0),
+        changed=verdict.change is Change.CHANGED,
+        distance_bits=verdict.distance_bits if verdict.change is Change.CHANGED else None,
+        usual_amount=float(expected_amount(amounts.total, amounts.changes, usual.group)),
+        looks=target.looks + 1,
+        belief=belief,
         importance=target.importance * factor_of(amounts, terms.amount),
         price=terms.price,
         least=terms.least,
         most=terms.most,
     )
-    return now + (max(first_gap(wait, key=target.key), terms.least) if change is Change.FIRST else wait)
+    wait = min(max(terms.revisit.after(look), terms.least), terms.most)
+    return now + (max(first_gap(wait, key=target.key), terms.least) if verdict.change is Change.FIRST else wait)
 
 
 def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | None) -> tuple[Belief, float | None]:

@@ -77,6 +77,7 @@ class Target:
     external_links: ExternalLinks = field(default=(), repr=False)
     status: int | None = None  # of the last look
     reason: str = ""  # of the last look
+    looks: int = 0  # so far
     failures: int = 0  # looks in a row without a good answer
     soft_errors: int = 0  # of these, the last ones that met the soft error that `reason` names
     last_look_at: datetime | None = None

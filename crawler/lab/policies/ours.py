@@ -150,6 +150,7 @@ class Ours:
             is_ruled=np.zeros(len(pages), bool),
             cash=self._weight[pages],
             phase=np.ones(len(pages)),
+            gap=np.full(len(pages), np.nan),
         )
         return pages, head
 

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.cash import COINS, Pool
 from crawler.core.domain import Domain, DomainStatus, RobotsCopy
-from crawler.core.domain_settings import SETTINGS, DomainSettings, reads_alike, value_of, with_values
+from crawler.core.domain_settings import SETTINGS, DomainSettings, reads_alike, value_of, weighs_alike, with_values
 from crawler.core.freshness import ELSEWHERE, PRIOR
 from crawler.core.http import Authority, Url
 from crawler.core.setting import Kind, Setting
@@ -208,7 +208,7 @@ async def change(db: Database, domain: Domain, domain_settings: DomainSettings, 
             await _post(connection, domain.id, "refresh", {"prefix": domain.root, "full": True}, at=at)
         if before.ordering != domain_settings.ordering:
             await _post(connection, domain.id, "reorder", {}, at=at)
-        if before.rules != domain_settings.rules:
+        if not weighs_alike(before, domain_settings):
             await _post(connection, domain.id, "reprice", {}, at=at)
         return replace(domain, settings=domain_settings)
 

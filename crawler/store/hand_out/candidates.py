@@ -6,7 +6,20 @@ from typing import Any, NamedTuple
 
 from crawler.core.budget import RequestKind
 from crawler.core.cash import WINDOW_PASSES, Order, Ordering, aged
-from crawler.core.freshness import Belief, CandidateColumns, Candidates, Terms, Wanted, candidates_of, joined, phase_of
+from crawler.core.freshness import (
+    DAY,
+    Belief,
+    CandidateColumns,
+    Candidates,
+    ChangeValue,
+    PricePolicy,
+    Terms,
+    Wanted,
+    candidates_of,
+    factors_of,
+    joined,
+    phase_of,
+)
 from crawler.core.http import NO_VALIDATORS, PageKey, Url, Validators
 from crawler.core.visit import State
 from crawler.store.database import Connection
@@ -16,7 +29,7 @@ from crawler.store.hand_out.scoring import ScoringContext
 class CandidateRow(NamedTuple):
     """A candidate as the store reads it: all that its score depends on. Times in days.
 
-    a, b: of today's belief.
+    a, b: of today's belief.  amount_total, amount_changes: of the changes found on it.  group_amount: of its group.
     clock: of the domain, in coins, at the last visit or when the page was found.
     importance: the domain's mean is 1; rules say more.  is_timed: of a page that is not new,
     due by a clock of its own, so that what it would be worth does not count.
@@ -33,6 +46,9 @@ class CandidateRow(NamedTuple):
     b: float
     prior_a: float
     prior_b: float
+    amount_total: float
+    amount_changes: float
+    group_amount: float
     cash: int
     clock: float
     importance: float
@@ -91,7 +107,8 @@ SLICE = """
 # The fields of CandidateRow for such rows of the frontier, found by key.
 KNOWN = """
     SELECT p.key, p.url, f.state, f.depth, f.due_at, f.wanted, f.url_score, g.a + p.evidence_a AS a,
-           g.b + p.evidence_b AS b, g.a AS prior_a, g.b AS prior_b, coalesce(c.net + q.dividend, 0) AS cash,
+           g.b + p.evidence_b AS b, g.a AS prior_a, g.b AS prior_b,
+           p.amount_total, p.amount_changes, g.amount AS group_amount, coalesce(c.net + q.dividend, 0) AS cash,
            coalesce(c.clock, 0) AS clock,
            coalesce((1 - %(url_share)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
                                                                   c.clock, %(clock)s, %(pages)s)
@@ -214,22 +231,47 @@ def _scored(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows:
     importance = [row.importance for row in rows]
     if context.rules.rules:
         importance = [row.importance * context.rules.terms(row.url).weight for row in rows]
+    is_by_price = isinstance(context.revisit, PricePolicy)
     head = candidates_of(
         CandidateColumns(
             terms,
             a=[row.a for row in rows],
             b=[row.b for row in rows],
             importance=importance,
+            amount=_amount_factors(rows, context),
+            gap=[float("nan") if is_by_price or row.is_timed else _gap_of(row, context) for row in rows],
             unseen=[row.unseen for row in rows],
             due_in=[row.due_in for row in rows],
             is_new=[row.state == State.NEW for row in rows],
             is_had=[row.version > 0 for row in rows],
             wanted=[row.wanted for row in rows],
             is_timed=[row.is_timed for row in rows],
-            phase=[phase_of(row.key) if row.visits == 1 else 1.0 for row in rows],
+            phase=[_phase_of(row) for row in rows],
         )
     )
     return ScoredRows(rows, terms, importance, head)
+
+
+def _amount_factors(rows: list[CandidateRow], context: ScoringContext) -> list[float]:
+    """The factor on the importance of each page by how much its changes change; 1 for a page never fetched."""
+    if context.settings.value == ChangeValue.CHANGES:
+        return [1.0] * len(rows)
+    amounts = [(row.amount_total, row.amount_changes, row.group_amount) for row in rows]
+    factors = factors_of(amounts, mean=context.mean_amount).tolist()
+    return [factor if row.version else 1.0 for row, factor in zip(rows, factors, strict=True)]
+
+
+def _gap_of(row: CandidateRow, context: ScoringContext) -> float:
+    """The days between the last good look at a page and the next, where no price decides: as stored, or for all.
+
+    A first gap is stored as it was cut.
+    """
+    standing = context.revisit.standing
+    return (row.unseen + row.due_in) / _phase_of(row) if standing is None else standing / DAY
+
+
+def _phase_of(row: CandidateRow) -> float:
+    return phase_of(row.key) if row.visits == 1 else 1.0
 
 
 def held_of(row: CandidateRow) -> Validators:
@@ -256,6 +298,6 @@ def _terms(rows: list[CandidateRow], context: ScoringContext) -> list[Terms]:
         terms = known.get(same)
         if terms is None:
             prior = Belief(row.prior_a, row.prior_b)
-            terms = known[same] = context.terms(row.url, prior=prior, kind=kind)
+            terms = known[same] = context.terms(row.url, prior=prior, amount=row.group_amount, kind=kind)
         found.append(terms)
     return found

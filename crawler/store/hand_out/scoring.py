@@ -19,7 +19,19 @@ from crawler.core.budget import (
 from crawler.core.cash import window_of
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness import DAY, Belief, Defaults, Terms, drift_of
+from crawler.core.freshness import (
+    BY_PRICE,
+    DAY,
+    USUAL_AMOUNT,
+    Belief,
+    ChangeValue,
+    Defaults,
+    RevisitPolicy,
+    Terms,
+    UsualAmount,
+    drift_of,
+    policy_of,
+)
 from crawler.core.http import Url, Validators
 from crawler.core.page_rules import PageRules
 from crawler.core.validators import (
@@ -41,6 +53,7 @@ CONTEXT = """
     SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.drift, s.tracked, d.bytes_per_day, l.price_request,
            coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.price_correction, 1) AS price_correction, l.longest_s,
+           coalesce(l.mean_amount, %(usual_amount)s) AS mean_amount,
            coalesce(d.budget_per_day, l.budget_per_day) AS budget,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_floor ELSE 0 END AS spent_floor,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
@@ -64,6 +77,7 @@ class ScoringContext:
     is_scarce: there is less of something than could be spent; otherwise what a look costs is time.
     suspected: validators that have lied in every group that was tested.
     held_back: groups whose new pages are held back, since such pages have brought nothing new of late.
+    mean_amount: of a change, over the domain's pages.  revisit: when pages are looked at again.
     """
 
     clock: float
@@ -82,6 +96,12 @@ class ScoringContext:
     is_scarce: bool = True
     suspected: frozenset[Validator] = frozenset()
     held_back: tuple[int, ...] = ()
+    mean_amount: float = USUAL_AMOUNT
+    revisit: RevisitPolicy = BY_PRICE
+
+    def usual_amount(self, group: float) -> UsualAmount | None:
+        """What is expected of a change of a page whose group has this amount; None: each change counts alike."""
+        return UsualAmount(group, self.mean_amount) if self.settings.value == ChangeValue.AMOUNT else None
 
     def trust(self, group: int) -> Trust:
         """How far the validators of a group of pages can be believed."""
@@ -115,7 +135,7 @@ class ScoringContext:
         was_useful = self.trust(group).of(Validator.HEAD).is_steady
         return was_useful and is_head_cheaper(price, self.costs, body_bytes=body_bytes)
 
-    def terms(self, url: Url, *, prior: Belief, kind: RequestKind) -> Terms:
+    def terms(self, url: Url, *, prior: Belief, amount: float, kind: RequestKind) -> Terms:
         """The terms of a page's next look: its price, intervals, prior, and the rules of its user."""
         said = self.rules.terms(url)
         most = said.most or max(self.most, said.least or self.least)
@@ -124,6 +144,8 @@ class ScoringContext:
             least=min(said.least or self.least, most),
             most=most,
             prior=prior,
+            amount=self.usual_amount(amount),
+            revisit=self.revisit,
             drift=self.drift,
             once=said.once,
             is_ruled=said.most is not None,
@@ -135,7 +157,7 @@ async def scoring_context(
 ) -> ScoringContext | None:
     """Read the context. token: of the caller's lease. None if the lease was lost, or if there is no such domain."""
     async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(CONTEXT, {"domain_id": domain.id, "at": at, "token": token})
+        await cursor.execute(CONTEXT, {"domain_id": domain.id, "at": at, "token": token, "usual_amount": USUAL_AMOUNT})
         row = await cursor.fetchone()
     if row is None:
         return None
@@ -164,6 +186,8 @@ def _context(
         is_scarce=row["price_request"] is not None,
         suspected=suspected_validators(trusts),
         held_back=tuple(row["held_back"]),
+        mean_amount=row["mean_amount"],
+        revisit=policy_of(domain.settings.revisit),
     )
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from struct import unpack
 from typing import NamedTuple, cast
 
-from crawler.core.freshness import Belief, Wanted
+from crawler.core.freshness import Amounts, Belief, Wanted
 from crawler.core.http import NO_VALIDATORS, Authority, PageKey
 from crawler.core.page import Version
 from crawler.core.validators import (
@@ -115,6 +115,7 @@ def _target(
         belief=Belief(row.a, row.b),
         terms=pages.terms[n],
         importance=pages.importance[n],
+        amounts=Amounts(row.amount_total, row.amount_changes),
         wanted=WANTED[row.wanted],
         cash=row.cash,
         group=row.prior_no,
@@ -130,6 +131,7 @@ def _target(
         external_links=tuple(zip(details.external_domains, details.external_link_counts, strict=True)),
         status=details.status,
         reason=details.reason,
+        looks=row.visits,
         failures=details.failures,
         soft_errors=details.soft_errors,
         last_look_at=details.last_look_at,

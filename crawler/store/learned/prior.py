@@ -9,8 +9,8 @@ from crawler.store.database import Connection
 GROUPS = "SELECT template, no FROM prior WHERE domain_id = %s"
 # A group that is new knows what the domain knows.
 ADD = """
-    INSERT INTO prior (domain_id, no, template, a, b)
-    SELECT %(domain_id)s, x.no, x.template, d.a, d.b
+    INSERT INTO prior (domain_id, no, template, a, b, amount)
+    SELECT %(domain_id)s, x.no, x.template, d.a, d.b, d.amount
       FROM unnest(%(no)s::smallint[], %(template)s::text[]) AS x(no, template)
       JOIN prior d ON d.domain_id = %(domain_id)s AND d.no = 0
     ON CONFLICT DO NOTHING

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.budget import Costs, Price
 from crawler.core.domain import Domain
-from crawler.core.freshness import Belief
+from crawler.core.freshness import USUAL_AMOUNT, Belief
 from crawler.store.columns import costs_from
 from crawler.store.database import Database
 from crawler.store.domains import COLUMNS, domain_from
@@ -50,20 +50,22 @@ INPUTS = f"""
      ORDER BY d.authority
 """  # noqa: S608  only our own column list is put in
 WRITE_PRIORS = """
-    UPDATE prior p SET a = x.a, b = x.b, pages = x.pages
-      FROM unnest(%(no)s::smallint[], %(a)s::float8[], %(b)s::float8[], %(pages)s::bigint[]) AS x(no, a, b, pages)
+    UPDATE prior p SET a = x.a, b = x.b, pages = x.pages, amount = x.amount
+      FROM unnest(%(no)s::smallint[], %(a)s::float8[], %(b)s::float8[], %(pages)s::bigint[], %(amount)s::float8[])
+        AS x(no, a, b, pages, amount)
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
 """
 WRITE = """
     INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s, budget_per_day,
-                             price_correction, finding)
+                             price_correction, finding, mean_amount)
     SELECT d.id, %(importance)s, %(at)s, %(price_request)s, %(price_byte)s, %(longest_s)s, %(asked)s,
-           %(price_correction)s, %(finding)s
+           %(price_correction)s, %(finding)s, %(mean_amount)s
       FROM domain d WHERE d.id = %(domain_id)s  -- it may have been removed meanwhile
     ON CONFLICT (domain_id) DO UPDATE
        SET importance = excluded.importance, planned_at = excluded.planned_at, price_request = excluded.price_request,
            price_byte = excluded.price_byte, longest_s = excluded.longest_s, budget_per_day = excluded.budget_per_day,
-           price_correction = excluded.price_correction, finding = excluded.finding
+           price_correction = excluded.price_correction, finding = excluded.finding,
+           mean_amount = excluded.mean_amount
  RETURNING domain_id
 """
 # One that has not begun serves for this price, too; behind one that is under way another full pass is needed.
@@ -105,7 +107,10 @@ class PlanInput:
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """The plan of one domain, to be written. pages: of each prior's group.  asked: requests a day for its target."""
+    """The plan of one domain, to be written. pages: of each prior's group.  asked: requests a day for its target.
+
+    amounts: to expect of a change, by the prior's number; empty: the mean for all.  mean_amount: over the domain's pages.
+    """
 
     importance: float
     price: Price | None
@@ -115,6 +120,8 @@ class PlanRow:
     finding: str
     priors: Sequence[Belief]
     pages: Sequence[int]
+    amounts: Sequence[float] = ()
+    mean_amount: float = USUAL_AMOUNT
 
 
 async def plan_inputs(db: Database, *, at: datetime, only: Domain | None = None) -> list[PlanInput]:
@@ -175,6 +182,7 @@ def _plan(domain: Domain, plan: PlanRow) -> dict[str, Any]:
         "asked": plan.asked,
         "price_correction": plan.price_correction,
         "finding": plan.finding,
+        "mean_amount": plan.mean_amount,
     }
 
 
@@ -185,4 +193,5 @@ def _prior_columns(domain: Domain, plan: PlanRow) -> Mapping[str, Any]:
         "a": [prior.a for prior in plan.priors],
         "b": [prior.b for prior in plan.priors],
         "pages": list(plan.pages),
+        "amount": list(plan.amounts) or [plan.mean_amount] * len(plan.priors),
     }

@@ -21,7 +21,7 @@ from crawler.store.report import IMPORTANCE
 SAMPLE = f"""
     SELECT (f.state = 'new')::int, p.evidence_a, p.evidence_b, p.prior_no, coalesce({IMPORTANCE}, 1),
            p.version > 0 AND p.etag IS NOT NULL, p.version > 0 AND p.last_modified IS NOT NULL, p.received_bytes,
-           (p.leader IS NOT NULL)::int, p.url
+           (p.leader IS NOT NULL)::int, p.amount_total, p.amount_changes, p.url
       FROM frontier f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key AND p.key >= %(low)s AND p.key < %(high)s
       JOIN domain_state s ON s.domain_id = %(domain_id)s
@@ -60,7 +60,7 @@ def slice_of(n: int, slices: int) -> dict[str, bytes]:
 def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[tuple[float, ...]]:
     """Rows of SAMPLE as rows of a PageSample, by the rules. A page wanted only once, and had, is left out."""
     kinds: dict[tuple[object, ...], tuple[RequestKind, RequestKind]] = {}
-    for is_new, a, b, group, importance, has_etag, has_date, body_bytes, shares_schedule, url in rows:
+    for is_new, a, b, group, importance, has_etag, has_date, body_bytes, shares_schedule, *amounts, url in rows:
         said = context.rules.terms(Url(url))
         if said.once and not is_new:
             continue
@@ -72,7 +72,8 @@ def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[t
         if kind is not otherwise and not context.is_head_worth_it(group, body_bytes=body_bytes):
             kind = otherwise
         least, most = (NO_RULE if days is None else days / DAY for days in (said.least, said.most))
-        yield is_new, a, b, group, importance * said.weight, REQUEST_KINDS.index(kind), least, most, shares_schedule
+        asked = REQUEST_KINDS.index(kind)
+        yield is_new, a, b, group, importance * said.weight, asked, least, most, shares_schedule, *amounts
 
 
 async def _priors(connection: Connection, domain_id: int) -> list[Belief]:

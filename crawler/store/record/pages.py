@@ -16,6 +16,7 @@ PAGES = """
     UPDATE page p
        SET status = x.status, reason = x.reason, failures = x.failures, soft_errors = x.soft_errors,
            last_look_at = x.at, visits = p.visits + 1, evidence_a = x.evidence_a, evidence_b = x.evidence_b,
+           amount_total = x.amount_total, amount_changes = x.amount_changes,
            moved_to = CASE WHEN x.good AND x.reason <> %(bulk_redirect)s THEN x.moved_to
                            ELSE coalesce(x.moved_to, p.moved_to) END,
            led_to = coalesce(x.led_to, p.led_to),  -- whom a crowd went to tells the next of it
@@ -36,12 +37,14 @@ PAGES = """
            fingerprint = CASE WHEN x.version IS NULL THEN p.fingerprint ELSE x.fingerprint END
       FROM unnest(%(key)s::bytea[], %(at)s::timestamptz[], %(status)s::smallint[], %(reason)s::text[],
                   %(failures)s::smallint[], %(soft_errors)s::smallint[], %(evidence_a)s::float8[],
-                  %(evidence_b)s::float8[], %(moved_to)s::bytea[], %(led_to)s::bytea[], %(good)s::bool[],
+                  %(evidence_b)s::float8[], %(amount_total)s::float8[], %(amount_changes)s::float8[],
+                  %(moved_to)s::bytea[], %(led_to)s::bytea[], %(good)s::bool[],
                   %(changed)s::bool[], %(rereads)s::bool[], %(renews)s::bool[], %(etag)s::text[],
                   %(last_modified)s::text[],
                   %(body_bytes)s::int[], %(version)s::int[], %(body_digest)s::bytea[], %(text_digest)s::bytea[],
                   %(main_digest)s::bytea[], %(shape_digest)s::bytea[], %(fingerprint)s::bigint[])
-        AS x(key, at, status, reason, failures, soft_errors, evidence_a, evidence_b, moved_to, led_to, good, changed,
+        AS x(key, at, status, reason, failures, soft_errors, evidence_a, evidence_b, amount_total, amount_changes,
+             moved_to, led_to, good, changed,
              rereads, renews, etag, last_modified, body_bytes, version, body_digest, text_digest, main_digest,
              shape_digest, fingerprint)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
@@ -104,6 +107,8 @@ def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:
         "soft_errors": visit.soft_errors,
         "evidence_a": evidence[0],
         "evidence_b": evidence[1],
+        "amount_total": visit.amounts.total,
+        "amount_changes": visit.amounts.changes,
         "moved_to": heir if heir in books.positions else None,  # out of scope or beyond the limits: it moved away
         "led_to": visit.led_to,
         "good": visit.is_good,

@@ -50,7 +50,7 @@ ADVANCE = f"""
 VISITS = """
     COPY visit (domain_id, key, at, answer, status, reason, change, rung, distance_bits, conditional, requests,
                 received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit,
-                parts)
+                parts, amount)
     FROM STDIN (FORMAT BINARY)
 """
 
@@ -188,7 +188,7 @@ async def _is_recorded(connection: Connection, domain_id: int, visit: Visit) -> 
 
 async def _write_visits(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
     types = ["int8", "bytea", "timestamptz", "text", "int2", "text", "text", "text", "int2", "bool", "int2"]
-    types += ["int4", "int4", "int4", "int8", "float8", "timestamptz", "float8", "bool", "text"]
+    types += ["int4", "int4", "int4", "int8", "float8", "timestamptz", "float8", "bool", "text", "float8"]
     await copy(connection, VISITS, types, (_visit_row(domain_id, visit) for visit in visits))
 
 
@@ -215,4 +215,5 @@ def _visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
         visit.target.terms.price,
         visit.target.wanted is Wanted.BY_AUDIT,
         parts_of(visit),
+        visit.amount,
     )

@@ -10,7 +10,7 @@ from crawler.core.budget import RequestKind
 from crawler.core.cash import ENDOWMENT, RESERVE_SHARE, STEPS
 from crawler.core.change import Change, Rung
 from crawler.core.domain import Domain
-from crawler.core.freshness import Belief, Defaults, Terms, Wanted
+from crawler.core.freshness import Amounts, Belief, Defaults, Terms, Wanted
 from crawler.core.http import NO_VALIDATORS, Url, Validators, key_of
 from crawler.core.validators import NO_TRUST, Trust, Validator
 from crawler.core.visit import State
@@ -36,6 +36,7 @@ PAGE = f"""
            {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
            g.a + p.evidence_a AS belief_a, g.b + p.evidence_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
+           p.amount_total, p.amount_changes, g.amount AS group_amount,
            g.template, g.held_until IS NOT NULL AS is_template_held,
            p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
            p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.received_bytes,
@@ -63,7 +64,7 @@ PAGE = f"""
 """  # noqa: S608  only our own expressions are put in
 VISITS = """
     SELECT at, answer, status, reason, change, rung, distance_bits, conditional, received_bytes, saved_bytes,
-           elapsed_ms, cash, expected, due_at, price, audit
+           elapsed_ms, cash, expected, due_at, price, audit, amount
       FROM visit WHERE domain_id = %(domain_id)s AND key = %(key)s ORDER BY at DESC LIMIT %(most)s
 """
 # What a page passes on along each of its links, in importance.
@@ -107,6 +108,7 @@ class PageFacts:
     """A tracked page.
 
     prior, template: what the pages of its group say about it, and which group that is.
+    amounts, group_amount: how much its changes have changed, and what its group makes expect.
     cash, history, clocks, circulating: coins; cash, history and clock are None outside the economy.
     popularity, url_score: what links and what the URL make of importance; a mixed order weighs both.
     is_template_held: new pages of its group are held back, since such pages have said nothing new of late.
@@ -132,6 +134,8 @@ class PageFacts:
     domain_clock: float
     belief: Belief
     prior: Belief
+    amounts: Amounts
+    group_amount: float
     template: str
     is_template_held: bool
     prior_no: int
@@ -166,6 +170,7 @@ class PastVisit:
     """One of the last visits. cash: coins that it settled.  expected: the chance that was given for a change.
 
     price: importance x days that it had to be worth.  audit: it was one of a random sample.
+    amount: the part of the page that changed, 0 to 1.
     """
 
     at: datetime
@@ -184,6 +189,7 @@ class PastVisit:
     due_at: datetime | None
     price: float | None
     audit: bool
+    amount: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +278,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defau
 
 
 def _terms(page: PageFacts, context: ScoringContext) -> Terms:
-    return context.terms(page.url, prior=page.prior, kind=_kind(page, context))
+    return context.terms(page.url, prior=page.prior, amount=page.group_amount, kind=_kind(page, context))
 
 
 def _kind(page: PageFacts, context: ScoringContext) -> RequestKind:
@@ -284,7 +290,8 @@ def _page(row: dict[str, Any]) -> PageFacts:
     belief = Belief(row.pop("belief_a"), row.pop("belief_b"))
     prior = Belief(row.pop("prior_a"), row.pop("prior_b"))
     kinds = {"state": State(row["state"]), "wanted": Wanted(row["wanted"])}
-    return PageFacts(**row | kinds | {"belief": belief, "prior": prior})
+    amounts = Amounts(row.pop("amount_total"), row.pop("amount_changes"))
+    return PageFacts(**row | kinds | {"belief": belief, "prior": prior, "amounts": amounts})
 
 
 def _look(row: dict[str, Any]) -> PastVisit:

@@ -42,6 +42,7 @@ class Candidate:
     is_ruled: bool = False
     cash: float = 0.0
     phase: float = 1.0
+    gap: float = float("nan")
 
 
 PAGE = Candidate(a=0.7, b=20.0, weight=1.0, price=2.0, least=0.01, most=180.0, unseen=30.0, due_in=-1.0)
@@ -244,6 +245,8 @@ def test_a_page_is_weighed_by_its_own_terms() -> None:
             wanted=[Wanted.NO, Wanted.NO, Wanted.BY_AUDIT],
             is_timed=[False, False, True],
             phase=[1.0] * 3,
+            amount=[1.0] * 3,
+            gap=[float("nan")] * 3,
         )
     )
 
@@ -271,6 +274,8 @@ def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and
             wanted=wanted,
             is_timed=[False, False, False, False, True],  # the last one has yet to be had
             phase=[1.0] * count,
+            amount=[1.0] * count,
+            gap=[float("nan")] * count,
         )
     )
 
@@ -306,7 +311,19 @@ def test_two_heads_are_weighed_as_one() -> None:
 def test_a_head_without_pages_gives_none() -> None:
     head = candidates_of(
         CandidateColumns(
-            [], a=[], b=[], importance=[], unseen=[], due_in=[], is_new=[], is_had=[], wanted=[], is_timed=[], phase=[]
+            [],
+            a=[],
+            b=[],
+            importance=[],
+            unseen=[],
+            due_in=[],
+            is_new=[],
+            is_had=[],
+            wanted=[],
+            is_timed=[],
+            phase=[],
+            amount=[],
+            gap=[],
         )
     )
 

@@ -1,0 +1,140 @@
+"""When a page is looked at again, by choice of the domain's user: by price, by the likeness of versions, or evenly.
+
+Budget, politeness, rules and bounds hold for all of them; a policy says only when the next look is wanted.
+Sources: Dai's additions to Nutch, where the SimHash likeness of two versions sets the next period, and the textbook's
+uniform policy (Cho and Garcia-Molina).
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from crawler.core.freshness.amount import BITS, bits_of_amount
+from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.revisit_time import interval
+
+LONGER = 2.0  # factor on a period at whose end nothing was found, in the first steps
+SETTLED_STEP = 0.25  # power of a step in the long run, and how fast it gets there: a period would swing for ever
+STEPS_TO_SETTLE = 4.0
+# A page that changes by chance once in d days has changed with chance 1 - 1/e after d of them. There, longer and
+# shorter steps must cancel out: (1 - 1/e) times this equals 1/e.
+SHORTER_BY = 0.582
+LEAST_RATIO, MOST_RATIO = 0.25, 3.0  # of how unlike two versions are, by what the page's versions usually are
+SPANS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+SPANS["w"] = timedelta(weeks=1)
+
+_FIXED = re.compile(r"fixed (\d+(?:\.\d+)?)([smhdw])")
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A good look that has just ended, as a policy sees it.
+
+    waited: since the good look before it; zero at the first.  changed: something of the page's own was found to differ.
+    distance_bits: SimHash distance of the two versions, None where there is no text, or no change.
+    usual_amount: what a change of this page changes usually, 0 to 1.  looks: at this page, with this one.
+    importance: by which the look is weighed; the domain's mean page has 1.  price: importance x days.
+    least, most: bounds of the answer.
+    """
+
+    waited: timedelta
+    changed: bool
+    distance_bits: int | None
+    usual_amount: float
+    looks: int
+    belief: Belief
+    importance: float
+    price: float
+    least: timedelta
+    most: timedelta
+
+
+class RevisitPolicy(Protocol):
+    """A rule for when a page is looked at again."""
+
+    def after(self, look: Looked) -> timedelta:
+        """The time until the next look. It is brought within the look's bounds by who asks."""
+        ...
+
+    @property
+    def standing(self) -> timedelta | None:
+        """The time between any two looks at any page, where that is one; None: what was said after the last look."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PricePolicy:
+    """The look comes when it will be worth its price; see `interval`. Claims weigh again by the price of their day."""
+
+    def after(self, look: Looked) -> timedelta:
+        return interval(look.belief, importance=look.importance, price=look.price, least=look.least, most=look.most)
+
+    @property
+    def standing(self) -> timedelta | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPolicy:
+    """Every page after the same span, however often it changes: the textbook's uniform policy."""
+
+    span: timedelta
+
+    def after(self, look: Looked) -> timedelta:  # noqa: ARG002  whatever it found
+        return self.span
+
+    @property
+    def standing(self) -> timedelta | None:
+        return self.span
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityPolicy:
+    """The likeness of the new version with the last one sets the next period: alike lengthens it, unlike shortens it.
+
+    The likeness is 1 - distance/64. How unlike two versions are counts in proportion to what is usual for the page, so
+    that the period of a page that changes every d days settles round d, by much or by little. Steps get smaller with
+    the number of looks.
+    """
+
+    def after(self, look: Looked) -> timedelta:
+        step = max(SETTLED_STEP, STEPS_TO_SETTLE / (max(look.looks, 2) + STEPS_TO_SETTLE - 2))
+        if look.changed:
+            return look.waited * float(LONGER ** (-step * SHORTER_BY * _how_unlike(look)))
+        if look.looks <= 2 and look.waited < FIRST_PERIOD:  # the first one was cut, to spread pages that came together
+            return FIRST_PERIOD
+        return look.waited * float(LONGER**step)
+
+    @property
+    def standing(self) -> timedelta | None:
+        return None
+
+
+FIRST_PERIOD = timedelta(days=30)  # Nutch's default
+
+
+def _how_unlike(look: Looked) -> float:
+    """How unlike the two versions are, by how unlike the page's versions usually are."""
+    if look.distance_bits is None:
+        return 1.0
+    unlike, usual = max(look.distance_bits, 1) / BITS, float(bits_of_amount(look.usual_amount)) / BITS
+    return min(max(unlike / max(usual, 1 / BITS), LEAST_RATIO), MOST_RATIO)
+
+
+BY_PRICE = PricePolicy()
+BY_SIMILARITY = SimilarityPolicy()
+
+
+def policy_of(text: str) -> RevisitPolicy:
+    """The policy that a domain's setting names. ValueError for one that is none."""
+    fixed = _FIXED.fullmatch(text)
+    if fixed is not None:
+        return FixedPolicy(float(fixed[1]) * SPANS[fixed[2]])
+    match text:
+        case "price":
+            return BY_PRICE
+        case "similarity":
+            return BY_SIMILARITY
+        case _:
+            raise ValueError(f"{text!r} is no revisit policy: price, similarity, or fixed with a span such as 7d")
