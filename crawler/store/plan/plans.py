@@ -109,7 +109,7 @@ class PlanInput:
 class PlanRow:
     """The plan of one domain, to be written. pages: of each prior's group.  asked: requests a day for its target.
 
-    amounts: to expect of a change, by the prior's number; empty: the mean for all.  mean_amount: over the domain's pages.
+    amounts: to expect of a change, by the prior's number; empty: the mean for all.  mean_amount: over all pages.
     """
 
     importance: float
