@@ -72,7 +72,8 @@ def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[t
         if kind is not otherwise and not context.is_head_worth_it(group, body_bytes=body_bytes):
             kind = otherwise
         least, most = (NO_RULE if days is None else days / DAY for days in (said.least, said.most))
-        yield is_new, a, b, group, importance * said.weight, REQUEST_KINDS.index(kind), least, most, shares_schedule
+        weighed = importance * said.weight * context.rules.score(Url(url))
+        yield is_new, a, b, group, weighed, REQUEST_KINDS.index(kind), least, most, shares_schedule
 
 
 async def _priors(connection: Connection, domain_id: int) -> list[Belief]:
