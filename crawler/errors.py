@@ -9,6 +9,10 @@ class BadInput(CrawlerError):
     """What the user gave cannot be used: a URL, a pattern, an instant, a name nobody registered."""
 
 
+class PluginBroken(CrawlerError):
+    """A plugin that is named is not installed, cannot be loaded, or is not what its extension point asks for."""
+
+
 class StoreUnavailable(CrawlerError):
     """The database cannot be reached or refuses to answer; nothing that was recorded is lost."""
 

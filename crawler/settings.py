@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from crawler import __version__
 from crawler.core.budget import SharedBudget
@@ -24,6 +24,10 @@ def _span(given: object) -> object:
 
 def _network(given: str) -> str:
     return str(ip_network(given))
+
+
+def _names(given: object) -> object:
+    return tuple(filter(None, map(str.strip, given.split(",")))) if isinstance(given, str) else given
 
 
 Network = Annotated[str, AfterValidator(_network)]
@@ -67,6 +71,13 @@ class Settings(BaseSettings):
     # Who we say we are.
     agent: str = Field(default="recrawl", pattern=r"^[A-Za-z_-]+$", description="product token that robots.txt names")
     contact: str = Field(default="", description="URL or address in the User-Agent for whoever runs the site")
+
+    # What installed packages add.
+    plugins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
+        default=(),
+        description="names of the plugins that are used, with commas between them (docs/extending.md); an installed "
+        "package alone changes nothing",
+    )
 
     # Leases.
     lease_term: Seconds = Field(

@@ -33,7 +33,7 @@ STORE = tuple(
     f"crawler.store.{name}" for name in ("domains", "claim", "learned", "hand_out", "record", "report", "plan")
 )
 STORE_FILES = ("crawler.store.database", "crawler.store.columns", "crawler.store.partitions")
-WALKS = ("crawler.core", "crawler.web", "crawler.store", "crawler.settings", "crawler.clock")
+WALKS = ("crawler.core", "crawler.web", "crawler.store", "crawler.settings", "crawler.clock", "crawler.plugins")
 
 # Who may import whom, by the longest prefix that fits; a room may always import itself, and everybody errors.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -48,6 +48,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.core.domain": (*CORE, "crawler.core.page_rules", "crawler.core.domain_settings"),
     "crawler.settings": ("crawler.core", "crawler.times"),
     "crawler.web": ("crawler.core",),
+    "crawler.plugins": ("crawler.core",),
     "crawler.store.database": ("models", "migrations"),
     "crawler.store.columns": ("crawler.core", "crawler.store.database"),
     "crawler.store.partitions": ("crawler.store.database",),

@@ -45,6 +45,8 @@ def shown(default: object) -> str:
         case timedelta():
             seconds = default.total_seconds()
             return f"`{round(seconds) if seconds.is_integer() else seconds}`"
+        case ():
+            return "none"
         case tuple():
             return f"`{json.dumps(default)}`"
         case _:

@@ -1,6 +1,6 @@
 """A Domain as its user registered it, and the Lease by which one worker holds it."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -31,8 +31,8 @@ class Domain:
     def root(self) -> Url:
         return Url(f"{self.scheme}://{self.authority}/")
 
-    def scope(self, *, max_depth: int) -> Scope:
-        """Which URLs are pages of this domain; max_depth: where the user set none."""
+    def scope(self, *, max_depth: int, accepts: Callable[[Url], bool] | None = None) -> Scope:
+        """Which URLs are pages of this domain. max_depth: where the user set none.  accepts: see Scope."""
         domain_settings = self.settings
         return Scope(
             authority=self.authority,
@@ -41,6 +41,7 @@ class Domain:
             include=domain_settings.include,
             exclude=domain_settings.exclude,
             max_depth=max_depth if domain_settings.max_depth is None else domain_settings.max_depth,
+            accepts=accepts,
         )
 
 

@@ -1,5 +1,6 @@
 """A user's rules for the pages of a pattern: how often to look, how much they matter, how many there may be."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -76,10 +77,12 @@ USUAL = RuleResult()
 class PageRules:
     """A domain's rules in their order; of each thing the first one that matches and says something about it holds.
 
+    page_score: what else a page's importance is multiplied by, 0 or more; None for nothing.
     ValueError if two of them have the same pattern.
     """
 
     rules: tuple[PageRule, ...] = ()
+    page_score: Callable[[Url], float] | None = None
     _on_terms: tuple[PageRule, ...] = field(init=False, repr=False, compare=False)
     _on_pages: tuple[int, ...] = field(init=False, repr=False, compare=False)
     _on_view: tuple[PageRule, ...] = field(init=False, repr=False, compare=False)
@@ -103,6 +106,14 @@ class PageRules:
             return USUAL
         found = [rule for rule in self._on_terms if rule.matches(url)]
         return merge_rules(found) if found else USUAL
+
+    def score(self, url: Url) -> float:
+        """The page's score; 1 where nothing gives one."""
+        return 1.0 if self.page_score is None else self.page_score(url)
+
+    def weight(self, url: Url) -> float:
+        """How many times as important a page is by rules and score together."""
+        return self.terms(url).weight * self.score(url)
 
     def view(self, url: Url) -> View:
         """The merged View of all rules that match a page."""

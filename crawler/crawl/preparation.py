@@ -8,6 +8,7 @@ from crawler.crawl.requester import Requester
 from crawler.crawl.robots import AskWithin, FoundRules, robots_of
 from crawler.crawl.stats import CrawlStats
 from crawler.crawl.store_port import LeasedStore
+from crawler.plugins import load
 from crawler.settings import Settings
 
 
@@ -72,5 +73,5 @@ def slow_down(pacer: Pacer, rules: RobotsRules, *, settings: Settings) -> None:
 async def known_under(store: LeasedStore, rules: RobotsRules, *, settings: Settings) -> Known:
     """What is known of the leased domain before a look."""
     mask, soft_errors = await store.learnt()
-    scope = store.lease.domain.scope(max_depth=settings.max_depth)
+    scope = store.lease.domain.scope(max_depth=settings.max_depth, accepts=load(settings.plugins).accepts)
     return Known(scope=scope, rules=rules, agent=settings.agent, mask=mask, soft_errors=soft_errors)

@@ -10,6 +10,7 @@ from crawler.crawl.breaker import CircuitBreaker
 from crawler.crawl.lease_budget import LeaseBudget
 from crawler.crawl.store_port import LeasedStore
 from crawler.crawl.visitor import Visitor
+from crawler.plugins import load
 from crawler.settings import Settings
 from crawler.store.record import Batch
 
@@ -81,6 +82,7 @@ class Recorder:
             mask=None if known.mask is self._mask else known.mask,
             soft_errors=None if known.soft_errors == self._soft_errors else known.soft_errors,
             edit=edit,
+            page_score=load(self._settings.plugins).page_score,
         )
         new = await self._store.record(batch)
         self._mask, self._soft_errors = known.mask, known.soft_errors

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url
 from crawler.crawl.parsing import ParserPool, readers_wanted
+from crawler.plugins import load
 from crawler.settings import Settings
 from crawler.web import Http
 
@@ -30,11 +31,15 @@ class CrawlResources:
 async def open_resources(
     settings: Settings, *, connections: int = 512, answered: Mapping[Url, Fetched] | None = None
 ) -> AsyncIterator[CrawlResources]:
-    """Both clients, open until the block ends. connections: over all domains; each domain's parallelism is less."""
+    """Both clients, open until the block ends. connections: over all domains; each domain's parallelism is less.
+
+    Raises PluginBroken before anything is opened.
+    """
+    plugins = load(settings.plugins)
     async with (
         _http(settings, allow_private=False, connections=connections) as public,
         _http(settings, allow_private=True, connections=connections) as private,
-        ParserPool(readers_wanted() if settings.readers is None else settings.readers) as readers,
+        ParserPool(readers_wanted() if settings.readers is None else settings.readers, plugins=plugins) as readers,
     ):
         yield CrawlResources(public, private, readers, answered)
 

@@ -16,6 +16,7 @@ from crawler.core.page import Parsed
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit import Target, Visit
 from crawler.errors import StoreUnavailable
+from crawler.plugins import defaults_with
 from crawler.settings import Settings
 from crawler.store import claim, hand_out, learned, record
 from crawler.store.claim import Grant, LeaseEnd
@@ -109,6 +110,7 @@ class RetryingStore:
     ) -> None:
         self.lease, self.clock = lease, clock
         self._db, self._settings, self._patience = db, settings, patience
+        self._defaults = defaults_with(settings.defaults, settings.plugins)
 
     async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
         # The first attempt may have given the spare bytes back already.
@@ -126,16 +128,18 @@ class RetryingStore:
         )
 
     async def drain(self) -> bool:
-        return await self._until_available(lambda _: record.drain(self._db, self.lease, at=self.clock.now()))
+        return await self._until_available(
+            lambda _: record.drain(self._db, self.lease, at=self.clock.now(), page_score=self._defaults.page_score)
+        )
 
     async def reprice(self) -> None:
-        defaults = self._settings.defaults
+        defaults = self._defaults
         await self._until_available(
             lambda _: hand_out.reprice(self._db, self.lease, at=self.clock.now(), defaults=defaults)
         )
 
     async def hand_out(self, most: int, *, without: Collection[PageKey]) -> list[Target]:
-        defaults = self._settings.defaults
+        defaults = self._defaults
         return await self._until_available(
             lambda _: hand_out.hand_out(
                 self._db, self.lease, most=most, at=self.clock.now(), without=without, defaults=defaults

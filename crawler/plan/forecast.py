@@ -22,6 +22,7 @@ from crawler.core.budget import (
 from crawler.core.domain import Domain
 from crawler.errors import BadInput
 from crawler.plan.plan import domain_forecasts, limits_of, overall_of, shares_of, work_of
+from crawler.plugins import defaults_with
 from crawler.settings import Settings
 from crawler.store import plan
 from crawler.store.database import Database
@@ -85,7 +86,8 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
     if not inputs:
         raise BadInput(f"{domain.authority} is not registered any more")
     (plan_input,) = inputs
-    found = await sample_domain(db, plan_input, most=PAGES, at=at, defaults=settings.defaults)
+    defaults = defaults_with(settings.defaults, settings.plugins)
+    found = await sample_domain(db, plan_input, most=PAGES, at=at, defaults=defaults)
     if not found.known:
         return None
     work = work_of(plan_input, found, found.priors, settings)

@@ -25,6 +25,7 @@ from crawler.core.budget import (
 from crawler.core.cash import popularity
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Belief, ChangeValue, policy_of
+from crawler.plugins import defaults_with
 from crawler.settings import Settings
 from crawler.store import plan
 from crawler.store.database import Database
@@ -94,7 +95,7 @@ async def domain_forecasts(
     """The forecasts of all domains, by name, or of one as if there were no other. Changes nothing."""
     inputs = await plan.plan_inputs(db, at=at, only=only)
     importances = await _importances(db, inputs)
-    defaults = settings.defaults
+    defaults = defaults_with(settings.defaults, settings.plugins)
     censuses = [await sample_domain(db, each, most=_share(each, inputs), at=at, defaults=defaults) for each in inputs]
     priors = refitted(censuses)
     works = [work_of(*each, settings) for each in zip(inputs, censuses, priors, strict=True)]

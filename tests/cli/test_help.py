@@ -46,7 +46,7 @@ def test_these_are_the_commands() -> None:
         *(f"domains {name}" for name in ("add", "list", "show", "set", "pause", "resume", "remove")),
         *("rules list", "rules add", "rules remove"),
         *("crawl", "refresh", "plan", "pages", "report", "audit", "changes", "duplicates", "explain", "try"),
-        *("up", "down", "status", "ui", "demo"),
+        *("up", "down", "status", "ui", "demo", "plugins"),
         *("db upgrade", "db check"),
         *("lab opic", "lab windows", "lab discovery", "lab nutch"),
         *(f"lab {name}" for name in ("run", "replay", "dai", "estimator")),

@@ -148,3 +148,10 @@ def test_a_domain_has_one_target() -> None:
             replace(impossible, target_freshness=1.0)
         with pytest.raises(ValueError, match="above 0"):
             replace(impossible, target_age=timedelta(0))
+
+
+def test_a_score_is_a_factor_beside_the_weight_of_a_rule() -> None:
+    rules = PageRules((PageRule("/a", weight=3.0),), page_score=lambda url: 2.0 if url.endswith("x") else 1.0)
+
+    assert [rules.weight(at(path)) for path in ("/a", "/ax", "/x", "/")] == [3.0, 6.0, 2.0, 1.0]
+    assert PageRules().weight(at("/ax")) == 1.0

@@ -29,6 +29,7 @@ from crawler.crawl import (
     settle_memory,
 )
 from crawler.errors import BadInput
+from crawler.plugins import load
 from crawler.register import home_seeds, require_not_before_last_visit, scope_of, url_of
 from crawler.settings import Settings, settings
 from crawler.store import domains, report
@@ -53,6 +54,7 @@ class CrawlRequest:
 
 def crawl(request: CrawlRequest, *, as_json: bool) -> int:
     require_names(request)
+    load(settings().plugins)  # whatever is wrong with one is said before anything begins
     # Who names a domain wants it now, not spread over the day.
     used = settings().model_copy(update={"pace": False}) if request.names else settings()
 

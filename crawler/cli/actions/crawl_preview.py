@@ -13,6 +13,7 @@ from crawler.cli.values import counted, shown_bytes, shown_instant, shown_span
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.http import authority_of
 from crawler.core.visit import State, Target
+from crawler.plugins import defaults_with, load
 from crawler.register import require_not_before_last_visit, url_of
 from crawler.settings import settings
 from crawler.store import domains, hand_out, report
@@ -57,6 +58,7 @@ class CrawlPreview:
 
 def preview(request: CrawlRequest, *, as_json: bool) -> int:
     require_names(request)
+    load(settings().plugins)  # whatever is wrong with one is said before anything begins
 
     async def work(db: Database, _: Interrupts) -> tuple[list[CrawlPreview], list[str]]:
         at = request.at or datetime.now(UTC)
@@ -102,7 +104,7 @@ async def _plan(db: Database, domain: Domain, request: CrawlRequest, *, at: date
         domain,
         most=min(request.pages or SHOWN, SHOWN),
         at=at,
-        defaults=settings().defaults,
+        defaults=defaults_with(settings().defaults, settings().plugins),
     )
     return CrawlPreview(
         domain=domain,

@@ -6,6 +6,7 @@ from crawler.cli.actions.domains import why_not
 from crawler.cli.actions.explain_content import ShownContent, content_of, shown_content, shown_edits
 from crawler.cli.actions.explain_why import (
     due_today,
+    rules_now,
     scope_now,
     why_belief,
     why_due,
@@ -24,8 +25,8 @@ from crawler.core.cash import Order
 from crawler.core.domain import Domain
 from crawler.core.freshness import ELSEWHERE, Terms, credible_interval, fresh_now
 from crawler.core.http import Url, authority_of
-from crawler.core.page_rules import PageRules
 from crawler.core.visit import State
+from crawler.plugins import load
 from crawler.register import require_not_before_last_visit, url_of
 from crawler.settings import settings
 from crawler.store import domains, report
@@ -38,6 +39,7 @@ LONGEST_REDRAW_DAYS = 3650  # what is rarer than that is not worth a line
 
 def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
     url = url_of(text)
+    load(settings().plugins)  # whatever is wrong with one is said before anything begins
 
     async def work(db: Database, _: Interrupts) -> tuple[Domain, Url, Explanation, ShownContent | None, str] | None:
         domain = await domains.find(db, authority_of(url))
@@ -179,8 +181,11 @@ def _shown_importance(domain: Domain, page: PageFacts) -> str:
     if ordering.order is Order.MIXED:
         parts = f": {1 - ordering.url_share:.0%} links ({page.popularity:.3g})"
         parts += f" and {ordering.url_share:.0%} URL ({page.url_score:.3g})"
-    weight = PageRules(domain.settings.rules).terms(page.url).weight
-    weighed = f"; with a rule's weight of {weight:g}, {page.importance * weight:.3g}" if weight != 1 else ""
+    rules = rules_now(domain)
+    weight, score = rules.terms(page.url).weight, rules.score(page.url)
+    factors = [f"a rule's weight of {weight:g}"] if weight != 1 else []
+    factors += [f"a plugin's score of {score:g}"] if score != 1 else []
+    weighed = f"; with {' and '.join(factors)}, {page.importance * weight * score:.3g}" if factors else ""
     return f"{page.importance:.3g} times the domain's mean page{parts}{weighed}"
 
 

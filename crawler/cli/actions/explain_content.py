@@ -10,6 +10,8 @@ from crawler.core.domain import Domain
 from crawler.core.http import Fetched, key_of
 from crawler.core.page_rules import PageRules
 from crawler.crawl import DomainParser, ParserPool
+from crawler.plugins import load
+from crawler.settings import settings
 from crawler.store import record, report
 from crawler.store.database import Database
 from crawler.store.learned import mask_of
@@ -37,7 +39,7 @@ async def content_of(db: Database, domain: Domain, page: PageFacts) -> ShownCont
     if kept is None:
         return None
     body = Fetched(200, kept.body, len(kept.body), timedelta(0), kept.content_type)
-    async with ParserPool(1, few=1) as readers:
+    async with ParserPool(1, few=1, plugins=load(settings().plugins)) as readers:
         parser = DomainParser(readers, PageRules(domain.settings.rules))
         whole, seen = await parser.whole_blocks(body, page.url), await parser.blocks(body, page.url)
     if whole is None or seen is None:

@@ -13,6 +13,7 @@ from crawler.core.http import Refusal, Scope, Url, parse_robots
 from crawler.core.page_rules import PageRules
 from crawler.core.soft_errors import SoftError
 from crawler.core.visit import NEVER, State
+from crawler.plugins import load
 from crawler.settings import settings
 from crawler.store.report import Explanation, PageFacts
 
@@ -21,7 +22,12 @@ ROUNDED = 0.03  # of the gap, by which a stored due time is the same: a claim re
 
 def scope_now(domain: Domain) -> Scope:
     """Which URLs are pages of the domain, with the depth that holds where its user set none."""
-    return domain.scope(max_depth=settings().max_depth)
+    return domain.scope(max_depth=settings().max_depth, accepts=load(settings().plugins).accepts)
+
+
+def rules_now(domain: Domain) -> PageRules:
+    """What the domain's rules, and the score that plugins give, say of its pages."""
+    return PageRules(domain.settings.rules, load(settings().plugins).page_score)
 
 
 def why_untracked(url: Url, domain: Domain, known: Explanation) -> str:
@@ -49,6 +55,8 @@ def why_refused(url: Url, domain: Domain, robots: bytes | None) -> str:
         return f"the domain excludes {pattern}"
     if refusal is Refusal.NOT_INCLUDED:
         return f"the domain includes only {', '.join(scope.include)}"
+    if refusal is Refusal.URL_FILTER:
+        return "a plugin that filters URLs refuses it (recrawl plugins)"
     if refusal is not None:
         return f"it is out of scope ({refusal.value.replace('_', ' ')})"
     if robots is not None and not parse_robots(robots).allows(url, settings().agent):
@@ -83,10 +91,11 @@ def due_today(domain: Domain, known: Explanation, page: PageFacts) -> Due | None
     terms = known.terms
     if page.state is not State.KNOWN or page.last_good_at is None or not page.version or page.failures or terms is None:
         return None
-    said = PageRules(domain.settings.rules).terms(page.url)
+    rules = rules_now(domain)
+    said = rules.terms(page.url)
     if terms.once:
         return Due(Bound.ONCE, by_rule=True, gap=None, at=None)
-    weight = weight_of(_weighed_importance(page, said.weight))
+    weight = weight_of(_weighed_importance(page, said.weight * rules.score(page.url)))
     days = float(gap_worth(page.belief.a, page.belief.b, weight, terms.price))
     if days >= terms.most / DAY:
         bound, by_rule, gap = Bound.MOST, said.most is not None, terms.most
@@ -217,5 +226,5 @@ def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | No
     """What a look now is worth, in importance x days; None for a page that has no version to lose."""
     if page.last_good_at is None or page.version == 0 or known.terms is None:
         return None
-    weight = PageRules(domain.settings.rules).terms(page.url).weight
+    weight = rules_now(domain).weight(page.url)
     return value(page.belief, importance=_weighed_importance(page, weight), unseen=known.at - page.last_good_at)

@@ -12,6 +12,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_share, shown_span
 from crawler.core.budget import Expectation
 from crawler.plan import BudgetSource, Forecast, ForecastStep, Planned, forecast, plan_domains
+from crawler.plugins import load
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.settings import settings
 from crawler.store import domains
@@ -22,6 +23,8 @@ STEPS = ("", "requests a day", "price", "fresh", "age", "longest wait")
 
 
 def plan(*, only: str | None, at: datetime | None, as_json: bool) -> int:
+    load(settings().plugins)  # whatever is wrong with one is said before anything begins
+
     async def work(db: Database, _: Interrupts) -> list[Planned]:
         domain = await domain_named(db, only) if only else None
         if at is not None:
@@ -86,6 +89,8 @@ def _row(planned: Planned) -> tuple[str, ...]:
 
 
 def plan_one(text: str, *, at: datetime | None, as_json: bool) -> int:
+    load(settings().plugins)  # whatever is wrong with one is said before anything begins
+
     async def work(db: Database, _: Interrupts) -> tuple[str, Forecast | None]:
         domain = await domain_named(db, text)
         if at is not None:

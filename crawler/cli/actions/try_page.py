@@ -13,6 +13,7 @@ from crawler.clock import Clock
 from crawler.core.change import Change, Difference, ExplainedBlock, Why, difference, explain_blocks, why_no_news
 from crawler.core.http import Fetched, Unreached
 from crawler.crawl import TryResult, open_resources, try_page
+from crawler.plugins import load
 from crawler.register import domain_named, require_not_before_last_visit, url_of
 from crawler.settings import settings
 from crawler.store import domains
@@ -33,6 +34,7 @@ MOST_SHOWN = 400  # characters of a piece
 
 def try_url(text: str, *, again: bool, at: datetime | None, as_json: bool) -> int:
     url = url_of(text)
+    load(settings().plugins)  # whatever is wrong with one is said before anything begins
 
     async def work(db: Database, _: Interrupts) -> TryResult:
         domain = await domain_named(db, text)

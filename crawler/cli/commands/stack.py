@@ -14,8 +14,10 @@ def up(as_json: Json = False) -> int:
     """
     from crawler.cli.output import print_json, remark, say
     from crawler.local import stack
+    from crawler.plugins import load
     from crawler.settings import settings
 
+    load(settings().plugins)  # every run would fail of what is wrong with one
     running = stack.up(settings(), report=remark)
     if as_json:
         print_json({"ui": running.ui_url, "api": running.api_url, "home": str(running.home)})

@@ -20,7 +20,7 @@ from crawler.core.cash.opic import (
     settle,
     window_of,
 )
-from crawler.core.cash.order import STEPS, Order, Ordering, aged, url_score
+from crawler.core.cash.order import STEPS, Order, Ordering, aged, head_start, url_score
 
 __all__ = [
     "COINS",
@@ -35,6 +35,7 @@ __all__ = [
     "PageAccount",
     "Pool",
     "aged",
+    "head_start",
     "history_after",
     "importance",
     "popularity",

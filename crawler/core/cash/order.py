@@ -105,6 +105,15 @@ def aged(coins: int, *, clock: float) -> int:
     return coins - round(WAITING * ENDOWMENT * math.log1p(clock / ENDOWMENT))
 
 
+def head_start(score: float) -> int:
+    """Coins by which a page with that score stands ahead in the order of discovery; behind, for a score below 1.
+
+    As many endowments, the mean page's cash, as the score is above 1. They are added where a factor would be expected:
+    ranks come from nets, which mean something only in comparison with those of their pool.
+    """
+    return round((score - 1) * ENDOWMENT)
+
+
 def url_score(url: Url) -> float:
     """The importance of a page judged by its URL alone: each folder further down halves it, and so does a query."""
     path, _, query = path_and_query(url).partition("?")

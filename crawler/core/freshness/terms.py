@@ -1,5 +1,6 @@
 """The terms of the next look at a page: its price, its interval, and whether somebody asked for it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
@@ -7,6 +8,7 @@ from enum import IntEnum
 from crawler.core.freshness.amount import UsualAmount
 from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.freshness.policies import BY_PRICE, RevisitPolicy
+from crawler.core.http import Url
 
 
 class Wanted(IntEnum):
@@ -49,6 +51,7 @@ class Defaults:
     """The defaults where neither plan nor rules give a value, and the guaranteed shares of discovery and refresh.
 
     price: importance x days that a request must be worth.  budget_per_day, bytes_per_day: of all domains together.
+    page_score: a factor on the importance of pages of all domains, beside that of rules; None: there is none.
     """
 
     price: float
@@ -58,3 +61,4 @@ class Defaults:
     refresh_share: float
     budget_per_day: int | None = None
     bytes_per_day: int | None = None
+    page_score: Callable[[Url], float] | None = None

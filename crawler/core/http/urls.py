@@ -1,7 +1,7 @@
 """URLs: one spelling for each page, and which of them belong to a domain."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -59,6 +59,7 @@ class Refusal(StrEnum):
     OTHER_DOMAIN = "other_domain"
     EXCLUDED = "excluded"
     NOT_INCLUDED = "not_included"
+    URL_FILTER = "url_filter"
     TOO_DEEP = "too_deep"
     TOO_LONG = "too_long"
 
@@ -182,6 +183,7 @@ class Scope:
     authority, scheme: the domain's own, as the root's redirect fixed them.  aliases: other names of the same pages.
     include: if there are any, a URL must match one.  exclude: a URL must match none; it wins over include.
     max_depth: links from the nearest seed (0 is a seed), or None for any.
+    accepts: a filter beside all that, of normalised URLs of the domain; None: there is none.
 
     A pattern is matched against path and query (what `path_and_query` gives). It is written as in robots.txt: it holds
     for all that begins so, `*` stands for any run of characters, a final `$` for the end; it begins with "/" or "*".
@@ -197,6 +199,7 @@ class Scope:
     exclude: tuple[str, ...] = ()
     max_depth: int | None = None
     max_url_bytes: int = MAX_URL_BYTES
+    accepts: Callable[[Url], bool] | None = field(default=None, repr=False, compare=False)
     _root: str = field(init=False, repr=False, compare=False)
     _included: tuple[Pattern, ...] = field(init=False, repr=False, compare=False)
     _excluded: tuple[Pattern, ...] = field(init=False, repr=False, compare=False)
@@ -233,6 +236,8 @@ class Scope:
             return Refusal.EXCLUDED
         if self._included and not any(pattern.search(asked) for pattern in self._included):
             return Refusal.NOT_INCLUDED
+        if self.accepts is not None and not self.accepts(url):
+            return Refusal.URL_FILTER
         if self.max_depth is not None and depth > self.max_depth:
             return Refusal.TOO_DEEP
         return None

@@ -5,6 +5,7 @@ two versions are told apart. Uses http alone.
 """
 
 from crawler.core.page.content import HtmlEnd, PageContent, extract, has_password_field_in, html_end_of
+from crawler.core.page.document import Document, document_of
 from crawler.core.page.fingerprint import (
     IDEOGRAPHS,
     Fingerprint,
@@ -27,6 +28,7 @@ __all__ = [
     "Block",
     "BlockKind",
     "BlockList",
+    "Document",
     "Fingerprint",
     "HtmlEnd",
     "PageContent",
@@ -37,6 +39,7 @@ __all__ = [
     "block_list",
     "digest",
     "distance_bits",
+    "document_of",
     "extract",
     "fingerprint_of",
     "has_password_field_in",

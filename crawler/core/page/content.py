@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from crawler.core.http import Url, normalise, normalise_all
 from crawler.core.page.blocks import blocks_of, main_of
 from crawler.core.page.charset import decoded
-from crawler.core.page.document import Document, collapsed
+from crawler.core.page.document import Document, ReadDocument, collapsed
 from crawler.core.page.feeds import read_xml
 from crawler.core.page.html import Markup, parse_html
 from crawler.core.page.json_text import read_json
@@ -70,19 +70,23 @@ def extract(
     robots_tag: str | None = None,
     refresh: str | None = None,
     markup: Markup | None = None,
+    reader: ReadDocument | None = None,
 ) -> PageContent:
-    """Read a body of any kind. Never raises, whatever the bytes.
+    """Read a body of any kind. Never raises, whatever the bytes; but what a given reader raises.
 
     url: where it was found, for its relative links.  content_type, robots_tag, refresh: the HTTP headers, as they
     came.
-    markup: of a web page, where it was parsed already.
+    markup: of a web page, where it was parsed already.  reader: of this body, which then is no web page.
     A page that is made to be too costly to parse is read only as far as that is affordable (page/html).
     """
     directives = _robots(robots_tag) if robots_tag else frozenset()
-    kind = kind_of(body, content_type)
+    kind = kind_of(body, content_type) if reader is None else "text"
     stated, is_passed_on = _refresh_of(refresh or "", base=url, url=url)
     if kind != "html":
-        charset, document = read_document(body, kind, url=url, content_type=content_type)
+        if reader is None:
+            charset, document = read_document(body, kind, url=url, content_type=content_type)
+        else:
+            charset, document = "", reader(body, url=url, content_type=content_type)
         return PageContent(
             title=document.title[:MAX_TITLE_CHARS],
             text=document.text,

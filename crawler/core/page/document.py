@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
-from crawler.core.http import Url
+from crawler.core.http import Url, normalise_all
 
 PART_CHARS = 1 << 17
 _PART_END = re.compile(r"\s")
@@ -23,6 +24,23 @@ class Document:
     text: str = ""
     main: str | None = None
     links: tuple[Url, ...] = ()
+
+
+class ReadDocument(Protocol):
+    """A reader of bodies of some media type; it raises what it likes."""
+
+    def __call__(self, body: bytes, *, url: Url, content_type: str) -> Document: ...
+
+
+def document_of(text: str, *, title: str, links: Iterable[str], url: Url) -> Document:
+    """A Document of what somebody else has read: white space collapsed, links made absolute, nothing that is no text.
+
+    url: where the body was found.
+    """
+    text, title = (each.encode("utf-8", "replace").decode() for each in (text, title))
+    return Document(
+        title=spaced(title).replace("\0", ""), text=collapsed(text.splitlines()), links=normalise_all(links, base=url)
+    )
 
 
 def collapsed(lines: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from crawler.core.http import Url, normalise
 from crawler.core.page.blocks import BLOCK_TAGS, BREAK_ID, TEXT_ID, UNSEEN_TAGS, not_shown
 from crawler.core.page.content import META_SELECTOR, PageContent, base_of, extract
-from crawler.core.page.document import spaced
+from crawler.core.page.document import ReadDocument, spaced
 from crawler.core.page.fingerprint import number_of
 from crawler.core.page.html import Markup, parse_html, text_of
 from crawler.core.page.media_type import kind_of
@@ -59,23 +59,24 @@ def block_list(
     content_type: str,
     view: View = WHOLE,
     markup: Markup | None = None,
+    reader: ReadDocument | None = None,
 ) -> BlockList:
-    """The blocks of a body, in their order; empty for a body without text. Never raises, whatever the bytes.
+    """The blocks of a body, in their order; empty for a body without text. Never raises, as `extract` does not.
 
     A body that is not HTML has a block for each line of its main text.
     view: the parts of the page to compare; its selectors apply to HTML only. If it leaves anything out, an empty block
     comes first, whose tag_path is a hash of all that is left out (see `left_out`). So a page of which nothing is
     compared differs from a page that has no blocks.
-    content, markup: of the body, where the caller has them already.
+    content, markup: of the body, where the caller has them already.  reader: of this body, which then is no web page.
     """
-    if kind_of(body, content_type) == "html":
+    if reader is None and kind_of(body, content_type) == "html":
         tree = (markup or parse_html(body, content_type)).tree
         seen = _html_blocks(tree, url, view)
         blocks = whole = list(seen) if view else _bounded(seen)
         if view.ignore or view.watch:
             whole = list(_html_blocks(tree, url, WHOLE))
     else:
-        content = content or extract(body, url=url, content_type=content_type)
+        content = content or extract(body, url=url, content_type=content_type, reader=reader)
         blocks = whole = [Block(_LINE, line) for line in content.main.split("\n") if line]
     if view:
         first = Block(_WATCHED if view.watch else _LINE, "", tag_path=_left_out(whole, blocks, view))

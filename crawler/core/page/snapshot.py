@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from crawler.core.http import Url
 from crawler.core.page.content import PageContent, extract
+from crawler.core.page.document import ReadDocument
 from crawler.core.page.fingerprint import Fingerprint, digest, fingerprint_of
 from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import kind_of
@@ -57,13 +58,23 @@ def parse(
     refresh: str | None = None,
     outlined: bool = True,
     view: View = WHOLE,
+    reader: ReadDocument | None = None,
 ) -> Parsed:
     """Parse a body and take its digests and its fingerprint: all of a look that costs time.
 
     outlined: its blocks are wanted.  view: the parts of it that are compared; the digests are of the whole.
+    reader: of this body, which then is no web page; what it raises is passed on.
     """
-    markup = parse_html(body, content_type) if kind_of(body, content_type) == "html" else None
-    content = extract(body, url=url, content_type=content_type, robots_tag=robots_tag, refresh=refresh, markup=markup)
+    markup = parse_html(body, content_type) if reader is None and kind_of(body, content_type) == "html" else None
+    content = extract(
+        body,
+        url=url,
+        content_type=content_type,
+        robots_tag=robots_tag,
+        refresh=refresh,
+        markup=markup,
+        reader=reader,
+    )
     version = Version(
         number=0,
         body_digest=digest(body),
@@ -72,7 +83,9 @@ def parse(
         shape_digest=digest(_shape(content.text).encode()),
         fingerprint=fingerprint_of(content.main),
     )
-    blocks = block_list(body, content, url=url, content_type=content_type, view=view, markup=markup) if outlined else ()
+    blocks: BlockList = ()
+    if outlined:
+        blocks = block_list(body, content, url=url, content_type=content_type, view=view, markup=markup, reader=reader)
     short = replace(content, text="", images_and_meta="")  # only their digests are kept
     return Parsed(short, version, blocks)
 

@@ -20,6 +20,7 @@ from crawler.core.page_rules import PageRules
 from crawler.crawl.parsing.parser_process import packed
 from crawler.crawl.parsing.reader import Reader, ReaderLost
 from crawler.crawl.parsing.shares import FairShares
+from crawler.plugins import NO_PLUGINS, Plugins
 
 T = TypeVar("T")
 
@@ -69,12 +70,15 @@ class ParserPool:
 
     processes: how many; 0 reads everything in this process.  few: bodies read here before they are started.
     A PDF is never read here: what reads it is native code, and strangers wrote it. Nor is what a user's regular
-    expression or XPath is applied to, which may take for ever.
+    expression or XPath is applied to, which may take for ever, nor what a plugin reads.
     """
 
-    def __init__(self, processes: int, *, few: int = FEW, limits: ReadingLimits = READING_LIMITS) -> None:
-        self._processes, self._few, self._limits = processes, few, limits
-        self._readers = [Reader() for _ in range(max(processes, 1))]
+    def __init__(
+        self, processes: int, *, few: int = FEW, limits: ReadingLimits = READING_LIMITS, plugins: Plugins = NO_PLUGINS
+    ) -> None:
+        self._processes, self._few, self._limits, self._plugins = processes, few, limits, plugins
+        names = {each.name for each in plugins.readers.values()}
+        self._readers = [Reader(plugins=sorted(names)) for _ in range(max(processes, 1))]
         self._idle = list(self._readers)
         self._shares = FairShares(len(self._readers), most=limits.memory_bytes)
         self._starting: asyncio.Task[None] | None = None
@@ -112,6 +116,7 @@ class ParserPool:
             refresh=answer.refresh,
             outlined=outlined,
             view=view,
+            reader=self._plugins.reader_of(answer.content_type),
         )
         return await self._made(call, answer, is_wild=outlined and view.is_wild, party=party)
 
@@ -119,12 +124,14 @@ class ParserPool:
         self, answer: Fetched, url: Url, *, view: View = WHOLE, party: Hashable = None
     ) -> BlockList | None:
         """The blocks of a body alone, in half the time: enough for comparing it with another body."""
-        call = partial(block_list, answer.body, url=url, content_type=answer.content_type, view=view)
+        reader = self._plugins.reader_of(answer.content_type)
+        call = partial(block_list, answer.body, url=url, content_type=answer.content_type, view=view, reader=reader)
         return await self._made(call, answer, is_wild=view.is_wild, party=party)
 
     async def _made(self, call: partial[T], answer: Fetched, *, is_wild: bool, party: Hashable) -> T | None:
         """The result of a call that reads this answer's body, made here or in a process."""
-        is_wild = is_wild or kind_of(answer.body, answer.content_type) == "pdf"
+        is_strange = call.keywords["reader"] is not None or kind_of(answer.body, answer.content_type) == "pdf"
+        is_wild = is_wild or is_strange
         if not self._is_for_a_reader(is_wild=is_wild, large=len(answer.body) > LARGE_BYTES):
             return call()
         first, most = self._limits.share_of(answer), self._limits.body_bytes

@@ -5,6 +5,7 @@ its input does, and so with whoever started it, however that ended; by a body th
 no parser in C can be asked to give up; and after a body that has left it large.
 """
 
+import os
 import pickle
 import resource
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import crawler.core.page  # noqa: F401  what it will be asked for, before its memory is bound
+from crawler.plugins import reader_named
 
 LENGTH = struct.Struct(">I")
 ANSWER_BYTES = 64 << 20  # the text, links and blocks of ten megabytes take half of that
@@ -73,6 +75,15 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         _write(answers, answer_to(request))
 
 
+def own_streams() -> tuple[BinaryIO, BinaryIO]:
+    """The socket of requests and answers, out of the way of whatever a plugin prints or asks for."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    return requests, answers
+
+
 def _write(answers: BinaryIO, answer: bytes) -> None:
     answers.write(LENGTH.pack(len(answer)))
     answers.write(answer)
@@ -80,4 +91,7 @@ def _write(answers: BinaryIO, answer: bytes) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+    streams = own_streams()
+    for name in sys.argv[1:]:  # now, since what they import would count against the bound of a body
+        reader_named(name)
+    serve(*streams)

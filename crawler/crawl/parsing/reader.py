@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -44,9 +45,13 @@ class _Running:
 
 
 class Reader:
-    """A process that makes one call at a time. It is started by whoever asks it first, and again after it was lost."""
+    """A process that makes one call at a time. It is started by whoever asks it first, and again after it was lost.
 
-    def __init__(self) -> None:
+    plugins: names of those that read bodies there.
+    """
+
+    def __init__(self, *, plugins: Sequence[str] = ()) -> None:
+        self._plugins = plugins
         self._running: _Running | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -65,6 +70,7 @@ class Reader:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *PARSER,
+                *self._plugins,
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=DEVNULL,  # what libraries say there of strangers' files; what matters is in the answer

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from crawler.core.budget import RequestKind
-from crawler.core.cash import WINDOW_PASSES, Order, Ordering, aged
+from crawler.core.cash import WINDOW_PASSES, Order, aged, head_start
 from crawler.core.freshness import (
     DAY,
     Belief,
@@ -165,11 +165,10 @@ async def score_head(connection: Connection, values: dict[str, Any], context: Sc
     share_known at most; most: known ones after (after_at, after_key) of the due order, less the new ones that were
     found, of those share_new at most.
     """
-    ordering = context.settings.ordering
     rows = await _read(connection, HEADS, values, context)
     new = [row for row in rows if row.state == State.NEW]
     known = [row for row in rows if row.state != State.NEW]
-    weighed = _scored(_in_order(new, ordering) + known, context)
+    weighed = _scored(_in_order(new, context) + known, context)
     ends = [(row.due_at, row.key) for row in known if row.due_at is not None and row.wanted != Wanted.BY_NAME]
     if not ends or len(ends) < values["most"] - min(len(new), values["share_new"]):
         return weighed
@@ -184,7 +183,7 @@ async def with_more_new(
     known = [row for row in weighed.rows if row.state != State.NEW]
     without = [*values["without"], *(row.key for row in new)]
     more = await _read(connection, HEADS, values | {"most": 0, "share_known": 0, "without": without}, context)
-    both = _scored(_in_order(new + more, context.settings.ordering) + known, context)
+    both = _scored(_in_order(new + more, context) + known, context)
     return replace(both, end=weighed.end) if more else weighed
 
 
@@ -214,13 +213,14 @@ async def _read(
     return list(map(CandidateRow._make, zip(*columns, strict=True))) if columns[0] else []
 
 
-def _in_order(new: list[CandidateRow], ordering: Ordering) -> list[CandidateRow]:
+def _in_order(new: list[CandidateRow], context: ScoringContext) -> list[CandidateRow]:
     """New pages in the domain's order of discovery; of one rank the richest first."""
+    ordering = context.settings.ordering
 
     def place(row: CandidateRow) -> tuple[int, int]:
         favour = ordering.favour_by if ordering.favour and ordering.favours(row.url) else 1.0
         score = ordering.score(row.url) if ordering.order is Order.MIXED else 1.0  # no other order looks at it
-        coins = aged(row.cash, clock=row.clock)
+        coins = aged(row.cash, clock=row.clock) + head_start(context.rules.score(row.url))
         return -ordering.rank(coins, depth=row.depth, url_score=score, favour=favour), -coins
 
     return sorted(new, key=place)
@@ -229,8 +229,8 @@ def _in_order(new: list[CandidateRow], ordering: Ordering) -> list[CandidateRow]
 def _scored(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows:
     terms = _terms(rows, context)
     importance = [row.importance for row in rows]
-    if context.rules.rules:
-        importance = [row.importance * context.rules.terms(row.url).weight for row in rows]
+    if context.rules.rules or context.rules.page_score:
+        importance = [row.importance * context.rules.weight(row.url) for row in rows]
     is_by_price = isinstance(context.revisit, PricePolicy)
     head = candidates_of(
         CandidateColumns(

@@ -180,7 +180,7 @@ def _context(
         least=defaults.least,
         most=longest,
         floor_left=_floor_left(row, domain, defaults, at=at),
-        rules=PageRules(domain.settings.rules),
+        rules=PageRules(domain.settings.rules, defaults.page_score),
         trusts=trusts,
         turn=_days(at) + domain.id + row["spent_today"],
         is_scarce=row["price_request"] is not None,

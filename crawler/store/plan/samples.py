@@ -72,8 +72,8 @@ def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[t
         if kind is not otherwise and not context.is_head_worth_it(group, body_bytes=body_bytes):
             kind = otherwise
         least, most = (NO_RULE if days is None else days / DAY for days in (said.least, said.most))
-        asked = REQUEST_KINDS.index(kind)
-        yield is_new, a, b, group, importance * said.weight, asked, least, most, shares_schedule, *amounts
+        asked, weighed = REQUEST_KINDS.index(kind), importance * said.weight * context.rules.score(Url(url))
+        yield is_new, a, b, group, weighed, asked, least, most, shares_schedule, *amounts
 
 
 async def _priors(connection: Connection, domain_id: int) -> list[Belief]:

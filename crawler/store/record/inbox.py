@@ -1,13 +1,13 @@
 """The inbox: what others left for the holder of a domain's lease, applied chunk by chunk."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.cash import Ordering, aged, seed_endowment
+from crawler.core.cash import Ordering, aged, head_start, seed_endowment
 from crawler.core.domain import Lease
 from crawler.core.domain_settings import reads_alike
 from crawler.core.freshness import Wanted
@@ -106,9 +106,10 @@ REPOOL = """
 """
 
 
-async def drain(db: Database, lease: Lease, *, at: datetime) -> bool:
+async def drain(db: Database, lease: Lease, *, at: datetime, page_score: Callable[[Url], float] | None = None) -> bool:
     """Apply a chunk of the domain's inbox, and say whether there was any. Raises LeaseLost.
 
+    page_score: of the pages that wait to be looked at first.
     A new order of discovery, and pages that are to be read again in full, wait for a lease with the settings of today.
     """
     async with db.transaction() as connection:
@@ -122,7 +123,7 @@ async def drain(db: Database, lease: Lease, *, at: datetime) -> bool:
                     await connection.execute(AFTER_NAMED, root)
                 is_done = True
             elif row["kind"] == "reorder":
-                is_done = await _reorder(connection, lease, row)
+                is_done = await _reorder(connection, lease, row, page_score)
             elif row["kind"] == "audit":
                 keys = [bytes.fromhex(key) for key in row["payload"]["keys"]]
                 values = {"domain_id": lease.domain.id, "keys": keys, "at": at, "wanted": Wanted.BY_AUDIT}
@@ -215,7 +216,9 @@ async def _go_on_after(connection: Connection, row: dict[str, Any], key: bytes) 
     )
 
 
-async def _reorder(connection: Connection, lease: Lease, row: dict[str, Any]) -> bool:
+async def _reorder(
+    connection: Connection, lease: Lease, row: dict[str, Any], page_score: Callable[[Url], float] | None
+) -> bool:
     """Give a chunk of pages the pools, scores and ranks of the domain's order today; whether it was the last one."""
     domain_id = lease.domain.id
     after = bytes.fromhex(row["payload"].get("after", ""))
@@ -224,7 +227,7 @@ async def _reorder(connection: Connection, lease: Lease, row: dict[str, Any]) ->
     if not pages:
         return True
     pools = await (await connection.execute(DIVIDENDS, (domain_id,))).fetchall()
-    reordered = Reordered(lease.domain.settings.ordering, dividends=dict(pools))
+    reordered = Reordered(lease.domain.settings.ordering, dividends=dict(pools), page_score=page_score)
     for page in pages:
         reordered.add(page)
     columns = reordered.columns | {"domain_id": domain_id}
@@ -248,6 +251,7 @@ class Reordered:
         default_factory=lambda: {name: [] for name in ("key", "favoured", "score", "rank", "pool", "net")}
     )
     more: dict[int, int] = field(default_factory=dict)
+    page_score: Callable[[Url], float] | None = None
 
     def add(self, page: tuple[Any, ...]) -> None:
         """A row of TO_REORDER; pool, net and clock are None outside the economy."""
@@ -260,6 +264,10 @@ class Reordered:
             self.more[pool] = self.more.get(pool, 0) - 1
             self.more[now] = self.more.get(now, 0) + 1
             pool = now
-        rank = self.ordering.rank(aged(net or 0, clock=clock or 0), depth=depth, url_score=score) if is_new else 0
+        rank = 0
+        if is_new:
+            coins = aged(net or 0, clock=clock or 0)
+            coins += head_start(self.page_score(url)) if self.page_score is not None else 0
+            rank = self.ordering.rank(coins, depth=depth, url_score=score)
         for column, figure in zip(self.columns.values(), (key, favoured, score, rank, pool, net), strict=True):
             column.append(figure)

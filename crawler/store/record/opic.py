@@ -1,10 +1,10 @@
 """The domain's economy while a batch is recorded: positions of pages, who takes part, and what each page is paid."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crawler.core.cash import Economy, Ordering, PageAccount, Pool, aged, history_after, settle
+from crawler.core.cash import Economy, Ordering, PageAccount, Pool, aged, head_start, history_after, settle
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import PageKey, Url
 from crawler.core.page_rules import PageRules
@@ -24,6 +24,11 @@ POSITIONS = """
 """
 MOVES = "SELECT key, moved_to FROM page WHERE domain_id = %s AND key = ANY(%s) AND moved_to IS NOT NULL"
 ACCOUNTS = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
+
+URLS = """
+    SELECT p.key, p.url FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
+     WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s) AND f.state = 'new'
+"""
 
 NETS = "SELECT key, net, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
@@ -77,6 +82,7 @@ class PagePosition:
     depth: int
     favoured: bool = False
     url_score: float = 1.0
+    head_start: int = 0  # coins by which its score puts it ahead of others, while it is new
     rank: int = 0
     found_at: datetime | None = None  # for one that this batch made known
     is_nearer: bool = False
@@ -116,6 +122,7 @@ class OpicBatch:
     rules: PageRules = field(default_factory=PageRules)
     limited: Mapping[str, int] = field(default_factory=dict)  # pages that rules with a limit had admitted, by pattern
     admitted_by: dict[str, int] = field(default_factory=dict)  # the same, with those of this batch
+    page_score: Callable[[Url], float] | None = None
 
     def has_room_for(self, url: Url) -> bool:
         """Whether the rules that limit the number of such pages admit one more; if so, it counts for them."""
@@ -141,7 +148,17 @@ class OpicBatch:
         ordering = self.ordering
         stand = PagePosition(state, depth, favoured=ordering.favours(url), url_score=ordering.score(url))
         self.positions[key] = stand
+        self._score(stand, url)
         return stand
+
+    def _score(self, stand: PagePosition, url: Url) -> None:
+        if self.page_score is not None:
+            stand.head_start = head_start(self.page_score(url))
+
+    def score_new(self, urls: Mapping[PageKey, Url]) -> None:
+        """Score pages that were known before and not looked at yet."""
+        for key, url in urls.items():
+            self._score(self.positions[key], url)
 
     def _pool(self, stand: PagePosition) -> Pool:
         return self.ordering.pool(known=stand.state is State.KNOWN, favoured=stand.favoured)
@@ -232,7 +249,8 @@ class OpicBatch:
         clock: of the domain, when the page was found.
         """
         stand = self.positions[key]
-        return self.ordering.rank(aged(net, clock=clock), depth=stand.depth, url_score=stand.url_score)
+        coins = aged(net, clock=clock) + stand.head_start
+        return self.ordering.rank(coins, depth=stand.depth, url_score=stand.url_score)
 
     def new_ranks(self, found: Mapping[PageKey, tuple[int, float]]) -> dict[PageKey, int]:
         """Ranks of new pages, by net and clock, that differ from the stored ones."""
@@ -241,7 +259,12 @@ class OpicBatch:
 
 
 async def load_batch(
-    connection: Connection, domain_id: int, visits: Sequence[Visit], *, domain_settings: DomainSettings
+    connection: Connection,
+    domain_id: int,
+    visits: Sequence[Visit],
+    *,
+    domain_settings: DomainSettings,
+    page_score: Callable[[Url], float] | None = None,
 ) -> OpicBatch:
     """Read what the visits will touch: the domain's economy, positions of pages, and the accounts of those that pay."""
     row = await (await connection.execute(DOMAIN, (domain_id,))).fetchone()
@@ -272,7 +295,11 @@ async def load_batch(
         positions=stands,
         moved_to=moved_to,
         tracked=tracked,
+        page_score=page_score,
     )
+    if page_score is not None:
+        cursor = await connection.execute(URLS, {"domain_id": domain_id, "keys": list(stands)})
+        books.score_new({PageKey(key): Url(url) for key, url in await cursor.fetchall()})
     if any(rule.max_pages is not None for rule in domain_settings.rules):
         books.rules = PageRules(domain_settings.rules)
         books.limited = dict(await (await connection.execute(LIMITED, (domain_id,))).fetchall())

@@ -1,6 +1,6 @@
 """Recording: many visits in one transaction, with their pages, snapshots, links, cash, events and due times."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,7 @@ from crawler.core.budget import NO_REFUND, Costs, Refund, RequestKind, learnt, s
 from crawler.core.change import NoiseMask, SiteEdit
 from crawler.core.domain import Hold, Lease
 from crawler.core.freshness import DAY, Wanted
+from crawler.core.http import Url
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit import HeadOutcome, State, Visit, drift_after
 from crawler.errors import LeaseLost
@@ -63,7 +64,8 @@ class Batch:
     the day's budget and not sent, and the bytes that were taken in advance for those that the visits received.
     is_shared: all counts for the budget of all domains together as well.  hold: leave the domain alone, because of one
     of these visits.  mask, soft_errors: of the domain, None if the visits taught nothing of them.  edit: of the
-    boilerplate of the domain, to be told together with the mask that has taken it in.
+    boilerplate of the domain, to be told together with the mask that has taken it in.  page_score: of the pages that
+    wait to be looked at first.
     """
 
     visits: Sequence[Visit]
@@ -74,6 +76,7 @@ class Batch:
     mask: NoiseMask | None = None
     soft_errors: SoftErrorMemory | None = None
     edit: SiteEdit | None = None
+    page_score: Callable[[Url], float] | None = None
 
     @property
     def received_bytes(self) -> int:
@@ -94,7 +97,9 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
         await connection.execute(BY_KEY)
         if retrying and await _is_recorded(connection, domain_id, visits[0]):
             return 0
-        opic = await load_batch(connection, domain_id, visits, domain_settings=lease.domain.settings)
+        opic = await load_batch(
+            connection, domain_id, visits, domain_settings=lease.domain.settings, page_score=batch.page_score
+        )
         templates = await novelty.load(connection, domain_id) if novelty.is_needed(opic, visits) else None
         admitted = admissions.settle(opic, visits, max_pages=batch.max_pages, novelty=templates)
         await admissions.write(connection, domain_id, opic, admitted)

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.cash import COINS, ENDOWMENT, Order, Ordering, Pool, url_score
+from crawler.core.cash import COINS, ENDOWMENT, Order, Ordering, Pool, head_start, url_score
 from crawler.core.http import Url
 
 nets = st.integers(-COINS, COINS)
@@ -73,3 +73,14 @@ def test_a_favoured_page_scores_more_and_has_pools_of_its_own() -> None:
     assert ordering.pool(known=True, favoured=True) is Pool.KNOWN_FOCUSED
     assert ordering.pool(known=False, favoured=False) is Pool.NEW
     assert ordering.weights[Pool.NEW_FOCUSED] == 3.0
+
+
+@given(order=st.sampled_from([Order.OPIC, Order.MIXED]), coins=nets, more=st.floats(1.5, 1000))
+def test_a_score_puts_a_page_ahead_by_the_cash_of_as_many_mean_pages(order: Order, coins: int, more: float) -> None:
+    ordering = Ordering(order)
+
+    plain, ahead = (ordering.rank(coins + head_start(score), depth=0, url_score=1.0) for score in (1.0, more))
+
+    assert head_start(1.0) == 0
+    assert head_start(3.0) == 2 * ENDOWMENT
+    assert plain < ahead

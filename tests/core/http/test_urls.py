@@ -381,3 +381,19 @@ def test_a_pattern_that_needs_backtracking_is_refused_with_a_sentence(pattern: s
     assert said.startswith(f"the pattern {pattern!r} could take for ever")
     assert "without looking ahead or behind, back-references" in said
     assert Scope(authority=Authority("example.com"), exclude=(pattern,)).refusal(Url("https://example.com/ab")) is None
+
+
+def test_a_filter_refuses_what_the_patterns_leave() -> None:
+    asked: list[Url] = []
+
+    def accepts(url: Url) -> bool:
+        asked.append(url)
+        return not url.endswith("/day/")
+
+    scope = Scope(Authority("a.example"), exclude=("/no/",), max_depth=3, accepts=accepts)
+
+    assert scope.refusal(Url("https://a.example/day/"), 9) is Refusal.URL_FILTER
+    assert scope.refusal(Url("https://a.example/x")) is None
+    assert scope.refusal(Url("https://a.example/no/day/")) is Refusal.EXCLUDED
+    assert scope.refusal(Url("https://b.example/day/")) is Refusal.OTHER_DOMAIN
+    assert asked == ["https://a.example/day/", "https://a.example/x"]

@@ -1,0 +1,261 @@
+"""Finding, loading and trying plugins, and the form in which a crawl uses them.
+
+A plugin that cannot be loaded, or is not what its extension point asks for, ends the command at its start. One that
+fails at a single URL during a crawl is told about once, and counts as if it had not been asked: score 1, accepted. A
+reader that fails makes that page unreadable; it runs in the processes that parse, within their limits.
+"""
+
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any
+
+from crawler.core.http import Url
+from crawler.core.page import Document
+from crawler.errors import PluginBroken
+from crawler.plugins.points import (
+    MOST_SCORE,
+    POINTS,
+    NotUsable,
+    Point,
+    accepted_by,
+    document_by,
+    media_type_of,
+    media_types_of,
+    score_by,
+)
+
+if TYPE_CHECKING:  # it takes numpy along, which a process that parses does not need
+    from crawler.core.freshness import Defaults
+
+log = logging.getLogger("recrawl.plugins")
+
+SETTING = "RECRAWL_PLUGINS"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginEntry:
+    """A plugin that an installed package offers. target: the module and the object in it."""
+
+    name: str
+    point: Point
+    package: str
+    target: str
+    entry: EntryPoint = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.point}, {self.target} of {self.package})"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginStatus:
+    """A plugin that is installed, or that the setting names. problem: why it cannot be used, or empty."""
+
+    name: str
+    point: str
+    package: str
+    target: str
+    used: bool
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class PluginReader:
+    """A reader as it goes to a process that parses: by its name, under which the process loads it once."""
+
+    name: str
+
+    def __call__(self, body: bytes, *, url: Url, content_type: str) -> Document:
+        """Document of the body. NotUsable, naming the plugin, whatever the plugin raised; but MemoryError."""
+        plugin = reader_named(self.name)
+        try:
+            return document_by(plugin, body, url=url, content_type=content_type)
+        except MemoryError:
+            raise  # it may be read with more
+        except NotUsable as error:
+            raise NotUsable(f"the plugin {self.name} {error}") from error
+        except Exception as error:
+            raise NotUsable(f"the plugin {self.name} fails: {_said(error)}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Plugins:
+    """The plugins of a process, as core takes them.
+
+    page_score: product of all scores of a URL, 0 to 1000.  accepts: whether all filters accept a URL.  None: there are
+    none of the kind.  readers: by media type.
+    """
+
+    page_score: Callable[[Url], float] | None = None
+    accepts: Callable[[Url], bool] | None = None
+    readers: Mapping[str, PluginReader] = field(default_factory=dict)
+
+    def reader_of(self, content_type: str) -> PluginReader | None:
+        """Which plugin reads bodies with that Content-Type; None: recrawl does."""
+        return self.readers.get(media_type_of(content_type)) if self.readers else None
+
+
+NO_PLUGINS = Plugins()
+
+
+class _Careful:
+    """Plugins of one kind that are asked about URLs; the first failure of each is told, and none goes further."""
+
+    def __init__(self, plugins: Sequence[tuple[str, Any]]) -> None:
+        self._plugins = plugins
+        self._failed: set[str] = set()
+
+    def asked(self, ask: Callable[[Any, Url], Any], url: Url) -> Iterator[Any]:
+        """The answers of those that do not fail."""
+        for name, plugin in self._plugins:
+            try:
+                answer = ask(plugin, url)
+            except Exception as error:  # noqa: BLE001  a stranger's code may raise anything, and the crawl goes on
+                self._tell(name, url, error)
+            else:
+                yield answer
+
+    def _tell(self, name: str, url: Url, error: Exception) -> None:
+        if name not in self._failed:
+            self._failed.add(name)
+            log.warning("plugin.failed", extra={"plugin": name, "url": url, "error": _said(error), "further": "untold"})
+
+
+class _Scores(_Careful):
+    def __call__(self, url: Url) -> float:
+        product = 1.0
+        for score in self.asked(score_by, url):
+            product *= score
+        return min(product, MOST_SCORE)
+
+
+class _Filters(_Careful):
+    def __call__(self, url: Url) -> bool:
+        return all(self.asked(accepted_by, url))
+
+
+@cache
+def load(names: tuple[str, ...]) -> Plugins:
+    """The plugins of those names, in their order, each tried once; PluginBroken for the first that cannot be used.
+
+    A name stands for all plugins of that name, whatever their extension points.
+    """
+    found: dict[Point, list[tuple[str, Any]]] = {point: [] for point in Point}
+    readers: dict[str, PluginReader] = {}
+    for name, entry in _named(names):
+        if entry is None:
+            raise PluginBroken(_missing(name))
+        plugin = _usable(entry, readers)
+        found[entry.point].append((name, plugin))
+        if entry.point is Point.READER:
+            readers |= dict.fromkeys(media_types_of(plugin), PluginReader(name))
+    scores, filters = found[Point.PAGE_SCORE], found[Point.URL_FILTER]
+    return Plugins(_Scores(scores) if scores else None, _Filters(filters) if filters else None, readers)
+
+
+def survey(names: tuple[str, ...]) -> list[PluginStatus]:
+    """All plugins that are installed or named, and what is wrong with those that are named. Imports no others."""
+    states = []
+    readers: dict[str, PluginReader] = {}
+    for name, entry in _named(names):
+        if entry is None:
+            states.append(PluginStatus(name, "", "", "", used=False, problem=_missing(name)))
+            continue
+        problem = ""
+        try:
+            plugin = _usable(entry, readers)
+            if entry.point is Point.READER:
+                readers |= dict.fromkeys(media_types_of(plugin), PluginReader(name))
+        except PluginBroken as error:
+            problem = str(error)
+        states.append(_status(entry, used=not problem, problem=problem))
+    return states + [_status(each, used=False, problem="") for each in installed() if each.name not in names]
+
+
+def defaults_with(defaults: "Defaults", names: tuple[str, ...]) -> "Defaults":
+    """The defaults with the score of the plugins of those names. Raises PluginBroken."""
+    return replace(defaults, page_score=load(names).page_score) if names else defaults
+
+
+def installed() -> list[PluginEntry]:
+    """All plugins that installed packages offer, by name. Imports none of them."""
+    found = [
+        PluginEntry(
+            name=each.name,
+            point=point,
+            package=f"{each.dist.name} {each.dist.version}" if each.dist is not None else "an unknown package",
+            target=each.value,
+            entry=each,
+        )
+        for point in Point
+        for each in entry_points(group=point.value)
+    ]
+    return sorted(found, key=lambda each: (each.name, each.point, each.package))
+
+
+@cache
+def reader_named(name: str) -> Any:
+    """The reader of that name, loaded and not tried."""
+    (entry,) = (each for each in installed() if each.name == name and each.point is Point.READER)
+    return _made(entry)
+
+
+def _named(names: Sequence[str]) -> Iterator[tuple[str, PluginEntry | None]]:
+    """Each plugin of these names; None for a name that no package offers."""
+    known = installed() if names else []
+    for name in dict.fromkeys(names):
+        entries = [each for each in known if each.name == name]
+        if not entries:
+            yield name, None
+        for entry in entries:
+            yield name, entry
+
+
+def _missing(name: str) -> str:
+    known = ", ".join(dict.fromkeys(each.name for each in installed()))
+    return (
+        f"{SETTING} names {name!r}, and no installed package offers a plugin of that name; there is {known or 'none'}"
+    )
+
+
+def _usable(entry: PluginEntry, readers: Mapping[str, PluginReader]) -> Any:
+    """The plugin, loaded and tried. readers: by media type, of the plugins before it.  Raises PluginBroken."""
+    twins = [each for each in installed() if (each.name, each.point) == (entry.name, entry.point)]
+    if len(twins) > 1:
+        raise PluginBroken(f"the plugin {entry.name} is offered twice: {' and '.join(map(str, twins))}")
+    with redirect_stdout(sys.stderr):  # what a command prints there may be a JSON document
+        return _tried(entry, readers)
+
+
+def _tried(entry: PluginEntry, readers: Mapping[str, PluginReader]) -> Any:
+    try:
+        plugin = _made(entry)
+    except (Exception, SystemExit) as error:
+        raise PluginBroken(f"the plugin {entry} cannot be loaded: {_said(error)}") from error
+    try:
+        POINTS[entry.point].require_usable(plugin)
+        taken = [each for each in media_types_of(plugin) if each in readers] if entry.point is Point.READER else []
+    except NotUsable as error:
+        raise PluginBroken(f"the plugin {entry} {error}") from error
+    except (Exception, SystemExit) as error:
+        raise PluginBroken(f"the plugin {entry} fails at its first call: {_said(error)}") from error
+    if taken:
+        raise PluginBroken(f"the plugin {entry} reads {taken[0]}, which {readers[taken[0]].name} does, too")
+    return plugin
+
+
+def _made(entry: PluginEntry) -> Any:
+    found = entry.entry.load()
+    return found() if isinstance(found, type) else found
+
+
+def _status(entry: PluginEntry, *, used: bool, problem: str) -> PluginStatus:
+    return PluginStatus(entry.name, entry.point.value, entry.package, entry.target, used=used, problem=problem)
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,171 @@
+"""The extension points: for each the Protocol of its plugins, how one is tried, and what it may answer.
+
+A further point, such as a revisit policy, is a Protocol, a function that tries a plugin of it, an entry of POINTS, and
+in `loaded` the form in which core is given it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from numbers import Real
+from typing import Any, Protocol
+
+from crawler.core.http import Url
+from crawler.core.page import Document, document_of
+
+MOST_SCORE = 1000.0
+PROBE_URL = Url("https://example.com/a/page?of=1")
+# Web pages are read by recrawl alone: what it compares of them are elements, which no plugin gives.
+WEB_PAGES = frozenset({"text/html", "application/xhtml+xml"})
+
+
+class Point(StrEnum):
+    """The entry point groups."""
+
+    PAGE_SCORE = "recrawl.page_score"
+    URL_FILTER = "recrawl.url_filter"
+    READER = "recrawl.reader"
+
+
+class PageScore(Protocol):
+    """How much pages matter, by their URLs."""
+
+    def score(self, url: str) -> float:
+        """How many times as important the page is as it would be without, 0 to 1000; 1 changes nothing."""
+        ...
+
+
+class UrlFilter(Protocol):
+    """Which URLs are pages at all, beside what a domain includes and excludes."""
+
+    def accepts(self, url: str) -> bool:
+        """Whether the URL may be crawled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContent:
+    """The content of a body. text: a line for each block that is compared.  links: absolute, or relative to the body.
+
+    An object with these three attributes serves as well.
+    """
+
+    text: str
+    title: str = ""
+    links: Sequence[str] = ()
+
+
+class ReaderOfType(Protocol):
+    """A reader of bodies that are no web pages.
+
+    media_types: those that it reads, such as ("text/csv",).
+    A reader may have an attribute `sample`, a body that it can read: then it is tried with that at start, and otherwise
+    with an empty body, which it may refuse by an exception.
+    """
+
+    media_types: tuple[str, ...]
+
+    def read(self, body: bytes, *, url: str, content_type: str) -> ReadContent:
+        """The content of a body. An exception means that the body cannot be read."""
+        ...
+
+
+class NotUsable(Exception):
+    """What is wrong with a plugin, in words that go on after its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionPoint:
+    """One kind of plugins.
+
+    method: that each must have, as it is called.  try_out: asks one for a first answer; raises NotUsable, or what the
+    plugin raises.
+    """
+
+    method: str
+    try_out: Callable[[Any], None]
+
+    def require_usable(self, plugin: Any) -> None:
+        """NotUsable unless the plugin has the method and its answer to a first call is of the right type."""
+        if not callable(getattr(plugin, self.method.partition("(")[0], None)):
+            raise NotUsable(f"has no method {self.method}")
+        self.try_out(plugin)
+
+
+def score_by(plugin: PageScore, url: Url) -> float:
+    """The score that a plugin gives. NotUsable if it is none."""
+    score: object = plugin.score(url)
+    if isinstance(score, bool) or not isinstance(score, Real) or not 0 <= float(score) <= MOST_SCORE:
+        raise NotUsable(f"scores {url} {_shown(score)}, not a number from 0 to {MOST_SCORE:g}")
+    return float(score)
+
+
+def accepted_by(plugin: UrlFilter, url: Url) -> bool:
+    """Whether a plugin accepts the URL. NotUsable if it says neither."""
+    accepted: object = plugin.accepts(url)
+    if not isinstance(accepted, bool):
+        raise NotUsable(f"answers {_shown(accepted)} to {url}, not True or False")
+    return accepted
+
+
+def document_by(plugin: ReaderOfType, body: bytes, *, url: Url, content_type: str) -> Document:
+    """What a plugin reads in a body. NotUsable if it is no content."""
+    read: object = plugin.read(body, url=url, content_type=content_type)
+    text, title, links = (getattr(read, name, None) for name in ("text", "title", "links"))
+    if not isinstance(text, str) or not isinstance(title, str):
+        raise NotUsable(f"reads {_shown(read)}, not a text, a title and links")
+    if not isinstance(links, Sequence) or isinstance(links, str | bytes):
+        raise NotUsable(f"reads the links {_shown(links)}, not a sequence of strings")
+    if not all(isinstance(link, str) for link in links):
+        raise NotUsable("reads links that are not strings")
+    return document_of(text, title=title, links=links, url=url)
+
+
+def media_types_of(plugin: ReaderOfType) -> tuple[str, ...]:
+    """The media types that a plugin reads, in lower case. NotUsable if these are none, or not for plugins."""
+    given: object = getattr(plugin, "media_types", None)
+    is_list = isinstance(given, tuple | list) and all(isinstance(each, str) and "/" in each for each in given)
+    if not isinstance(given, tuple | list) or not given or not is_list:
+        raise NotUsable(f"has the media_types {_shown(given)}, not a tuple such as ('text/csv',)")
+    found = tuple(media_type_of(each) for each in given)
+    if refused := WEB_PAGES.intersection(found):
+        raise NotUsable(f"reads {min(refused)}, which recrawl reads itself")
+    return found
+
+
+def media_type_of(content_type: str) -> str:
+    """The media type that a Content-Type names, without its parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def _try_reader(plugin: ReaderOfType) -> None:
+    content_type = media_types_of(plugin)[0]
+    sample = getattr(plugin, "sample", None)
+    if sample is not None:
+        document_by(plugin, sample, url=PROBE_URL, content_type=content_type)
+        return
+    try:
+        document_by(plugin, b"", url=PROBE_URL, content_type=content_type)
+    except NotUsable:
+        raise
+    except Exception:  # noqa: BLE001  there is nothing in an empty body that it would have to find
+        return
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001  a stranger's object may not even have a name
+        text = "something"
+    return f"{text if len(text) <= 80 else text[:77] + '...'} ({type(value).__name__})"
+
+
+POINTS: Mapping[Point, ExtensionPoint] = {
+    Point.PAGE_SCORE: ExtensionPoint("score(url)", lambda plugin: _ignore(score_by(plugin, PROBE_URL))),
+    Point.URL_FILTER: ExtensionPoint("accepts(url)", lambda plugin: _ignore(accepted_by(plugin, PROBE_URL))),
+    Point.READER: ExtensionPoint("read(body, *, url, content_type)", _try_reader),
+}
+
+
+def _ignore(_answer: object) -> None:
+    """Any answer of the right type will do."""

@@ -1,0 +1,1 @@
+"""One plugin for each extension point of recrawl."""

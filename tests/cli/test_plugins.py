@@ -1,0 +1,280 @@
+"""Plugins of an installed package, as a user has them: they run, and each is broken in turn."""
+
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import RECRAWL, Answer, Done, Site, environ
+from tests.patience import PATIENCE_S
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "recrawl-example-plugins"
+ALL = "papers,calendars,rows"
+TABLE = (("Content-Type", "text/csv; charset=utf-8"),)
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package of examples, built as pip would, by what is here anyway."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    shutil.copytree(EXAMPLES, source)
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    done = subprocess.run(build, cwd=source, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture
+def packages(wheel: Path, tmp_path: Path) -> Path:
+    """A folder into which that package is installed."""
+    folder = tmp_path / "packages"
+    with zipfile.ZipFile(wheel) as archive:  # of pure Python: to unpack it is to install it
+        archive.extractall(folder)
+    return folder
+
+
+@pytest.fixture
+def run(packages: Path, tmp_path: Path) -> Run:
+    """The command, in a process that finds the package."""
+
+    def started(*arguments: str, plugins: str = ALL, database_url: str | None = None) -> Done:
+        done = subprocess.run(
+            [RECRAWL, *arguments],
+            env=environ(database_url, tmp_path) | {"PYTHONPATH": str(packages), "RECRAWL_PLUGINS": plugins},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return started
+
+
+def rewrite(packages: Path, module: str, before: str, after: str) -> None:
+    """Replace a part of one of the plugins."""
+    path = packages / "recrawl_example_plugins" / f"{module}.py"
+    source = path.read_text(encoding="utf-8")
+    assert before in source
+    path.write_text(source.replace(before, after), encoding="utf-8")
+
+
+def listed(found: Done) -> dict[str, dict[str, Any]]:
+    return {each["url"]: each for each in found.json["pages"]}
+
+
+def test_the_examples_take_part_in_a_crawl(run: Run, site: Site, database_url: str) -> None:
+    site.page("/", "/abs/1", "/list/1", "/2026/05/31/", "/table.csv")
+    site.page("/abs/1")
+    site.page("/list/1")
+    site.page("/2026/05/31/", "/2026/06/01/")
+    site.page("/hidden.html")
+    site.answers["/table.csv"] = Answer(b"name,page\nfirst,/hidden.html\n", headers=TABLE)
+
+    done = run("crawl", site.url, "--allow-private", "--json", database_url=database_url)
+
+    assert done.code == 0, done.err
+    asked = set(site.asked)
+    assert {"/abs/1", "/list/1", "/table.csv", "/hidden.html"} <= asked  # the last is linked by a table alone
+    assert "/2026/05/31/" not in asked
+
+    paper = run("explain", f"{site.url}abs/1", database_url=database_url)
+    assert "with a plugin's score of 2" in paper.out
+    day = run("explain", f"{site.url}2026/05/31/", database_url=database_url)
+    assert "a plugin that filters URLs refuses it" in day.out
+    assert run("db", "check", database_url=database_url).code == 0
+
+
+def test_papers_come_first_among_pages_that_were_found_together(run: Run, site: Site, database_url: str) -> None:
+    site.page("/", *(f"/list/{n}" for n in range(20)), *(f"/abs/{n}" for n in range(20)))
+    for n in range(20):
+        site.page(f"/list/{n}")
+        site.page(f"/abs/{n}")
+
+    done = run("crawl", site.url, "--allow-private", "--pages", "15", database_url=database_url)
+
+    assert done.code == 0, done.err
+    papers = [path for path in site.asked if path.startswith(("/abs/", "/list/"))]
+    assert len(papers) >= 14
+    assert all(path.startswith("/abs/") for path in papers)
+
+
+def test_a_package_that_is_installed_and_not_named_changes_nothing(run: Run, site: Site, database_url: str) -> None:
+    site.page("/", "/2026/05/31/")
+    site.page("/2026/05/31/")
+
+    assert run("crawl", site.url, "--allow-private", plugins="", database_url=database_url).code == 0
+    assert "/2026/05/31/" in site.asked
+    found = run("plugins", "--json", plugins="").json
+    assert {(each["name"], each["used"], each["problem"]) for each in found["plugins"]} == {
+        ("papers", False, ""),
+        ("calendars", False, ""),
+        ("rows", False, ""),
+    }
+
+
+PAPERS = "papers (recrawl.page_score, recrawl_example_plugins.papers:Papers of recrawl-example-plugins 1.0)"
+CALENDARS = "calendars (recrawl.url_filter, recrawl_example_plugins.calendars:Calendars of recrawl-example-plugins 1.0)"
+ROWS = "rows (recrawl.reader, recrawl_example_plugins.rows:Rows of recrawl-example-plugins 1.0)"
+BROKEN = [
+    # raises when it is imported
+    (
+        "papers",
+        "from urllib",
+        "raise RuntimeError('boom')\nfrom urllib",
+        f"{PAPERS} cannot be loaded: RuntimeError: boom",
+    ),
+    ("calendars", "import re", "import no_such_module", "cannot be loaded: ModuleNotFoundError: No module named"),
+    ("rows", "import csv", "raise SystemExit(3)\nimport csv", f"{ROWS} cannot be loaded: SystemExit: 3"),
+    # has no such object, or wants arguments
+    ("papers", "class Papers", "class Other", f"{PAPERS} cannot be loaded: AttributeError: "),
+    (
+        "calendars",
+        "    def acc",
+        "    def __init__(self, x): ...\n    def acc",
+        f"{CALENDARS} cannot be loaded: TypeError: ",
+    ),
+    # raises at its first call
+    (
+        "papers",
+        "path = urlsplit",
+        "raise KeyError(url)\n        path = urlsplit",
+        f"{PAPERS} fails at its first call: Key",
+    ),
+    ("calendars", "return DAY", "return 1 / 0 and DAY", f"{CALENDARS} fails at its first call: ZeroDivisionError: div"),
+    (
+        "rows",
+        "rows = list",
+        "raise ValueError('no')\n        rows = list",
+        f"{ROWS} fails at its first call: ValueError: no",
+    ),
+    # gives a wrong type
+    (
+        "papers",
+        "else 1.0",
+        "else 'much'",
+        f"{PAPERS} scores https://example.com/a/page?of=1 'much' (str), not a number",
+    ),
+    ("papers", "else 1.0", "else float('nan')", "nan (float), not a number from 0 to 1000"),
+    (
+        "calendars",
+        " is None",
+        "",
+        f"{CALENDARS} answers None (NoneType) to https://example.com/a/page?of=1, not True or",
+    ),
+    ("rows", "return ReadContent(", "return dict(", f"{ROWS} reads {{'text': "),
+    ("rows", "links=links", "links='/a'", f"{ROWS} reads the links '/a' (str), not a sequence of strings"),
+    # has no such method, or says nothing that it reads
+    ("papers", "def score", "def scores", f"{PAPERS} has no method score(url)"),
+    ("calendars", "def accepts", "def accept", f"{CALENDARS} has no method accepts(url)"),
+    ("rows", "def read", "def reads", f"{ROWS} has no method read(body, *, url, content_type)"),
+    ("rows", '("text/csv",)', '"text/csv"', f"{ROWS} has the media_types 'text/csv' (str), not a tuple such as"),
+    ("rows", "text/csv", "text/html", f"{ROWS} reads text/html, which recrawl reads itself"),
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: f"{broken[0]}: {broken[2]}")
+def test_a_broken_plugin_is_one_line_at_the_start(
+    run: Run, packages: Path, site: Site, broken: tuple[str, str, str, str]
+) -> None:
+    module, before, after, said = broken
+    rewrite(packages, module, before, after)
+
+    done = run("crawl", site.url, "--allow-private")
+
+    assert done.code == 1
+    assert done.out == ""
+    assert f"the plugin {module} (" in done.complaint
+    assert said in done.complaint
+    assert site.asked == []
+
+
+def test_a_plugin_that_nobody_offers_is_named_with_those_that_are_there(run: Run, site: Site) -> None:
+    done = run("crawl", site.url, "--allow-private", plugins="papers,calender")
+
+    assert done.code == 1
+    assert done.complaint == (
+        "recrawl: RECRAWL_PLUGINS names 'calender', and no installed package offers a plugin of that name; "
+        "there is calendars, papers, rows"
+    )
+    assert site.asked == []
+
+
+@pytest.mark.parametrize("command", [("crawl", "x.example", "--dry-run"), ("plan",), ("explain", "x.example"), ("up",)])
+def test_every_command_that_uses_plugins_refuses_at_its_start(run: Run, command: tuple[str, ...]) -> None:
+    done = run(*command, plugins="calender")
+
+    assert done.code == 1
+    assert "RECRAWL_PLUGINS names 'calender'" in done.complaint
+
+
+def test_plugins_lists_what_is_wrong_with_each(run: Run, packages: Path) -> None:
+    rewrite(packages, "papers", "def score", "def scores")
+
+    done = run("plugins", "--json", plugins="papers,rows,calender")
+
+    assert done.code == 1
+    found = {each["name"]: each for each in done.json["plugins"]}
+    assert found["papers"]["problem"].endswith("has no method score(url)")
+    assert found["rows"]["used"]
+    assert found["rows"]["problem"] == ""
+    assert not found["calendars"]["used"]
+    assert "no installed package" in found["calender"]["problem"]
+
+
+def test_a_score_and_a_filter_that_fail_at_some_pages_are_told_once_and_break_nothing(
+    run: Run, packages: Path, site: Site, database_url: str
+) -> None:
+    rewrite(packages, "papers", "path = ", "if '127' in url:\n            raise KeyError(url)\n        path = ")
+    rewrite(packages, "calendars", "return DAY", "return 'yes' if '127' in url else DAY")
+
+    done = run("crawl", site.url, "--allow-private", "--json", database_url=database_url)
+
+    assert done.code == 0, done.err
+    assert {"/one", "/two"} <= set(site.asked)
+    failed = [line for line in done.err.splitlines() if "plugin.failed" in line]
+    assert sorted(line.split("plugin=")[1].split()[0] for line in failed) == ["calendars", "papers"]
+    assert all(site.url in line for line in failed)
+
+
+def test_a_reader_that_fails_at_a_page_makes_that_page_unreadable(
+    run: Run, packages: Path, site: Site, database_url: str
+) -> None:
+    rewrite(
+        packages,
+        "rows",
+        "        rows = list",
+        "        print('printed where answers go')\n"
+        "        if url.endswith('raises.csv'):\n            raise ValueError('no table')\n"
+        "        if url.endswith('wrong.csv'):\n            return ['no', 'content']\n"
+        "        if url.endswith('exits.csv'):\n            raise SystemExit\n"
+        "        while url.endswith('spins.csv'):\n            pass\n"
+        "        rows = list",
+    )
+    names = ("raises", "wrong", "exits", "spins", "good")
+    site.page("/", *(f"/{name}.csv" for name in names))
+    for name in names:
+        site.answers[f"/{name}.csv"] = Answer(b"name,page\nfirst,/hidden.html\n", headers=TABLE)
+    site.page("/hidden.html")
+
+    done = run("crawl", site.url, "--allow-private", "--json", database_url=database_url)
+
+    assert done.err.count("reader.lost") == 4, done.err
+    assert "the plugin rows fails: ValueError: no table" in done.err
+    assert "the plugin rows reads ['no', 'content'] (list), not a text" in done.err
+    assert "it takes too much processor time" in done.err
+    assert "/hidden.html" in site.asked  # the good table was read
+    assert done.code == 0
+    looks = json.loads(run("explain", f"{site.url}raises.csv", "--json", database_url=database_url).out)
+    assert looks["page"]["reason"] == "unreadable"
+    assert run("db", "check", database_url=database_url).code == 0

@@ -1,0 +1,110 @@
+"""What a plugin may answer, and how one that answers something else is told."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from crawler.core.http import Url
+from crawler.plugins import NO_PLUGINS, PageScore, ReadContent, ReaderOfType, UrlFilter, load, survey
+from crawler.plugins.points import (
+    POINTS,
+    NotUsable,
+    Point,
+    accepted_by,
+    document_by,
+    media_types_of,
+    score_by,
+)
+
+URL = Url("https://site.example/tables/a.csv")
+
+
+@dataclass
+class Answers:
+    """A plugin of every kind, which gives what it was made with."""
+
+    answer: Any
+    media_types: Any = ("text/csv",)
+
+    def score(self, url: str) -> Any:
+        return self.answer
+
+    def accepts(self, url: str) -> Any:
+        return self.answer
+
+    def read(self, body: bytes, *, url: str, content_type: str) -> Any:
+        return self.answer
+
+
+def test_such_an_object_fits_each_protocol() -> None:
+    score: PageScore = Answers(2)
+    url_filter: UrlFilter = Answers(False)
+    reader: ReaderOfType = Answers(ReadContent("words"))
+
+    assert score_by(score, URL) == 2.0
+    assert accepted_by(url_filter, URL) is False
+    assert document_by(reader, b"", url=URL, content_type="text/csv").text == "words"
+
+
+@pytest.mark.parametrize("score", [-1, 1000.1, float("nan"), float("inf"), True, "2", None, 2j])
+def test_a_score_is_a_number_from_0_to_1000(score: object) -> None:
+    with pytest.raises(NotUsable, match="not a number from 0 to 1000"):
+        score_by(Answers(score), URL)
+
+
+@pytest.mark.parametrize("accepted", [0, 1, None, "yes"])
+def test_a_filter_says_true_or_false(accepted: object) -> None:
+    with pytest.raises(NotUsable, match="not True or False"):
+        accepted_by(Answers(accepted), URL)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [None, "text", {"text": "a"}, ReadContent(text=b"a"), ReadContent("a", links="/b"), ReadContent("a", links=[1])],  # type: ignore[arg-type,list-item]
+)
+def test_a_reader_gives_text_title_and_links(read: object) -> None:
+    with pytest.raises(NotUsable, match=r"^reads "):
+        document_by(Answers(read), b"", url=URL, content_type="text/csv")
+
+
+def test_what_is_read_is_text_and_links_as_those_of_any_page() -> None:
+    content = ReadContent("a\0  b\n\n\ud800c\n", title=" t\n", links=["b.csv", "/c#d", "mailto:x@y.example", "b.csv"])
+
+    document = document_by(Answers(content), b"", url=URL, content_type="text/csv")
+
+    assert document.text == "a b\n?c"
+    assert document.title == "t"
+    assert document.links == ("https://site.example/tables/b.csv", "https://site.example/c")
+
+
+@pytest.mark.parametrize("types", ["text/csv", (), None, ("csv",), (1,), ("text/csv", "text/HTML; charset=utf-8")])
+def test_a_reader_says_which_types_it_reads_and_web_pages_are_none(types: object) -> None:
+    with pytest.raises(NotUsable):
+        media_types_of(Answers(None, media_types=types))
+
+
+def test_a_reader_without_a_sample_may_refuse_an_empty_body_and_one_with_may_not_refuse_that() -> None:
+    class Choosy(Answers):
+        def read(self, body: bytes, *, url: str, content_type: str) -> Any:
+            raise ValueError("nothing in it")
+
+    choosy = Choosy(None)
+    POINTS[Point.READER].require_usable(choosy)
+
+    choosy.sample = b"a,b"  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="nothing in it"):
+        POINTS[Point.READER].require_usable(choosy)
+
+
+def test_every_point_knows_how_its_plugins_are_tried() -> None:
+    assert set(POINTS) == set(Point)
+    for point in POINTS.values():
+        with pytest.raises(NotUsable, match="has no method"):
+            point.require_usable(object())
+
+
+def test_without_names_there_is_nothing_to_ask() -> None:
+    assert load(()) == NO_PLUGINS
+    assert NO_PLUGINS.reader_of("text/csv") is None
+    assert [each for each in survey(()) if each.used] == []
