@@ -190,7 +190,7 @@ ORDERING = {
     "order": Setting(
         Kind.TEXT,
         "--order ORDER",
-        "Which new pages come first: opic (by cash), breadth, depth, or mixed (cash and URL).",
+        "Which new pages come first: opic (most cash), breadth (by levels), depth (depth first), mixed (cash and URL).",
         pattern="opic|breadth|depth|mixed",
         misfit="none of opic, breadth, depth, mixed",
         column="discovery_order",

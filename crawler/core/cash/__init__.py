@@ -21,6 +21,7 @@ from crawler.core.cash.opic import (
     window_of,
 )
 from crawler.core.cash.order import STEPS, Order, Ordering, aged, url_score
+from crawler.core.cash.places import Queues, Stack, level_of, ranks_of
 
 __all__ = [
     "COINS",
@@ -34,10 +35,14 @@ __all__ = [
     "Ordering",
     "PageAccount",
     "Pool",
+    "Queues",
+    "Stack",
     "aged",
     "history_after",
     "importance",
+    "level_of",
     "popularity",
+    "ranks_of",
     "seed_endowment",
     "settle",
     "url_score",

@@ -126,7 +126,7 @@ def discovery(
         list[str] | None,
         typer.Option(
             metavar="WAY",
-            help="opic, breadth, depth, mixed, queue, random or omniscient; may be repeated. Unless said, all.",
+            help="opic, breadth, depth, mixed, random or omniscient; may be repeated. Unless said, all.",
         ),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Pages claimed at a time.")] = 10,
@@ -137,14 +137,14 @@ def discovery(
 ) -> int:
     """Compare the orders in which new pages are fetched: by how much importance the first ones hold.
 
-    Importance is that of the whole graph, by power iteration. The first four ways are the crawler's own orders; queue
-    is breadth-first as it is usually written, omniscient always fetches the most important page that is known.
+    Importance is that of the whole graph, by power iteration. The first four ways are the crawler's own orders;
+    omniscient always fetches the most important page that is known.
     Source: Baeza-Yates, Castillo, Marin and Rodriguez, "Crawling a country" (WWW 2005).
 
     Examples:
 
         recrawl lab discovery
-        recrawl lab discovery --graph /usr/share/doc/python3/html --way opic --way queue
+        recrawl lab discovery --graph /usr/share/doc/python3/html --way opic --way breadth
         recrawl lab discovery --graph docs.example.com --limit 0.25 --json
     """
     from crawler.lab.cli import importance, subject

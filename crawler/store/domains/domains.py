@@ -207,7 +207,8 @@ async def change(db: Database, domain: Domain, domain_settings: DomainSettings, 
         if not reads_alike(before, domain_settings):
             await _post(connection, domain.id, "refresh", {"prefix": domain.root, "full": True}, at=at)
         if before.ordering != domain_settings.ordering:
-            await _post(connection, domain.id, "reorder", {}, at=at)
+            keeps_places = before.ordering.order is domain_settings.ordering.order
+            await _post(connection, domain.id, "reorder", {"keeps_places": keeps_places}, at=at)
         if before.rules != domain_settings.rules:
             await _post(connection, domain.id, "reprice", {}, at=at)
         return replace(domain, settings=domain_settings)

@@ -25,6 +25,7 @@ class CandidateRow(NamedTuple):
     key: PageKey
     url: Url
     state: str
+    rank: int
     depth: int
     due_at: datetime | None
     wanted: int
@@ -90,7 +91,7 @@ SLICE = """
 """
 # The fields of CandidateRow for such rows of the frontier, found by key.
 KNOWN = """
-    SELECT p.key, p.url, f.state, f.depth, f.due_at, f.wanted, f.url_score, g.a + p.evidence_a AS a,
+    SELECT p.key, p.url, f.state, f.rank, f.depth, f.due_at, f.wanted, f.url_score, g.a + p.evidence_a AS a,
            g.b + p.evidence_b AS b, g.a AS prior_a, g.b AS prior_b, coalesce(c.net + q.dividend, 0) AS cash,
            coalesce(c.clock, 0) AS clock,
            coalesce((1 - %(url_share)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
@@ -198,13 +199,15 @@ async def _read(
 
 
 def _in_order(new: list[CandidateRow], ordering: Ordering) -> list[CandidateRow]:
-    """New pages in the domain's order of discovery; of one rank the richest first."""
+    """New pages in the domain's order of discovery; of one rank the richest first, where the order is by cash."""
+    if ordering.order.is_by_place:
+        return sorted(new, key=lambda row: (-row.rank, row.key))
 
     def place(row: CandidateRow) -> tuple[int, int]:
         favour = ordering.favour_by if ordering.favour and ordering.favours(row.url) else 1.0
         score = ordering.score(row.url) if ordering.order is Order.MIXED else 1.0  # no other order looks at it
         coins = aged(row.cash, clock=row.clock)
-        return -ordering.rank(coins, depth=row.depth, url_score=score, favour=favour), -coins
+        return -ordering.rank(coins, url_score=score, favour=favour), -coins
 
     return sorted(new, key=place)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.cash import Ordering, aged, seed_endowment
+from crawler.core.cash import Ordering, seed_endowment
 from crawler.core.domain import Lease
 from crawler.core.domain_settings import reads_alike
 from crawler.core.freshness import Wanted
@@ -87,7 +87,7 @@ MAKE_DUE = """
 
 DIVIDENDS = "SELECT pool, dividend FROM pool WHERE domain_id = %s"
 TO_REORDER = """
-    SELECT f.key, p.url, f.state, f.depth, c.pool, c.net, c.clock
+    SELECT f.key, p.url, f.state, f.depth, f.rank, c.pool, c.net, c.clock
       FROM frontier f JOIN page p ON p.domain_id = %s AND p.key = f.key
       LEFT JOIN cash c ON c.domain_id = %s AND c.key = f.key
      WHERE f.domain_id = %s AND f.key > %s ORDER BY f.key LIMIT %s
@@ -183,7 +183,7 @@ async def _admit_seeds(connection: Connection, lease: Lease, urls: Sequence[Url]
         }
         fresh = await (await connection.execute(ADMIT_SEEDS, values)).fetchall()
         scores = dict(zip(values["keys"], values["scores"], strict=True))
-        ranks = [ordering.rank(aged(net, clock=clock), depth=0, url_score=scores[key]) for key, net, clock in fresh]
+        ranks = [ordering.first_rank(net, clock=clock, depth=0, url_score=scores[key]) for key, net, clock in fresh]
         groups = await groups_of(connection, lease.domain.id, chosen)
         await connection.execute(GROUP_SEEDS, values | {"groups": groups})
         await connection.execute(RANK_SEEDS, values | {"keys": [row[0] for row in fresh], "ranks": ranks})
@@ -224,7 +224,8 @@ async def _reorder(connection: Connection, lease: Lease, row: dict[str, Any]) ->
     if not pages:
         return True
     pools = await (await connection.execute(DIVIDENDS, (domain_id,))).fetchall()
-    reordered = Reordered(lease.domain.settings.ordering, dividends=dict(pools))
+    keeps_places = row["payload"].get("keeps_places", False)
+    reordered = Reordered(lease.domain.settings.ordering, dividends=dict(pools), keeps_places=keeps_places)
     for page in pages:
         reordered.add(page)
     columns = reordered.columns | {"domain_id": domain_id}
@@ -240,10 +241,15 @@ async def _reorder(connection: Connection, lease: Lease, row: dict[str, Any]) ->
 
 @dataclass(slots=True)
 class Reordered:
-    """Pages as an order of discovery wants them, column by column. more: by how many pages each pool grows."""
+    """Pages as an order of discovery wants them, column by column.
+
+    keeps_places: it is the order that it was, and only what is favoured is another.  more: by how many pages each pool
+    grows.
+    """
 
     ordering: Ordering
     dividends: Mapping[int, int]
+    keeps_places: bool = False
     columns: dict[str, list[Any]] = field(
         default_factory=lambda: {name: [] for name in ("key", "favoured", "score", "rank", "pool", "net")}
     )
@@ -251,7 +257,7 @@ class Reordered:
 
     def add(self, page: tuple[Any, ...]) -> None:
         """A row of TO_REORDER; pool, net and clock are None outside the economy."""
-        key, url, state, depth, pool, net, clock = page
+        key, url, state, depth, rank, pool, net, clock = page
         favoured, score = self.ordering.favours(url), self.ordering.score(url)
         is_new = state == State.NEW
         if pool is not None:
@@ -260,6 +266,7 @@ class Reordered:
             self.more[pool] = self.more.get(pool, 0) - 1
             self.more[now] = self.more.get(now, 0) + 1
             pool = now
-        rank = self.ordering.rank(aged(net or 0, clock=clock or 0), depth=depth, url_score=score) if is_new else 0
+        if is_new and not (self.keeps_places and self.ordering.order.is_by_place):
+            rank = self.ordering.first_rank(net or 0, clock=clock or 0, depth=depth, url_score=score)
         for column, figure in zip(self.columns.values(), (key, favoured, score, rank, pool, net), strict=True):
             column.append(figure)

@@ -4,7 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crawler.core.cash import Economy, Ordering, PageAccount, Pool, aged, history_after, settle
+from crawler.core.cash import (
+    Economy,
+    Order,
+    Ordering,
+    PageAccount,
+    Pool,
+    Queues,
+    Stack,
+    aged,
+    history_after,
+    level_of,
+    ranks_of,
+    settle,
+)
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import PageKey, Url
 from crawler.core.page_rules import PageRules
@@ -20,12 +33,10 @@ DOMAIN = """
 """
 POOLS = "SELECT pool, pages, dividend FROM pool WHERE domain_id = %s ORDER BY pool"
 POSITIONS = """
-    SELECT key, state, depth, favoured, url_score, rank FROM frontier WHERE domain_id = %s AND key = ANY(%s)
+    SELECT key, state, depth, favoured, url_score, rank, depth FROM frontier WHERE domain_id = %s AND key = ANY(%s)
 """
 MOVES = "SELECT key, moved_to FROM page WHERE domain_id = %s AND key = ANY(%s) AND moved_to IS NOT NULL"
 ACCOUNTS = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
-
-NETS = "SELECT key, net, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
 WRITE_DOMAIN = """
     UPDATE domain_state SET reserve = %(reserve)s, dormant = %(dormant)s, clock = %(clock)s,
@@ -60,6 +71,30 @@ RANK = """
       FROM unnest(%(key)s::bytea[], %(rank)s::int[]) AS x(key, rank)
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state = 'new'
 """
+# Where the next new page goes: behind the last one that waits in a level, or above the one that comes next.
+LAST = """
+    SELECT x.level, min(e.rank)
+      FROM unnest(%(levels)s::int[], %(least)s::int[], %(first)s::int[]) AS x(level, least, first)
+     CROSS JOIN LATERAL (
+        (SELECT rank FROM frontier
+          WHERE domain_id = %(domain_id)s AND NOT favoured AND state = 'new' AND due_at IS NULL
+            AND rank BETWEEN x.least AND x.first ORDER BY rank LIMIT 1)
+        UNION ALL
+        (SELECT rank FROM frontier
+          WHERE domain_id = %(domain_id)s AND favoured AND state = 'new' AND due_at IS NULL
+            AND rank BETWEEN x.least AND x.first ORDER BY rank LIMIT 1)) e
+     GROUP BY 1
+"""
+TOP = """
+    SELECT max(rank) FROM (
+        (SELECT rank FROM frontier
+          WHERE domain_id = %(domain_id)s AND NOT favoured AND state = 'new' AND due_at IS NULL
+          ORDER BY rank DESC LIMIT 1)
+        UNION ALL
+        (SELECT rank FROM frontier
+          WHERE domain_id = %(domain_id)s AND favoured AND state = 'new' AND due_at IS NULL
+          ORDER BY rank DESC LIMIT 1)) x
+"""
 LIMITED = "SELECT pattern, pages FROM rule WHERE domain_id = %s AND max_pages IS NOT NULL"
 COUNT_LIMITED = """
     UPDATE rule r SET pages = r.pages + x.more
@@ -78,6 +113,7 @@ class PagePosition:
     favoured: bool = False
     url_score: float = 1.0
     rank: int = 0
+    level: int | None = None  # the depth by which it was given its place; None where it has none yet
     found_at: datetime | None = None  # for one that this batch made known
     is_nearer: bool = False
     held_until: datetime | None = None  # of a new page that is held back
@@ -116,6 +152,8 @@ class OpicBatch:
     rules: PageRules = field(default_factory=PageRules)
     limited: Mapping[str, int] = field(default_factory=dict)  # pages that rules with a limit had admitted, by pattern
     admitted_by: dict[str, int] = field(default_factory=dict)  # the same, with those of this batch
+    places: Queues | Stack | None = None  # of an order that is by place
+    placed: set[PageKey] = field(default_factory=set)  # pages that this batch gave one
 
     def has_room_for(self, url: Url) -> bool:
         """Whether the rules that limit the number of such pages admit one more; if so, it counts for them."""
@@ -142,6 +180,32 @@ class OpicBatch:
         stand = PagePosition(state, depth, favoured=ordering.favours(url), url_score=ordering.score(url))
         self.positions[key] = stand
         return stand
+
+    def line_up(self, links: Sequence[PageKey]) -> None:
+        """Give a place to the new pages among those that a page just read links to, in an order that is by place.
+
+        links: in the page's order. Breadth first: who has no place yet, or was found nearer, joins its level's queue.
+        Depth first: all of them come next, the first link on top. One that an earlier page had found moves up, since
+        the textbook's recursion enters a page from the one that it is reading, not from the one that named it first.
+        """
+        match self.places:
+            case Queues() as queues:
+                for key, stand in self._waiting(links):
+                    if stand.level is None or stand.depth < stand.level:
+                        self._place(key, stand, queues.join(stand.depth))
+            case Stack() as stack:
+                for key, stand in reversed(self._waiting(links)):
+                    self._place(key, stand, stack.push())
+            case None:
+                pass
+
+    def _waiting(self, links: Sequence[PageKey]) -> list[tuple[PageKey, PagePosition]]:
+        found = ((key, self.positions.get(key)) for key in links)
+        return [(key, stand) for key, stand in found if stand is not None and stand.state is State.NEW]
+
+    def _place(self, key: PageKey, stand: PagePosition, rank: int) -> None:
+        stand.rank, stand.level = rank, stand.depth
+        self.placed.add(key)
 
     def _pool(self, stand: PagePosition) -> Pool:
         return self.ordering.pool(known=stand.state is State.KNOWN, favoured=stand.favoured)
@@ -227,15 +291,20 @@ class OpicBatch:
         return [key for key, stand in self.positions.items() if stand.is_nearer]
 
     def rank_of(self, key: PageKey, net: int, clock: float) -> int:
-        """A new page's place in the order of discovery. It comes from its net, which dividends leave as it is.
+        """A new page's place in the order of discovery. By cash it comes from its net, which dividends leave as it is.
 
         clock: of the domain, when the page was found.
         """
         stand = self.positions[key]
-        return self.ordering.rank(aged(net, clock=clock), depth=stand.depth, url_score=stand.url_score)
+        if self.ordering.order.is_by_place:
+            return stand.rank
+        return self.ordering.rank(aged(net, clock=clock), url_score=stand.url_score)
 
     def new_ranks(self, found: Mapping[PageKey, tuple[int, float]]) -> dict[PageKey, int]:
-        """Ranks of new pages, by net and clock, that differ from the stored ones."""
+        """Ranks that differ from the stored ones: of new pages, by net and clock, or of those given another place."""
+        if self.ordering.order.is_by_place:
+            known = ((key, self.positions[key]) for key in self.placed)
+            return {key: stand.rank for key, stand in known if stand.found_at is None and stand.state is State.NEW}
         ranks = {key: self.rank_of(key, net, clock) for key, (net, clock) in found.items()}
         return {key: rank for key, rank in ranks.items() if rank != self.positions[key].rank}
 
@@ -277,6 +346,9 @@ async def load_batch(
         books.rules = PageRules(domain_settings.rules)
         books.limited = dict(await (await connection.execute(LIMITED, (domain_id,))).fetchall())
         books.admitted_by = dict(books.limited)
+    if domain_settings.ordering.order.is_by_place:
+        depths = {visit.target.depth + 1 for visit in visits}
+        books.places = await _places(connection, domain_id, domain_settings.ordering.order, depths)
     ends = {end for heir in heirs if (end := books.payee(heir)) is not None}  # who is heir where an heir moved on
     cursor = await connection.execute(ACCOUNTS, (domain_id, list(opened | heirs | ends)), binary=True)
     for key, pool, net, history, then in await cursor.fetchall():
@@ -305,6 +377,17 @@ async def _positions(
         if not wanted:
             break
     return stands, moved_to
+
+
+async def _places(connection: Connection, domain_id: int, order: Order, depths: set[int]) -> Queues | Stack:
+    """Where new pages so many links away go."""
+    if order is Order.DEPTH:
+        top = await (await connection.execute(TOP, {"domain_id": domain_id})).fetchone()
+        return Stack(top[0] or 0 if top else 0)
+    levels = sorted(set(map(level_of, depths)))
+    least, first = zip(*map(ranks_of, levels), strict=True)
+    values = {"domain_id": domain_id, "levels": levels, "least": list(least), "first": list(first)}
+    return Queues(dict(await (await connection.execute(LAST, values)).fetchall()))
 
 
 async def write_batch(connection: Connection, domain_id: int, books: OpicBatch) -> None:
@@ -354,9 +437,6 @@ async def write_batch(connection: Connection, domain_id: int, books: OpicBatch) 
     new = {key: (purse.net, purse.clock) for key, purse in purses.items() if books.positions[key].state is State.NEW}
     if economy.deltas:
         new |= await _pay(connection, domain_id, economy.deltas)
-    nearer = [key for key in books.nearer if books.positions[key].state is State.NEW and key not in new]
-    if nearer:  # a link has brought them up, and no coin
-        new |= await _nets(connection, domain_id, nearer)
     await _rank(connection, domain_id, books, new)
 
 
@@ -367,11 +447,6 @@ async def _pay(
     cursor = await connection.execute(
         PAY, {"domain_id": domain_id, "key": list(deltas), "coins": list(deltas.values())}, binary=True
     )
-    return {PageKey(key): (net, clock) for key, net, clock in await cursor.fetchall()}
-
-
-async def _nets(connection: Connection, domain_id: int, keys: Sequence[PageKey]) -> dict[PageKey, tuple[int, float]]:
-    cursor = await connection.execute(NETS, (domain_id, list(keys)), binary=True)
     return {PageKey(key): (net, clock) for key, net, clock in await cursor.fetchall()}
 
 

@@ -22,12 +22,19 @@ VISITS_SHOWN = 10
 LINKS_SHOWN = 10
 
 
+ORDER = "(SELECT o.discovery_order FROM domain o WHERE o.id = %(domain_id)s)"
+
+
 def _across(page: str, pool: str) -> str:
-    """A new page's place in the order over both pools: its rank, which is of its net, moved by the pool's dividend."""
+    """A new page's place in the order over both pools: its rank, which is of its net, moved by the pool's dividend.
+
+    Where the order is not by cash it is the rank alone.
+    """
     return f"""
-        ({page}.rank + {STEPS} * (1 - {URL_SHARE}) * {pool}.dividend / {ENDOWMENT}::float8)
-        * CASE WHEN {page}.favoured AND (SELECT o.discovery_order FROM domain o WHERE o.id = %(domain_id)s) = 'opic'
-               THEN (SELECT o.favour_by FROM domain o WHERE o.id = %(domain_id)s) ELSE 1 END
+        CASE WHEN {ORDER} IN ('breadth', 'depth') THEN {page}.rank
+             ELSE ({page}.rank + {STEPS} * (1 - {URL_SHARE}) * {pool}.dividend / {ENDOWMENT}::float8)
+                  * CASE WHEN {page}.favoured AND {ORDER} = 'opic'
+                         THEN (SELECT o.favour_by FROM domain o WHERE o.id = %(domain_id)s) ELSE 1 END END
     """  # noqa: S608  only our own expressions are put in
 
 
