@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from crawler.core.budget import RequestKind
-from crawler.core.cash import WINDOW_PASSES, Order, Ordering, aged
+from crawler.core.cash import Order, Ordering, aged
 from crawler.core.freshness import Belief, CandidateColumns, Candidates, Terms, Wanted, candidates_of, joined, phase_of
 from crawler.core.http import NO_VALIDATORS, PageKey, Url, Validators
 from crawler.core.visit import State
@@ -95,7 +95,7 @@ KNOWN = """
            g.b + p.evidence_b AS b, g.a AS prior_a, g.b AS prior_b, coalesce(c.net + q.dividend, 0) AS cash,
            coalesce(c.clock, 0) AS clock,
            coalesce((1 - %(url_share)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
-                                                                  c.clock, %(clock)s, %(pages)s)
+                                                                  c.clock, %(clock)s, %(pages)s, %(passes)s)
                     + %(url_share)s::float8 * f.url_score, 1) AS importance,
            coalesce(date_part('epoch', %(at)s - p.last_good_at) / 86400, 0) AS unseen,
            coalesce(date_part('epoch', f.due_at - %(at)s) / 86400, 0) AS due_in,
@@ -186,7 +186,8 @@ async def _read(
     ordering = context.settings.ordering
     measures = {
         "held": list(context.held_back),
-        "circulating": context.window / WINDOW_PASSES,
+        "circulating": context.circulating,
+        "passes": context.window_passes,
         "clock": context.clock,
         "pages": context.pages,
         "url_share": ordering.url_share if ordering.order is Order.MIXED else 0.0,

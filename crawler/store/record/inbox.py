@@ -83,8 +83,19 @@ MAKE_DUE = """
          WHERE %(full)s AND p.domain_id = %(domain_id)s AND p.key = chunk.key AND chunk.wanted AND p.version > 0)
     SELECT key FROM chunk ORDER BY key DESC LIMIT 1
 """
-
-
+# What a page received within the old window, as it would be within the new one; debts stay what they are.
+REWINDOW = """
+    WITH chunk AS (
+        SELECT key FROM cash WHERE domain_id = %(domain_id)s AND key > %(after)s ORDER BY key LIMIT %(most)s),
+    scaled AS (
+        UPDATE cash c SET history = c.history * least(%(passes)s::float8 * (s.coins - s.dormant), c.clock)
+                                              / least(s.window_passes * (s.coins - s.dormant), c.clock)
+          FROM chunk, domain_state s
+         WHERE s.domain_id = %(domain_id)s AND s.coins > s.dormant
+           AND c.domain_id = %(domain_id)s AND c.key = chunk.key AND c.history > 0 AND c.clock > 0)
+    SELECT key FROM chunk ORDER BY key DESC LIMIT 1
+"""
+KEEP_WINDOW = "UPDATE domain_state SET window_passes = %(passes)s WHERE domain_id = %(domain_id)s"
 DIVIDENDS = "SELECT pool, dividend FROM pool WHERE domain_id = %s"
 TO_REORDER = """
     SELECT f.key, p.url, f.state, f.depth, f.rank, c.pool, c.net, c.clock
@@ -123,6 +134,8 @@ async def drain(db: Database, lease: Lease, *, at: datetime) -> bool:
                 is_done = True
             elif row["kind"] == "reorder":
                 is_done = await _reorder(connection, lease, row)
+            elif row["kind"] == "window":
+                is_done = await _rewindow(connection, lease, row)
             elif row["kind"] == "audit":
                 keys = [bytes.fromhex(key) for key in row["payload"]["keys"]]
                 values = {"domain_id": lease.domain.id, "keys": keys, "at": at, "wanted": Wanted.BY_AUDIT}
@@ -203,6 +216,23 @@ async def _make_due(connection: Connection, lease: Lease, row: dict[str, Any], *
     }
     last = await (await connection.execute(MAKE_DUE, values)).fetchone()
     if last is None:
+        return True
+    await _go_on_after(connection, row, last[0])
+    return False
+
+
+async def _rewindow(connection: Connection, lease: Lease, row: dict[str, Any]) -> bool:
+    """Bring the histories of a chunk of pages to another window of importance; whether it was the last one."""
+    payload = row["payload"]
+    values = {
+        "domain_id": lease.domain.id,
+        "passes": payload["passes"],
+        "after": bytes.fromhex(payload.get("after", "")),
+        "most": PAGES_CHUNK,
+    }
+    last = await (await connection.execute(REWINDOW, values)).fetchone()
+    if last is None:
+        await connection.execute(KEEP_WINDOW, values)
         return True
     await _go_on_after(connection, row, last[0])
     return False

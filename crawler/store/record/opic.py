@@ -28,7 +28,8 @@ MOST_MOVES = 5  # of a page that moved on and on; coins for a longer chain go to
 IN = frozenset({State.NEW, State.KNOWN})  # who takes part: exactly the pages that have a row in cash
 
 DOMAIN = """
-    SELECT reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, tracked FROM domain_state
+    SELECT reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, window_passes, tracked
+      FROM domain_state
      WHERE domain_id = %s
 """
 POOLS = "SELECT pool, pages, dividend FROM pool WHERE domain_id = %s ORDER BY pool"
@@ -137,14 +138,10 @@ class PagePosition:
 
 @dataclass(slots=True)
 class OpicBatch:
-    """All of a domain's economy that one batch touches.
-
-    external_links: as how many links within the domain one to another counts.
-    """
+    """All of a domain's economy that one batch touches."""
 
     economy: Economy
-    ordering: Ordering
-    external_links: float
+    settings: DomainSettings
     positions: dict[PageKey, PagePosition]
     moved_to: dict[PageKey, PageKey]
     tracked: int = 0  # pages that are known at all, whatever became of them
@@ -154,6 +151,10 @@ class OpicBatch:
     admitted_by: dict[str, int] = field(default_factory=dict)  # the same, with those of this batch
     places: Queues | Stack | None = None  # of an order that is by place
     placed: set[PageKey] = field(default_factory=set)  # pages that this batch gave one
+
+    @property
+    def ordering(self) -> Ordering:
+        return self.settings.ordering
 
     def has_room_for(self, url: Url) -> bool:
         """Whether the rules that limit the number of such pages admit one more; if so, it counts for them."""
@@ -237,7 +238,13 @@ class OpicBatch:
         cash = min(visit.target.cash, self.economy.cash_of(visit.target.key))
         self.economy.take(visit.target.key, cash, first=first)
         links = visit.target.external_links if visit.external_links is None else visit.external_links
-        done = settle(cash, visit.recipients or (), external_links=self.external_links * sum(many for _, many in links))
+        done = settle(
+            cash,
+            visit.recipients or (),
+            external_links=self.settings.external_links * sum(many for _, many in links),
+            internal_weight=self.settings.internal_links,
+            reserve_share=self.settings.reserve_share,
+        )
         self.economy.reserve += done.to_reserve
         for link, coins in done.shares.items():
             self.pay(link, coins)
@@ -315,13 +322,14 @@ async def load_batch(
     """Read what the visits will touch: the domain's economy, positions of pages, and the accounts of those that pay."""
     row = await (await connection.execute(DOMAIN, (domain_id,))).fetchone()
     assert row is not None  # the lease was just found in it
-    reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, tracked = row
+    reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, passes, tracked = row
     pools = await (await connection.execute(POOLS, (domain_id,))).fetchall()
     economy = Economy(
         reserve=reserve,
         dormant=dormant,
         clock=clock,
         coins=coins,
+        passes=passes,
         newcomers_cash=newcomers_cash,
         newcomers_clock=newcomers_clock,
         pages=[row[1] for row in pools],
@@ -336,8 +344,7 @@ async def load_batch(
     stands, moved_to = await _positions(connection, domain_id, met)
     books = OpicBatch(
         economy,
-        domain_settings.ordering,
-        domain_settings.external_links,
+        domain_settings,
         positions=stands,
         moved_to=moved_to,
         tracked=tracked,
