@@ -29,6 +29,9 @@ class Domain(SQLModel, table=True):
         CheckConstraint("url_share BETWEEN 0 AND 1", name="domain_url_share"),
         CheckConstraint("favour_by > 0 AND discovery_weight >= 0 AND refresh_weight >= 0", name="domain_dial"),
         CheckConstraint("external_links >= 0", name="domain_external_links"),
+        CheckConstraint("internal_links >= 0", name="domain_internal_links"),
+        CheckConstraint("reserve_share BETWEEN 0 AND 1", name="domain_reserve_share"),
+        CheckConstraint("window_passes > 0", name="domain_window"),
         CheckConstraint("bytes_per_day >= 0", name="domain_bytes"),
         CheckConstraint("value IN ('amount', 'changes')", name="domain_value"),
         CheckConstraint("target_freshness > 0 AND target_freshness < 1 AND target_age_s > 0", name="domain_target"),
@@ -56,6 +59,9 @@ class Domain(SQLModel, table=True):
     discovery_weight: float = Field(sa_column=real(default="1"))
     refresh_weight: float = Field(sa_column=real(default="1"))
     external_links: float = Field(sa_column=real(default="0"))
+    internal_links: float = Field(sa_column=real(default="1"))
+    reserve_share: float = Field(sa_column=real(default="0.15"))
+    window_passes: float = Field(sa_column=real(default="24"))
     # Budgets and targets.
     bytes_per_day: int | None = Field(sa_column=big(nullable=True))
     target_freshness: float | None = Field(sa_column=real(nullable=True))
@@ -228,6 +234,7 @@ class DomainState(SQLModel, table=True):
     clock: float = Field(sa_column=real(default="0"))
     newcomers_cash: float = Field(sa_column=real(default="0"))
     newcomers_clock: float = Field(sa_column=real(default="0"))
+    window_passes: float = Field(sa_column=real(default="24"))  # for which histories are kept today
     # Pages that are known at all, whatever became of them.
     tracked: int = Field(sa_column=big(default="0"))
     # The ledger of one UTC day.
@@ -286,7 +293,9 @@ class Inbox(SQLModel, table=True):
 
     __tablename__ = "inbox"
     __table_args__ = (
-        CheckConstraint("kind IN ('seed', 'refresh', 'reorder', 'audit', 'reprice', 'share')", name="inbox_kind"),
+        CheckConstraint(
+            "kind IN ('seed', 'refresh', 'reorder', 'audit', 'reprice', 'share', 'window')", name="inbox_kind"
+        ),
         Index("inbox_domain", "domain_id", "id"),
     )
     id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))

@@ -196,6 +196,47 @@ class DomainSettings:
             of_crawl=False,
         ),
     )
+    internal_links: float = entry(
+        1.0,
+        Setting(
+            Kind.NUMBER,
+            "--internal-links NUMBER",
+            "What a link within the domain counts beside those; 1 unless said. 0: no link passes importance on.",
+            most=1000,
+            label="Internal links",
+            words="count {} each",
+            unset="count 1 each",
+            of_importance=True,
+            of_crawl=False,
+        ),
+    )
+    reserve_share: float = entry(
+        0.15,  # RESERVE_SHARE
+        Setting(
+            Kind.NUMBER,
+            "--reserve-share SHARE",
+            "Of a visit's cash, that goes to the reserve and on to all pages, not along links; 0.15 unless said.",
+            most=1,
+            label="Reserve share",
+            words="{} of each visit's cash",
+            unset="0.15 of each visit's cash",
+            of_importance=True,
+            of_crawl=False,
+        ),
+    )
+    window_passes: float = entry(
+        24.0,  # WINDOW_PASSES
+        Setting(
+            Kind.FACTOR,
+            "--window PASSES",
+            "How far back importance looks, in passes of the domain's clock; 24 unless said.",
+            label="Window",
+            words="{} passes",
+            unset="24 passes",
+            of_importance=True,
+            of_crawl=False,
+        ),
+    )
     rules: tuple["PageRule", ...] = ()
 
     def __post_init__(self) -> None:
@@ -224,7 +265,7 @@ ORDERING = {
     "order": Setting(
         Kind.TEXT,
         "--order ORDER",
-        "Which new pages come first: opic (by cash), breadth, depth, or mixed (cash and URL).",
+        "Which new pages come first: opic (most cash), breadth (by levels), depth (depth first), mixed (cash and URL).",
         pattern="opic|breadth|depth|mixed",
         misfit="none of opic, breadth, depth, mixed",
         column="discovery_order",

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 from datetime import date
 
+from crawler.core.cash import Order
 from crawler.core.http import PageKey
 from crawler.core.visit import Target, Visit
 from crawler.crawl.lease_budget import LeaseBudget
@@ -63,6 +64,11 @@ class TargetQueue:
         return self._settings.parallelism_of(domain.settings, is_own=domain.is_own)
 
     @property
+    def _is_stepwise(self) -> bool:
+        """Nothing is handed out ahead: depth first goes on from the page that was read last."""
+        return self._store.lease.domain.settings.ordering.order is Order.DEPTH
+
+    @property
     def lookahead(self) -> int:
         """Pages to hand out ahead: two batches, or what the delay lets through in the time of two.
 
@@ -93,7 +99,13 @@ class TargetQueue:
             return  # how much is left of the bytes is known when all is recorded
         if one and not (self.is_quiet and all_recorded):
             return
+        if self._is_stepwise and not all_recorded:
+            return  # what a page just read links to comes before all that was known
         wanted = 1 if one else self.lookahead - len(self._waiting)
+        if self._is_stepwise:
+            wanted = min(wanted, self.parallelism - len(self._handed_out))
+            if wanted <= 0:
+                return
         if self._pages_left is not None:
             wanted = min(wanted, self._pages_left)
         if self._is_dry or len(self._waiting) > self.lookahead // 2:

@@ -12,7 +12,20 @@ from typing import assert_never
 
 import numpy as np
 
-from crawler.core.cash import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Order, Ordering, Pool, aged, settle, url_score
+from crawler.core.cash import (
+    COINS,
+    ENDOWMENT,
+    FIRST_SEEDS,
+    Economy,
+    Order,
+    Ordering,
+    Pool,
+    Queues,
+    Stack,
+    aged,
+    settle,
+    url_score,
+)
 from crawler.core.http import PageKey, key_of
 from crawler.lab.fixpoint import fixpoint
 from crawler.lab.graph import Floats, Graph, rows
@@ -27,7 +40,6 @@ class Way(StrEnum):
     BREADTH = "breadth"
     DEPTH = "depth"
     MIXED = "mixed"
-    QUEUE = "queue"  # the one found first: breadth-first as everybody writes it
     RANDOM = "random"
     OMNISCIENT = "omniscient"  # the one that is most important in truth; nobody can do better by much
 
@@ -49,12 +61,13 @@ def cover(
 ) -> Coverage:
     """Crawl from page 0 on until `most` pages are fetched, or no more are known.
 
+    claimed: pages at a time; depth first always takes one, as a crawl does.
     root_cash: with how many endowments page 0 begins; in the product with FIRST_SEEDS, while all others begin with one.
     """
     truth = fixpoint(graph)
-    discovery = _Discovery(graph, _priority(graph, way, truth, seed=seed))
+    discovery = _Discovery(graph, _priority(graph, way, truth, seed=seed), places=_places(way))
     discovery.endow_root(round((root_cash - 1) * ENDOWMENT))
-    fetched = discovery.run(most=most, claimed=claimed)
+    fetched = discovery.run(most=most, claimed=1 if way is Way.DEPTH else claimed)
     return Coverage(way, tuple((np.cumsum(truth[fetched]) / graph.pages).tolist()))
 
 
@@ -72,12 +85,12 @@ def best_of_all(graph: Graph, *, most: int) -> float:
 
 @dataclass(slots=True)
 class _Found:
-    """A page that was found. place: how many were before.  net: coins, `aged`."""
+    """A page that was found. place: its rank, in an order that is by place.  net: coins, `aged`."""
 
     page: int
-    place: int
     depth: int
-    net: int
+    place: int = 0
+    net: int = 0
 
 
 Priority = Callable[[_Found], float]
@@ -87,12 +100,12 @@ def _priority(graph: Graph, way: Way, truth: Floats, *, seed: int) -> Priority:
     """The greatest comes first."""
     chances = np.random.default_rng(seed).random(graph.pages).tolist()
     match way:
-        case Way.OPIC | Way.BREADTH | Way.DEPTH | Way.MIXED:
+        case Way.OPIC | Way.MIXED:
             ordering = Ordering(Order(way.value))
             scores = [url_score(url) for url in graph.urls] or [1.0] * graph.pages
-            return lambda found: ordering.rank(found.net, depth=found.depth, url_score=scores[found.page])
-        case Way.QUEUE:
-            return lambda found: -found.place
+            return lambda found: ordering.rank(found.net, url_score=scores[found.page])
+        case Way.BREADTH | Way.DEPTH:
+            return lambda found: found.place
         case Way.RANDOM:
             return lambda found: chances[found.page]
         case Way.OMNISCIENT:
@@ -101,10 +114,21 @@ def _priority(graph: Graph, way: Way, truth: Floats, *, seed: int) -> Priority:
             assert_never(way)
 
 
+def _places(way: Way) -> Queues | Stack | None:
+    match way:
+        case Way.BREADTH:
+            return Queues()
+        case Way.DEPTH:
+            return Stack()
+        case _:
+            return None
+
+
 class _Discovery:
     """A crawl that finds a graph page by page, settled in batches as the store does it."""
 
-    def __init__(self, graph: Graph, priority: Priority) -> None:
+    def __init__(self, graph: Graph, priority: Priority, *, places: Queues | Stack | None) -> None:
+        self._places = places
         self._economy = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
         self._keys = _keys(graph)
         self._numbers = {key: n for n, key in enumerate(self._keys)}
@@ -143,8 +167,8 @@ class _Discovery:
 
     def _visit(self, key: PageKey, cash: int) -> None:
         economy, links = self._economy, self._links[self._numbers[key]]
-        for link in links:
-            self._meet(link, depth=self._found[key].depth + 1)
+        met = [link for link in links if self._meet(link, depth=self._found[key].depth + 1)]
+        self._line_up(met, links)
         economy.take(key, cash, first=True)
         economy.change_pool(key, Pool.KNOWN)
         done = settle(cash, links)
@@ -153,17 +177,32 @@ class _Discovery:
             economy.pay(link, coins)
             self._rank(link)
 
-    def _meet(self, key: PageKey, *, depth: int) -> None:
-        """A page that a link leads to: admitted where it is new, and as deep as the nearest link says."""
+    def _meet(self, key: PageKey, *, depth: int) -> bool:
+        """A page that a link leads to: admitted where it is new; whether the link is the nearest so far."""
         found = self._found.get(key)
         if found is None:
             self._economy.admit(key, Pool.NEW)
-            self._found[key] = _Found(page=self._numbers[key], place=len(self._found), depth=depth, net=0)
+            self._found[key] = _Found(page=self._numbers[key], depth=depth)
         elif depth < found.depth:
             found.depth = depth
         else:
-            return
+            return False
         self._rank(key)
+        return True
+
+    def _line_up(self, met: Sequence[PageKey], links: Sequence[PageKey]) -> None:
+        """Places as the store gives them (store/record/opic.py). met: those of the links that are new, or nearer."""
+        match self._places:
+            case Queues() as queues:
+                for key in met:
+                    self._found[key].place = queues.join(self._found[key].depth)
+                    self._rank(key)
+            case Stack() as stack:
+                for key in reversed(links):
+                    self._found[key].place = stack.push()
+                    self._rank(key)
+            case None:
+                pass
 
     def _rank(self, key: PageKey) -> None:
         purse = self._economy.accounts[key]

@@ -53,9 +53,10 @@ def fixpoint(graph: Graph, *, reserve_share: float = RESERVE_SHARE) -> Floats:
     raise AssertionError("the iteration never ends by itself")
 
 
-def offline_errors(graph: Graph, truth: Floats, *, passes: int) -> list[Errors]:
+def offline_errors(graph: Graph, *, passes: int, reserve_share: float = RESERVE_SHARE) -> list[Errors]:
     """The error of the off-line iteration after each of its first passes."""
-    return [errors(estimate, truth) for estimate in islice(offline(graph), passes)]
+    truth = fixpoint(graph, reserve_share=reserve_share)
+    return [errors(estimate, truth) for estimate in islice(offline(graph, reserve_share=reserve_share), passes)]
 
 
 def errors(estimate: Floats, truth: Floats) -> Errors:

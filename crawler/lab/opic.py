@@ -9,7 +9,7 @@ from typing import Protocol, assert_never
 
 import numpy as np
 
-from crawler.core.cash import COINS, ENDOWMENT, FIRST_SEEDS, Economy, Pool, importance, settle
+from crawler.core.cash import COINS, ENDOWMENT, FIRST_SEEDS, RESERVE_SHARE, Economy, Pool, importance, settle
 from crawler.core.http import PageKey
 from crawler.lab.graph import Floats, Graph, Ints, rows
 
@@ -47,11 +47,20 @@ class Crawl:
     All pages are in one pool, so that what the reserve pays leaves their order by cash as it is.
     batch: pages that are claimed at a time, with the cash that they have then; 1 is the algorithm as published.
     root_cash: with how many endowments page 0 begins; in the product with FIRST_SEEDS, while all others begin with one.
+    reserve_share: of each visit's cash, that goes to the reserve.
     """
 
     def __init__(
-        self, graph: Graph, *, selection: SelectionOrder, seed: int, batch: int = 1, root_cash: float = FIRST_SEEDS
+        self,
+        graph: Graph,
+        *,
+        selection: SelectionOrder,
+        seed: int,
+        batch: int = 1,
+        root_cash: float = FIRST_SEEDS,
+        reserve_share: float = RESERVE_SHARE,
     ) -> None:
+        self.reserve_share = reserve_share
         self.economy = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
         self.batch = min(batch, graph.pages)
         self._keys = [PageKey(n.to_bytes(16)) for n in range(graph.pages)]
@@ -130,7 +139,7 @@ class Crawl:
     def _settle(self, page: int, cash: int) -> None:
         key, economy = self._keys[page], self.economy
         economy.take(key, cash, first=False)
-        done = settle(cash, self._links[page])
+        done = settle(cash, self._links[page], reserve_share=self.reserve_share)
         economy.reserve += done.to_reserve
         for link, coins in done.shares.items():
             economy.pay(link, coins)

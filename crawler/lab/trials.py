@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from crawler.core.cash import FIRST_SEEDS, RESERVE_SHARE, WINDOW_PASSES
 from crawler.lab.fixpoint import Errors, errors, fixpoint, offline_errors
 from crawler.lab.graph import Floats, Graph, relinked, reweighed
+from crawler.lab.interpolation import Interpolation, follow
 from crawler.lab.opic import Crawl, SelectionOrder
 from crawler.lab.windows import PRODUCT, WindowPolicy, estimate
 
@@ -20,7 +21,8 @@ PARTS = 4  # of a pass: how often a changing graph changes in it
 class LabRun:
     """What is tried on which graph. passes: of as many visits each as there are pages.  batch: pages at a time.
 
-    root_cash: endowments that page 0 begins with.  progress: is told of visits when they are made.
+    root_cash: endowments that page 0 begins with.  reserve_share: of each visit's cash, that goes to the reserve.
+    progress: is told of visits when they are made.
     """
 
     graph: Graph
@@ -29,6 +31,7 @@ class LabRun:
     policy: WindowPolicy = PRODUCT
     batch: int = 1
     root_cash: float = FIRST_SEEDS
+    reserve_share: float = RESERVE_SHARE
     progress: Callable[[int], None] = lambda _visits: None
 
 
@@ -40,6 +43,11 @@ class Point:
     windows: float
     errors: Errors
 
+    @property
+    def error_factor(self) -> float:
+        """The paper's bound of the error, 1 / G, for a clock G in passes."""
+        return 1 / (self.windows * WINDOW_PASSES)
+
 
 @dataclass(frozen=True, slots=True)
 class Curve:
@@ -47,6 +55,19 @@ class Curve:
 
     label: str
     points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """After so many visits of each page, how many times as much one way to choose pages errs as another.
+
+    factor: by the paper's bound, 1 / G.  every, top: by the mean error of all pages, and of the most important tenth.
+    """
+
+    visits: float
+    factor: float
+    every: float
+    top: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +109,28 @@ def converge(trial: LabRun, selection: SelectionOrder) -> Curve:
     return Curve(selection.value, tuple(_points(trial, _crawl(trial, selection))))
 
 
-def offline_curve(graph: Graph, *, passes: int) -> Curve:
+def beside(one: Curve, other: Curve) -> tuple[Beside, ...]:
+    """How many times as much as the other the one errs, after each pass."""
+    return tuple(
+        Beside(
+            a.visits,
+            factor=a.error_factor / b.error_factor,
+            every=a.errors.every / b.errors.every,
+            top=a.errors.top / b.errors.top,
+        )
+        for a, b in zip(one.points, other.points, strict=True)
+    )
+
+
+def interpolate(trial: LabRun, *, passes: int) -> Interpolation:
+    """Follow the product's window for so many passes of greedy visits, as in the paper's figure 1."""
+    crawl = _crawl(trial, SelectionOrder.GREEDY)
+    return follow(crawl, trial.graph, passes=passes, seed=trial.seed, progress=trial.progress)
+
+
+def offline_curve(graph: Graph, *, passes: int, reserve_share: float = RESERVE_SHARE) -> Curve:
     """The error of the off-line iteration, which reads every page once in a pass."""
-    found = offline_errors(graph, fixpoint(graph, reserve_share=RESERVE_SHARE), passes=passes)
+    found = offline_errors(graph, passes=passes, reserve_share=reserve_share)
     return Curve("off-line", tuple(Point(n, n / WINDOW_PASSES, each) for n, each in enumerate(found, start=1)))
 
 
@@ -100,7 +140,7 @@ def react(trial: LabRun, selection: SelectionOrder, *, after: int) -> Reaction:
     before = list(_points(trial, crawl))[-1]
     now = replace(trial, graph=relinked(trial.graph, CHANGED_SHARE, seed=trial.seed), passes=after)
     crawl.become(now.graph)
-    at_once = Point(0.0, 0.0, errors(estimate(crawl, trial.policy).importance, fixpoint(now.graph)))
+    at_once = Point(0.0, 0.0, errors(estimate(crawl, trial.policy).importance, _truth(now)))
     since = [replace(p, windows=p.windows - before.windows) for p in _points(now, crawl)]
     control = replace(now, passes=trial.passes + after)
     settled = list(_points(control, _crawl(control, selection)))[-1]
@@ -121,17 +161,28 @@ def live(trial: LabRun, policies: Sequence[WindowPolicy], *, rate: float) -> lis
         graph = _pass_of_changes(crawl, graph, rate=rate, seed=trial.seed + n * PARTS)
         trial.progress(graph.pages)
         if n >= trial.passes - LAST:
-            found.append(_standings(crawl, policies, rate=rate, truth=fixpoint(graph)))
+            found.append(_standings(crawl, policies, rate=rate, truth=_truth(replace(trial, graph=graph))))
     return [_mean(each) for each in zip(*found, strict=True)]
 
 
 def _crawl(trial: LabRun, selection: SelectionOrder) -> Crawl:
-    return Crawl(trial.graph, selection=selection, seed=trial.seed, batch=trial.batch, root_cash=trial.root_cash)
+    return Crawl(
+        trial.graph,
+        selection=selection,
+        seed=trial.seed,
+        batch=trial.batch,
+        root_cash=trial.root_cash,
+        reserve_share=trial.reserve_share,
+    )
+
+
+def _truth(trial: LabRun) -> Floats:
+    return fixpoint(trial.graph, reserve_share=trial.reserve_share)
 
 
 def _points(trial: LabRun, crawl: Crawl) -> Iterator[Point]:
     graph = trial.graph
-    truth = fixpoint(graph)
+    truth = _truth(trial)
     for n in range(1, trial.passes + 1):
         crawl.visit(graph.pages)
         trial.progress(graph.pages)

@@ -174,6 +174,7 @@ def test_what_is_important_in_a_domain_is_a_setting(recrawl: Recrawl) -> None:
     recrawl("domains", "set", "site.test", "--unset", "order", "--unset", "favour", "--unset", "external-links")
     settings = recrawl("domains", "show", "site.test", "--json").json["settings"]
     assert (settings["order"], settings["favour"], settings["external_links"]) == ("opic", [], 0.0)
+    assert (settings["internal_links"], settings["reserve_share"], settings["window_passes"]) == (1.0, 0.15, 24.0)
     assert (settings["url_share"], settings["discovery"]) == (0.4, 2.0)
 
 

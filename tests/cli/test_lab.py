@@ -11,9 +11,11 @@ SMALL = ("--pages", "300")
 
 
 def test_opic_shows_where_each_selection_ends_and_its_curves(recrawl: Recrawl) -> None:
-    done = recrawl("lab", "opic", *SMALL, "--passes", "5", "--reaction")
+    done = recrawl("lab", "opic", *SMALL, "--passes", "5", "--reaction", "--interpolation")
 
     assert done.code == 0
+    assert "Random beside greedy:" in done.out
+    assert "Interpolation beside the exact window" in done.out
     assert all(f"\n{name} " in done.out for name in ("greedy", "cycle", "random", "off-line"))
     assert "power-law: 300 pages" in done.out
     assert "Left of the jump after one window" in done.out
@@ -36,7 +38,10 @@ def test_opic_as_json_holds_every_point(recrawl: Recrawl) -> None:
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        (("opic", "--passes", "2", "--reaction"), {"error-all", "error-top", "reaction"}),
+        (
+            ("opic", "--passes", "2", "--reaction", "--interpolation"),
+            {"error-all", "error-top", "error-factor", "random-greedy", "reaction", "interpolation"},
+        ),
         (("windows", "--passes", "2", "--rate", "0.01", "--rate", "0.1"), {"window-sizes", "window-policies"}),
         (("discovery",), {"discovery"}),
     ],
@@ -80,7 +85,7 @@ def test_discovery_compares_all_orders(recrawl: Recrawl) -> None:
     found = recrawl("lab", "discovery", *SMALL, "--json").json
 
     ends = {each["way"]: each["shares"][-1] for each in found["coverages"]}
-    assert set(ends) == {"opic", "breadth", "depth", "mixed", "queue", "random", "omniscient"}
+    assert set(ends) == {"opic", "breadth", "depth", "mixed", "random", "omniscient"}
     assert found["limit"] == 30
     assert ends["random"] < ends["opic"] <= found["best"]
 

@@ -2,7 +2,7 @@ import pytest
 
 from crawler.lab.graph import power_law
 from crawler.lab.opic import SelectionOrder
-from crawler.lab.trials import LabRun, Reaction, converge, live, offline_curve, react
+from crawler.lab.trials import LabRun, Reaction, beside, converge, interpolate, live, offline_curve, react
 from crawler.lab.windows import policy_of
 
 GRAPH = power_law(600, seed=1)
@@ -59,3 +59,35 @@ def test_a_graph_that_changes_is_told_less_exactly_than_one_at_rest() -> None:
     assert [standing.policy for standing in moving] == ["interpolation", "variable:4"]
     assert all(a.errors.every < b.errors.every for a, b in zip(still, moving, strict=True))
     assert moving[0].numbers == 2.0
+
+
+def test_greedy_halves_the_error_factor_of_random_and_errs_less() -> None:
+    """The paper: most cash first drives the clock about twice as fast."""
+    trial = LabRun(GRAPH, passes=6, seed=1)
+
+    found = beside(converge(trial, SelectionOrder.RANDOM), converge(trial, SelectionOrder.GREEDY))
+
+    assert [each.visits for each in found] == [1, 2, 3, 4, 5, 6]
+    assert 1.8 < found[-1].factor < 3.0
+    assert all(each.every > 1.5 and each.top > 2.0 for each in found[1:])
+
+
+def test_the_reserve_share_is_a_dial_of_the_laboratory_too() -> None:
+    errors = [
+        converge(LabRun(GRAPH, passes=8, seed=1, reserve_share=share), SelectionOrder.GREEDY).points[-1].errors.every
+        for share in (0.05, 0.5)
+    ]
+
+    assert max(errors) < 0.05
+
+
+def test_interpolation_follows_the_window_closely_at_rest_and_late_after_a_change() -> None:
+    found = interpolate(LabRun(GRAPH, passes=1, seed=1), passes=40)
+
+    assert found.changed_at == 20
+    assert found.at_rest < 0.05
+    assert found.at_rest < found.moments[-1].apart < found.at_worst
+    last = found.moments[-1]
+    assert found.before < 0.5 * found.after
+    assert abs(last.exact - found.after) < 0.1 * found.after  # the whole window is younger than the change
+    assert last.told < last.exact  # while interpolation still remembers what was before

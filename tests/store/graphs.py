@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from crawler.core.cash import Order, Ordering, aged
+from crawler.core.cash import Order, Ordering, aged, level_of, ranks_of
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Answer, Authority, Fetched, PageKey, Reason, Unreached, Url, parse_robots
@@ -137,6 +137,9 @@ domain_settings = st.builds(
     DomainSettings,
     ordering=orderings,
     external_links=st.sampled_from([0.0, 0.5, 1.0]),
+    internal_links=st.sampled_from([0.0, 0.5, 1.0, 3.0]),
+    reserve_share=st.sampled_from([0.0, 0.15, 0.6, 1.0]),
+    window_passes=st.sampled_from([0.5, 8.0, 24.0]),
     max_pages=st.sampled_from([4, 8, 100]),
     max_depth=st.just(DEEPEST),
     exclude=st.just(("/8",)),
@@ -294,7 +297,12 @@ def should_stand(row: Mapping[str, Any], ordering: Ordering) -> tuple[object, ..
     favoured, score = ordering.favours(address), ordering.score(address)
     is_new = row["state"] == State.NEW
     pool = None if row["pool"] is None else ordering.pool(known=not is_new, favoured=favoured).value
-    rank = ordering.rank(aged(row["net"], clock=row["clock"]), depth=row["depth"], url_score=score) if is_new else 0
+    rank = row["rank"] if is_new else 0
+    if is_new and ordering.order is Order.BREADTH:
+        least, first = ranks_of(level_of(row["depth"]))
+        rank = min(max(rank, least), first)
+    elif is_new and ordering.order is not Order.DEPTH:
+        rank = ordering.rank(aged(row["net"], clock=row["clock"]), url_score=score)
     return favoured, score, pool, rank
 
 

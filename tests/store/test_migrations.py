@@ -32,7 +32,7 @@ def test_ranks_and_histories_from_before_orders_are_put_into_the_new_terms(empty
         ranks = [row[0] for row in connection.execute("SELECT rank FROM frontier ORDER BY key")]
         histories = {row[0] for row in connection.execute("SELECT history FROM cash")}
         inbox = connection.execute("SELECT kind FROM inbox").fetchall()
-    assert ranks == [Ordering().rank(net, depth=0, url_score=1.0) for net in NETS]
+    assert ranks == [Ordering().rank(net, url_score=1.0) for net in NETS]
     assert histories == {42 - ENDOWMENT}
     assert inbox == [("reorder",)]
 

@@ -21,6 +21,7 @@ from crawler.core.cash.opic import (
     window_of,
 )
 from crawler.core.cash.order import STEPS, Order, Ordering, aged, head_start, url_score
+from crawler.core.cash.places import Queues, Stack, level_of, ranks_of
 
 __all__ = [
     "COINS",
@@ -34,11 +35,15 @@ __all__ = [
     "Ordering",
     "PageAccount",
     "Pool",
+    "Queues",
+    "Stack",
     "aged",
     "head_start",
     "history_after",
     "importance",
+    "level_of",
     "popularity",
+    "ranks_of",
     "seed_endowment",
     "settle",
     "url_score",

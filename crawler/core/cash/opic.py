@@ -47,22 +47,30 @@ class Settlement:
 
 
 def settle(
-    cash: int, outlinks: Collection[PageKey], *, external_links: float = 0.0, reserve_share: float = RESERVE_SHARE
+    cash: int,
+    outlinks: Collection[PageKey],
+    *,
+    external_links: float = 0.0,
+    internal_weight: float = 1.0,
+    reserve_share: float = RESERVE_SHARE,
 ) -> Settlement:
     """Share a visited page's cash out over the pages it links to.
 
-    cash: coins, 0 or more.  outlinks: keys of in-domain links; duplicates count once.  external_links: number of
-    in-domain links that the links to other domains count for; their part goes to the reserve, as the economy is closed.
+    cash: coins, 0 or more.  outlinks: keys of in-domain links; duplicates count once.
+    external_links: the links to other domains, times the factor of each; their part goes to the reserve, as the economy
+    is closed.  internal_weight: the factor of each in-domain link beside those; 0: nothing goes along links.
+    reserve_share: of the cash, 0 to 1, that goes to the reserve before all.
     Always: cash == sum(shares) + to_reserve, to the coin.  Without outlinks all of it goes to the reserve, and so does
     a remainder that does not divide.
     Source: Abiteboul, Preda, Cobena, WWW 2003, section 3.
     """
     distinct = dict.fromkeys(outlinks)
-    if not distinct or cash <= 0:
+    weight = internal_weight * len(distinct)
+    if weight <= 0 or cash <= 0:
         return Settlement(shares={}, to_reserve=max(cash, 0))
     given = cash - math.ceil(cash * reserve_share)
     if external_links > 0:
-        given = int(given * (len(distinct) / (len(distinct) + external_links)))
+        given = int(given * (weight / (weight + external_links)))
     share = given // len(distinct)
     if share <= 0:
         return Settlement(shares={}, to_reserve=cash)
@@ -149,7 +157,8 @@ class PageAccount:
 class Economy:
     """A domain's economy while one batch is settled; loaded from the store, changed here, written back whole.
 
-    Only the accounts that the batch touches are loaded. Always, with all other accounts unchanged:
+    Only the accounts that the batch touches are loaded. passes: of its clock, that the window of importance is long.
+    Always, with all other accounts unchanged:
     sum(net) + sum(pages[p] * dividend[p]) + reserve + dormant == coins.
     """
 
@@ -159,6 +168,7 @@ class Economy:
     pages: list[int]
     dividend: list[int]
     coins: int = COINS
+    passes: float = WINDOW_PASSES
     newcomers_cash: float = 0.0
     newcomers_clock: float = 0.0
     accounts: dict[PageKey, PageAccount] = field(default_factory=dict)
@@ -178,7 +188,7 @@ class Economy:
 
     @property
     def window(self) -> float:
-        return window_of(self.coins - self.dormant)
+        return window_of(self.coins - self.dormant, passes=self.passes)
 
     def cash_of(self, key: PageKey) -> int:
         account = self.accounts[key]

@@ -1,16 +1,17 @@
-"""The order in which new pages are fetched: by cash, by depth, or by a mix of cash and the score of the URL."""
+"""The order in which new pages are fetched: by cash, by cash and the score of the URL, by levels, or depth first."""
 
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import assert_never
 
 from crawler.core.cash.opic import ENDOWMENT, Pool, weights_of
+from crawler.core.cash.places import queue_rank, stack_rank
 from crawler.core.http import Pattern, Url, path_and_query, pattern_of
 
 STEPS = 8  # of rank for each endowment of cash
 WAITING = 0.25  # endowments by which new pages fall behind while the clock grows by the factor e
-DEEPEST = 500  # depth up to which the orders by depth look; deeper pages are ordered by cash alone
-LEVEL = 1 << 21  # ranks of one depth; 500 of them fit 32 bits
+MOST_RANK = 10**9  # either way, so that it fits 32 bits
 USUAL_FOLDERS = 2  # a page so many folders down has a score of 1
 MOST_FOLDERS = 6  # deeper ones score no less: a deep site is not without importance
 USUAL_URL_SHARE = 0.3
@@ -21,9 +22,14 @@ class Order(StrEnum):
     """The order of pages that were never fetched."""
 
     OPIC = "opic"  # most cash first: greedy, as published
-    BREADTH = "breadth"  # nearest to the root first
-    DEPTH = "depth"  # farthest from it first
+    BREADTH = "breadth"  # by levels, and in a level in the order in which pages were found
+    DEPTH = "depth"  # what the page just read links to, its first link first
     MIXED = "mixed"  # by importance that is partly the URL's
+
+    @property
+    def is_by_place(self) -> bool:
+        """Whether pages come by the place that they were given when a link led to them, whatever their cash is."""
+        return self in {Order.BREADTH, Order.DEPTH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,7 @@ class Ordering:
 
     url_share: share of the URL's score in importance, 0 to 1; for `mixed` alone.
     favour: patterns, as in Scope, of the pages that the user favours.  favour_by: factor on what the reserve pays them,
-    and on their URLs' score.
+    and on their URLs' score. Breadth and depth first leave them in their places.
     discovery, refresh: weights by which the reserve pays a page that was never fetched, and a known page.
     """
 
@@ -75,8 +81,8 @@ class Ordering:
             return popularity
         return (1 - self.url_share) * popularity + self.url_share * url_score
 
-    def rank(self, coins: int, *, depth: int, url_score: float, favour: float = 1.0) -> int:
-        """The rank of a new page as a 32-bit integer, the greatest first.
+    def rank(self, coins: int, *, url_score: float, favour: float = 1.0) -> int:
+        """The rank of a new page as a 32-bit integer, the greatest first, where the order is by cash.
 
         coins: `aged`; a page's net where pages of one pool are compared, since dividends change neither their order nor
         their ranks; its cash where pages of several pools are.  favour: factor on the coins in the order by
@@ -84,15 +90,30 @@ class Ordering:
         """
         match self.order:
             case Order.OPIC:
-                return _within(_steps(round(coins * favour)), LEVEL * DEEPEST)
-            case Order.BREADTH:
-                return -min(depth, DEEPEST) * LEVEL + _within(_steps(coins), LEVEL // 2 - 1)
-            case Order.DEPTH:
-                return min(depth, DEEPEST) * LEVEL + _within(_steps(coins), LEVEL // 2 - 1)
+                return max(-MOST_RANK, min(_steps(round(coins * favour)), MOST_RANK))
             case Order.MIXED:
                 # The mean page's cash is an endowment, so that both parts are relative to the mean.
                 mixed = self.importance(coins / ENDOWMENT, url_score)
-                return math.floor(max(-LEVEL * DEEPEST, min(mixed * STEPS, LEVEL * DEEPEST)))
+                return math.floor(max(-MOST_RANK, min(mixed * STEPS, MOST_RANK)))
+            case Order.BREADTH | Order.DEPTH:
+                raise AssertionError("a page's place does not follow from its cash")
+            case _:
+                assert_never(self.order)
+
+    def first_rank(self, net: int, *, clock: float, depth: int, url_score: float, ahead: int = 0) -> int:
+        """The rank of a new page that no page just read has led to: a seed, or one found under another order.
+
+        net, clock: of its account; the clock is the domain's when the page was found.  ahead: see `head_start`.
+        """
+        match self.order:
+            case Order.BREADTH:
+                return queue_rank(depth, clock=clock)
+            case Order.DEPTH:
+                return stack_rank(clock=clock)
+            case Order.OPIC | Order.MIXED:
+                return self.rank(aged(net, clock=clock) + ahead, url_score=url_score)
+            case _:
+                assert_never(self.order)
 
 
 def aged(coins: int, *, clock: float) -> int:
@@ -124,7 +145,3 @@ def url_score(url: Url) -> float:
 
 def _steps(coins: int) -> int:
     return coins * STEPS // ENDOWMENT
-
-
-def _within(number: int, most: int) -> int:
-    return max(-most, min(number, most))

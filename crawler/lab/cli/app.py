@@ -47,9 +47,16 @@ def opic(
         int, typer.Option(min=1, max=10_000, metavar="N", help="Pages claimed at a time; 1 is as published.")
     ] = 1,
     root_cash: RootCash = 100,
+    reserve_share: Annotated[
+        float, typer.Option(min=0.01, max=1, metavar="SHARE", help="Of a visit's cash, that goes to the reserve.")
+    ] = 0.15,
     reaction: Annotated[
         bool,
         typer.Option("--reaction", help="See, too, how the error comes back after a tenth of the links is replaced."),
+    ] = False,
+    interpolation: Annotated[
+        bool,
+        typer.Option("--interpolation", help="See, too, what a page's two numbers tell of the window: figure 1."),
     ] = False,
     seed: Seed = 1,
     figures: Figures = None,
@@ -58,7 +65,8 @@ def opic(
     """Compare the importance that visits tell with what it is in truth, visit after visit.
 
     Figures 2 and 3 of Abiteboul, Preda and Cobena (WWW 2003): the error over all pages, and over the most important
-    tenth. What settles the visits and estimates is what the crawler itself uses.
+    tenth; the error factor, 1 / G, and how many times as much random choice errs as most cash first. What settles the
+    visits and estimates is what the crawler itself uses.
 
     Examples:
 
@@ -66,12 +74,13 @@ def opic(
         recrawl lab opic --graph /usr/share/doc/python3/html --reaction
         recrawl lab opic --graph docs.example.com --selection greedy --batch 100
         recrawl lab opic --pages 100000 --figures figures/
+        recrawl lab opic --interpolation --reserve-share 0.3
     """
     from crawler.lab.cli import importance, subject
 
     return importance.opic(
         subject.Subject(graph, pages=pages, seed=seed),
-        importance.OpicRequest(passes, selection, window, batch, root_cash, reaction),
+        importance.OpicRequest(passes, selection, window, batch, root_cash, reserve_share, reaction, interpolation),
         figures=figures,
         as_json=as_json,
     )
@@ -126,7 +135,7 @@ def discovery(
         list[str] | None,
         typer.Option(
             metavar="WAY",
-            help="opic, breadth, depth, mixed, queue, random or omniscient; may be repeated. Unless said, all.",
+            help="opic, breadth, depth, mixed, random or omniscient; may be repeated. Unless said, all.",
         ),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Pages claimed at a time.")] = 10,
@@ -137,14 +146,14 @@ def discovery(
 ) -> int:
     """Compare the orders in which new pages are fetched: by how much importance the first ones hold.
 
-    Importance is that of the whole graph, by power iteration. The first four ways are the crawler's own orders; queue
-    is breadth-first as it is usually written, omniscient always fetches the most important page that is known.
+    Importance is that of the whole graph, by power iteration. The first four ways are the crawler's own orders;
+    omniscient always fetches the most important page that is known.
     Source: Baeza-Yates, Castillo, Marin and Rodriguez, "Crawling a country" (WWW 2005).
 
     Examples:
 
         recrawl lab discovery
-        recrawl lab discovery --graph /usr/share/doc/python3/html --way opic --way queue
+        recrawl lab discovery --graph /usr/share/doc/python3/html --way opic --way breadth
         recrawl lab discovery --graph docs.example.com --limit 0.25 --json
     """
     from crawler.lab.cli import importance, subject

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from crawler.cli.charts.chart import Chart, Named, Series
 from crawler.lab.discovery import Coverage
-from crawler.lab.trials import Curve, Ranking, Reaction
+from crawler.lab.interpolation import Interpolation
+from crawler.lab.trials import Beside, Curve, Ranking, Reaction
 
 MOST_POINTS = 100  # of a line; more make a file larger and not the picture clearer
 BY_SIZE = ("interpolation", "variable")  # the paper's figure 4 compares sizes, figure 6 kinds
@@ -20,6 +21,42 @@ def of_errors(graph: str, curves: Sequence[Curve], reaction: Reaction | None) ->
     if reaction is not None:
         charts.append(("reaction", _reaction(f"After a tenth of the links is replaced: {graph}", reaction)))
     return charts
+
+
+def of_factors(graph: str, curves: Sequence[Curve], compared: Sequence[Beside]) -> Named:
+    """The paper's error factor over time, and how many times as much random choice errs as greedy."""
+    series = [Series(curve.label, tuple((p.visits, 100 * p.error_factor) for p in curve.points)) for curve in curves]
+    axis, factor = "visits of each page, on average", "error factor 1 / G, per cent"
+    charts = [("error-factor", Chart(f"Error factor: {graph}", axis, factor, tuple(series), log_y=True))]
+    if compared:
+        ratios = (
+            Series("error factor", tuple((each.visits, each.factor) for each in compared)),
+            Series("error, all", tuple((each.visits, each.every) for each in compared)),
+            Series("error, top tenth", tuple((each.visits, each.top) for each in compared)),
+        )
+        charts.append(("random-greedy", Chart(f"Random beside greedy: {graph}", axis, "times", ratios, log_y=True)))
+    return charts
+
+
+def of_interpolation(graph: str, followed: Interpolation | None) -> Named:
+    """The paper's figure 1."""
+    if followed is None:
+        return []
+    series = (
+        Series("cash of the window", tuple((each.visits, each.exact) for each in followed.moments)),
+        Series("interpolation", tuple((each.visits, each.told) for each in followed.moments)),
+        Series(
+            "truth",
+            (
+                (0.0, followed.before),
+                (followed.changed_at, followed.before),
+                (followed.changed_at, followed.after),
+                (followed.moments[-1].visits, followed.after),
+            ),
+        ),
+    )
+    title = f"One page while a tenth of the links is replaced: {graph}"
+    return [("interpolation", Chart(title, "visits of each page, on average", "importance", series))]
 
 
 def _errors(title: str, curves: Sequence[Curve], *, top: bool) -> Chart:

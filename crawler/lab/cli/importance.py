@@ -13,9 +13,11 @@ from crawler.lab import nutch, trials
 from crawler.lab.cli import curves
 from crawler.lab.cli.shown import (
     about,
+    show_beside,
     show_coverages,
     show_curves,
     show_graph,
+    show_interpolation,
     show_reaction,
     show_rounds,
     show_standings,
@@ -30,6 +32,7 @@ POLICIES = (
     *("interpolation", "variable:1", "variable:4", "variable:8", "variable:16"),
     *("fixed:24", "improved:24", "blocks:24", "blocks:36"),
 )
+INTERPOLATION_PASSES = 40  # two windows of the clock at rest, two after the change
 REACTION_PASSES = 40  # some three and a half windows of the clock
 RANDOM_SEEDS = 5  # of which the mean is shown
 
@@ -43,26 +46,54 @@ class OpicRequest:
     window: str
     batch: int
     root_cash: float
+    reserve_share: float
     reaction: bool
+    interpolation: bool
 
 
 def opic(subject: Subject, asked: OpicRequest, *, figures: Path | None, as_json: bool) -> int:
     policy, chosen = policy_named(asked.window), chosen_of(SelectionOrder, asked.selections, "selection")
     graph = subject.graph()
     total = asked.passes * len(chosen) + 2 * (asked.passes + REACTION_PASSES) * asked.reaction
+    total += INTERPOLATION_PASSES * asked.interpolation
     with Visits(total * graph.pages) as progress:
-        trial = LabRun(graph, asked.passes, subject.seed, policy, asked.batch, asked.root_cash, progress.advance)
+        trial = LabRun(
+            graph,
+            asked.passes,
+            subject.seed,
+            policy=policy,
+            batch=asked.batch,
+            root_cash=asked.root_cash,
+            reserve_share=asked.reserve_share,
+            progress=progress.advance,
+        )
         lines = [trials.converge(trial, each) for each in chosen]
         reacted = trials.react(trial, chosen[0], after=REACTION_PASSES) if asked.reaction else None
-    lines.append(trials.offline_curve(graph, passes=asked.passes))
-    charts = curves.of_errors(subject.title, lines, reacted)
+        followed = trials.interpolate(trial, passes=INTERPOLATION_PASSES) if asked.interpolation else None
+    by_label = {line.label: line for line in lines}
+    compared = trials.beside(by_label["random"], by_label["greedy"]) if {"random", "greedy"} <= set(by_label) else ()
+    charts = curves.of_factors(subject.title, lines, compared)
+    lines.append(trials.offline_curve(graph, passes=asked.passes, reserve_share=asked.reserve_share))
+    charts = [
+        *curves.of_errors(subject.title, lines, reacted),
+        *charts,
+        *curves.of_interpolation(subject.title, followed),
+    ]
     if as_json:
-        print_json({"graph": about(subject, graph), "window": str(policy), "curves": lines, "reaction": reacted})
+        document = {"graph": about(subject, graph), "window": str(policy), "reserve_share": asked.reserve_share}
+        measured = {"curves": lines, "random_beside_greedy": compared, "reaction": reacted, "interpolation": followed}
+        print_json(document | measured)
     else:
-        show_graph(subject, graph, ("Window", str(policy)))
+        show_graph(
+            subject, graph, ("Window", str(policy)), ("Reserve", f"{shown_share(asked.reserve_share)} of a visit")
+        )
         show_curves(lines)
+        if compared:
+            show_beside(compared)
         if reacted:
             show_reaction(reacted)
+        if followed:
+            show_interpolation(followed)
         show_plots(charts)
     write_figures(charts, figures)
     return DONE

@@ -8,9 +8,11 @@ from crawler.lab.cli.subject import Subject
 from crawler.lab.discovery import Coverage
 from crawler.lab.fixpoint import Errors
 from crawler.lab.graph import Graph
+from crawler.lab.interpolation import Interpolation
 from crawler.lab.nutch import INJECTED, LINKS, Round
-from crawler.lab.trials import Curve, Ranking, Reaction
+from crawler.lab.trials import Beside, Curve, Ranking, Reaction
 
+MOST_ROWS = 10  # of a table that goes pass by pass
 ERROR_COLUMNS = ("error, all", "error, top tenth", "Spearman")
 
 
@@ -32,10 +34,48 @@ def show_graph(subject: Subject, graph: Graph, *more: tuple[str, str]) -> None:
 
 def show_curves(curves: Sequence[Curve]) -> None:
     """Where each curve ends."""
-    columns = ("visits a page", "windows run", *ERROR_COLUMNS)
+    columns = ("visits a page", "windows run", "error factor", *ERROR_COLUMNS)
     ends = [(curve, curve.points[-1]) for curve in curves]
-    rows = [(curve.label, f"{end.visits:.0f}", f"{end.windows:.1f}", *shown_errors(end.errors)) for curve, end in ends]
+    rows = [
+        (
+            curve.label,
+            f"{end.visits:.0f}",
+            f"{end.windows:.1f}",
+            shown_share(end.error_factor),
+            *shown_errors(end.errors),
+        )
+        for curve, end in ends
+    ]
     show(["selection", *columns], rows, right=columns)
+
+
+def show_beside(compared: Sequence[Beside]) -> None:
+    """How many times as much random choice errs as greedy."""
+    columns = ("visits a page", "error factor", "error, all", "error, top tenth")
+    step = max(len(compared) // MOST_ROWS, 1)
+    rows = [
+        (f"{each.visits:.0f}", *(f"{number:.1f} times" for number in (each.factor, each.every, each.top)))
+        for each in compared[step - 1 :: step]
+    ]
+    say("")
+    say("Random beside greedy:")
+    show(columns, rows, right=columns)
+
+
+def show_interpolation(followed: Interpolation) -> None:
+    """What two numbers a page told of a window."""
+    end = followed.moments[-1]
+    worst, left = shown_share(followed.at_worst), shown_share(end.apart)
+    facts = [
+        ("Interpolation beside the exact window", f"{shown_share(followed.at_rest)} apart at rest, mean of all pages"),
+        (
+            "A tenth of the links replaced",
+            f"{worst} at worst, {left} at the end",
+        ),
+        ("The page that gains most", f"importance {followed.before:.2f} before, {followed.after:.2f} after"),
+    ]
+    say("")
+    show_facts(facts)
 
 
 def show_standings(standings: Sequence[Ranking]) -> None:

@@ -98,9 +98,9 @@ async def register(
         assert row is not None
         domain_id = row[0]
         await connection.execute(
-            """INSERT INTO domain_state (domain_id, coins, dormant, wake_at, addresses, next_request_at)
-               VALUES (%s, %s, %s, %s, %s, clock_timestamp() + %s)""",
-            (domain_id, COINS, COINS, at, sorted(addresses), delay or None),
+            """INSERT INTO domain_state (domain_id, coins, dormant, wake_at, addresses, next_request_at, window_passes)
+               VALUES (%s, %s, %s, %s, %s, clock_timestamp() + %s, %s)""",
+            (domain_id, COINS, COINS, at, sorted(addresses), delay or None, domain_settings.window_passes),
         )
         async with connection.cursor() as cursor:
             await cursor.executemany(
@@ -207,7 +207,10 @@ async def change(db: Database, domain: Domain, domain_settings: DomainSettings, 
         if not reads_alike(before, domain_settings):
             await _post(connection, domain.id, "refresh", {"prefix": domain.root, "full": True}, at=at)
         if before.ordering != domain_settings.ordering:
-            await _post(connection, domain.id, "reorder", {}, at=at)
+            keeps_places = before.ordering.order is domain_settings.ordering.order
+            await _post(connection, domain.id, "reorder", {"keeps_places": keeps_places}, at=at)
+        if before.window_passes != domain_settings.window_passes:
+            await _post(connection, domain.id, "window", {"passes": domain_settings.window_passes}, at=at)
         if not weighs_alike(before, domain_settings):
             await _post(connection, domain.id, "reprice", {}, at=at)
         return replace(domain, settings=domain_settings)

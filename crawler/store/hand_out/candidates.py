@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from crawler.core.budget import RequestKind
-from crawler.core.cash import WINDOW_PASSES, Order, aged, head_start
+from crawler.core.cash import Order, aged, head_start
 from crawler.core.freshness import (
     DAY,
     Belief,
@@ -38,6 +38,7 @@ class CandidateRow(NamedTuple):
     key: PageKey
     url: Url
     state: str
+    rank: int
     depth: int
     due_at: datetime | None
     wanted: int
@@ -106,12 +107,12 @@ SLICE = """
 """
 # The fields of CandidateRow for such rows of the frontier, found by key.
 KNOWN = """
-    SELECT p.key, p.url, f.state, f.depth, f.due_at, f.wanted, f.url_score, g.a + p.evidence_a AS a,
+    SELECT p.key, p.url, f.state, f.rank, f.depth, f.due_at, f.wanted, f.url_score, g.a + p.evidence_a AS a,
            g.b + p.evidence_b AS b, g.a AS prior_a, g.b AS prior_b,
            p.amount_total, p.amount_changes, g.amount AS group_amount, coalesce(c.net + q.dividend, 0) AS cash,
            coalesce(c.clock, 0) AS clock,
            coalesce((1 - %(url_share)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
-                                                                  c.clock, %(clock)s, %(pages)s)
+                                                                  c.clock, %(clock)s, %(pages)s, %(passes)s)
                     + %(url_share)s::float8 * f.url_score, 1) AS importance,
            coalesce(date_part('epoch', %(at)s - p.last_good_at) / 86400, 0) AS unseen,
            coalesce(date_part('epoch', f.due_at - %(at)s) / 86400, 0) AS due_in,
@@ -201,7 +202,8 @@ async def _read(
     ordering = context.settings.ordering
     measures = {
         "held": list(context.held_back),
-        "circulating": context.window / WINDOW_PASSES,
+        "circulating": context.circulating,
+        "passes": context.window_passes,
         "clock": context.clock,
         "pages": context.pages,
         "url_share": ordering.url_share if ordering.order is Order.MIXED else 0.0,
@@ -214,14 +216,16 @@ async def _read(
 
 
 def _in_order(new: list[CandidateRow], context: ScoringContext) -> list[CandidateRow]:
-    """New pages in the domain's order of discovery; of one rank the richest first."""
+    """New pages in the domain's order of discovery; of one rank the richest first, where the order is by cash."""
     ordering = context.settings.ordering
+    if ordering.order.is_by_place:
+        return sorted(new, key=lambda row: (-row.rank, row.key))
 
     def place(row: CandidateRow) -> tuple[int, int]:
         favour = ordering.favour_by if ordering.favour and ordering.favours(row.url) else 1.0
         score = ordering.score(row.url) if ordering.order is Order.MIXED else 1.0  # no other order looks at it
         coins = aged(row.cash, clock=row.clock) + head_start(context.rules.score(row.url))
-        return -ordering.rank(coins, depth=row.depth, url_score=score, favour=favour), -coins
+        return -ordering.rank(coins, url_score=score, favour=favour), -coins
 
     return sorted(new, key=place)
 

@@ -16,7 +16,6 @@ from crawler.core.budget import (
     floor_left,
     is_head_cheaper,
 )
-from crawler.core.cash import window_of
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import (
@@ -50,7 +49,8 @@ from crawler.store.database import Connection
 from crawler.store.learned import Trusts, trusts_of
 
 CONTEXT = """
-    SELECT s.clock, s.coins - s.dormant AS circulating, s.costs, s.drift, s.tracked, d.bytes_per_day, l.price_request,
+    SELECT s.clock, s.coins - s.dormant AS circulating, s.window_passes, s.costs, s.drift, s.tracked, d.bytes_per_day,
+           l.price_request,
            coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.price_correction, 1) AS price_correction, l.longest_s,
            coalesce(l.mean_amount, %(usual_amount)s) AS mean_amount,
@@ -71,8 +71,9 @@ CONTEXT = """
 class ScoringContext:
     """Everything by which a domain's pages are scored today.
 
-    clock, window: of importance, in coins.  pages: how many take part.  floor_left: looks below the price that the day
-    still holds; None without a budget.  trusts: how far validators can be believed, by group.
+    clock, circulating: coins.  window_passes: of the clock, over which importance is told.  pages: how many take part.
+    floor_left: looks below the price that the day still holds; None without a budget.
+    trusts: how far validators can be believed, by group.
     turn: requests granted today, and one more for each day: which of many small hand-outs the next one is.
     is_scarce: there is less of something than could be spent; otherwise what a look costs is time.
     suspected: validators that have lied in every group that was tested.
@@ -81,7 +82,8 @@ class ScoringContext:
     """
 
     clock: float
-    window: float
+    circulating: int
+    window_passes: float
     pages: int
     settings: DomainSettings
     price: Price
@@ -171,7 +173,8 @@ def _context(
     longest = defaults.most if row["longest_s"] is None else timedelta(seconds=row["longest_s"])
     return ScoringContext(
         clock=row["clock"],
-        window=window_of(row["circulating"]),
+        circulating=row["circulating"],
+        window_passes=row["window_passes"],
         pages=int(row["pages"] or 0),
         settings=domain.settings,
         price=Price(price * row["price_correction"], row["price_byte"] * row["price_correction"]),

@@ -23,7 +23,8 @@ FLOWS = """
     WITH names AS (SELECT authority, id AS domain_id FROM domain
                    UNION SELECT authority, domain_id FROM domain_alias)
     SELECT n.domain_id, sum(page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
-                                            m.pages) * x.links / (octet_length(l.targets) / 16 + o.links))
+                                            m.pages, s.window_passes)
+                            * x.links / (octet_length(l.targets) / 16 + o.links))
       FROM domain_state s
       JOIN page_links l ON l.domain_id = %(domain_id)s AND cardinality(l.external_domains) > 0
       JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = l.key

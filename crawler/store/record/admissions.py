@@ -27,7 +27,8 @@ def settle(
     for visit in visits:
         links = visit.links or ()
         fresh = []
-        for link in (*links, visit.moved_to) if visit.moved_to else links:
+        met = (*links, visit.moved_to) if visit.moved_to else links
+        for link in met:
             stand = _meet(books, link, depth=visit.target.depth + 1, max_pages=max_pages)
             if stand is not None:
                 stand.found_at = visit.at
@@ -36,6 +37,7 @@ def settle(
                     stand.held_until = novelty.time_of(link.url, visit.at, favoured=stand.favoured)
                     if stand.held_until is None:
                         fresh.append(link.url)
+        books.line_up([link.key for link in met])
         if novelty is not None:
             novelty.learn(visit, fresh, books)
         books.settle(visit)

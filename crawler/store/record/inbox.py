@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.cash import Ordering, aged, head_start, seed_endowment
+from crawler.core.cash import Ordering, head_start, seed_endowment
 from crawler.core.domain import Lease
 from crawler.core.domain_settings import reads_alike
 from crawler.core.freshness import Wanted
@@ -83,11 +83,22 @@ MAKE_DUE = """
          WHERE %(full)s AND p.domain_id = %(domain_id)s AND p.key = chunk.key AND chunk.wanted AND p.version > 0)
     SELECT key FROM chunk ORDER BY key DESC LIMIT 1
 """
-
-
+# What a page received within the old window, as it would be within the new one; debts stay what they are.
+REWINDOW = """
+    WITH chunk AS (
+        SELECT key FROM cash WHERE domain_id = %(domain_id)s AND key > %(after)s ORDER BY key LIMIT %(most)s),
+    scaled AS (
+        UPDATE cash c SET history = c.history * least(%(passes)s::float8 * (s.coins - s.dormant), c.clock)
+                                              / least(s.window_passes * (s.coins - s.dormant), c.clock)
+          FROM chunk, domain_state s
+         WHERE s.domain_id = %(domain_id)s AND s.coins > s.dormant
+           AND c.domain_id = %(domain_id)s AND c.key = chunk.key AND c.history > 0 AND c.clock > 0)
+    SELECT key FROM chunk ORDER BY key DESC LIMIT 1
+"""
+KEEP_WINDOW = "UPDATE domain_state SET window_passes = %(passes)s WHERE domain_id = %(domain_id)s"
 DIVIDENDS = "SELECT pool, dividend FROM pool WHERE domain_id = %s"
 TO_REORDER = """
-    SELECT f.key, p.url, f.state, f.depth, c.pool, c.net, c.clock
+    SELECT f.key, p.url, f.state, f.depth, f.rank, c.pool, c.net, c.clock
       FROM frontier f JOIN page p ON p.domain_id = %s AND p.key = f.key
       LEFT JOIN cash c ON c.domain_id = %s AND c.key = f.key
      WHERE f.domain_id = %s AND f.key > %s ORDER BY f.key LIMIT %s
@@ -124,6 +135,8 @@ async def drain(db: Database, lease: Lease, *, at: datetime, page_score: Callabl
                 is_done = True
             elif row["kind"] == "reorder":
                 is_done = await _reorder(connection, lease, row, page_score)
+            elif row["kind"] == "window":
+                is_done = await _rewindow(connection, lease, row)
             elif row["kind"] == "audit":
                 keys = [bytes.fromhex(key) for key in row["payload"]["keys"]]
                 values = {"domain_id": lease.domain.id, "keys": keys, "at": at, "wanted": Wanted.BY_AUDIT}
@@ -184,7 +197,7 @@ async def _admit_seeds(connection: Connection, lease: Lease, urls: Sequence[Url]
         }
         fresh = await (await connection.execute(ADMIT_SEEDS, values)).fetchall()
         scores = dict(zip(values["keys"], values["scores"], strict=True))
-        ranks = [ordering.rank(aged(net, clock=clock), depth=0, url_score=scores[key]) for key, net, clock in fresh]
+        ranks = [ordering.first_rank(net, clock=clock, depth=0, url_score=scores[key]) for key, net, clock in fresh]
         groups = await groups_of(connection, lease.domain.id, chosen)
         await connection.execute(GROUP_SEEDS, values | {"groups": groups})
         await connection.execute(RANK_SEEDS, values | {"keys": [row[0] for row in fresh], "ranks": ranks})
@@ -209,6 +222,23 @@ async def _make_due(connection: Connection, lease: Lease, row: dict[str, Any], *
     return False
 
 
+async def _rewindow(connection: Connection, lease: Lease, row: dict[str, Any]) -> bool:
+    """Bring the histories of a chunk of pages to another window of importance; whether it was the last one."""
+    payload = row["payload"]
+    values = {
+        "domain_id": lease.domain.id,
+        "passes": payload["passes"],
+        "after": bytes.fromhex(payload.get("after", "")),
+        "most": PAGES_CHUNK,
+    }
+    last = await (await connection.execute(REWINDOW, values)).fetchone()
+    if last is None:
+        await connection.execute(KEEP_WINDOW, values)
+        return True
+    await _go_on_after(connection, row, last[0])
+    return False
+
+
 async def _go_on_after(connection: Connection, row: dict[str, Any], key: bytes) -> None:
     await connection.execute(
         "UPDATE inbox SET payload = payload || jsonb_build_object('after', %s::text) WHERE id = %s",
@@ -227,7 +257,10 @@ async def _reorder(
     if not pages:
         return True
     pools = await (await connection.execute(DIVIDENDS, (domain_id,))).fetchall()
-    reordered = Reordered(lease.domain.settings.ordering, dividends=dict(pools), page_score=page_score)
+    keeps_places = row["payload"].get("keeps_places", False)
+    reordered = Reordered(
+        lease.domain.settings.ordering, dividends=dict(pools), keeps_places=keeps_places, page_score=page_score
+    )
     for page in pages:
         reordered.add(page)
     columns = reordered.columns | {"domain_id": domain_id}
@@ -243,10 +276,15 @@ async def _reorder(
 
 @dataclass(slots=True)
 class Reordered:
-    """Pages as an order of discovery wants them, column by column. more: by how many pages each pool grows."""
+    """Pages as an order of discovery wants them, column by column.
+
+    keeps_places: it is the order that it was, and only what is favoured is another.  more: by how many pages each pool
+    grows.
+    """
 
     ordering: Ordering
     dividends: Mapping[int, int]
+    keeps_places: bool = False
     columns: dict[str, list[Any]] = field(
         default_factory=lambda: {name: [] for name in ("key", "favoured", "score", "rank", "pool", "net")}
     )
@@ -255,7 +293,7 @@ class Reordered:
 
     def add(self, page: tuple[Any, ...]) -> None:
         """A row of TO_REORDER; pool, net and clock are None outside the economy."""
-        key, url, state, depth, pool, net, clock = page
+        key, url, state, depth, rank, pool, net, clock = page
         favoured, score = self.ordering.favours(url), self.ordering.score(url)
         is_new = state == State.NEW
         if pool is not None:
@@ -264,10 +302,8 @@ class Reordered:
             self.more[pool] = self.more.get(pool, 0) - 1
             self.more[now] = self.more.get(now, 0) + 1
             pool = now
-        rank = 0
-        if is_new:
-            coins = aged(net or 0, clock=clock or 0)
-            coins += head_start(self.page_score(url)) if self.page_score is not None else 0
-            rank = self.ordering.rank(coins, depth=depth, url_score=score)
+        if is_new and not (self.keeps_places and self.ordering.order.is_by_place):
+            ahead = head_start(self.page_score(url)) if self.page_score is not None else 0
+            rank = self.ordering.first_rank(net or 0, clock=clock or 0, depth=depth, url_score=score, ahead=ahead)
         for column, figure in zip(self.columns.values(), (key, favoured, score, rank, pool, net), strict=True):
             column.append(figure)

@@ -4,7 +4,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crawler.core.cash import Economy, Ordering, PageAccount, Pool, aged, head_start, history_after, settle
+from crawler.core.cash import (
+    Economy,
+    Order,
+    Ordering,
+    PageAccount,
+    Pool,
+    Queues,
+    Stack,
+    aged,
+    head_start,
+    history_after,
+    level_of,
+    ranks_of,
+    settle,
+)
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import PageKey, Url
 from crawler.core.page_rules import PageRules
@@ -15,12 +29,13 @@ MOST_MOVES = 5  # of a page that moved on and on; coins for a longer chain go to
 IN = frozenset({State.NEW, State.KNOWN})  # who takes part: exactly the pages that have a row in cash
 
 DOMAIN = """
-    SELECT reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, tracked FROM domain_state
+    SELECT reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, window_passes, tracked
+      FROM domain_state
      WHERE domain_id = %s
 """
 POOLS = "SELECT pool, pages, dividend FROM pool WHERE domain_id = %s ORDER BY pool"
 POSITIONS = """
-    SELECT key, state, depth, favoured, url_score, rank FROM frontier WHERE domain_id = %s AND key = ANY(%s)
+    SELECT key, state, depth, favoured, url_score, rank, depth FROM frontier WHERE domain_id = %s AND key = ANY(%s)
 """
 MOVES = "SELECT key, moved_to FROM page WHERE domain_id = %s AND key = ANY(%s) AND moved_to IS NOT NULL"
 ACCOUNTS = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
@@ -29,8 +44,6 @@ URLS = """
     SELECT p.key, p.url FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
      WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s) AND f.state = 'new'
 """
-
-NETS = "SELECT key, net, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
 WRITE_DOMAIN = """
     UPDATE domain_state SET reserve = %(reserve)s, dormant = %(dormant)s, clock = %(clock)s,
@@ -65,6 +78,30 @@ RANK = """
       FROM unnest(%(key)s::bytea[], %(rank)s::int[]) AS x(key, rank)
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state = 'new'
 """
+# Where the next new page goes: behind the last one that waits in a level, or above the one that comes next.
+LAST = """
+    SELECT x.level, min(e.rank)
+      FROM unnest(%(levels)s::int[], %(least)s::int[], %(first)s::int[]) AS x(level, least, first)
+     CROSS JOIN LATERAL (
+        (SELECT rank FROM frontier
+          WHERE domain_id = %(domain_id)s AND NOT favoured AND state = 'new' AND due_at IS NULL
+            AND rank BETWEEN x.least AND x.first ORDER BY rank LIMIT 1)
+        UNION ALL
+        (SELECT rank FROM frontier
+          WHERE domain_id = %(domain_id)s AND favoured AND state = 'new' AND due_at IS NULL
+            AND rank BETWEEN x.least AND x.first ORDER BY rank LIMIT 1)) e
+     GROUP BY 1
+"""
+TOP = """
+    SELECT max(rank) FROM (
+        (SELECT rank FROM frontier
+          WHERE domain_id = %(domain_id)s AND NOT favoured AND state = 'new' AND due_at IS NULL
+          ORDER BY rank DESC LIMIT 1)
+        UNION ALL
+        (SELECT rank FROM frontier
+          WHERE domain_id = %(domain_id)s AND favoured AND state = 'new' AND due_at IS NULL
+          ORDER BY rank DESC LIMIT 1)) x
+"""
 LIMITED = "SELECT pattern, pages FROM rule WHERE domain_id = %s AND max_pages IS NOT NULL"
 COUNT_LIMITED = """
     UPDATE rule r SET pages = r.pages + x.more
@@ -82,11 +119,12 @@ class PagePosition:
     depth: int
     favoured: bool = False
     url_score: float = 1.0
-    head_start: int = 0  # coins by which its score puts it ahead of others, while it is new
     rank: int = 0
+    level: int | None = None  # the depth by which it was given its place; None where it has none yet
     found_at: datetime | None = None  # for one that this batch made known
     is_nearer: bool = False
     held_until: datetime | None = None  # of a new page that is held back
+    head_start: int = 0  # coins by which its score puts it ahead of others, while it is new
 
     @property
     def is_out(self) -> bool:
@@ -107,14 +145,10 @@ class PagePosition:
 
 @dataclass(slots=True)
 class OpicBatch:
-    """All of a domain's economy that one batch touches.
-
-    external_links: as how many links within the domain one to another counts.
-    """
+    """All of a domain's economy that one batch touches."""
 
     economy: Economy
-    ordering: Ordering
-    external_links: float
+    settings: DomainSettings
     positions: dict[PageKey, PagePosition]
     moved_to: dict[PageKey, PageKey]
     tracked: int = 0  # pages that are known at all, whatever became of them
@@ -123,6 +157,12 @@ class OpicBatch:
     limited: Mapping[str, int] = field(default_factory=dict)  # pages that rules with a limit had admitted, by pattern
     admitted_by: dict[str, int] = field(default_factory=dict)  # the same, with those of this batch
     page_score: Callable[[Url], float] | None = None
+    places: Queues | Stack | None = None  # of an order that is by place
+    placed: set[PageKey] = field(default_factory=set)  # pages that this batch gave one
+
+    @property
+    def ordering(self) -> Ordering:
+        return self.settings.ordering
 
     def has_room_for(self, url: Url) -> bool:
         """Whether the rules that limit the number of such pages admit one more; if so, it counts for them."""
@@ -160,6 +200,32 @@ class OpicBatch:
         for key, url in urls.items():
             self._score(self.positions[key], url)
 
+    def line_up(self, links: Sequence[PageKey]) -> None:
+        """Give a place to the new pages among those that a page just read links to, in an order that is by place.
+
+        links: in the page's order. Breadth first: who has no place yet, or was found nearer, joins its level's queue.
+        Depth first: all of them come next, the first link on top. One that an earlier page had found moves up, since
+        the textbook's recursion enters a page from the one that it is reading, not from the one that named it first.
+        """
+        match self.places:
+            case Queues() as queues:
+                for key, stand in self._waiting(links):
+                    if stand.level is None or stand.depth < stand.level:
+                        self._place(key, stand, queues.join(stand.depth))
+            case Stack() as stack:
+                for key, stand in reversed(self._waiting(links)):
+                    self._place(key, stand, stack.push())
+            case None:
+                pass
+
+    def _waiting(self, links: Sequence[PageKey]) -> list[tuple[PageKey, PagePosition]]:
+        found = ((key, self.positions.get(key)) for key in links)
+        return [(key, stand) for key, stand in found if stand is not None and stand.state is State.NEW]
+
+    def _place(self, key: PageKey, stand: PagePosition, rank: int) -> None:
+        stand.rank, stand.level = rank, stand.depth
+        self.placed.add(key)
+
     def _pool(self, stand: PagePosition) -> Pool:
         return self.ordering.pool(known=stand.state is State.KNOWN, favoured=stand.favoured)
 
@@ -190,7 +256,13 @@ class OpicBatch:
         cash = min(visit.target.cash, self.economy.cash_of(visit.target.key))
         self.economy.take(visit.target.key, cash, first=first)
         links = visit.target.external_links if visit.external_links is None else visit.external_links
-        done = settle(cash, visit.recipients or (), external_links=self.external_links * sum(many for _, many in links))
+        done = settle(
+            cash,
+            visit.recipients or (),
+            external_links=self.settings.external_links * sum(many for _, many in links),
+            internal_weight=self.settings.internal_links,
+            reserve_share=self.settings.reserve_share,
+        )
         self.economy.reserve += done.to_reserve
         for link, coins in done.shares.items():
             self.pay(link, coins)
@@ -244,16 +316,20 @@ class OpicBatch:
         return [key for key, stand in self.positions.items() if stand.is_nearer]
 
     def rank_of(self, key: PageKey, net: int, clock: float) -> int:
-        """A new page's place in the order of discovery. It comes from its net, which dividends leave as it is.
+        """A new page's place in the order of discovery. By cash it comes from its net, which dividends leave as it is.
 
         clock: of the domain, when the page was found.
         """
         stand = self.positions[key]
-        coins = aged(net, clock=clock) + stand.head_start
-        return self.ordering.rank(coins, depth=stand.depth, url_score=stand.url_score)
+        if self.ordering.order.is_by_place:
+            return stand.rank
+        return self.ordering.rank(aged(net, clock=clock) + stand.head_start, url_score=stand.url_score)
 
     def new_ranks(self, found: Mapping[PageKey, tuple[int, float]]) -> dict[PageKey, int]:
-        """Ranks of new pages, by net and clock, that differ from the stored ones."""
+        """Ranks that differ from the stored ones: of new pages, by net and clock, or of those given another place."""
+        if self.ordering.order.is_by_place:
+            known = ((key, self.positions[key]) for key in self.placed)
+            return {key: stand.rank for key, stand in known if stand.found_at is None and stand.state is State.NEW}
         ranks = {key: self.rank_of(key, net, clock) for key, (net, clock) in found.items()}
         return {key: rank for key, rank in ranks.items() if rank != self.positions[key].rank}
 
@@ -269,13 +345,14 @@ async def load_batch(
     """Read what the visits will touch: the domain's economy, positions of pages, and the accounts of those that pay."""
     row = await (await connection.execute(DOMAIN, (domain_id,))).fetchone()
     assert row is not None  # the lease was just found in it
-    reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, tracked = row
+    reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, passes, tracked = row
     pools = await (await connection.execute(POOLS, (domain_id,))).fetchall()
     economy = Economy(
         reserve=reserve,
         dormant=dormant,
         clock=clock,
         coins=coins,
+        passes=passes,
         newcomers_cash=newcomers_cash,
         newcomers_clock=newcomers_clock,
         pages=[row[1] for row in pools],
@@ -290,8 +367,7 @@ async def load_batch(
     stands, moved_to = await _positions(connection, domain_id, met)
     books = OpicBatch(
         economy,
-        domain_settings.ordering,
-        domain_settings.external_links,
+        domain_settings,
         positions=stands,
         moved_to=moved_to,
         tracked=tracked,
@@ -304,6 +380,9 @@ async def load_batch(
         books.rules = PageRules(domain_settings.rules)
         books.limited = dict(await (await connection.execute(LIMITED, (domain_id,))).fetchall())
         books.admitted_by = dict(books.limited)
+    if domain_settings.ordering.order.is_by_place:
+        depths = {visit.target.depth + 1 for visit in visits}
+        books.places = await _places(connection, domain_id, domain_settings.ordering.order, depths)
     ends = {end for heir in heirs if (end := books.payee(heir)) is not None}  # who is heir where an heir moved on
     cursor = await connection.execute(ACCOUNTS, (domain_id, list(opened | heirs | ends)), binary=True)
     for key, pool, net, history, then in await cursor.fetchall():
@@ -332,6 +411,17 @@ async def _positions(
         if not wanted:
             break
     return stands, moved_to
+
+
+async def _places(connection: Connection, domain_id: int, order: Order, depths: set[int]) -> Queues | Stack:
+    """Where new pages so many links away go."""
+    if order is Order.DEPTH:
+        top = await (await connection.execute(TOP, {"domain_id": domain_id})).fetchone()
+        return Stack(top[0] or 0 if top else 0)
+    levels = sorted(set(map(level_of, depths)))
+    least, first = zip(*map(ranks_of, levels), strict=True)
+    values = {"domain_id": domain_id, "levels": levels, "least": list(least), "first": list(first)}
+    return Queues(dict(await (await connection.execute(LAST, values)).fetchall()))
 
 
 async def write_batch(connection: Connection, domain_id: int, books: OpicBatch) -> None:
@@ -381,9 +471,6 @@ async def write_batch(connection: Connection, domain_id: int, books: OpicBatch) 
     new = {key: (purse.net, purse.clock) for key, purse in purses.items() if books.positions[key].state is State.NEW}
     if economy.deltas:
         new |= await _pay(connection, domain_id, economy.deltas)
-    nearer = [key for key in books.nearer if books.positions[key].state is State.NEW and key not in new]
-    if nearer:  # a link has brought them up, and no coin
-        new |= await _nets(connection, domain_id, nearer)
     await _rank(connection, domain_id, books, new)
 
 
@@ -394,11 +481,6 @@ async def _pay(
     cursor = await connection.execute(
         PAY, {"domain_id": domain_id, "key": list(deltas), "coins": list(deltas.values())}, binary=True
     )
-    return {PageKey(key): (net, clock) for key, net, clock in await cursor.fetchall()}
-
-
-async def _nets(connection: Connection, domain_id: int, keys: Sequence[PageKey]) -> dict[PageKey, tuple[int, float]]:
-    cursor = await connection.execute(NETS, (domain_id, list(keys)), binary=True)
     return {PageKey(key): (net, clock) for key, net, clock in await cursor.fetchall()}
 
 

@@ -27,7 +27,8 @@ TWINS = """
         SELECT fingerprint FROM page_fingerprint WHERE domain_id = %(domain_id)s GROUP BY 1 HAVING count(*) > 1)
     SELECT p.key, p.main_digest,
            coalesce(page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
-                                    (SELECT sum(o.pages)::bigint FROM pool o WHERE o.domain_id = %(domain_id)s)), 0),
+                                    (SELECT sum(o.pages)::bigint FROM pool o WHERE o.domain_id = %(domain_id)s),
+                                    s.window_passes), 0),
            EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.leader = p.key)
       FROM alike a
       JOIN page_fingerprint n ON n.domain_id = %(domain_id)s AND n.fingerprint = a.fingerprint

@@ -7,7 +7,7 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from crawler.core.budget import RequestKind
-from crawler.core.cash import ENDOWMENT, RESERVE_SHARE, STEPS
+from crawler.core.cash import ENDOWMENT, STEPS
 from crawler.core.change import Change, Rung
 from crawler.core.domain import Domain
 from crawler.core.freshness import Amounts, Belief, Defaults, Terms, Wanted
@@ -22,12 +22,19 @@ VISITS_SHOWN = 10
 LINKS_SHOWN = 10
 
 
+ORDER = "(SELECT o.discovery_order FROM domain o WHERE o.id = %(domain_id)s)"
+
+
 def _across(page: str, pool: str) -> str:
-    """A new page's place in the order over both pools: its rank, which is of its net, moved by the pool's dividend."""
+    """A new page's place in the order over both pools: its rank, which is of its net, moved by the pool's dividend.
+
+    Where the order is not by cash it is the rank alone.
+    """
     return f"""
-        ({page}.rank + {STEPS} * (1 - {URL_SHARE}) * {pool}.dividend / {ENDOWMENT}::float8)
-        * CASE WHEN {page}.favoured AND (SELECT o.discovery_order FROM domain o WHERE o.id = %(domain_id)s) = 'opic'
-               THEN (SELECT o.favour_by FROM domain o WHERE o.id = %(domain_id)s) ELSE 1 END
+        CASE WHEN {ORDER} IN ('breadth', 'depth') THEN {page}.rank
+             ELSE ({page}.rank + {STEPS} * (1 - {URL_SHARE}) * {pool}.dividend / {ENDOWMENT}::float8)
+                  * CASE WHEN {page}.favoured AND {ORDER} = 'opic'
+                         THEN (SELECT o.favour_by FROM domain o WHERE o.id = %(domain_id)s) ELSE 1 END END
     """  # noqa: S608  only our own expressions are put in
 
 
@@ -69,9 +76,12 @@ VISITS = """
 """
 # What a page passes on along each of its links, in importance.
 PAYS = f"""
-    {POPULARITY} * {1 - RESERVE_SHARE} / greatest(
-        octet_length(l.targets) / 16 + (SELECT o.external_links FROM domain o WHERE o.id = %(domain_id)s)
-        * (SELECT coalesce(sum(n), 0) FROM unnest(l.external_link_counts) n), 1)
+    {POPULARITY} * (
+        SELECT coalesce((1 - o.reserve_share) * o.internal_links
+                        / nullif(o.internal_links * (octet_length(l.targets) / 16)
+                                 + o.external_links * (SELECT coalesce(sum(n), 0)
+                                                         FROM unnest(l.external_link_counts) n), 0), 0)
+          FROM domain o WHERE o.id = %(domain_id)s)
 """  # noqa: S608  only our own expressions are put in
 # A page that is gone links to nothing, nor does one that has moved, once its new place was read.
 STILL_LINKS = """

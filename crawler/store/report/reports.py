@@ -19,7 +19,7 @@ from crawler.store.database import Connection, Database
 # Of a page, with the aliases of PAGES below. Knowledge cannot be older than the domain's newest look.
 POPULARITY = """
     page_importance(c.history, c.net + q.dividend, s.coins - s.dormant, c.clock, s.clock,
-                    (SELECT sum(n.pages) FROM pool n WHERE n.domain_id = %(domain_id)s)::float8)
+                    (SELECT sum(n.pages) FROM pool n WHERE n.domain_id = %(domain_id)s)::float8, s.window_passes)
 """
 # How much of importance the URL makes up: nothing, but in the order that mixes it in.
 URL_SHARE = """

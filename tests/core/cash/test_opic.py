@@ -1,8 +1,19 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.cash import COINS, ENDOWMENT, Economy, Pool, history_after, importance, settle
+from crawler.core.cash import (
+    COINS,
+    ENDOWMENT,
+    RESERVE_SHARE,
+    WINDOW_PASSES,
+    Economy,
+    Pool,
+    history_after,
+    importance,
+    settle,
+)
 from crawler.core.cash.opic import default_history, weights_of
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import PageKey
 
 keys = st.binary(min_size=16, max_size=16).map(PageKey)
@@ -100,14 +111,39 @@ def test_what_links_pay_in_between_claim_and_record_stays() -> None:
     assert books.cash_of(key(0)) == 5
 
 
-@given(cash=st.integers(0, COINS), outlinks=st.lists(keys), elsewhere=st.floats(0, 1e6))
+@given(
+    cash=st.integers(0, COINS),
+    outlinks=st.lists(keys),
+    elsewhere=st.floats(0, 1e6),
+    within=st.floats(0, 1000),
+    reserve_share=st.floats(0, 1),
+)
 def test_links_elsewhere_leave_by_the_reserve_and_no_coin_is_lost(
-    cash: int, outlinks: list[PageKey], elsewhere: float
+    cash: int, outlinks: list[PageKey], elsewhere: float, within: float, reserve_share: float
 ) -> None:
-    done = settle(cash, outlinks, external_links=elsewhere)
+    done = settle(cash, outlinks, external_links=elsewhere, internal_weight=within, reserve_share=reserve_share)
 
     assert cash == sum(done.shares.values()) + done.to_reserve
-    assert sum(done.shares.values()) <= sum(settle(cash, outlinks).shares.values())
+    assert done.to_reserve >= min(cash, int(cash * reserve_share))
+    assert all(share > 0 for share in done.shares.values())
+    assert sum(done.shares.values()) <= sum(settle(cash, outlinks, reserve_share=reserve_share).shares.values())
+
+
+def test_the_factors_of_links_weigh_those_within_against_those_elsewhere() -> None:
+    def within(external_links: float, internal_weight: float) -> int:
+        two = [key(1), key(2)]
+        done = settle(1000, two, external_links=external_links, internal_weight=internal_weight, reserve_share=0.0)
+        return sum(done.shares.values())
+
+    assert (within(2.0, 1.0), within(2.0, 0.5), within(2.0, 3.0)) == (500, 332, 750)
+    assert within(0.0, 0.5) == within(0.0, 7.0) == 1000  # only their proportion counts
+    assert within(0.0, 0.0) == within(2.0, 0.0) == 0
+
+
+def test_defaults_of_settings_are_those_of_the_arithmetic() -> None:
+    usual = DomainSettings()
+
+    assert (usual.reserve_share, usual.window_passes) == (RESERVE_SHARE, WINDOW_PASSES)
 
 
 def test_a_link_elsewhere_counts_as_much_as_its_user_says() -> None:

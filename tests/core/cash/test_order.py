@@ -5,39 +5,35 @@ from crawler.core.cash import COINS, ENDOWMENT, Order, Ordering, Pool, head_star
 from crawler.core.http import Url
 
 nets = st.integers(-COINS, COINS)
-orders = st.sampled_from(Order)
+by_cash = st.sampled_from([Order.OPIC, Order.MIXED])
+clocks = st.floats(0, 1e20)
 
 
-@given(order=orders, coins=nets, depth=st.integers(0, 32_767), score=st.floats(0, allow_infinity=True))
-def test_a_rank_fits_32_bits(order: Order, coins: int, depth: int, score: float) -> None:
-    assert -(2**31) <= Ordering(order).rank(coins, depth=depth, url_score=score) < 2**31
+@given(order=by_cash, coins=nets, score=st.floats(0, allow_infinity=True))
+def test_a_rank_fits_32_bits(order: Order, coins: int, score: float) -> None:
+    assert -(2**31) <= Ordering(order).rank(coins, url_score=score) < 2**31
 
 
-@given(order=orders, coins=nets, more=st.integers(0, COINS), depth=st.integers(0, 600), score=st.floats(0, 1000))
-def test_more_cash_never_puts_a_page_back(order: Order, coins: int, more: int, depth: int, score: float) -> None:
+@given(order=st.sampled_from(Order), net=nets, clock=clocks, depth=st.integers(0, 32_767))
+def test_a_first_rank_fits_32_bits(order: Order, net: int, clock: float, depth: int) -> None:
+    assert -(2**31) <= Ordering(order).first_rank(net, clock=clock, depth=depth, url_score=1.0) < 2**31
+
+
+@given(order=by_cash, coins=nets, more=st.integers(0, COINS), score=st.floats(0, 1000))
+def test_more_cash_never_puts_a_page_back(order: Order, coins: int, more: int, score: float) -> None:
     ordering = Ordering(order)
 
-    poorer = ordering.rank(coins, depth=depth, url_score=score)
+    poorer = ordering.rank(coins, url_score=score)
 
-    assert poorer <= ordering.rank(coins + more, depth=depth, url_score=score)
+    assert poorer <= ordering.rank(coins + more, url_score=score)
 
 
 @given(a=st.integers(0, 1000), b=st.integers(0, 1000), dividend=st.integers(0, 10**6))
 def test_what_the_reserve_pays_to_all_leaves_their_order(a: int, b: int, dividend: int) -> None:
     """Ranks come from nets, which a dividend does not touch; they order as the cash of both, net + dividend, does."""
-    first, second = (Ordering().rank((n - dividend) * ENDOWMENT, depth=0, url_score=1.0) for n in (a, b))
+    first, second = (Ordering().rank((n - dividend) * ENDOWMENT, url_score=1.0) for n in (a, b))
 
     assert (first < second) == (a < b)
-
-
-def test_breadth_puts_the_nearest_first_and_depth_the_farthest_and_cash_decides_between_equals() -> None:
-    def ranked(order: Order) -> list[tuple[int, int]]:
-        pages = [(0, 1), (1, 9 * ENDOWMENT), (1, ENDOWMENT), (7, 500 * ENDOWMENT)]
-        return sorted(pages, key=lambda page: -Ordering(order).rank(page[1], depth=page[0], url_score=1.0))
-
-    assert ranked(Order.BREADTH) == [(0, 1), (1, 9 * ENDOWMENT), (1, ENDOWMENT), (7, 500 * ENDOWMENT)]
-    assert ranked(Order.DEPTH) == [(7, 500 * ENDOWMENT), (1, 9 * ENDOWMENT), (1, ENDOWMENT), (0, 1)]
-    assert ranked(Order.OPIC) == [(7, 500 * ENDOWMENT), (1, 9 * ENDOWMENT), (1, ENDOWMENT), (0, 1)]
 
 
 def test_mixed_weighs_links_against_the_url() -> None:
@@ -45,8 +41,8 @@ def test_mixed_weighs_links_against_the_url() -> None:
     by_links = Ordering(Order.MIXED, url_share=0.1)
 
     def prefers_the_url(ordering: Ordering) -> bool:
-        shallow = ordering.rank(ENDOWMENT, depth=1, url_score=4.0)
-        return shallow > ordering.rank(3 * ENDOWMENT, depth=1, url_score=0.5)
+        shallow = ordering.rank(ENDOWMENT, url_score=4.0)
+        return shallow > ordering.rank(3 * ENDOWMENT, url_score=0.5)
 
     assert prefers_the_url(by_url)
     assert not prefers_the_url(by_links)
@@ -79,7 +75,7 @@ def test_a_favoured_page_scores_more_and_has_pools_of_its_own() -> None:
 def test_a_score_puts_a_page_ahead_by_the_cash_of_as_many_mean_pages(order: Order, coins: int, more: float) -> None:
     ordering = Ordering(order)
 
-    plain, ahead = (ordering.rank(coins + head_start(score), depth=0, url_score=1.0) for score in (1.0, more))
+    plain, ahead = (ordering.rank(coins + head_start(score), url_score=1.0) for score in (1.0, more))
 
     assert head_start(1.0) == 0
     assert head_start(3.0) == 2 * ENDOWMENT

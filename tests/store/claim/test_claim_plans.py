@@ -70,6 +70,7 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
         "share_new": MOST // 3,
         "share_known": MOST // 3,
         "circulating": 10**15,
+        "passes": 24.0,
         "clock": 10.0**15,
         "pages": PAGES,
         "url_share": 0.0,

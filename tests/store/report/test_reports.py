@@ -44,17 +44,19 @@ same_fixture = settings(max_examples=150, suppress_health_check=[HealthCheck.fun
     circulating=st.integers(ENDOWMENT, COINS),
     clocks=st.tuples(st.integers(0, 10**17), st.integers(0, 10**17)),
     pages=st.integers(1, 10**7),
+    passes=st.floats(0.1, 1000),
 )
 async def test_importance_in_sql_is_the_importance_of_the_core(
-    db: Database, *, history: float, cash: int, circulating: int, clocks: tuple[int, int], pages: int
+    db: Database, *, history: float, cash: int, circulating: int, clocks: tuple[int, int], pages: int, passes: float
 ) -> None:
     last, now = sorted(clocks)
+    window = window_of(circulating, passes=passes)
 
-    expected = importance(history, cash, clock_last=last, clock_now=now, pages=pages, window=window_of(circulating))
+    expected = importance(history, cash, clock_last=last, clock_now=now, pages=pages, window=window)
     found = await numbers(
         db,
-        "SELECT page_importance(%(h)s, %(c)s, %(m)s, %(last)s, %(now)s, %(pages)s)",
-        {"h": history, "c": cash, "m": circulating, "last": last, "now": now, "pages": pages},
+        "SELECT page_importance(%(h)s, %(c)s, %(m)s, %(last)s, %(now)s, %(pages)s, %(passes)s)",
+        {"h": history, "c": cash, "m": circulating, "last": last, "now": now, "pages": pages, "passes": passes},
     )
 
     assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
