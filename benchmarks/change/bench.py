@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from benchmarks.change import pairs, plan
 from benchmarks.change.detectors import DETECTORS
 from benchmarks.change.edits import DIGITS, EDITS
-from benchmarks.change.score import FIRST_LOOK, Judged, Result, measured
+from benchmarks.change.score import FIRST_LOOK, Judged, Result, measured, separation
 from benchmarks.table import table
 from tests.crawl.corpus import CorpusError
 
@@ -79,6 +79,7 @@ def of_pairs(detectors: Sequence[str], *, as_json: bool) -> int:
     else:
         print(f"{len(result.judged)} pairs of versions with a label; judged rightly, %:\n")
         print(f"{kinds_table(result, detectors)}\n\n{totals_table({'pairs': result.judged}, detectors)}")
+        print(f"\n{separation_line(result, detectors)}")
         for kind in sorted({each.kind for each in result.judged}):
             print(f"\n{mistakes(result, detectors[-1], kind)}")
     for reason in missing:
@@ -122,8 +123,16 @@ def report(result: Result, detectors: Sequence[str], *, is_held_out: bool, seed:
             totals_table(totals(result.judged), detectors),
             "",
             f"Second looks per look: {', '.join(again)}",
+            separation_line(result, detectors),
         ]
     )
+
+
+def separation_line(result: Result, detectors: Sequence[str]) -> str:
+    """How well the distance of each detector that has one tells edits from noise."""
+    found = {name: separation(result.judged, name) for name in detectors}
+    told = ", ".join(f"{name} {auc:.3f}" for name, auc in found.items() if auc is not None)
+    return f"Distance of edits above that of noise (AUC): {told or 'none measures one'}"
 
 
 def kinds_table(result: Result, detectors: Sequence[str]) -> str:
@@ -153,6 +162,7 @@ def summary(result: Result, detectors: Sequence[str]) -> Mapping[str, object]:
         "sequences": result.sequences,
         "looks": result.looks,
         "again": result.again,
+        "separation": {name: separation(result.judged, name) for name in detectors},
         "kinds": [
             {"kind": kind, "changed": not is_same, "looks": len(judged)}
             | {"right": {name: sum(each.is_right(name) for each in judged) for name in detectors}}

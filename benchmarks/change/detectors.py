@@ -4,13 +4,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from benchmarks.change.looks import Look
 from benchmarks.change.ours import Ours
 from crawler.core.http import Fetched, Url
-from crawler.core.page import Fingerprint, digest, distance_bits, extract
-from crawler.core.page.fingerprint import fingerprint_of
+from crawler.core.page import Fingerprint, PageContent, digest, distance_bits, extract, fingerprint_of
 
 TOLERANCE_BITS = 3  # of 64; Manku, Jain, Das Sarma, WWW 2007
 MIN_TOKEN_CHARS = 2  # Nutch's db.signature.text_profile.min_token_len
@@ -24,6 +23,37 @@ class Detector(Protocol):
 
     def judge(self, looks: Sequence[Look]) -> Sequence[bool | None]:
         """For each look of a round whether the page changed since the look before; None for a page's first look."""
+
+
+@runtime_checkable
+class Measuring(Protocol):
+    """Says how far each page of the last round is from its version before, in bits of SimHash."""
+
+    def bits(self, page: Url) -> int | None:
+        """None where there is no version before it, or no text."""
+
+
+class SimHashes(Detector):
+    """The package of that name on some text of each page; a few bits are forgiven. Distances are from look to look."""
+
+    def __init__(self, text: Callable[[Fetched, Url], str]) -> None:
+        self._text = text
+        self._judge = _comparing(self._sign, _far)
+        self._last: dict[Url, Fingerprint | None] = {}
+        self._bits: dict[Url, int | None] = {}
+
+    def _sign(self, look: Look) -> Fingerprint | None:
+        return fingerprint_of(self._text(look.answer, look.page))
+
+    def judge(self, looks: Sequence[Look]) -> Sequence[bool | None]:
+        for look in looks:
+            before, now = self._last.get(look.page), self._sign(look)
+            self._bits[look.page] = None if before is None or now is None else distance_bits(before, now)
+            self._last[look.page] = now
+        return [self._judge(look) for look in looks]
+
+    def bits(self, page: Url) -> int | None:
+        return self._bits.get(page)
 
 
 class Compared(Detector):
@@ -58,8 +88,13 @@ def raw_digest() -> Detector:
 
 
 def simhash_of_all_text() -> Detector:
-    """The package of that name, as this crawler calls it, on the whole text; a few bits are forgiven."""
-    return Compared(lambda look: fingerprint_of(text_of(look.answer, look.page)), _far)
+    """On the whole text, as most who use it do."""
+    return SimHashes(text_of)
+
+
+def simhash_of_main_text() -> Detector:
+    """On what an extractor takes for the main text."""
+    return SimHashes(main_of)
 
 
 def _far(one: Fingerprint | None, other: Fingerprint | None) -> bool:
@@ -86,17 +121,22 @@ def profile(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def text_of(answer: Fetched, page: Url) -> str:
-    return _text(answer.body, answer.content_type, page)
+    return _content(answer.body, answer.content_type, page).text
+
+
+def main_of(answer: Fetched, page: Url) -> str:
+    return _content(answer.body, answer.content_type, page).main
 
 
 @lru_cache(maxsize=64)
-def _text(body: bytes, content_type: str, page: Url) -> str:
-    return extract(body, url=page, content_type=content_type).text
+def _content(body: bytes, content_type: str, page: Url) -> PageContent:
+    return extract(body, url=page, content_type=content_type)
 
 
 DETECTORS: Mapping[str, Callable[[], Detector]] = {
     "raw digest": raw_digest,
     "simhash": simhash_of_all_text,
+    "simhash main": simhash_of_main_text,
     "TextProfile": text_profile,
     "ours": Ours,
 }

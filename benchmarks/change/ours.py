@@ -32,6 +32,10 @@ class Ours:
         self._targets: dict[Url, Target] = {}
         self._snapshots: dict[Url, Baseline] = {}
         self._texts: dict[Url, set[bytes]] = {}
+        self._bits: dict[Url, int | None] = {}
+
+    def bits(self, page: Url) -> int | None:
+        return self._bits.get(page)
 
     def judge(self, looks: Sequence[Look]) -> Sequence[bool | None]:
         visits = [self._look(look) for look in looks]
@@ -70,6 +74,7 @@ class Ours:
         assert self._known is not None
         visit = reconsider(first, self._known)
         target, page = visit.target, visit.target.url
+        self._bits[page] = visit.verdict.distance_bits
         version = visit.snapshot.version if visit.snapshot else target.version
         self._targets[page] = replace(
             target,

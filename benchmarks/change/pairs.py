@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 from urllib.parse import quote
 
-from benchmarks.change.detectors import DETECTORS, Detector
+from benchmarks.change.detectors import DETECTORS, Detector, Measuring
 from benchmarks.change.looks import Look
 from benchmarks.change.score import EMPTY, Judged, Result
 from crawler.core.http import Fetched, Url
@@ -80,9 +80,12 @@ def measure(
     looks = [list(round_of(labelled[0].package, sorted(pages), root, AT + n * APART)) for n, root in enumerate(roots)]
     check(labelled, looks)
     said: dict[str, Mapping[Url, bool | None]] = {}
+    measuring: dict[str, Measuring] = {}
     for name in detectors:
         detector = made[name]()
         detector.judge(looks[0])
+        if isinstance(detector, Measuring):
+            measuring[name] = detector
         said[name] = {look.page: verdict for look, verdict in zip(looks[1], detector.judge(looks[1]), strict=True)}
     judged = (
         Judged(
@@ -91,6 +94,7 @@ def measure(
             kind=pair.kind,
             changed=pair.label == "changed",
             said={name: verdicts[pair.url] for name, verdicts in said.items()},
+            bits={name: each.bits(pair.url) for name, each in measuring.items()},
             difference=f"    {pair.why}",
         )
         for pair in labelled

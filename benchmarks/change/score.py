@@ -1,13 +1,14 @@
 """Runs detectors over sites, and counts."""
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from benchmarks.change import looks, plan
-from benchmarks.change.detectors import DETECTORS, Detector, text_of
+from benchmarks.change.detectors import DETECTORS, Detector, Measuring, text_of
 from benchmarks.change.looks import Labelled, Look
 from benchmarks.change.site import Site
 
@@ -20,7 +21,8 @@ class Judged:
     """A labelled look with what each detector said.
 
     kind: what was edited or differs.  number: 1 for the first look that can be judged.  said: by detector; None where
-    it gave no judgement.  difference: the lines of text that differ, or what was edited; empty unless asked for.
+    it gave no judgement.  bits: the distance, by each detector that measures one.  difference: the lines of text that
+    differ, or what was edited; empty unless asked for.
     """
 
     page: str
@@ -28,6 +30,7 @@ class Judged:
     kind: str
     changed: bool
     said: Mapping[str, bool | None]
+    bits: Mapping[str, int | None] = field(default_factory=dict)
     difference: str = ""
 
     def is_right(self, detector: str) -> bool:
@@ -47,6 +50,25 @@ class Result:
     def __add__(self, other: "Result") -> "Result":
         again = {name: self.again.get(name, 0) + other.again.get(name, 0) for name in {**self.again, **other.again}}
         return Result(self.judged + other.judged, self.sequences + other.sequences, self.looks + other.looks, again)
+
+
+def separation(judged: Sequence[Judged], detector: str) -> float | None:
+    """How well distances tell edits from noise: the chance that an edit is further than a noise (AUC), ties half.
+
+    None where there are not both, or the detector measures nothing. A look without a distance has none: 0.
+    """
+    edits, noises = (
+        Counter(each.bits[detector] or 0 for each in judged if each.changed is changed and detector in each.bits)
+        for changed in (True, False)
+    )
+    if not edits or not noises:
+        return None
+    won = sum(
+        edits[one] * noises[other] * (1.0 if one > other else 0.5 if one == other else 0.0)
+        for one in edits
+        for other in noises
+    )
+    return won / (edits.total() * noises.total())
 
 
 EMPTY = Result((), 0, 0, {})
@@ -86,7 +108,8 @@ def measure(
             said[detector] = judge.judge(asked)
             again[detector] += sum(counter.taken for counter in counters)
         count += len(labelled)
-        judged += _judged(labelled, said, site, shown=shown)
+        bits = {name: judge for name, judge in judges.items() if isinstance(judge, Measuring)}
+        judged += _judged(labelled, said, bits, site, shown=shown)
     wanted = tuple(each for each in judged if not kinds or each.kind in kinds)
     return Result(wanted, len(site.pages), count, again)
 
@@ -102,7 +125,12 @@ def _asked(labelled: Sequence[Labelled], site: Site) -> tuple[Sequence[Look], Se
 
 
 def _judged(
-    labelled: Sequence[Labelled], said: Mapping[str, Sequence[bool | None]], site: Site, *, shown: str
+    labelled: Sequence[Labelled],
+    said: Mapping[str, Sequence[bool | None]],
+    measuring: Mapping[str, Measuring],
+    site: Site,
+    *,
+    shown: str,
 ) -> Iterator[Judged]:
     for at, each in enumerate(labelled):
         if each.changed is not None:
@@ -112,6 +140,7 @@ def _judged(
                 kind=each.kind,
                 changed=each.changed,
                 said={name: verdicts[at] for name, verdicts in said.items()},
+                bits={name: detector.bits(each.look.page) for name, detector in measuring.items()},
                 difference=difference(site, each) if each.kind == shown else "",
             )
 

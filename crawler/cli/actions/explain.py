@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from crawler.cli.actions.domains import why_not
 from crawler.cli.actions.explain_content import ShownContent, content_of, shown_content, shown_edits
 from crawler.cli.actions.explain_why import (
+    amount_factor_of,
     due_today,
     rules_now,
     scope_now,
@@ -34,6 +35,8 @@ from crawler.store.database import Database
 from crawler.store.report import Explanation, PageFacts
 
 NOT_FOUND = {404, 410}
+DECIDED = """SimHash and its Hamming distance say how much of the text a change changes, and so how soon to look again.
+Content-Length and Last-Modified decide before the body whether it is asked for, as far as they have proven honest."""
 LONGEST_REDRAW_DAYS = 3650  # what is rarer than that is not worth a line
 
 
@@ -94,6 +97,7 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Show
             ("Worth", _shown_worth(domain, known, page)),
             ("Rules", _shown_rules(domain, page)),
             ("Importance", _shown_importance(domain, page)),
+            ("Changes", _shown_amount(page, known.terms)),
             ("Cash", _shown_cash(page)),
             ("Favoured", f"paid {domain.settings.ordering.favour_by:g} times by the reserve" if page.favoured else ""),
             ("Rank", f"{page.rank} in the order {domain.settings.ordering.order}" if page.state is State.NEW else ""),
@@ -107,6 +111,7 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Show
             ("ETag", page.etag or ""),
             ("Last-Modified", page.last_modified or ""),
             ("Asked", _asking(page, known) if page.version else ""),
+            ("Decided", DECIDED if page.version else ""),
             ("Links", f"to {counted(page.outlinks or 0, 'page')}, from {known.links}{_shown_orphan(known)}"),
         ]
     )
@@ -114,20 +119,21 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Show
     if known.visits:
         say("")
         show(
-            ["look", "answer", "found", "by", "bytes", "expected", "reason"],
+            ["look", "answer", "found", "by", "amount", "bytes", "expected", "reason"],
             [
                 (
                     shown_instant(look.at),
                     look.answer.replace("_", " ") + (f" {look.status}" if look.status else ""),
                     look.change.value,
                     look.rung.value.replace("_", " "),
+                    shown_share(look.amount),
                     shown_bytes(look.received_bytes),
                     shown_share(look.expected),
                     look.reason,
                 )
                 for look in known.visits
             ],
-            right=["bytes", "expected"],
+            right=["amount", "bytes", "expected"],
         )
 
 
@@ -187,6 +193,15 @@ def _shown_importance(domain: Domain, page: PageFacts) -> str:
     factors += [f"a plugin's score of {score:g}"] if score != 1 else []
     weighed = f"; with {' and '.join(factors)}, {page.importance * weight * score:.3g}" if factors else ""
     return f"{page.importance:.3g} times the domain's mean page{parts}{weighed}"
+
+
+def _shown_amount(page: PageFacts, terms: Terms | None) -> str:
+    """What its changes count beside those of other pages; nothing where they are not weighed, or are as usual."""
+    if terms is None or terms.amount is None or not page.version:
+        return ""
+    factor = amount_factor_of(page, terms)
+    own = f"{counted(page.changes, 'change')} of its own" if page.amounts.changes else "none of its own yet"
+    return f"count {factor:.2g} times the mean page's, by how much of the text they change ({own})"
 
 
 def _shown_cash(page: PageFacts) -> str:

@@ -8,7 +8,7 @@ from typing import assert_never
 from crawler.cli.reasons import in_words
 from crawler.cli.values import counted, shown_instant, shown_rate, shown_span, shown_when
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, Wanted, gap_worth, value, weight_of
+from crawler.core.freshness import DAY, PricePolicy, Terms, Wanted, factor_of, gap_worth, value, weight_of
 from crawler.core.http import Refusal, Scope, Url, parse_robots
 from crawler.core.page_rules import PageRules
 from crawler.core.soft_errors import SoftError
@@ -71,6 +71,7 @@ class Bound(StrEnum):
     LEAST = "least"  # it is worth it sooner, but not to be looked at before
     MOST = "most"  # it is worth it later or never, but no page waits longer
     ONCE = "once"  # it is not looked at again
+    POLICY = "policy"  # another rule than the price, chosen for the domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,9 @@ def due_today(domain: Domain, known: Explanation, page: PageFacts) -> Due | None
     said = rules.terms(page.url)
     if terms.once:
         return Due(Bound.ONCE, by_rule=True, gap=None, at=None)
-    weight = weight_of(_weighed_importance(page, said.weight * rules.score(page.url)))
+    if not isinstance(terms.revisit, PricePolicy):
+        return _due_by_policy(page, terms)
+    weight = weight_of(_weighed_importance(page, said.weight * rules.score(page.url), terms))
     days = float(gap_worth(page.belief.a, page.belief.b, weight, terms.price))
     if days >= terms.most / DAY:
         bound, by_rule, gap = Bound.MOST, said.most is not None, terms.most
@@ -106,8 +109,23 @@ def due_today(domain: Domain, known: Explanation, page: PageFacts) -> Due | None
     return Due(bound, by_rule, gap, page.last_good_at + gap)
 
 
-def _weighed_importance(page: PageFacts, weight: float) -> float:
-    return (page.importance if page.importance is not None else 1.0) * weight
+def _due_by_policy(page: PageFacts, terms: Terms) -> Due | None:
+    """What the domain's policy makes of a page: one span for all, or what the last look stored."""
+    standing = terms.revisit.standing
+    if page.last_good_at is None or page.due_at is None:
+        return None
+    gap = standing or page.due_at - page.last_good_at
+    return Due(Bound.POLICY, by_rule=False, gap=gap, at=page.last_good_at + gap)
+
+
+def _weighed_importance(page: PageFacts, weight: float, terms: Terms) -> float:
+    importance = page.importance if page.importance is not None else 1.0
+    return importance * weight * amount_factor_of(page, terms)
+
+
+def amount_factor_of(page: PageFacts, terms: Terms) -> float:
+    """The factor on the importance of a page by how much its changes change, beside the domain's mean page."""
+    return factor_of(page.amounts, terms.amount) if page.version else 1.0
 
 
 def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:
@@ -207,6 +225,8 @@ def _why_then(today: Due) -> str:
             return f"a look is not worth its price by then, but {who} says {span} after the last one"
         case Bound.ONCE:
             return "a rule wants no more of it"
+        case Bound.POLICY:
+            return f"the domain's policy says {span} after the last one"
         case _:
             assert_never(today.bound)
 
@@ -219,7 +239,22 @@ def why_belief(page: PageFacts) -> str:
         return f"it changed {rate} while it was there"
     if looks < 2 or page.version == 0 or page.state is State.REFUSED:
         return f"it changes {rate}, as pages do of which nothing is known"
-    return f"it changes {rate}: {counted(looks, 'look')} found {counted(page.changes, 'change')}"
+    found = f"{counted(looks, 'look')} found {counted(page.changes, 'change')}"
+    return f"it changes {rate}{_by_how_much(page)}: {found}"
+
+
+def _by_how_much(page: PageFacts) -> str:
+    if not page.amounts.changes:
+        return ""
+    return f", by about {shown_amount(page.amounts.total / page.amounts.changes)} of its text"
+
+
+def shown_amount(amount: float) -> str:
+    """An amount of change as a part of a text, in words."""
+    if amount < 0.01:
+        return "a hundredth or less"
+    named = {10: "a tenth", 5: "a fifth", 4: "a quarter", 3: "a third", 2: "a half", 1: "all"}
+    return named.get(round(1 / amount), f"{amount:.0%}")
 
 
 def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | None:
@@ -227,4 +262,6 @@ def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | No
     if page.last_good_at is None or page.version == 0 or known.terms is None:
         return None
     weight = rules_now(domain).weight(page.url)
-    return value(page.belief, importance=_weighed_importance(page, weight), unseen=known.at - page.last_good_at)
+    return value(
+        page.belief, importance=_weighed_importance(page, weight, known.terms), unseen=known.at - page.last_good_at
+    )

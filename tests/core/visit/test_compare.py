@@ -1,12 +1,15 @@
 """The rung that has decided where bodies differ and no significant block does."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from crawler.core.change import NO_MASK, Change, Observation, Rung, update_mask
+from crawler.core.change import NO_MASK, Change, Observation, Rung, Verdict, update_mask
+from crawler.core.freshness import Terms, UsualAmount, policy_of
 from crawler.core.page import WHOLE, Parsed, View, parse
-from crawler.core.visit import Baseline, Visit, compare, decide, wants_second_fetch
+from crawler.core.visit import NEVER, Baseline, Visit, compare, decide, wants_second_fetch
+from crawler.core.visit.update import learnt_visit
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, fetched, html, seen, target
 
 PRICE = "<p>Some text of the page that stays.<p class=price>Price 19.99<p>Seen by <b>12</b> people"
@@ -82,3 +85,62 @@ def test_now_and_then_a_look_at_which_all_that_differs_is_masked_gets_a_second_f
         assert not wants_second_fetch(target, comparison, fetched_twice, now=NOW, known=known)
 
     assert 0 < wanted < 100
+
+
+def due_after_change(bits: int, *, usual: UsualAmount | None = None) -> timedelta:
+    """How long after a change the next look is due, where nothing is known but how far the versions are apart."""
+    before = replace(seen(html(PRICE)), terms=Terms(amount=usual))
+    verdict = Verdict(Change.CHANGED, Rung.BLOCKS, bits, 0.02)
+    return learnt_visit(before, verdict, now=NOW).due_at - NOW
+
+
+def test_the_distance_alone_decides_how_soon_the_next_look_is_due() -> None:
+    """Claim of README and `explain`: all else is kept, and another distance is another due time."""
+    near, usual, far = (due_after_change(bits, usual=UsualAmount()) for bits in (1, 9, 30))
+
+    assert far < usual < near
+    assert due_after_change(1) == due_after_change(30)  # --value changes: each change alike
+
+
+def test_a_headline_is_worth_more_than_a_comma() -> None:
+    text = "".join(f"<p>Sentence {n} of the page, with a comma, which stays as it is.</p>" for n in range(20))
+    story = "".join(
+        f"<p>All new: paragraph {n} of a story that was not there when the page was last read.</p>" for n in range(9)
+    )
+    comma = look(f"<h1>Old headline</h1>{text}", f"<h1>Old headline</h1>{text.replace('a comma,', 'a comma', 1)}")
+    news = look(f"<h1>Old headline</h1>{text}", f"<h1>New headline</h1>{story}{text}")
+
+    assert comma.change is news.change is Change.CHANGED
+    assert comma.amount is not None
+    assert news.amount is not None
+    assert news.amount > 5 * comma.amount
+    assert (news.amounts.changes, news.amounts.total) == (1, news.amount)
+
+
+def test_a_change_that_is_none_of_the_pages_own_has_no_distance_and_teaches_no_amount() -> None:
+    visit = look(PRICE, PRICE.replace("19.99", "99.99"), view=View(ignore=(".price",)))
+
+    assert (visit.change, visit.verdict.distance_bits, visit.amount) == (Change.COSMETIC, 0, None)
+    assert visit.amounts == visit.target.amounts
+
+
+@pytest.mark.parametrize("text", ["price", "similarity", "fixed 7d", "fixed 90m"])
+def test_each_policy_keeps_the_bounds_and_a_page_that_is_wanted_once(text: str) -> None:
+    bounds = Terms(least=timedelta(hours=12), most=timedelta(days=5), revisit=policy_of(text))
+    for change in (Change.SAME, Change.CHANGED):
+        before = replace(seen(html(PRICE)), terms=bounds, looks=3)
+        visit = learnt_visit(before, Verdict(change, Rung.BLOCKS, 3, 0.1), now=NOW)
+
+        assert bounds.least <= visit.due_at - NOW <= bounds.most
+        once = replace(before, terms=replace(bounds, once=True))
+        assert learnt_visit(once, Verdict(change, Rung.BLOCKS, 3, 0.1), now=NOW).due_at == NEVER
+
+
+def test_likeness_shortens_the_next_period_by_how_unlike_the_versions_are_and_lengthens_it_without_a_change() -> None:
+    before = replace(seen(html(PRICE), ago=4 * DAY), terms=Terms(revisit=policy_of("similarity")), looks=3)
+
+    def period(change: Change, bits: int) -> timedelta:
+        return learnt_visit(before, Verdict(change, Rung.BLOCKS, bits, 0.1), now=NOW).due_at - NOW
+
+    assert period(Change.CHANGED, 30) < period(Change.CHANGED, 5) < 4 * DAY < period(Change.SAME, 0)
+    assert period(Change.COSMETIC, 0) == period(Change.SAME, 0)

@@ -1,0 +1,93 @@
+"""How far two versions are apart: in the text of the page itself, whatever its frame and its clocks do."""
+
+from dataclasses import replace
+
+from crawler.core.change import difference, distance_between, significant
+from crawler.core.change.distance import Distance
+from crawler.core.page import distance_bits, fingerprint_of
+from tests.core.pages import DAY, NOON, Domain, blocks, texts
+
+SENTENCES = "".join(
+    f"<p>Of the {word} there is much to be told, and some of it is told here at length.</p>"
+    for word in ("river", "mountain", "harbour", "bridge", "market", "tower", "garden", "library")
+)
+MENU = "".join(f"<li><a href=/{name}>{name} and all that belongs to it</a>" for name in ("one", "two", "three", "four"))
+
+
+def between(domain: Domain, before: str, after: str) -> Distance:
+    old, new = blocks(before), blocks(after)
+    found = difference(old, new, domain.mask.volatile)
+    own = significant(found, domain.mask, then=NOON - DAY, now=NOON)
+    return distance_between(new, found, own, domain.mask)
+
+
+def test_the_more_of_a_text_is_replaced_the_further_it_is() -> None:
+    words = [f"<p>Entirely other words about {n}, which nobody has read here before this day.</p>" for n in "abcdefgh"]
+    paragraphs = SENTENCES.split("</p>")[:-1]
+    bits = []
+    for many in (1, 3, 8):
+        found = between(Domain(), SENTENCES, "".join([*words[:many], *(f"{p}</p>" for p in paragraphs[many:])]))
+        assert found.bits is not None
+        bits.append(found.bits)
+
+    assert 0 < bits[0] < bits[1] < bits[2]
+
+
+def test_a_digit_of_a_long_page_moves_hardly_a_bit_and_is_a_block_that_differs() -> None:
+    long = SENTENCES * 12
+    found = between(Domain(), f"{long}<p>Price 19.99", f"{long}<p>Price 19.98")
+
+    assert found.bits is not None
+    assert found.bits <= 2
+    assert found.blocks == 1 / (len(texts(blocks(long))) + 1)
+
+
+def test_what_is_not_the_pages_own_is_no_distance() -> None:
+    """A menu that the whole site has changed, beside a sentence that is the page's own."""
+    domain = Domain()
+    for name in ("a", "b", "c", "d", "e"):
+        domain.first(f"<ul>{MENU}</ul><p>Page {name} says {name}.</p>{SENTENCES}", path=name)
+    for name in ("b", "c", "d", "e"):
+        told = f"<p>Page {name} says {name}.</p>{SENTENCES}"
+        domain.look(f"<ul>{MENU}</ul>{told}", f"<ul>{MENU}<li><a href=/5>five</a></ul>{told}", path=name)
+    then = f"<ul>{MENU}</ul><p>Page a says what it said.</p>{SENTENCES}"
+    now = f"<ul>{MENU}<li><a href=/5>five</a></ul><p>Page a says something else today.</p>{SENTENCES}"
+
+    with_menu = between(domain, then, now)
+    alone = between(domain, then, now.replace("<li><a href=/5>five</a>", ""))
+
+    assert with_menu.bits == alone.bits
+    assert with_menu.blocks == alone.blocks > 0
+
+
+def test_versions_that_only_noise_tells_apart_have_no_distance() -> None:
+    domain = Domain()
+    page = SENTENCES + "<p>Seen by {} people"
+    domain.look(page.format(12), page.format(15), page.format(17), page.format(19))
+    found = between(domain, page.format(12), page.format(4711))
+
+    assert found == Distance(0, 0.0)
+
+
+def test_a_page_without_text_has_no_bits_and_one_that_gets_its_first_text_has_half_of_them() -> None:
+    link = "<a href=/{}><img src={}.png></a>"
+
+    assert between(Domain(), link.format(1, 1), link.format(2, 2)).bits is None
+    assert between(Domain(), link.format(1, 1), link.format(1, 1) + "<p>words").bits == 32
+
+
+def test_the_distance_is_that_of_the_packages_hashes_of_both_texts() -> None:
+    old, new = SENTENCES, SENTENCES.replace("river", "lake")
+    one, other = (fingerprint_of("\n".join(texts(blocks(page))[1:] + texts(blocks(page))[:1])) for page in (old, new))
+    assert one is not None
+    assert other is not None
+
+    # The unchanged blocks come first, then those that differ.
+    assert abs((between(Domain(), old, new).bits or 0) - distance_bits(one, other)) <= 2
+
+
+def test_a_site_that_was_redone_is_as_far_as_its_words_are() -> None:
+    domain = Domain()
+    styled = SENTENCES.replace("<p>", "<p class=new>")
+
+    assert between(replace(domain), SENTENCES, styled) == Distance(0, 0.0)
