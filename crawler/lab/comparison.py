@@ -65,6 +65,7 @@ class ComparisonRow:
     """One policy in one world at one budget, over the seeds; all of it of the second half of the time.
 
     ratio: freshness over that of the clairvoyant optimum in the very same world.  requests: per day.
+    divergence: share of its text by which a copy differs, by importance.
     wasted: share of the requests that found nothing new.  used: share of what the ledger allowed.
     calibration, worst_decile: expected less true freshness, without sign; None for who expects nothing.
     deciles: expected and true freshness by tenths of importance, the least important first; or empty.
@@ -77,6 +78,7 @@ class ComparisonRow:
     freshness: Mean
     ratio: Mean
     plain: Mean
+    divergence: Mean
     age_days: Mean
     requests_per_day: Mean
     wasted: Mean
@@ -146,6 +148,7 @@ def _row(outcomes: dict[Job, Measured], jobs: Sequence[Job]) -> ComparisonRow:
         freshness=_mean(each.freshness for each in found),
         ratio=_mean(each.freshness / top.freshness for each, top in zip(found, best, strict=True)),
         plain=_mean(each.plain for each in found),
+        divergence=_mean(each.divergence for each in found),
         age_days=_mean(each.age_days for each in found),
         requests_per_day=_mean(each.requests / each.granted * per_day(first) for each in found),
         wasted=_mean(each.wasted / max(each.requests, 1) for each in found),

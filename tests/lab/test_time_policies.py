@@ -11,7 +11,7 @@ from crawler.lab.dai import Timing
 from crawler.lab.measures import Copies
 from crawler.lab.policies.adaptive import Queue, nutch, stormcrawler
 from crawler.lab.policies.informed import Informed
-from crawler.lab.policies.named import CHANGES, INFORMED, OPTIMUM, OURS, POLICIES, UNIFORM
+from crawler.lab.policies.named import AMOUNTS, INFORMED, OPTIMUM, OURS, POLICIES, UNIFORM
 from crawler.lab.policies.policy import LookBatch, Scene, best, places
 from crawler.lab.simulation import simulate
 from crawler.lab.worlds.populations import make_world
@@ -83,7 +83,7 @@ def test_greedy_by_true_rates_reaches_the_analytic_optimum() -> None:
 
 def test_ours_begins_cold_and_is_fresher_than_every_rival() -> None:
     found = rows()
-    rivals = [row.ratio.mean for name, row in found.items() if name not in {OURS, CHANGES, OPTIMUM, INFORMED}]
+    rivals = [row.ratio.mean for name, row in found.items() if name not in {OURS, AMOUNTS, OPTIMUM, INFORMED}]
 
     assert found[OURS].ratio.mean > 0.95
     assert found[OURS].ratio.mean > max(rivals)

@@ -12,12 +12,22 @@ from crawler.cli.progress import Runs
 from crawler.cli.values import shown_share
 from crawler.errors import BadInput
 from crawler.lab.comparison import ComparisonRow, Job, Made, Mean, WorldSource, compare
-from crawler.lab.policies.named import INFORMED, OPTIMUM, OURS, POLICIES
+from crawler.lab.policies.named import AMOUNTS, INFORMED, OPTIMUM, OURS, POLICIES
 from crawler.lab.worlds.populations import POPULATIONS
 from crawler.lab.worlds.traces import read_trace
 
 SHARES = (0.01, 0.03, 0.1)  # requests a day for each page
-NUMBERS = ("fresh", "of the optimum", "unweighted", "age", "requests a day", "wasted", "used", "expected - true")
+NUMBERS = (
+    "fresh",
+    "of the optimum",
+    "unweighted",
+    "differs by",
+    "age",
+    "requests a day",
+    "wasted",
+    "used",
+    "expected - true",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,7 @@ def _cells(row: ComparisonRow) -> tuple[str, ...]:
         f"{row.freshness.mean:.4f}",
         shown_mean(row.ratio, 4),
         f"{row.plain.mean:.3f}",
+        shown_mean(row.divergence, 4),
         f"{row.age_days.mean:.1f} d",
         f"{row.requests_per_day.mean:.1f}",
         shown_share(row.wasted.mean),
@@ -121,7 +132,7 @@ def shown_mean(value: Mean, digits: int) -> str:
 def verdict(rows: Sequence[ComparisonRow]) -> Iterator[str]:
     """How much of the best rival's distance to the optimum ours closes, and how much could be closed with its prior."""
     ratios = {row.policy: row.ratio.mean for row in rows}
-    rivals = [policy for policy in ratios if policy not in {OURS, OPTIMUM, INFORMED}]
+    rivals = [policy for policy in ratios if policy not in {OURS, AMOUNTS, OPTIMUM, INFORMED}]
     if OURS in ratios and rivals:
         best = max(rivals, key=lambda policy: ratios[policy])
         gap = max(1 - ratios[best], 1e-12)

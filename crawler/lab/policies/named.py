@@ -7,11 +7,11 @@ from crawler.lab.policies.informed import Informed
 from crawler.lab.policies.ours import Ours
 from crawler.lab.simulation import Maker
 
-OURS, CHANGES, OPTIMUM, UNIFORM, INFORMED = "ours", "changes", "optimum", "uniform", "informed"
+OURS, AMOUNTS, OPTIMUM, UNIFORM, INFORMED = "ours", "amounts", "optimum", "uniform", "informed"
 
 POLICIES: dict[str, Maker] = {
-    OURS: lambda scene, _: Ours(scene),
-    CHANGES: lambda scene, _: Ours(scene, by_amount=False),
+    OURS: lambda scene, _: Ours(scene),  # each change alike, since freshness is what is compared
+    AMOUNTS: lambda scene, _: Ours(scene, by_amount=True),
     OPTIMUM: Clairvoyant,
     INFORMED: Informed,
     UNIFORM: lambda scene, _: fixed.uniform(scene),

@@ -51,7 +51,7 @@ DISCOVERY_SHARE = REFRESH_SHARE = 0.3
 class Ours:
     """Beliefs learnt from a cold start, a price for every request, due times stored and scored again when read."""
 
-    def __init__(self, scene: Scene, *, by_amount: bool = True) -> None:
+    def __init__(self, scene: Scene, *, by_amount: bool = False) -> None:
         """by_amount: a change counts by how much it changes."""
         size, groups = scene.size, int(scene.group.max()) + 1
         self._scene = scene
