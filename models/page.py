@@ -19,6 +19,7 @@ class Page(SQLModel, table=True):
         CheckConstraint("octet_length(key) = 16", name="page_key"),
         CheckConstraint("octet_length(url) <= 8192", name="page_url"),
         CheckConstraint("evidence_a >= 0 AND evidence_b >= 0", name="page_evidence"),
+        CheckConstraint("amount_total >= 0 AND amount_changes >= 0", name="page_amounts"),
         Index("page_leader", "domain_id", "leader", postgresql_where=sql("leader IS NOT NULL")),
         {"postgresql_partition_by": HASHED},
     )

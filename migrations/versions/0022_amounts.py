@@ -14,7 +14,8 @@ ALTER TABLE domain
     ADD CONSTRAINT domain_value CHECK (value IN ('amount', 'changes'));
 ALTER TABLE page
     ADD COLUMN amount_total float8 NOT NULL DEFAULT 0,
-    ADD COLUMN amount_changes float8 NOT NULL DEFAULT 0;
+    ADD COLUMN amount_changes float8 NOT NULL DEFAULT 0,
+    ADD CONSTRAINT page_amounts CHECK (amount_total >= 0 AND amount_changes >= 0);
 ALTER TABLE prior ADD COLUMN amount float8 NOT NULL DEFAULT 0.1;
 ALTER TABLE domain_plan ADD COLUMN mean_amount float8 NOT NULL DEFAULT 0.1;
 ALTER TABLE visit ADD COLUMN amount float8;

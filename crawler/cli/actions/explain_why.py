@@ -258,8 +258,13 @@ def shown_amount(amount: float) -> str:
 
 
 def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | None:
-    """What a look now is worth, in importance x days; None for a page that has no version to lose."""
+    """What a look now is worth, in importance x days.
+
+    None for a page that has no version to lose, and where another policy than the price decides.
+    """
     if page.last_good_at is None or page.version == 0 or known.terms is None:
+        return None
+    if not isinstance(known.terms.revisit, PricePolicy):
         return None
     weight = rules_now(domain).weight(page.url)
     return value(
