@@ -6,7 +6,7 @@ from sqlalchemy import BigInteger, CheckConstraint, Column, UniqueConstraint
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
-from models.columns import big, count, domain_key, instant, octets, small, text
+from models.columns import big, count, domain_key, instant, octets, real, small, text
 from models.page import HASHED
 
 
@@ -35,6 +35,7 @@ class Event(SQLModel, table=True):
     blocks: list[list[str | None]] | None = Field(sa_column=Column(JSONB, nullable=True))
     # Of a change of the boilerplate, on how many pages it was seen.
     pages: int | None = Field(sa_column=count(nullable=True, default=None))
+    amount: float | None = Field(sa_column=real(nullable=True))  # the part of the page that changed, 0 to 1
 
 
 class Feed(SQLModel, table=True):

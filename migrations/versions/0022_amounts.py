@@ -19,6 +19,25 @@ ALTER TABLE page
 ALTER TABLE prior ADD COLUMN amount float8 NOT NULL DEFAULT 0.1;
 ALTER TABLE domain_plan ADD COLUMN mean_amount float8 NOT NULL DEFAULT 0.1;
 ALTER TABLE visit ADD COLUMN amount float8;
+ALTER TABLE event ADD COLUMN amount float8;
+CREATE OR REPLACE VIEW report_change AS
+SELECT f.position,
+       f.domain_id,
+       d.authority AS domain,
+       e.at,
+       e.url,
+       e.change,
+       e.version,
+       e.distance_bits,
+       f.appended_at,
+       e.parts,
+       e.pages,
+       e.amount
+  FROM feed f
+  JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
+  JOIN domain d ON d.id = f.domain_id;
+COMMENT ON COLUMN report_change.amount IS
+    'the part of the text of the page that changed, 0 to 1; null where nobody can tell, and of what is no change';
 COMMENT ON COLUMN report_change.distance_bits IS
     'SimHash distance of the two versions, of 64 bits, in the text of the page itself; null without text';
 """

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show, shown_edit
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_instant
+from crawler.cli.values import counted, shown_instant, shown_share
 from crawler.core.freshness import template_of
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains, report
@@ -58,19 +58,19 @@ def _shown_reach(item: FeedItem) -> str:
 def _show_changes(found: Sequence[FeedItem], *, diff: bool) -> None:
     for items in [[item] for item in found] if diff else [found]:
         show(
-            ["found", "change", "of", "version", "bits", "url"],
+            ["found", "change", "of", "version", "amount", "url"],
             [
                 (
                     shown_instant(item.at),
                     item.change.value.replace("_", " "),
                     ", ".join(item.parts),
                     str(item.version) if item.version else "",
-                    "" if item.distance_bits is None else str(item.distance_bits),
+                    "" if item.amount is None else shown_share(item.amount),
                     item.url + _shown_reach(item),
                 )
                 for item in items
             ],
-            right=["version", "bits"],
+            right=["version", "amount"],
         )
         for edit in (edit for item in items for edit in item.blocks):
             say(shown_edit(edit))

@@ -18,7 +18,7 @@ from crawler.store.record.novelty import Turn
 
 EVENTS = """
     COPY event (domain_id, number, at, key, url, change, version, distance_bits,
-                parts, blocks, pages) FROM STDIN (FORMAT BINARY)
+                parts, blocks, pages, amount) FROM STDIN (FORMAT BINARY)
 """
 MOST_BLOCKS = 50  # of one change, kept with its event
 MOST_BLOCK_CHARS = 500
@@ -44,7 +44,7 @@ async def write(
     rows += [_turn_row(turn) for turn in turns]
     if edit is not None:
         rows.append(_site_row(domain, edit, at=max(visit.at for visit in visits)))
-    types = ["int8", "int8", "timestamptz", "bytea", "text", "text", "int4", "int2", "text", "jsonb", "int4"]
+    types = ["int8", "int8", "timestamptz", "bytea", "text", "text", "int4", "int2", "text", "jsonb", "int4", "float8"]
     await copy(connection, EVENTS, types, ((domain.id, first + n, *row) for n, row in enumerate(rows)))
     return len(rows)
 
@@ -60,6 +60,7 @@ def _row(visit: Visit) -> tuple[Any, ...]:
         parts_of(visit),
         _blocks(visit),
         None,
+        visit.amount,
     )
 
 
@@ -67,12 +68,12 @@ def _site_row(domain: Domain, edit: SiteEdit, *, at: datetime) -> tuple[Any, ...
     """The event of a site-wide edit, at the domain's root."""
     root = Url(domain.root)
     parts = " ".join(sorted({place.kind for sides in edit.blocks for place in sides if place is not None}))
-    return at, key_of(root), root, BOILERPLATE, 0, None, parts, _written(edit.blocks), edit.pages
+    return at, key_of(root), root, BOILERPLATE, 0, None, parts, _written(edit.blocks), edit.pages, None
 
 
 def _turn_row(turn: Turn) -> tuple[Any, ...]:
     change = HELD_BACK if turn.is_held else LET_GO
-    return turn.at, key_of(turn.url), turn.url, change, 0, None, "", None, None
+    return turn.at, key_of(turn.url), turn.url, change, 0, None, "", None, None, None
 
 
 def parts_of(visit: Visit) -> str:

@@ -36,7 +36,7 @@ STAMP = """
 """
 CHUNK = 10_000
 READ = """
-    SELECT f.position, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.parts, e.pages,
+    SELECT f.position, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts, e.pages,
            CASE WHEN %(blocks)s THEN e.blocks END
       FROM feed f
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
@@ -46,7 +46,7 @@ READ = """
      ORDER BY f.position LIMIT %(most)s
 """
 LAST = """
-    SELECT 0, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.parts, e.pages, e.blocks
+    SELECT 0, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts, e.pages, e.blocks
       FROM event e JOIN domain d ON d.id = e.domain_id
      WHERE e.domain_id = %s AND e.key = %s AND e.change = 'changed' ORDER BY e.number DESC LIMIT 1
 """
@@ -78,6 +78,7 @@ class Edit:
 class FeedItem:
     """One change. position: the cursor from which to read on.
 
+    amount: the part of the page that changed, 0 to 1; None where nobody can tell.
     parts: what changed: text, link, image, title, meta; empty where the blocks were not compared.
     blocks: the first blocks that changed, if they were asked for.  pages: of a change of the boilerplate, on how many
     pages it had been seen.
@@ -90,6 +91,7 @@ class FeedItem:
     change: EventKind
     version: int
     distance_bits: int | None
+    amount: float | None
     parts: tuple[BlockKind, ...] = ()
     blocks: tuple[Edit, ...] = ()
     pages: int | None = None
@@ -137,7 +139,7 @@ async def last_of(db: Database, domain: Domain, url: Url) -> FeedItem | None:
 
 
 def _item(row: Sequence[Any]) -> FeedItem:
-    position, domain, at, url, change, version, distance_bits, parts, pages, blocks = row
+    position, domain, at, url, change, version, distance_bits, amount, parts, pages, blocks = row
     return FeedItem(
         position=position,
         domain=domain,
@@ -146,6 +148,7 @@ def _item(row: Sequence[Any]) -> FeedItem:
         change=EventKind(change),
         version=version,
         distance_bits=distance_bits,
+        amount=amount,
         parts=tuple(map(BlockKind, parts.split())),
         blocks=tuple(Edit(BlockKind(part), was, now) for part, was, now in blocks or ()),
         pages=pages,
