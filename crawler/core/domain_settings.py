@@ -328,7 +328,7 @@ def reads_alike(one: DomainSettings, other: DomainSettings) -> bool:
 
 
 def weighs_alike(one: DomainSettings, other: DomainSettings) -> bool:
-    """Whether pages are due under the one when they are under the other."""
+    """Whether nothing by which pages are weighed and due is another: neither rules nor what the table marks so."""
     return one.rules == other.rules and all(
         value_of(one, each) == value_of(other, each) for each in SETTINGS if each.reprices
     )

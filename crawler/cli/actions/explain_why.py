@@ -114,7 +114,7 @@ def _due_by_policy(page: PageFacts, terms: Terms) -> Due | None:
     standing = terms.revisit.standing
     if page.last_good_at is None or page.due_at is None:
         return None
-    gap = standing or page.due_at - page.last_good_at
+    gap = min(max(standing or page.due_at - page.last_good_at, terms.least), terms.most)
     return Due(Bound.POLICY, by_rule=False, gap=gap, at=page.last_good_at + gap)
 
 

@@ -20,7 +20,7 @@ class Expectation:
     """The expectation for known pages that are looked at whenever they are worth a price.
 
     requests, received_bytes: a day.  freshness: the share of the importance whose copy is as it is on the web, 0 to 1.
-    age_days: how long a copy has been out of date, 0 while it is not; by weight.  oldest_days: the longest gap.
+    age_days: how long a copy has been out of date, 0 while it is not; by importance.  oldest_days: the longest gap.
     """
 
     price: Price

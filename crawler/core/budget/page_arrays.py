@@ -22,8 +22,8 @@ class PageArrays:
     a, b: of today's beliefs.  weight: see price.weights_of; across domains times the domain's.
     importance: the weight without what the page's amounts of change make of it: by it freshness is reported.
     requests, received_bytes: what one look costs on average.  least, most: bounds of its gap.
-    domain: 0 to domains - 1.  stands_for: pages that this one is a sample of.  is_ruled: `most` is what a rule says of
-    the page, not the domain's longest interval.
+    domain: 0 to domains - 1.  stands_for: pages that this one is a sample of.  is_ruled: `most` is what a rule, or
+    another policy than the price, says of the page, not the domain's longest interval.
     """
 
     a: Floats

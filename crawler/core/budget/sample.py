@@ -175,9 +175,10 @@ def work_in(
     a, b = beliefs_in(sample, priors)
     most = np.where(np.isnan(sample.most), np.fmax(most_days, sample.least), sample.most)
     least = np.minimum(np.where(np.isnan(sample.least), least_days, sample.least), most)
-    if not isinstance(revisit, PricePolicy):
+    is_bound = ~sample.is_new & (not isinstance(revisit, PricePolicy))
+    if is_bound.any():
         gap = np.clip(b / a if revisit.standing is None else revisit.standing / DAY, least, most)
-        least, most = np.where(sample.is_new, least, gap), np.where(sample.is_new, most, gap)
+        least, most = np.where(is_bound, gap, least), np.where(is_bound, gap, most)
     costs = [sample.costs.of(kind) for kind in REQUEST_KINDS]
     factors = _amount_factors(sample) if by_amount else 1.0
     pages = page_arrays(
@@ -190,7 +191,7 @@ def work_in(
         least=least,
         most=most,
         stands_for=1 / sample.share,
-        is_ruled=~np.isnan(sample.most),
+        is_ruled=~np.isnan(sample.most) | is_bound,
     )
     return Work(known=subset(pages, ~sample.is_new & ~sample.follows), new=subset(pages, sample.is_new))
 

@@ -2,7 +2,8 @@
 
 A new page's place is its rank in the frontier, 32 bits, the greatest first. The next place follows from the last one
 that waits: behind it in a level's queue, above it on the stack. So nothing but the ranks themselves has to be stored,
-places that were left are used again, and what bounds them is how many pages wait, not how many there ever were.
+places that were left are used again. What bounds a queue is how many pages wait there, not how many there ever were; a
+stack grows with the links that pages just read have to pages that wait, until it is empty.
 """
 
 import math

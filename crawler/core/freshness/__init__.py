@@ -5,6 +5,7 @@ worth its price; `select` takes the best of the pages that are due. Uses cash, p
 """
 
 from crawler.core.freshness.amount import (
+    LEAST_SEEN,
     NO_AMOUNTS,
     USUAL_AMOUNT,
     Amounts,
@@ -85,6 +86,7 @@ __all__ = [
     "DAY",
     "ELSEWHERE",
     "ENOUGH_LOOKS",
+    "LEAST_SEEN",
     "LEAST_SHARED_BYTES",
     "NOT_ZERO",
     "NO_AMOUNTS",

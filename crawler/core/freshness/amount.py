@@ -24,7 +24,7 @@ USUAL_AMOUNT = 0.1  # of a page of which nothing is known: about a tenth of its 
 LEAN = 2.0  # changes' worth of the group in what is expected of a page
 GROUP_LEAN = 5.0  # pages' worth of the domain in its groups, and of USUAL_AMOUNT in the domain
 MOST_CHANGES = 20.0  # that are remembered: what a page did before counts less with each further one
-LEAST_FACTOR, MOST_FACTOR = 0.5, 2.0  # on a page's importance; wider bounds cost more freshness than they bring
+LEAST_FACTOR, MOST_FACTOR = 0.6, 1.65  # on importance; wider bounds cost more freshness than they bring
 BITS = 64  # of a fingerprint
 UNSEEN_BITS = 2  # a change that moves no bit may be as much as one that moves so many
 
@@ -71,6 +71,9 @@ def bits_of_amount(amount: Numbers) -> Floats:
     return np.asarray(np.arccos(1.0 - np.clip(amount, 0.0, 1.0)) / np.pi * BITS)
 
 
+LEAST_SEEN = float(amount_of_bits(UNSEEN_BITS))  # the most that a change which moves no bit may be
+
+
 def amount_of(bits: int | None, changed_share: float | None) -> float | None:
     """The amount of a change, above 0. None where neither text nor blocks can tell.
 
@@ -79,8 +82,8 @@ def amount_of(bits: int | None, changed_share: float | None) -> float | None:
     """
     if bits is None:
         return changed_share
-    least = float(amount_of_bits(UNSEEN_BITS))
-    return max(float(amount_of_bits(bits)), least if changed_share is None else min(changed_share, least))
+    unseen = LEAST_SEEN if changed_share is None else min(changed_share, LEAST_SEEN)
+    return max(float(amount_of_bits(bits)), unseen)
 
 
 def learn_amount(total: Numbers, changes: Numbers, amount: Numbers) -> tuple[Floats, Floats]:
@@ -109,13 +112,15 @@ def refit_amounts(total: Floats, changes: Floats, group: Groups, *, groups: int)
     """What each of `groups` groups makes expect, and the mean of what is expected over all the pages.
 
     total, changes, group: of each page; group[i] is 0 to groups - 1. A page counts in its group by how much its own
-    changes say of it, at most once: pages that change often must not speak for all. A group leans on its domain.
+    changes say of it, at most once: pages that change often must not speak for all. A group leans on its domain; number
+    0 is the domain, from which groups begin.
     """
     own = changes / (changes + LEAN)
     found = own * total / np.maximum(changes, 1e-9)
     domain = (found.sum() + GROUP_LEAN * USUAL_AMOUNT) / (own.sum() + GROUP_LEAN)
     each = np.bincount(group, weights=found, minlength=groups) + GROUP_LEAN * domain
     by_group = each / (np.bincount(group, weights=own, minlength=groups) + GROUP_LEAN)
+    by_group[0] = domain  # the group of the domain itself, as of beliefs: a new template begins with it
     expected = expected_amount(total, changes, by_group[group])
     return by_group, float(expected.mean()) if len(expected) else float(domain)
 

@@ -231,7 +231,8 @@ def _scores(head: Candidates) -> Floats:
     first = first_values(head.a, head.b, head.weight, head.most)
     worth = np.where(head.is_new, first, revisits) / head.price
     by_clock = ~np.isnan(head.gap)  # in the order of their lateness; a first gap is cut by its phase
-    worth = np.where(by_clock, waited / np.clip(np.where(by_clock, head.gap, 1.0), head.least, head.most), worth)
+    late = waited / np.clip(np.where(by_clock, head.gap, 1.0), head.least, head.most)
+    worth = np.where(by_clock, np.where(head.unseen < head.least, 0.0, late), worth)
     return np.where(head.is_wanted, np.inf, worth)
 
 

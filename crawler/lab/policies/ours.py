@@ -7,6 +7,7 @@ store keeps in tables stands in arrays: evidence relative to the group's prior, 
 import numpy as np
 
 from crawler.core.freshness import (
+    LEAST_SEEN,
     PRIOR,
     UNKNOWN,
     USUAL_AMOUNT,
@@ -44,7 +45,6 @@ LEAST_DAYS = 1 / 144  # between two looks at a page
 WINDOW = 4  # windows of the due index, in requests wanted,
 WINDOW_LEAST = 8  # and at least so many more
 MOST_WINDOWS = 50
-LEAST_AMOUNT = float(amount_of_bits(2))  # of a change that moves no bit
 DISCOVERY_SHARE = REFRESH_SHARE = 0.3
 
 
@@ -178,7 +178,7 @@ class Ours:
         self._since[page[looks.gone]] = np.nan
 
     def _learn_amounts(self, pages: Ints, bits: Floats) -> None:
-        found = np.maximum(amount_of_bits(bits), LEAST_AMOUNT)
+        found = np.maximum(amount_of_bits(bits), LEAST_SEEN)
         self._amount_total[pages], self._amount_changes[pages] = learn_amount(
             self._amount_total[pages], self._amount_changes[pages], found
         )

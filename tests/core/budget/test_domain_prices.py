@@ -1,6 +1,7 @@
 """Censuses and tariffs on paper: what comes out of pages, budgets and targets without any store."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from crawler.core.budget import (
 )
 from crawler.core.budget.constraints import LONGEST_DAYS
 from crawler.core.budget.target import overhead
-from crawler.core.freshness import PRIOR
+from crawler.core.freshness import PRIOR, FixedPolicy
 
 
 def sample(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> PageSample:
@@ -123,7 +124,10 @@ def test_a_rule_that_the_budget_cannot_hold_is_reported_with_how_late_its_pages_
     (found,) = solve_plans([ruled(500, most=0.25)], [DomainLimits(budget=Budget(200))])
     shared = solve_plans([ruled(500, most=0.25), work(500)], [DomainLimits()] * 2, overall=Budget(200))
 
-    assert found.finding == "Pages wait 10.7 times as long as rules say: 200 requests a day are too few for them"
+    assert (
+        found.finding
+        == "Pages wait 10.7 times as long as rules or the policy say: 200 requests a day are too few for them"
+    )
     assert shared[0].finding == found.finding.replace("200", "all domains' 200")
     assert shared[1].finding == ""
     for each in (found, shared[0]):
@@ -262,3 +266,15 @@ def test_refitting_again_and_again_settles() -> None:
 
     assert rates[-1] == pytest.approx(rates[-2], rel=0.01)
     assert 0 < priors[0].a < 20
+
+
+@pytest.mark.parametrize("requests", [12.0, 1000.0])
+def test_pages_that_a_policy_bids_at_its_own_times_take_what_these_take_whatever_the_price(requests: float) -> None:
+    """A budget that is too small makes them wait longer, and says so; they never come sooner."""
+    found = sample(140)
+    bound = work_in(found, [PRIOR], least_days=1 / 144, most_days=180.0, revisit=FixedPolicy(timedelta(days=7)))
+
+    (plan,) = solve_plans([bound], [DomainLimits(budget=Budget(requests))])
+
+    assert plan.requests == pytest.approx(min(140 / 7, requests), rel=0.15)
+    assert ("as long as rules or the policy say" in plan.finding) == (requests < 20)
