@@ -68,9 +68,7 @@ def constraints_of(
     longest = min(longest, asked.oldest_days or longest, LONGEST_DAYS)
     findings = [asked.finding]
     if limit > 0 and late > 1 and work.known.is_ruled.any():
-        findings.append(
-            f"Pages wait {late:,.3g} times as long as rules or the policy say, or the policy: {slow} are too few for them"
-        )
+        findings.append(f"Pages wait {late:,.3g} times as long as rules or the policy say: {slow} are too few for them")
     if limit > 0 and longest > most and not asked.finding:
         findings.append(f"A page may wait {longest:,.0f} days, not {most:,.0f}: at {rate} it has to")
     # A target that no number of requests can reach is no reason to make as many requests as possible.
