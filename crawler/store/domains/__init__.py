@@ -21,6 +21,7 @@ from crawler.store.domains.domains import (
     set_paused,
     status_of,
 )
+from crawler.store.domains.kind_priors import write_kind_priors
 from crawler.store.domains.rules import pages_by_pattern
 
 __all__ = [
@@ -40,4 +41,5 @@ __all__ = [
     "seed",
     "set_paused",
     "status_of",
+    "write_kind_priors",
 ]
