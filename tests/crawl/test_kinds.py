@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+from crawler.cli.actions.explain_why import why_belief
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import ALL_KINDS, PRIOR
@@ -10,7 +11,8 @@ from crawler.plan import plan_domains
 from crawler.settings import Settings
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
-from tests.store.made_up import html, look, targets
+from crawler.store.report import PriorLevel, PriorSource
+from tests.store.made_up import USUAL, html, look, targets, url
 from tests.store.populated import Bulk, add, fetched
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -104,3 +106,38 @@ async def test_a_domain_that_lives_in_a_time_of_its_own_teaches_no_others(db: Da
     await plan_domains(db, at=AT, settings=SETTINGS, only=domain)
 
     assert await fetched(db, "SELECT kind FROM kind_prior") == []
+
+
+async def belief_of(db: Database, domain: Domain, n: int) -> tuple[PriorSource | None, str]:
+    """Where the prior of a page comes from, and what people are told of it."""
+    known = await report.explain(db, domain, url(domain, n), at=AT + timedelta(days=1), defaults=USUAL)
+    assert known.page is not None
+    return known.prior_source, why_belief(known.page, known.prior_source).partition(", ")[2]
+
+
+async def test_an_explanation_says_where_the_belief_comes_from_before_there_are_looks(db: Database) -> None:
+    first = await registered(db, "first.gov")
+    await add(db, first, Bulk(1), at=AT)
+    nothing = await belief_of(db, first, 1)
+    await planned(db)
+    gov, elsewhere = await registered(db, "new.gov"), await registered(db, "new.test")
+    for domain in (gov, elsewhere):
+        await add(db, domain, Bulk(1), at=AT)
+    await fetched(db, "INSERT INTO prior VALUES (%s, 1, '/news/*', 0.5, 10) RETURNING no", elsewhere.id)
+    by_kind, by_all = await belief_of(db, gov, 1), await belief_of(db, elsewhere, 1)
+    await add(db, elsewhere, Bulk(12, a=1.0, b=30.0, no=1, first=100), at=AT)
+    await add(db, elsewhere, Bulk(1, no=1, first=200), at=AT)
+    not_yet = await belief_of(db, elsewhere, 1)
+    await plan_domains(db, at=AT + timedelta(hours=4), settings=SETTINGS)
+
+    assert nothing == (PriorSource(PriorLevel.NOTHING, "gov", 0, 0), "as pages do of which nothing is known")
+    assert by_kind == (PriorSource(PriorLevel.KIND, "gov", 200, 2), "as pages of .gov sites do (2 sites)")
+    assert by_all == not_yet == (PriorSource(PriorLevel.ALL, "", 400, 4), "as pages of all sites do (4 sites)")
+    assert await belief_of(db, elsewhere, 1) == (
+        PriorSource(PriorLevel.DOMAIN, "", 12, 1),
+        "as pages of its domain do (12 pages looked at again)",
+    )
+    assert await belief_of(db, elsewhere, 200) == (
+        PriorSource(PriorLevel.TEMPLATE, "", 12, 1),
+        "as pages like /news/* do (12 pages looked at again)",
+    )
