@@ -115,6 +115,22 @@ class Prior(SQLModel, table=True):
     is_moving: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
 
 
+class KindPrior(SQLModel, table=True):
+    """What is expected of a page of a new domain, by the kind of its site (crawler/core/freshness/site_kind.py).
+
+    kind: "*" for domains of any.  pages, domains: that were looked at again, and from which it was learnt.
+    """
+
+    __tablename__ = "kind_prior"
+    __table_args__ = (CheckConstraint("a > 0 AND b > 0", name="kind_prior_gamma"),)
+    kind: str = Field(sa_column=Column(text().type, primary_key=True))
+    a: float = Field(sa_column=real())
+    b: float = Field(sa_column=real())
+    pages: int = Field(sa_column=big())
+    domains: int = Field(sa_column=count(default=None))
+    planned_at: datetime = Field(sa_column=instant())
+
+
 class DomainNovelty(SQLModel, table=True):
     """What the new pages of a domain have said of late, as hashes; packed (crawler/store/record/novelty.py)."""
 

@@ -32,7 +32,7 @@ class CalibrationTable:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a policy reached in a world, in the window from the middle of the time to its end.
+    """What a policy reached in a world, in the window that was measured: the second half of the time, unless said.
 
     freshness: share of time for which a living page's copy was as the page, weighted by importance; plain: unweighted.
     divergence: share of the text by which a page's copy differs from it, on average, weighted by importance.

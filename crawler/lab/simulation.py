@@ -26,13 +26,18 @@ Progress = Callable[[int, int], None]  # days done, days in all
 
 
 def simulate(
-    world: World, maker: Maker, *, budget_per_day: int, progress: Progress = lambda _done, _all: None
+    world: World,
+    maker: Maker,
+    *,
+    budget_per_day: int,
+    from_day: int | None = None,
+    progress: Progress = lambda _done, _all: None,
 ) -> Measured:
-    """Let a policy look at a world's pages within a budget, and measure the second half of the time.
+    """Let a policy look at a world's pages within a budget, and measure the time from a day on, or its second half.
 
     maker: makes the policy; the world is for clairvoyants only.  budget_per_day: requests per day of virtual time.
     """
-    run = _Run(world, maker, budget_per_day)
+    run = _Run(world, maker, budget_per_day, from_day)
     for day in range(int(world.days)):
         run.live(day)
         progress(day + 1, int(world.days))
@@ -42,11 +47,12 @@ def simulate(
 class _Run:
     """One policy in one world, day by day."""
 
-    def __init__(self, world: World, maker: Maker, budget_per_day: int) -> None:
+    def __init__(self, world: World, maker: Maker, budget_per_day: int, from_day: int | None) -> None:
         self._world, self._budget = world, budget_per_day
         self._scene = Scene(world.importance, world.host, world.group, budget_per_day, world.cap_per_day)
         self._policy = maker(self._scene, world)
-        self._window = float(np.ceil(world.days / 2))  # ledgers know whole days only
+        # Ledgers know whole days only.
+        self._window = float(np.ceil(world.days / 2)) if from_day is None else float(from_day)
         self._copies = Copies(world, window=self._window)
         self._last = np.zeros(world.size)
         self._fetched = world.born <= 0

@@ -108,7 +108,7 @@ async def _now(
     """The plan that the domain would get now. Where all share a budget, all of them are read."""
     if overall_of(settings) == UNLIMITED:
         return solve_plans([work], [terms], shares=shares_of(settings))[0]
-    for each in await domain_forecasts(db, at=at, settings=settings):
+    for each in (await domain_forecasts(db, at=at, settings=settings)).domains:
         if each.input.domain.id == domain.id:
             return each.plan
     raise BadInput(f"{domain.authority} is not registered any more")

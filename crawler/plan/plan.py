@@ -24,10 +24,10 @@ from crawler.core.budget import (
 )
 from crawler.core.cash import popularity
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, Belief, ChangeValue, policy_of
+from crawler.core.freshness import DAY, Belief, ChangeValue, KindPrior, policy_of, site_kind
 from crawler.plugins import defaults_with
 from crawler.settings import Settings
-from crawler.store import plan
+from crawler.store import domains, plan
 from crawler.store.database import Database
 from crawler.store.plan import PlanInput, PlanRow, sample_domain
 
@@ -75,13 +75,25 @@ class DomainForecast:
     plan: DomainPlan
 
 
+@dataclass(frozen=True, slots=True)
+class Forecasts:
+    """All domains as they were read, by name, and what they say together of each kind of site."""
+
+    domains: list[DomainForecast]
+    kinds: tuple[KindPrior, ...]
+
+
 async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: Domain | None = None) -> list[Planned]:
     """Plan for all domains, by name: importances relative to each other, priors, prices, and targets out of reach.
 
-    only: plan for this one as if there were no other; for one that lives in a time of its own.
+    only: plan for this one as if there were no other; for one that lives in a time of its own. Kinds of site learn
+    nothing from it.
     """
     planned = []
-    for each in await domain_forecasts(db, at=at, settings=settings, only=only):
+    found_now = await domain_forecasts(db, at=at, settings=settings, only=only)
+    if only is None:
+        await domains.write_kind_priors(db, found_now.kinds, at=at)
+    for each in found_now.domains:
         found = _planned(each, settings, at=at)
         wake = has_moved(each.input.price or Price(settings.price), found.price, each.work.known)
         await plan.write_plan(db, found.domain, _written(found, each.sample, each.priors), wake=wake, at=at)
@@ -89,25 +101,24 @@ async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: 
     return planned
 
 
-async def domain_forecasts(
-    db: Database, *, at: datetime, settings: Settings, only: Domain | None = None
-) -> list[DomainForecast]:
+async def domain_forecasts(db: Database, *, at: datetime, settings: Settings, only: Domain | None = None) -> Forecasts:
     """The forecasts of all domains, by name, or of one as if there were no other. Changes nothing."""
     inputs = await plan.plan_inputs(db, at=at, only=only)
     importances = await _importances(db, inputs)
     defaults = defaults_with(settings.defaults, settings.plugins)
     censuses = [await sample_domain(db, each, most=_share(each, inputs), at=at, defaults=defaults) for each in inputs]
-    priors = refitted(censuses)
-    works = [work_of(*each, settings) for each in zip(inputs, censuses, priors, strict=True)]
+    priors = refitted(censuses, [site_kind(each.domain.authority) for each in inputs])
+    works = [work_of(*each, settings) for each in zip(inputs, censuses, priors.domains, strict=True)]
     terms = [limits_of(each, settings, importance=importances[each.domain.id]) for each in inputs]
     resting = [each.rests(at=at, over=HOUR) for each in inputs]
     solved = _tariffs(works, terms, resting, settings)
-    return [
+    forecasts = [
         DomainForecast(plan_input, importances[plan_input.domain.id], sample, belief, work, rests, tariff)
         for plan_input, sample, belief, work, rests, tariff in zip(
-            inputs, censuses, priors, works, resting, solved, strict=True
+            inputs, censuses, priors.domains, works, resting, solved, strict=True
         )
     ]
+    return Forecasts(forecasts, priors.kinds)
 
 
 def _tariffs(works: list[Work], terms: list[DomainLimits], resting: list[bool], settings: Settings) -> list[DomainPlan]:

@@ -58,6 +58,18 @@ def test_a_run_that_cannot_be_asked_for_says_why(recrawl: Recrawl, arguments: tu
     assert complaint in done.complaint
 
 
+def test_the_first_month_of_new_domains_is_compared_by_what_they_begin_with(recrawl: Recrawl) -> None:
+    small = ("lab", "kinds", "--domains", "4", "--pages", "5", "--days", "6", "--older", "1", "--seeds", "2")
+    told = recrawl(*small, "--budget", "10%")
+    found = recrawl(*small, "--json").json
+
+    assert "as their kind of site does" in told.out
+    assert [(row["share"], row["start"]) for row in found["rows"]] == [
+        (share, start) for share in (0.03, 0.1) for start in ("nothing", "all", "kind", "optimum")
+    ]
+    assert found["median_rates_per_day"]["gov"] == pytest.approx(1 / 120)
+
+
 def test_dais_experiment_and_the_estimators_print_their_tables(recrawl: Recrawl) -> None:
     dai = recrawl("lab", "dai", "--pages", "5", "--looks", "10")
     biases = recrawl("lab", "estimator", "--pages", "100", "--json")

@@ -197,12 +197,22 @@ def test_a_page_is_explained(recrawl: Recrawl, crawled: Site) -> None:
     assert "/two" in done.out
     assert "it is due at" in done.out
     assert "as pages do of which nothing is known" in done.out
+    assert found["prior_source"] == {"level": "nothing", "kind": "", "pages": 0, "domains": 0}
     assert found["tracked"] is True
     assert found["page"]["version"] == 1
     assert found["worth"] < found["price"]
     assert [visit["change"] for visit in found["visits"]] == ["first"]
     assert {linker["url"] for linker in found["linkers"]} == {crawled.url, f"{crawled.url}one"}
     assert datetime.fromisoformat(found["page"]["due_at"]) > datetime.fromisoformat(found["at"])
+
+
+def test_a_new_domain_says_that_its_pages_are_believed_to_change_as_those_of_other_sites(
+    recrawl: Recrawl, site: Site, database_url: str
+) -> None:
+    execute(database_url, "INSERT INTO kind_prior VALUES ('*', 2, 40, 700, 7, now())")
+    recrawl("crawl", site.url, "--allow-private")
+
+    assert "as pages of all sites do (7 sites) (a 2, b 40 days)" in recrawl("explain", f"{site.url}two").out
 
 
 # A page that was looked at often, last a day ago, and is due tomorrow.

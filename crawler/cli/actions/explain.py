@@ -92,7 +92,7 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Show
             ("Next", why_due(domain, known, page)),
             ("Before that", f"its domain {waits}" if waits else ""),
             ("Schedule", f"shared by {counted(page.riders, 'page')} with the same text" if page.riders else ""),
-            ("Belief", _shown_belief(page, known.terms)),
+            ("Belief", _shown_belief(page, known)),
             ("Fresh", _shown_freshness(page, at=known.at)),
             ("Worth", _shown_worth(domain, known, page)),
             ("Rules", _shown_rules(domain, page)),
@@ -141,14 +141,14 @@ def _shown_orphan(known: Explanation) -> str:
     return "; no page links to it any more, as far as they were read: it is kept" if known.is_orphan else ""
 
 
-def _shown_belief(page: PageFacts, terms: Terms | None) -> str:
+def _shown_belief(page: PageFacts, known: Explanation) -> str:
     low, high = credible_interval(page.belief)
     group = f"pages like {page.template}" if page.template != ELSEWHERE else "pages of the domain"
     return (
-        f"{why_belief(page)} (a {page.belief.a:.3g}, b {page.belief.b:.3g} days)\n"
+        f"{why_belief(page, known.prior_source)} (a {page.belief.a:.3g}, b {page.belief.b:.3g} days)\n"
         f"with a chance of 90% between {shown_rate(low)} and {shown_rate(high)}\n"
         f"{group} change {shown_rate(page.prior.rate_per_day)} (a {page.prior.a:.3g}, b {page.prior.b:.3g})"
-        f"{_shown_drift(terms)}"
+        f"{_shown_drift(known.terms)}"
     )
 
 
@@ -256,7 +256,8 @@ def _document(domain: Domain, known: Explanation, page: PageFacts) -> dict[str, 
         "at": known.at,
         "next": why_due(domain, known, page),
         "refused_now": why_refused(page.url, domain, known.robots),
-        "belief": why_belief(page),
+        "belief": why_belief(page, known.prior_source),
+        "prior_source": known.prior_source,
         "worth": worth_now(domain, known, page),
         "price": known.terms.price if known.terms else None,
         "terms": known.terms,

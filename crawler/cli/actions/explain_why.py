@@ -15,7 +15,7 @@ from crawler.core.soft_errors import SoftError
 from crawler.core.visit import NEVER, State
 from crawler.plugins import load
 from crawler.settings import settings
-from crawler.store.report import Explanation, PageFacts
+from crawler.store.report import Explanation, PageFacts, PriorLevel, PriorSource
 
 ROUNDED = 0.03  # of the gap, by which a stored due time is the same: a claim rewrites none for less than 0.02
 
@@ -231,14 +231,14 @@ def _why_then(today: Due) -> str:
             assert_never(today.bound)
 
 
-def why_belief(page: PageFacts) -> str:
+def why_belief(page: PageFacts, source: PriorSource | None) -> str:
     """What is believed about the page's changes, as a sentence."""
     rate = shown_rate(page.belief.rate_per_day)
     looks = page.visits - page.failures  # a look that failed has found nothing, not even that there is no change
     if page.state is State.GONE:
         return f"it changed {rate} while it was there"
     if looks < 2 or page.version == 0 or page.state is State.REFUSED:
-        return f"it changes {rate}, as pages do of which nothing is known"
+        return f"it changes {rate}, {_as_others(page, source)}"
     found = f"{counted(looks, 'look')} found {counted(page.changes, 'change')}"
     return f"it changes {rate}{_by_how_much(page)}: {found}"
 
@@ -255,6 +255,25 @@ def shown_amount(amount: float) -> str:
         return "a hundredth or less"
     named = {10: "a tenth", 5: "a fifth", 4: "a quarter", 3: "a third", 2: "a half", 1: "all"}
     return named.get(round(1 / amount), f"{amount:.0%}")
+
+
+def _as_others(page: PageFacts, source: PriorSource | None) -> str:
+    """What is believed of a page before it was looked at again."""
+    level = source.level if source else PriorLevel.NOTHING
+    if source is None or level is PriorLevel.NOTHING:
+        return "as pages do of which nothing is known"
+    pages, sites = f"({counted(source.pages, 'page')} looked at again)", f"({counted(source.domains, 'site')})"
+    match level:
+        case PriorLevel.TEMPLATE:
+            return f"as pages like {page.template} do {pages}"
+        case PriorLevel.DOMAIN:
+            return f"as pages of its domain do {pages}"
+        case PriorLevel.KIND:
+            return f"as pages of .{source.kind} sites do {sites}"
+        case PriorLevel.ALL:
+            return f"as pages of all sites do {sites}"
+        case _:
+            assert_never(level)
 
 
 def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | None:

@@ -21,7 +21,8 @@ from crawler.core.budget.ledger import (
     today,
 )
 from crawler.core.budget.page_arrays import NOBODY, SAMPLE, SAMPLE_PER_DOMAIN, PageArrays, page_arrays, sampled
-from crawler.core.budget.sample import NO_RULE, REQUEST_KINDS, PageSample, amounts_in, refitted, sample_of, work_in
+from crawler.core.budget.refitted import Refitted, refitted
+from crawler.core.budget.sample import NO_RULE, REQUEST_KINDS, PageSample, amounts_in, sample_of, work_in
 from crawler.core.budget.shadow_price import (
     FLOOR_VISITS_SHARE,
     LONGEST_INTERVAL_SHARE,
@@ -59,6 +60,7 @@ __all__ = [
     "PageArrays",
     "PageSample",
     "Price",
+    "Refitted",
     "Refund",
     "RequestKind",
     "SharedBudget",

@@ -20,8 +20,6 @@ from crawler.core.freshness import (
     amount_factor,
     expected_amount,
     moments,
-    pooled,
-    refit,
     refit_amounts,
     weights_of,
     with_prior,
@@ -76,6 +74,11 @@ class PageSample:
         return float(self.is_new.sum()) / self.share
 
     @property
+    def looked_at(self) -> float:
+        """Number of known pages of the domain that were looked at again, estimated from the sample."""
+        return float((~self.is_new & ((self.evidence_a > 0) | (self.evidence_b > 0))).sum()) / self.share
+
+    @property
     def by_group(self) -> list[int]:
         """Number of pages of the domain with each prior, by the prior's number."""
         return [round(count / self.share) for count in np.bincount(self.group, minlength=len(self.priors))]
@@ -119,25 +122,6 @@ def moments_in(sample: PageSample) -> Moments:
     a, b = beliefs_in(sample, sample.priors)
     found = moments(a[is_known], b[is_known], sample.group[is_known], groups=len(sample.priors))
     return Moments(found.pages / sample.share, found.rate, found.log_rate)
-
-
-def refitted(samples: Sequence[PageSample]) -> list[tuple[Belief, ...]]:
-    """The priors of each domain after another look at all: templates lean on their domain, domains on all of them."""
-    by_domain = [moments_in(sample) for sample in samples]
-    domains = [pooled(templates) for templates in by_domain]
-    everywhere = pooled(
-        Moments(
-            np.array([each.pages for each in domains]),
-            np.array([each.rate for each in domains]),
-            np.array([each.log_rate for each in domains]),
-        )
-    )
-    return [_refitted(templates, everywhere) for templates in by_domain]
-
-
-def _refitted(templates: Moments, everywhere: Moments) -> tuple[Belief, ...]:
-    a0, b0, domain = refit(templates, everywhere=everywhere)
-    return domain, *(Belief(float(a), float(b)) for a, b in zip(a0[1:], b0[1:], strict=True))
 
 
 def amounts_in(sample: PageSample) -> tuple[list[float], float]:

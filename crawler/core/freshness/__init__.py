@@ -58,8 +58,10 @@ from crawler.core.freshness.prior import (
     ELSEWHERE,
     Moments,
     group_of,
+    in_kind,
     moments,
     pooled,
+    prior_of_kind,
     refit,
     template_of,
     with_prior,
@@ -77,10 +79,12 @@ from crawler.core.freshness.selection import (
     select_named_first,
 )
 from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, rests_until, sharers
+from crawler.core.freshness.site_kind import ALL_KINDS, NO_KIND, KindPrior, site_kind
 from crawler.core.freshness.terms import USUAL_TERMS, Defaults, Terms, Wanted
 from crawler.core.freshness.value import NOT_ZERO, first_values, fresh_days, value, weight_of, weights_of
 
 __all__ = [
+    "ALL_KINDS",
     "BY_PRICE",
     "BY_SIMILARITY",
     "DAY",
@@ -90,6 +94,7 @@ __all__ = [
     "LEAST_SHARED_BYTES",
     "NOT_ZERO",
     "NO_AMOUNTS",
+    "NO_KIND",
     "PRIOR",
     "UNKNOWN",
     "USUAL_AMOUNT",
@@ -103,6 +108,7 @@ __all__ = [
     "Defaults",
     "FixedPolicy",
     "Floats",
+    "KindPrior",
     "Looked",
     "Moments",
     "Numbers",
@@ -143,6 +149,7 @@ __all__ = [
     "fresh_now",
     "gap_worth",
     "group_of",
+    "in_kind",
     "interval",
     "is_believable",
     "joined",
@@ -155,6 +162,7 @@ __all__ = [
     "policy_of",
     "pooled",
     "pooled_agreement",
+    "prior_of_kind",
     "refit",
     "refit_amounts",
     "rests_until",
@@ -164,6 +172,7 @@ __all__ = [
     "select_named_first",
     "share_redrawn",
     "sharers",
+    "site_kind",
     "template_of",
     "value",
     "weight_of",

@@ -1,12 +1,14 @@
 """Priors: the change rate expected of a page by its group, before the page itself was looked at (empirical Bayes).
 
-Groups are URL templates of a domain; a template with few pages leans on its domain, a domain on all domains.
+Groups are URL templates of a domain; a template with few pages leans on its domain, a domain on the domains of its kind
+(freshness/site_kind.py), a kind on all domains.
 
 The store keeps a page's *evidence* (a - a0, b - b0): the part that its own looks added to the prior of its group. Both
 numbers are 0 for a page without looks, and never negative. Today's belief is evidence + today's prior of the group,
 so that a refitted prior reaches every page without an update of any page.
 Sources: Cho and Ntoulas, VLDB 2002 (what a sample of a site says of the site); Minka, "Estimating a Gamma
-distribution", 2002, for the fit.
+distribution", 2002, for the fit; Buehlmann and Straub, "Glaubwuerdigkeit fuer Schadensaetze", 1970, for what a domain
+says of its kind (credibility).
 """
 
 import re
@@ -21,7 +23,7 @@ from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.freshness.gamma import Floats, Numbers, digamma, shape_of
 from crawler.core.http import Url
 
-LEAN = 20.0  # pages' worth of weight of the domain in its templates, and of all domains in one domain
+LEAN = 20.0  # pages' worth of weight of the larger group in the smaller: of a domain in its templates, and so on up
 LEAST_SHAPE = 0.1  # a0 below would let one look decide everything
 MOST_SHAPE = 20.0  # and above, looks would hardly count
 MOST_TEMPLATES = 256  # of one domain; pages of later ones share the group ELSEWHERE
@@ -99,10 +101,21 @@ def moments(a: Floats, b: Floats, group: Groups, *, groups: int) -> Moments:
 def pooled(groups: Moments) -> Moments:
     """The moments of all groups as one: of templates as their domain, of domains as all domains."""
     total = groups.pages.sum()
-    divisor = max(float(total), 1.0)
+    divisor = float(total) or 1.0
     rate = (groups.pages * groups.rate).sum() / divisor
     log_rate = (groups.pages * groups.log_rate).sum() / divisor
     return Moments(np.asarray(total), np.asarray(rate), np.asarray(log_rate))
+
+
+def in_kind(domains: Moments, looked_at: Floats) -> Moments:
+    """The domains of one kind as one, each with a say of at most LEAN pages.
+
+    looked_at: pages of each domain that were looked at again. A domain leans on its kind with LEAN pages since a page
+    differs so much more from its domain than the domain from its kind; by that ratio n pages say as much of the kind as
+    n LEAN / (n + LEAN) would if each were of a domain of its own. So one large domain is not the voice of its kind, and
+    one of which nothing was seen yet says nothing.
+    """
+    return pooled(Moments(LEAN * looked_at / (looked_at + LEAN), domains.rate, domains.log_rate))
 
 
 def leaning(groups: Moments, on: Moments, *, lean: float = LEAN) -> Moments:
@@ -130,13 +143,24 @@ def moments_of(prior: Belief) -> Moments:
     return Moments(np.asarray(0.0), np.asarray(prior.rate_per_day), np.asarray(log_rate))
 
 
-def refit(templates: Moments, *, everywhere: Moments) -> tuple[Floats, Floats, Belief]:
+def prior_of_kind(kind: Moments | None, *, everywhere: Moments) -> Belief:
+    """The prior of a new domain. kind: see refit; None for a domain without one.  everywhere: see refit."""
+    a, b = fit(_above_domain(kind, everywhere))
+    return Belief(float(a), float(b))
+
+
+def refit(templates: Moments, *, everywhere: Moments, kind: Moments | None = None) -> tuple[Floats, Floats, Belief]:
     """The priors of a domain's templates, (a0, b0) as arrays, and of the domain, for pages of no known template.
 
     templates: of this domain.  everywhere: pooled over all domains, this one included; it leans on PRIOR in its turn.
+    kind: the domains of this one's kind as one (in_kind), which leans on all; None: the domain leans on all itself.
     """
-    world = leaning(everywhere, moments_of(PRIOR))
-    domain = leaning(pooled(templates), world)
+    domain = leaning(pooled(templates), _above_domain(kind, everywhere))
     a0, b0 = fit(leaning(templates, domain))
     domain_a, domain_b = fit(domain)
     return a0, b0, Belief(float(domain_a), float(domain_b))
+
+
+def _above_domain(kind: Moments | None, everywhere: Moments) -> Moments:
+    world = leaning(everywhere, moments_of(PRIOR))
+    return world if kind is None else leaning(kind, world)

@@ -176,6 +176,20 @@ def registrable(authority: Authority) -> str:
     return host
 
 
+def public_suffix(authority: Authority) -> str | None:
+    """The public suffix of a name, by the list: "co.uk" for "docs.example.co.uk:8080", "github.io" for a site there.
+
+    None for an IP address and for a name whose end is not on the list ("localhost", "site.internal").
+    """
+    host = host_of(authority)
+    try:
+        ip_address(host)
+    except ValueError:
+        suffix: str | None = _suffixes().publicsuffix(host, accept_unknown=False)
+        return suffix
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     r"""The rules by which URLs are pages of one domain.

@@ -157,3 +157,32 @@ def estimator(
     from crawler.lab.cli import rates
 
     return rates.estimates(pages=pages, seed=seed, figures=figures, as_json=as_json)
+
+
+@app.command()
+def kinds(
+    budget: Budgets = None,
+    domains: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="New domains, of the kinds in turn.")] = 50,
+    pages: Annotated[int, typer.Option(min=2, max=10_000, metavar="N", help="Pages of each domain.")] = 40,
+    days: Annotated[int, typer.Option(min=5, max=1000, metavar="N", help="Virtual days; all of them count.")] = 30,
+    older: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="Domains of each kind that were there before.")
+    ] = 5,
+    seeds: Seeds = 10,
+    as_json: Json = False,
+) -> int:
+    """Measure what it is worth to know a new domain's kind of site: how fresh its pages are in the first month.
+
+    Kinds (.gov, .edu, .org, .com) differ by the rates at which their pages change. What is known of them was learnt
+    from older domains, by the functions with which plan learns it.
+
+    Examples:
+
+        recrawl lab kinds
+        recrawl lab kinds --budget 5% --days 90 --older 20 --seeds 3
+    """
+    from crawler.lab.cli import kinds as command
+    from crawler.lab.kinds import Trial
+
+    trial = Trial(domains=domains, pages=pages, days=days, older=older)
+    return command.first_month(trial, tuple(budget or ()), seeds=seeds, as_json=as_json)

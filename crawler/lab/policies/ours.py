@@ -63,6 +63,9 @@ class Ours:
         self._evidence_a, self._evidence_b = np.zeros(size), np.zeros(size)
         self._since = np.full(size, np.nan)  # the last good look
         self._due = np.full(size, np.inf)  # the due index: inf for pages that are new, gone, or not met yet
+        # The part of its first gap that a page waits; 1 here, so that at the first claims pages not worth a look yet
+        # get their whole gap. It costs weeks of the budget that nobody measures after years.
+        self._phase = np.ones(size)
         self._new = np.zeros(0, np.int64)
         self._hosts = int(scene.host.max()) + 1
         self._drift, self._drift_at = UNKNOWN, 0.0
@@ -149,7 +152,7 @@ class Ours:
             is_timed=np.zeros(len(pages), bool),
             is_ruled=np.zeros(len(pages), bool),
             cash=self._weight[pages],
-            phase=np.ones(len(pages)),
+            phase=self._phase[pages],
             gap=np.full(len(pages), np.nan),
         )
         return pages, head
@@ -243,17 +246,25 @@ class Ours:
         self._plan = plan(a, b, weight, self._scene, known=known, new=new, rng=self._rng, before=self._plan)
         if now == 0:
             # All pages were fetched at once: what would fall due together is spread over its first gap.
-            self._due[known] = self._rng.random(len(known)) * self._gaps(known)
+            self._due[known] = self.first_phases(known) * self._gaps(known)
+
+    def first_phases(self, pages: Ints) -> Floats:
+        """The parts of their first gaps after which pages that came in together are due."""
+        return self._rng.random(len(pages))
 
     def _refit(self, known: Ints) -> None:
         """New priors from all pages known; those without evidence stand for the prior, and keep it from leaping."""
-        groups = moments(*self._beliefs(known), self._scene.group[known], groups=len(self._a0))
-        self._a0, self._b0, _ = refit(groups, everywhere=pooled(groups))
+        self._a0, self._b0 = self.refitted(known)
         group = self._scene.group[known]
         self._usual_amounts = refit_amounts(
             self._amount_total[known], self._amount_changes[known], group, groups=len(self._a0)
         )
         self._weigh(known)
+
+    def refitted(self, known: Ints) -> tuple[Floats, Floats]:
+        """The priors (a0, b0) of all groups, which are templates of one domain, from the beliefs of the pages known."""
+        groups = moments(*self._beliefs(known), self._scene.group[known], groups=len(self._a0))
+        return refit(groups, everywhere=pooled(groups))[:2]
 
     def meet(self, pages: Ints, now: float) -> None:
         if now == 0:

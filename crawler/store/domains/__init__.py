@@ -21,6 +21,7 @@ from crawler.store.domains.domains import (
     set_paused,
     status_of,
 )
+from crawler.store.domains.kind_priors import kind_prior, write_kind_priors
 from crawler.store.domains.rules import pages_by_pattern
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "expire_leases",
     "find",
     "keep_robots",
+    "kind_prior",
     "pages_by_pattern",
     "probed",
     "refresh",
@@ -40,4 +42,5 @@ __all__ = [
     "seed",
     "set_paused",
     "status_of",
+    "write_kind_priors",
 ]

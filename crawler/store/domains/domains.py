@@ -11,11 +11,12 @@ from psycopg.types.json import Jsonb
 from crawler.core.cash import COINS, Pool
 from crawler.core.domain import Domain, DomainStatus, RobotsCopy
 from crawler.core.domain_settings import SETTINGS, DomainSettings, reads_alike, value_of, weighs_alike, with_values
-from crawler.core.freshness import ELSEWHERE, PRIOR
+from crawler.core.freshness import ELSEWHERE, site_kind
 from crawler.core.http import Authority, Url
 from crawler.core.setting import Kind, Setting
 from crawler.errors import BadInput
 from crawler.store.database import Connection, Database
+from crawler.store.domains.kind_priors import kind_prior
 from crawler.store.domains.rules import RULES_COLUMN, replace_rules, rules_from, seconds, span
 
 WRITTEN = [setting.column for setting in SETTINGS]
@@ -82,6 +83,7 @@ async def register(
 ) -> Domain:
     """Register a domain with a whole, closed economy: all coins dormant, the seeds in the inbox.
 
+    Its pages are expected to change as those of its kind of site do, as far as plan has learnt that.
     addresses: those its name leads to; every claim takes their slots.  delay: until its server may be asked again, in
     real time from now, where it was asked for the registration.
     Raises BadInput if the authority, or one of its other names, is registered already, and for a pattern that is not
@@ -102,13 +104,14 @@ async def register(
                VALUES (%s, %s, %s, %s, %s, clock_timestamp() + %s, %s)""",
             (domain_id, COINS, COINS, at, sorted(addresses), delay or None, domain_settings.window_passes),
         )
+        begins = (await kind_prior(connection, site_kind(authority))).prior
         async with connection.cursor() as cursor:
             await cursor.executemany(
                 "INSERT INTO pool (domain_id, pool) VALUES (%s, %s)", [(domain_id, p) for p in Pool]
             )
             await cursor.execute(
                 "INSERT INTO prior (domain_id, no, template, a, b) VALUES (%s, 0, %s, %s, %s)",
-                (domain_id, ELSEWHERE, PRIOR.a, PRIOR.b),
+                (domain_id, ELSEWHERE, begins.a, begins.b),
             )
             await cursor.executemany(
                 "INSERT INTO domain_alias (authority, domain_id) VALUES (%s, %s)",

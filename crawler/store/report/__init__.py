@@ -9,6 +9,7 @@ from crawler.store.report.duplicates import Alike, Near, alike, fill, near
 from crawler.store.report.explain import Explanation, PageFacts, explain
 from crawler.store.report.feed import Edit, EventKind, FeedItem, last_of, read_feed, stamp_feed
 from crawler.store.report.pages import target_of
+from crawler.store.report.prior_source import PriorLevel, PriorSource
 from crawler.store.report.reports import (
     IMPORTANCE,
     DomainReport,
@@ -33,6 +34,8 @@ __all__ = [
     "Near",
     "PageFacts",
     "PageLine",
+    "PriorLevel",
+    "PriorSource",
     "Workload",
     "alike",
     "check",

@@ -16,6 +16,7 @@ from crawler.core.validators import NO_TRUST, Trust, Validator
 from crawler.core.visit import State
 from crawler.store.database import Connection, Database
 from crawler.store.hand_out import ScoringContext, scoring_context
+from crawler.store.report.prior_source import PriorSource, prior_source
 from crawler.store.report.reports import FRESHNESS, IMPORTANCE, POPULARITY, URL_SHARE
 
 VISITS_SHOWN = 10
@@ -221,6 +222,7 @@ class Explanation:
     page: None for one that is not tracked.  links, linkers: how many pages link here, and those that pay it most.
     still: how many of them are still there.  redirects: pages that moved here, or may have.
     nearest: the least depth of a page that links here.  tracked: pages of the domain, whatever became of them.
+    prior_source: what the page's prior comes from; None for one that is not tracked.
     terms: what holds for its next look, at today's price.  trust: how far its group's validators can be believed.
     suspected: validators that have lied in every group that was tested.
     by_head: its length and date are asked for first.  challenge: its validators are put to the test, if it is the next.
@@ -228,6 +230,7 @@ class Explanation:
 
     at: datetime
     page: PageFacts | None
+    prior_source: PriorSource | None
     terms: Terms | None
     trust: Trust
     suspected: frozenset[Validator]
@@ -264,10 +267,16 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defau
         linkers = await _rows(connection, LINKERS, values)
         leads = (await _rows(connection, LEADS_HERE, values))[0]
         context = await scoring_context(connection, domain, at=at, defaults=defaults)
-    page = _page(pages[0]) if pages else None
+        page = _page(pages[0]) if pages else None
+        source = (
+            await prior_source(connection, domain, page.prior, no=page.prior_no, template=page.template)
+            if page
+            else None
+        )
     return Explanation(
         at=domain_now["at"],
         page=page,
+        prior_source=source,
         terms=_terms(page, context) if page and context else None,
         trust=context.trusts.get(page.prior_no, NO_TRUST) if page and context else NO_TRUST,
         suspected=context.suspected if context else frozenset(),

@@ -23,7 +23,7 @@ from crawler.core.budget import (
 )
 from crawler.core.budget.constraints import LONGEST_DAYS
 from crawler.core.budget.target import overhead
-from crawler.core.freshness import PRIOR, FixedPolicy
+from crawler.core.freshness import NO_KIND, PRIOR, FixedPolicy
 
 
 def sample(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> PageSample:
@@ -261,7 +261,7 @@ def test_refitting_again_and_again_settles() -> None:
     priors = found.priors
     rates = []
     for _ in range(30):
-        (priors,) = refitted([replace(found, priors=priors)])
+        (priors,) = refitted([replace(found, priors=priors)], [NO_KIND]).domains
         rates.append(priors[0].rate_per_day)
 
     assert rates[-1] == pytest.approx(rates[-2], rel=0.01)

@@ -1,0 +1,90 @@
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from crawler.core.budget import PageSample, Refitted, refitted
+from crawler.core.freshness import ALL_KINDS, NO_KIND, PRIOR, Belief, KindPrior
+
+SLOW, FAST = 0.01, 0.5
+
+
+def domain(pages: int, rate: float, *, prior: Belief = PRIOR, looked_at: int | None = None) -> PageSample:
+    """Known pages that are believed to change at about this rate; only the first `looked_at` were looked at again."""
+    is_seen = np.arange(pages) < (pages if looked_at is None else looked_at)
+    ones = np.ones(pages)
+    return PageSample(
+        is_new=np.zeros(pages, bool),
+        evidence_a=np.where(is_seen, 10.0, 0.0),
+        evidence_b=np.where(is_seen, (10.0 + prior.a) / rate - prior.b, 0.0),
+        group=np.zeros(pages, np.intp),
+        importance=ones,
+        asked=np.zeros(pages, np.intp),
+        least=ones,
+        most=ones,
+        follows=np.zeros(pages, bool),
+        amount_total=ones,
+        amount_changes=ones,
+        priors=(prior,),
+    )
+
+
+def kind_in(found: Refitted, kind: str) -> KindPrior:
+    return next(each for each in found.kinds if each.kind == kind)
+
+
+def rates(samples: Sequence[PageSample], kinds: Sequence[str]) -> dict[str, float]:
+    return {each.kind: each.prior.rate_per_day for each in refitted(samples, kinds).kinds}
+
+
+def test_a_kind_is_learnt_from_its_domains_and_a_domain_without_pages_begins_with_it() -> None:
+    learnt = [domain(50, SLOW)] * 8 + [domain(50, FAST)] * 8
+    found = refitted([*learnt, domain(0, SLOW), domain(0, SLOW)], ["gov"] * 8 + ["com"] * 8 + ["gov", NO_KIND])
+    everywhere = kind_in(found, ALL_KINDS)
+
+    # eight domains, each with a say of 50 * 20 / 70 pages, beside 20 pages of all: 14.9 % of all
+    gov = kind_in(found, "gov").prior.rate_per_day
+    assert gov == pytest.approx((114.3 * SLOW + 20 * everywhere.prior.rate_per_day) / 134.3, rel=0.01)
+    assert kind_in(found, "com").prior.rate_per_day > 0.4
+    assert (kind_in(found, "gov").pages, kind_in(found, "gov").domains) == (400.0, 8)
+    assert (everywhere.pages, everywhere.domains) == (800.0, 16)
+    new_gov, new_elsewhere = found.domains[-2:]
+    assert new_gov[0] == kind_in(found, "gov").prior
+    assert new_elsewhere[0] == everywhere.prior
+
+
+def test_one_large_domain_is_not_the_voice_of_its_kind() -> None:
+    small = [domain(40, SLOW)] * 4
+    alone, beside = rates(small, ["gov"] * 4), rates([*small, domain(20_000, FAST)], ["gov"] * 5)
+
+    assert alone["gov"] < 2 * SLOW
+    # (4 * 13.3 pages * SLOW + 20 * FAST + 20 * all) / (53.3 + 20 + 20), where all are nearly the large one
+    assert beside["gov"] == pytest.approx((53.3 * SLOW + 20 * FAST + 20 * beside[ALL_KINDS]) / 93.3, rel=0.01)
+    assert beside[ALL_KINDS] > 0.95 * FAST
+
+
+def test_domains_that_nobody_looked_at_again_have_no_say_in_their_kind() -> None:
+    learnt = [domain(50, SLOW)] * 4
+    waiting = [domain(50, FAST, looked_at=0)] * 30  # at PRIOR
+    others = [domain(5000, FAST)]
+
+    found = rates([*learnt, *others, *waiting], ["gov"] * 4 + ["com"] + ["gov"] * 30)
+
+    assert found["gov"] == pytest.approx((57.1 * SLOW + 20 * found[ALL_KINDS]) / 77.1, rel=0.01)
+
+
+def test_a_kind_without_a_look_is_as_all_are_and_nothing_at_all_is_the_prior_of_nothing_known() -> None:
+    found = refitted([domain(2000, FAST), domain(30, FAST, looked_at=0)], ["com", "gov"])
+    nothing = refitted([domain(0, FAST)], ["gov"])
+
+    gov, everywhere = kind_in(found, "gov").prior, kind_in(found, ALL_KINDS).prior
+    assert (gov.a, gov.b) == pytest.approx((everywhere.a, everywhere.b))
+    assert kind_in(found, "gov").domains == 0
+    assert nothing.kinds[0].prior.rate_per_day == pytest.approx(PRIOR.rate_per_day)
+    assert refitted([], []).kinds[0].prior.rate_per_day == pytest.approx(PRIOR.rate_per_day)
+
+
+def test_a_domain_of_its_own_evidence_goes_its_own_way() -> None:
+    found = refitted([*[domain(50, SLOW)] * 8, domain(2000, FAST)], ["gov"] * 9)
+
+    assert found.domains[-1][0].rate_per_day == pytest.approx(FAST, rel=0.02)

@@ -1,0 +1,41 @@
+import pytest
+
+from crawler.core.freshness import NO_KIND, site_kind
+from crawler.core.http import Authority, public_suffix
+
+
+@pytest.mark.parametrize(
+    ("authority", "kind"),
+    [
+        ("www.nasa.gov", "gov"),
+        ("www.gov.uk", "gov"),
+        ("data.gouv.fr", "gov"),
+        ("www.ox.ac.uk:8443", "edu"),
+        ("mit.edu", "edu"),
+        ("sydney.edu.au", "edu"),
+        ("shop.example.com", "com"),
+        ("example.co.jp", "com"),
+        ("example.com.br", "com"),
+        ("example.org", "org"),
+        ("example.org.uk", "org"),
+        ("example.de", "de"),
+        ("example.io", "io"),
+        ("someone.github.io", "github.io"),
+        ("denver.co.us", "co.us"),
+    ],
+)
+def test_the_kind_of_a_site_is_the_class_in_its_public_suffix(authority: str, kind: str) -> None:
+    assert site_kind(Authority(authority)) == kind
+
+
+@pytest.mark.parametrize(
+    "authority", ["127.0.0.1:8001", "[2001:db8::1]", "localhost:8001", "intranet", "a.test", "wiki.internal"]
+)
+def test_an_address_and_a_name_on_no_list_have_no_kind(authority: str) -> None:
+    assert public_suffix(Authority(authority)) is None
+    assert site_kind(Authority(authority)) == NO_KIND
+
+
+def test_a_public_suffix_is_as_long_as_the_list_says() -> None:
+    assert public_suffix(Authority("docs.example.co.uk:8080")) == "co.uk"
+    assert public_suffix(Authority("a.someone.github.io")) == "github.io"
