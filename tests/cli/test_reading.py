@@ -336,6 +336,40 @@ def test_a_refresh_makes_what_lies_beneath_due(recrawl: Recrawl, crawled: Site) 
     assert again["looks"] == 5
 
 
+def test_what_waits_in_the_inbox_is_told_before_a_due_time_that_it_will_change(recrawl: Recrawl, crawled: Site) -> None:
+    def told(path: str = "two") -> str:
+        return str(recrawl("explain", f"{crawled.url}{path}", "--json").json.get("next"))
+
+    taken_up = "this waits in the inbox, and the next crawl takes it up; until then, it is due at 20"
+    before = told()
+
+    recrawl("refresh", crawled.name, "--prefix", "/t")
+    refreshed, beside = told(), told("one")
+    shown = recrawl("explain", f"{crawled.url}two").out
+    recrawl("crawl", crawled.name)
+    after = told()
+    recrawl("rules", "add", crawled.name, "/t", "--most", "2h")
+    ruled = told()
+    recrawl("domains", "set", crawled.name, "--favour", "/t")
+    favoured, new = told(), recrawl("explain", f"{crawled.url}two", "--json").json["waiting"]
+
+    assert before.startswith("it is due at 20")
+    assert refreshed.startswith(f"somebody asked for it: {taken_up}")
+    assert f"somebody asked for it: {taken_up}" in " ".join(shown.split())
+    assert beside.startswith("it is due at 20")
+    assert after.startswith("it is due at 20")
+    assert ruled.startswith(f"its due time may be another, by a new price, other settings or other rules: {taken_up}")
+    assert (favoured, new) == (ruled, ["reorder", "reprice"])
+
+
+def test_a_url_that_waits_in_the_inbox_to_be_admitted_says_so(recrawl: Recrawl) -> None:
+    recrawl("domains", "add", "a.test", "--offline")
+
+    done = recrawl("explain", "a.test")
+
+    assert "somebody asked for it: this waits in the inbox, and the next crawl takes it up" in done.out
+
+
 def test_a_refresh_beneath_somebody_elses_url_is_refused(recrawl: Recrawl, crawled: Site) -> None:
     done = recrawl("refresh", crawled.name, "--prefix", "http://a.test/x")
 

@@ -6,7 +6,7 @@
 
 from crawler.store.report.checks import Finding, check, count_domains
 from crawler.store.report.duplicates import Alike, Near, alike, fill, near
-from crawler.store.report.explain import Explanation, PageFacts, explain
+from crawler.store.report.explain import Explanation, PageFacts, Waiting, explain
 from crawler.store.report.feed import Edit, EventKind, FeedItem, last_of, read_feed, stamp_feed
 from crawler.store.report.pages import target_of
 from crawler.store.report.reports import (
@@ -33,6 +33,7 @@ __all__ = [
     "Near",
     "PageFacts",
     "PageLine",
+    "Waiting",
     "Workload",
     "alike",
     "check",
