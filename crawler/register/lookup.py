@@ -1,7 +1,7 @@
 """What people call domains, the pages beneath a prefix, and instants at which they may be looked at."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from difflib import get_close_matches
 
 from crawler.core.domain import Domain
@@ -10,6 +10,7 @@ from crawler.errors import BadInput
 from crawler.register.register import scope_of, url_of
 from crawler.store import domains
 from crawler.store.database import Database
+from crawler.times import shown_instant, typed_instant
 
 CLOSE = 0.8  # of difflib's ratio: one letter of five, or a subdomain that was left out
 
@@ -49,11 +50,10 @@ async def require_not_before_last_visit(db: Database, wanted: Iterable[Domain], 
     for domain in wanted:
         last = (await domains.status_of(db, domain, at=instant)).last_visit_at
         if last is not None and last > instant:
-            shown = (last + timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%MZ")
             asked = "that instant is" if at is not None else "now is"
             raise BadInput(
-                f"{domain.authority} was last visited at {last.isoformat()}, and {asked} before that: "
-                f"wait until then, or name a later instant, such as --at {shown}"
+                f"{domain.authority} was last visited at {shown_instant(last)}, and {asked} before that: "
+                f"wait until then, or name a later instant, such as --at {typed_instant(last)}"
             )
 
 

@@ -1,9 +1,11 @@
 """What is known, as the commands that read it tell."""
 
-from datetime import datetime, timedelta
+import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from crawler import times
 from tests.cli.conftest import Answer, Recrawl, Site
 from tests.conftest import execute
 
@@ -368,6 +370,23 @@ def test_a_url_that_waits_in_the_inbox_to_be_admitted_says_so(recrawl: Recrawl) 
     done = recrawl("explain", "a.test")
 
     assert "somebody asked for it: this waits in the inbox, and the next crawl takes it up" in done.out
+
+
+def test_instants_are_told_to_people_in_one_form_and_to_programs_in_iso(recrawl: Recrawl, crawled: Site) -> None:
+    asked = datetime(2099, 1, 31, 12, 0, 30, tzinfo=UTC)
+    told = recrawl("refresh", crawled.name, "--at", asked.isoformat()).out
+    early = recrawl("report", "--at", "2020-01-01").complaint
+    typed = early.rpartition("--at ")[2]
+    commands = ("report", "domains list", f"explain {crawled.url}", f"pages {crawled.name}", "changes", "plan")
+    said = "".join(recrawl(*line.split()).out for line in commands) + told + early
+
+    assert f"are due at {times.shown_instant(asked)}" in told
+    assert f"recrawl crawl {crawled.name} --at {times.typed_instant(asked)} " in told
+    assert asked <= times.instant(times.typed_instant(asked)) < asked + timedelta(minutes=1)
+    assert recrawl("report", "--at", typed).code == 0
+    assert re.findall(r"\d[T ]\d\d:\d\d:\d\d", said) == []
+    assert re.findall(r"(?<!--at )\d{4}-\d\d-\d\dT", said) == []
+    assert "+00:00" in recrawl("report", "--json").json["domains"][0]["at"]
 
 
 def test_a_refresh_beneath_somebody_elses_url_is_refused(recrawl: Recrawl, crawled: Site) -> None:
