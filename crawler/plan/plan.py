@@ -90,14 +90,17 @@ async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: 
 
 
 async def domain_forecasts(
-    db: Database, *, at: datetime, settings: Settings, only: Domain | None = None
+    db: Database, *, at: datetime, settings: Settings, only: Domain | None = None, refits: bool = True
 ) -> list[DomainForecast]:
-    """The forecasts of all domains, by name, or of one as if there were no other. Changes nothing."""
+    """The forecasts of all domains, by name, or of one as if there were no other. Changes nothing.
+
+    refits: priors are fitted anew; else they are those of the last plan.
+    """
     inputs = await plan.plan_inputs(db, at=at, only=only)
     importances = await _importances(db, inputs)
     defaults = defaults_with(settings.defaults, settings.plugins)
     censuses = [await sample_domain(db, each, most=_share(each, inputs), at=at, defaults=defaults) for each in inputs]
-    priors = refitted(censuses)
+    priors = refitted(censuses) if refits else [each.priors for each in censuses]
     works = [work_of(*each, settings) for each in zip(inputs, censuses, priors, strict=True)]
     terms = [limits_of(each, settings, importance=importances[each.domain.id]) for each in inputs]
     resting = [each.rests(at=at, over=HOUR) for each in inputs]
