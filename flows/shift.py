@@ -100,7 +100,7 @@ def markdown(shift: ShiftResult) -> str:
             for name, stats in sorted(shift.by_domain.items())
         ]
     lines += [
-        f"\n{name} is left alone until {hold.until:%Y-%m-%d %H:%M} UTC: {hold.reason}"
+        f"\n{name} is left alone until {times.shown_instant(hold.until)}: {hold.reason}"
         for name, hold in shift.holds.items()
     ]
     return "\n".join(lines)

@@ -53,7 +53,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.store.columns": ("crawler.core", "crawler.store.database"),
     "crawler.store.partitions": ("crawler.store.database",),
     **{room: ("crawler.core", "models", *STORE_FILES, *STORE[:n]) for n, room in enumerate(STORE)},
-    "crawler.register": (*WALKS, "crawler.crawl"),
+    "crawler.register": (*WALKS, "crawler.crawl", "crawler.times"),
     "crawler.plan": WALKS,
     "crawler.crawl": WALKS,
     "crawler.lab": ("crawler.core",),

@@ -105,10 +105,7 @@ def since(text: str, *, now: datetime) -> int | timedelta | datetime:
 
 def shown_instant(at: datetime | None) -> str:
     """To the minute, in the machine's time zone, in a form that `--at` reads."""
-    if at is None:
-        return "never"
-    here = at.astimezone()
-    return f"{here:%Y-%m-%d %H:%M}{'Z' if not here.utcoffset() else here.isoformat()[-6:]}"
+    return "never" if at is None else times.shown_instant(at)
 
 
 def shown_when(at: datetime | None, *, now: datetime) -> str:

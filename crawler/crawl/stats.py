@@ -14,7 +14,8 @@ class CrawlStats:
     """Counts of one lease or of a whole shift.
 
     new: pages heard of for the first time, not yet fetched.  reasons: of `failed`, which is their sum.  refused: pages
-    that are not asked for, by robots.txt or by their user's wish.
+    that are not asked for, by robots.txt or by their user's wish.  outages: why domains could not be crawled, each one
+    before any look; these are no looks that failed.
     """
 
     looks: int = 0
@@ -27,6 +28,7 @@ class CrawlStats:
     refused: int = 0
     changes: Counter[Change] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    outages: Counter[str] = field(default_factory=Counter)
     read: int = 0  # bodies that had to be parsed
     leases: int = 0
     elapsed: timedelta = timedelta(0)
@@ -51,8 +53,7 @@ class CrawlStats:
 
     def count_outage(self, reason: str) -> None:
         """Count a domain that could not be crawled."""
-        self.failed += 1
-        self.reasons[reason] += 1
+        self.outages[reason] += 1
 
     def count_new(self, pages: int) -> None:
         """Count pages heard of for the first time."""
@@ -76,6 +77,7 @@ class CrawlStats:
         self.leases += other.leases
         self.changes += other.changes
         self.reasons += other.reasons
+        self.outages += other.outages
 
     def as_dict(self) -> dict[str, object]:
         """The counts by name, for JSON, artifacts and events."""
@@ -85,6 +87,7 @@ class CrawlStats:
             **{change.value: self.changes[change] for change in Change if change is not Change.UNKNOWN},
             "failed": self.failed,
             "reasons": dict(self.reasons.most_common()),
+            "outages": dict(self.outages.most_common()),
             "refused": self.refused,
             "new": self.new,
             "read": self.read,

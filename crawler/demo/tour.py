@@ -28,6 +28,7 @@ DAY = timedelta(days=1)
 MAX_DEPTH = 12  # the site's calendar has no end
 RUN_PATIENCE = timedelta(minutes=3)
 CONTROL = "/-/"
+LOGIN = "Runs can be watched at their addresses; what the first page there asks for: recrawl ui"
 
 T = TypeVar("T")
 Report = Callable[[str], None]
@@ -62,6 +63,8 @@ def show_around(
     site = make_site(SEED, pages=PAGES, start=start, days=length)
     with living_process(SEED, pages=PAGES, start=start, days=length) as remote:
         report(f"A living site of {len(site.paths(start))} pages: {remote.url}")
+        if stack.api.auth is not None:
+            report(LOGIN)
         domain = asyncio.run(_with(stack, lambda db: begin(db, remote, at=start)))
         try:
             runs = [crawl_by(stack, "crawl/crawl", domain, at=start, report=report)]

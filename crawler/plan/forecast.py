@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -21,14 +21,11 @@ from crawler.core.budget import (
 )
 from crawler.core.domain import Domain
 from crawler.errors import BadInput
-from crawler.plan.plan import domain_forecasts, limits_of, overall_of, shares_of, work_of
-from crawler.plugins import defaults_with
+from crawler.plan.plan import DomainForecast, domain_forecasts, limits_of, overall_of, shares_of
 from crawler.settings import Settings
 from crawler.store import plan
 from crawler.store.database import Database
-from crawler.store.plan import sample_domain
 
-PAGES = 10_000  # read of the domain; freshness is then right to half a point
 NEARLY = 0.98  # of a budget: it is the domain's own that limits it
 
 
@@ -56,22 +53,33 @@ class ForecastStep:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """One domain's prospects. known, new: pages, by a sample.  price: in force, with its trim.
+    """One domain's prospects. known, new: pages, by a sample.  price: as planned last, or the usual one.
 
-    budget: requests a day that it may make, by `source`.  cap: requests a day that politeness leaves.
-    overall: what all domains together may make.  finding: what is out of reach today.
+    price_correction: the factor on it that is in force.  planned_at: when that was, None if never.
+    rests: nothing is sent for an hour and more; all this is what would hold otherwise.
+    now: the plan by its pages of today, which is today's step.  budget: requests a day that it may make, by `source`.
+    cap: requests a day that politeness leaves.  overall: what all domains together may make.
     """
 
     domain: Domain
+    at: datetime
     known: float
     new: float
     price: Price
+    price_correction: float
+    planned_at: datetime | None
+    rests: bool
+    now: DomainPlan = field(repr=False)
     budget: float
     source: BudgetSource
     cap: float
     overall: float
-    finding: str
     steps: Sequence[ForecastStep]
+
+    @property
+    def price_in_force(self) -> Price:
+        """The price that a look must be worth today."""
+        return Price(self.price.per_request * self.price_correction, self.price.per_byte * self.price_correction)
 
     @property
     def points_for_tenth(self) -> float | None:
@@ -81,55 +89,63 @@ class Forecast:
 
 
 async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Settings) -> Forecast | None:
-    """The forecast of a domain; None without known pages. Changes nothing. Raises BadInput for a removed domain."""
-    inputs = await plan.plan_inputs(db, at=at, only=domain)
-    if not inputs:
+    """The forecast of a domain; None without known pages. Changes nothing. Raises BadInput for a removed domain.
+
+    Today's step is what the last plan said, or where there is none what the first one would say, by the pages as they
+    are now. All domains are read where one is not enough: they share a budget, or priors that are still to be fitted.
+    """
+    standing = await plan.plan_inputs(db, at=at, only=domain)
+    is_planned = any(each.planned_at for each in standing)
+    is_alone = is_planned and overall_of(settings) == UNLIMITED
+    found = await domain_forecasts(
+        db, at=at, settings=settings, only=domain if is_alone else None, refits=not is_planned
+    )
+    own = next((each for each in found.domains if each.input.domain.id == domain.id), None)
+    if own is None:
         raise BadInput(f"{domain.authority} is not registered any more")
-    (plan_input,) = inputs
-    defaults = defaults_with(settings.defaults, settings.plugins)
-    found = await sample_domain(db, plan_input, most=PAGES, at=at, defaults=defaults)
-    if not found.known:
+    if not own.sample.known:
         return None
-    work = work_of(plan_input, found, found.priors, settings)
-    terms = limits_of(plan_input, settings, importance=1.0)
-    now = await _now(db, domain, work, terms, at=at, settings=settings)
-    price = plan_input.price or Price(settings.price)
-    price = Price(price.per_request * plan_input.price_correction, price.per_byte * plan_input.price_correction)
-    cost = budget_for(requests_at(work, price, limit=terms.cap))
-    budget, source = _budget(terms, now, cost, overall_of(settings))
-    overall = overall_of(settings).requests
-    steps = _steps(work, terms, budget, min(terms.cap, overall), settings)
-    return Forecast(domain, found.known, found.new, price, budget, source, terms.cap, overall, now.finding, steps)
+    terms, overall = limits_of(own.input, settings, importance=1.0), overall_of(settings)
+    budget, source = _budget(terms, own.plan, overall)
+    return Forecast(
+        domain=domain,
+        at=at,
+        known=own.sample.known,
+        new=own.sample.new,
+        price=own.input.price or Price(settings.price),
+        price_correction=own.input.price_correction,
+        planned_at=own.input.planned_at,
+        rests=own.rests,
+        now=own.plan,
+        budget=budget,
+        source=source,
+        cap=terms.cap,
+        overall=overall.requests,
+        steps=_steps(own, terms, budget, min(terms.cap, overall.requests), settings),
+    )
 
 
-async def _now(
-    db: Database, domain: Domain, work: Work, terms: DomainLimits, *, at: datetime, settings: Settings
-) -> DomainPlan:
-    """The plan that the domain would get now. Where all share a budget, all of them are read."""
-    if overall_of(settings) == UNLIMITED:
-        return solve_plans([work], [terms], shares=shares_of(settings))[0]
-    for each in (await domain_forecasts(db, at=at, settings=settings)).domains:
-        if each.input.domain.id == domain.id:
-            return each.plan
-    raise BadInput(f"{domain.authority} is not registered any more")
-
-
-def _budget(terms: DomainLimits, now: DomainPlan, cost: float, overall: Budget) -> tuple[float, BudgetSource]:
+def _budget(terms: DomainLimits, now: DomainPlan, overall: Budget) -> tuple[float, BudgetSource]:
     """Requests a day that the domain may make, and their source."""
     own, asked = terms.budget.requests, math.inf if now.asked is None else now.asked
     wished, source = (asked, BudgetSource.TARGET) if asked < own else (own, BudgetSource.BUDGET)
     part = requests_for(now.requests)
     if overall != UNLIMITED and part < NEARLY * min(wished, terms.cap):
         return min(part, overall.requests), BudgetSource.OVERALL
-    return (wished, source) if math.isfinite(wished) else (cost, BudgetSource.PRICE)
+    return (wished, source) if math.isfinite(wished) else (part, BudgetSource.PRICE)
 
 
-def _steps(work: Work, terms: DomainLimits, budget: float, most: float, settings: Settings) -> list[ForecastStep]:
+def _steps(
+    own: DomainForecast, terms: DomainLimits, budget: float, most: float, settings: Settings
+) -> list[ForecastStep]:
     """Outcomes of a tenth to ten times the budget; without a budget, of as many times what the usual price costs."""
-    base = budget or budget_for(requests_at(work, Price(settings.price), limit=terms.cap))
+    base = budget or budget_for(requests_at(own.work, Price(settings.price), limit=terms.cap))
     return [
         ForecastStep(
-            factor if budget else None, base * factor, base * factor <= most, _at(work, terms, base, factor, settings)
+            factor if budget else None,
+            base * factor,
+            base * factor <= most,
+            own.plan if budget and factor == 1.0 else _at(own.work, terms, base, factor, settings),
         )
         for factor in FACTORS
     ]

@@ -12,6 +12,7 @@ from crawler.core.budget import (
     DomainPlan,
     PageSample,
     Price,
+    Refitted,
     Shares,
     Work,
     amounts_in,
@@ -101,13 +102,20 @@ async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: 
     return planned
 
 
-async def domain_forecasts(db: Database, *, at: datetime, settings: Settings, only: Domain | None = None) -> Forecasts:
-    """The forecasts of all domains, by name, or of one as if there were no other. Changes nothing."""
+async def domain_forecasts(
+    db: Database, *, at: datetime, settings: Settings, only: Domain | None = None, refits: bool = True
+) -> Forecasts:
+    """The forecasts of all domains, by name, or of one as if there were no other. Changes nothing.
+
+    refits: priors are fitted anew; else they are those of the last plan, and nothing is said of kinds.
+    """
     inputs = await plan.plan_inputs(db, at=at, only=only)
     importances = await _importances(db, inputs)
     defaults = defaults_with(settings.defaults, settings.plugins)
     censuses = [await sample_domain(db, each, most=_share(each, inputs), at=at, defaults=defaults) for each in inputs]
-    priors = refitted(censuses, [site_kind(each.domain.authority) for each in inputs])
+    priors = Refitted([each.priors for each in censuses], ())
+    if refits:
+        priors = refitted(censuses, [site_kind(each.domain.authority) for each in inputs])
     works = [work_of(*each, settings) for each in zip(inputs, censuses, priors.domains, strict=True)]
     terms = [limits_of(each, settings, importance=importances[each.domain.id]) for each in inputs]
     resting = [each.rests(at=at, over=HOUR) for each in inputs]

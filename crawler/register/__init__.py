@@ -5,7 +5,13 @@
 core, web, store, settings and clock.
 """
 
-from crawler.register.lookup import authority_in, domain_named, require_not_before_last_visit, url_prefix
+from crawler.register.lookup import (
+    authority_in,
+    domain_named,
+    not_registered,
+    require_not_before_last_visit,
+    url_prefix,
+)
 from crawler.register.register import FoundDomain, charge, home_seeds, look_up, register, scope_of, unasked, url_of
 from crawler.register.root_probe import RootProbe
 
@@ -17,6 +23,7 @@ __all__ = [
     "domain_named",
     "home_seeds",
     "look_up",
+    "not_registered",
     "register",
     "require_not_before_last_visit",
     "scope_of",

@@ -1,14 +1,18 @@
 """What people call domains, the pages beneath a prefix, and instants at which they may be looked at."""
 
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from difflib import get_close_matches
 
 from crawler.core.domain import Domain
-from crawler.core.http import Authority, Refusal, Url, authority_of
+from crawler.core.http import Authority, Refusal, Url, authority_of, host_of
 from crawler.errors import BadInput
 from crawler.register.register import scope_of, url_of
 from crawler.store import domains
 from crawler.store.database import Database
+from crawler.times import shown_instant, typed_instant
+
+CLOSE = 0.8  # of difflib's ratio: one letter of five, or a subdomain that was left out
 
 
 def authority_in(text: str) -> Authority:
@@ -21,8 +25,23 @@ async def domain_named(db: Database, text: str) -> Domain:
     authority = authority_in(text)
     domain = await domains.find(db, authority)
     if domain is None:
-        raise BadInput(f"{authority} is not registered: recrawl domains add {authority}")
+        raise BadInput(await not_registered(db, authority))
     return domain
+
+
+async def not_registered(db: Database, authority: Authority) -> str:
+    """The sentence about a name that is not registered, with the one that may have been meant."""
+    meant = nearest(authority, await domains.names(db))
+    return f"{authority} is not registered: recrawl domains add {authority}" + (
+        f", or did you mean {meant}?" if meant else ""
+    )
+
+
+def nearest(authority: Authority, names: Sequence[Authority]) -> Authority | None:
+    """The name that may have been meant: of another port of the host if there is one, else one spelt much like it."""
+    same_host = [name for name in names if host_of(name) == host_of(authority)]
+    found = get_close_matches(authority, same_host or names, n=1, cutoff=0 if same_host else CLOSE)
+    return Authority(found[0]) if found else None
 
 
 async def require_not_before_last_visit(db: Database, wanted: Iterable[Domain], at: datetime | None) -> None:
@@ -31,11 +50,10 @@ async def require_not_before_last_visit(db: Database, wanted: Iterable[Domain], 
     for domain in wanted:
         last = (await domains.status_of(db, domain, at=instant)).last_visit_at
         if last is not None and last > instant:
-            shown = (last + timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%MZ")
             asked = "that instant is" if at is not None else "now is"
             raise BadInput(
-                f"{domain.authority} was last visited at {last.isoformat()}, and {asked} before that: "
-                f"wait until then, or name a later instant, such as --at {shown}"
+                f"{domain.authority} was last visited at {shown_instant(last)}, and {asked} before that: "
+                f"wait until then, or name a later instant, such as --at {typed_instant(last)}"
             )
 
 

@@ -309,6 +309,24 @@ def test_a_port_that_refuses_is_a_recorded_finding(recrawl: Recrawl) -> None:
     assert report["hold_reason"] == "refused"
 
 
+def test_failed_is_the_number_of_looks_that_failed_in_the_crawl_and_in_the_report(recrawl: Recrawl, site: Site) -> None:
+    site.answers["/one"] = Answer(b"oh no", status=500)
+
+    down = recrawl("crawl", "http://127.0.0.1:9/", "--allow-private")
+    some = recrawl("crawl", site.url, "--allow-private")
+    found = recrawl("crawl", "http://localhost:9/", "--allow-private", "--json").json
+
+    down_facts, some_facts = (
+        dict(line.split("  ", 1) for line in d.out.splitlines() if "  " in line) for d in (down, some)
+    )
+    assert (down_facts["Failed"].strip(), down_facts["Left alone"].strip()) == ("0", "1 domain (connection refused: 1)")
+    assert (some_facts["Failed"].split()[0], "Left alone" in some_facts) == ("1", False)
+    assert (found["failed"], found["reasons"], found["outages"]) == (0, {}, {"refused": 1})
+    for name, failed in (("127.0.0.1:9", "0 looks"), (site.name, "1 look")):
+        reported = dict(line.split("  ", 1) for line in recrawl("report", name).out.splitlines() if "  " in line)
+        assert reported["Failed"].strip() == failed
+
+
 def test_whatever_a_page_is_it_becomes_a_finding(recrawl: Recrawl, site: Site) -> None:
     site.page("/", "/pdf", "/empty", "/error", "/huge", "/latin", "/binary", "/bomb")
     pdf = b"%PDF-1.4\n1 0 obj << /Type /Catalog >> endobj\ntrailer << /Root 1 0 R >>\n%%EOF"

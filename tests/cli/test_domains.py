@@ -149,6 +149,21 @@ def test_of_several_names_none_is_touched_while_one_is_unknown(recrawl: Recrawl)
     assert [each["paused"] for each in recrawl("domains", "list", "--json").json["domains"]] == [False]
 
 
+def test_a_misspelt_name_or_port_is_answered_with_the_one_that_is_registered(recrawl: Recrawl) -> None:
+    for name in ("127.0.0.1:8001", "docs.example.com", "other.test"):
+        assert recrawl("domains", "add", name, "--offline", "--allow-private").code == 0
+
+    port = recrawl("report", "127.0.0.1:9310")
+    host = recrawl("pages", "dosc.example.com")
+    url = recrawl("explain", "http://127.0.0.1:8002/x")
+    stranger = recrawl("report", "nobody.invalid")
+
+    assert port.complaint.endswith("recrawl domains add 127.0.0.1:9310, or did you mean 127.0.0.1:8001?")
+    assert host.complaint.endswith("recrawl domains add dosc.example.com, or did you mean docs.example.com?")
+    assert "did you mean 127.0.0.1:8001?" in url.out
+    assert stranger.complaint.endswith("nobody.invalid is not registered: recrawl domains add nobody.invalid")
+
+
 def test_a_list_and_a_domain_are_shown_to_people(recrawl: Recrawl, site: Site) -> None:
     assert "No domain is registered" in recrawl("domains", "list").out
     recrawl("crawl", site.url, "--allow-private")

@@ -1,5 +1,7 @@
 """recrawl plan: for all domains, and what one of them may expect."""
 
+import re
+
 import pytest
 
 from tests.cli.conftest import Recrawl, Site
@@ -48,7 +50,7 @@ def test_what_more_and_fewer_requests_would_buy(recrawl: Recrawl, crawled: Site)
     assert (found["budget"], found["has_budget"]) == (10, True)
     assert (min(steps), max(steps)) == (0.1, 10.0)
     assert fresh == sorted(fresh)
-    assert steps[10.0]["requests_per_day"] == 100
+    assert steps[10.0]["budget_per_day"] == 100
     assert steps[1.0]["price_request"] == pytest.approx(found["price"]["per_request"], rel=0.05)
     points = 100 * (steps[1.1]["freshness"] - steps[1.0]["freshness"])
     assert found["points_for_tenth"] == pytest.approx(points)
@@ -56,6 +58,51 @@ def test_what_more_and_fewer_requests_would_buy(recrawl: Recrawl, crawled: Site)
     assert "● today" in told
     assert [line.split()[:2] for line in told.splitlines() if line.startswith("today")] == [["today", "10.0"]]
     assert all(line == line.rstrip() for line in told.splitlines())
+
+
+WISHES = [(), ("--budget", "10"), ("--budget", "20", "--fresh", "80%"), ("--no-older-than", "3d")]
+
+
+def cells(shown: str, first: str) -> list[str]:
+    """The cells of the line that begins so."""
+    (line,) = [line for line in shown.splitlines() if line.startswith(first)]
+    return re.split(r"\s{2,}", line)
+
+
+@pytest.mark.parametrize("wish", WISHES, ids=" ".join)
+def test_today_is_the_same_of_one_domain_as_in_the_table_of_all(
+    recrawl: Recrawl, crawled: Site, wish: tuple[str, ...]
+) -> None:
+    recrawl("domains", "set", crawled.name, "--delay", "1", *wish)
+
+    unplanned = recrawl("plan", crawled.name).out
+    table = cells(recrawl("plan").out, crawled.name)
+    planned = recrawl("plan", crawled.name).out
+
+    price, requests, fresh, age = table[3], *table[5:]
+    assert cells(unplanned, "today")[2:-1] == cells(planned, "today")[2:-1] == [price, requests, fresh, age]
+    assert f"{price} importance x days a request, as planned 20" in planned
+    assert "the usual one: it was never planned" in unplanned
+    assert "by what is known since" not in planned
+
+
+def test_a_price_of_an_earlier_plan_says_so_and_what_it_would_be_now(
+    recrawl: Recrawl, crawled: Site, database_url: str
+) -> None:
+    recrawl("domains", "set", crawled.name, "--budget", "10")
+    before = cells(recrawl("plan", "--at", "2100-01-01").out, crawled.name)[3]
+    execute(database_url, "UPDATE page SET evidence_a = evidence_a * 3", "UPDATE domain_plan SET price_correction = 2")
+
+    told = recrawl("plan", crawled.name, "--at", "2100-01-01T03:00Z")
+    found = recrawl("plan", crawled.name, "--at", "2100-01-01T03:00Z", "--json").json
+
+    today = cells(told.out, "today")[2]
+    price = " ".join(told.out.partition("Price")[2].partition("Budget")[0].split())
+    assert today != before
+    assert price.startswith(f"{found['price']['per_request']:.3g} importance x days a request, as planned ")
+    assert found["price"]["per_request"] == pytest.approx(2 * float(before), rel=0.01)
+    assert "(3.0 hours ago), times 2 by what the day has taken; by what is known since it would be " in price
+    assert f"it would be {today} importance" in price
 
 
 def test_without_a_budget_today_is_what_the_price_costs_and_politeness_is_told(recrawl: Recrawl, crawled: Site) -> None:
@@ -68,7 +115,7 @@ def test_without_a_budget_today_is_what_the_price_costs_and_politeness_is_told(r
     assert found["price"]["per_request"] == 0.25
     assert found["cap"] == 8 * 4
     (today,) = [step for step in found["steps"] if step["factor"] == 1.0]
-    assert today["requests_per_day"] == found["budget"]
+    assert today["budget_per_day"] == found["budget"]
     assert today["price_request"] == pytest.approx(0.25, rel=0.2)
     assert [step["is_allowed"] for step in found["steps"]][-1] is False
     assert "it has no budget" in told

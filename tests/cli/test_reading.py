@@ -1,9 +1,11 @@
 """What is known, as the commands that read it tell."""
 
-from datetime import datetime, timedelta
+import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from crawler import times
 from tests.cli.conftest import Answer, Recrawl, Site
 from tests.conftest import execute
 
@@ -344,6 +346,57 @@ def test_a_refresh_makes_what_lies_beneath_due(recrawl: Recrawl, crawled: Site) 
     assert (done["looks"], done["same"]) == (1, 1)
     assert f"Next: recrawl crawl {crawled.name}" in everything.out
     assert again["looks"] == 5
+
+
+def test_what_waits_in_the_inbox_is_told_before_a_due_time_that_it_will_change(recrawl: Recrawl, crawled: Site) -> None:
+    def told(path: str = "two") -> str:
+        return str(recrawl("explain", f"{crawled.url}{path}", "--json").json.get("next"))
+
+    taken_up = "this waits in the inbox, and the next crawl takes it up; until then, it is due at 20"
+    before = told()
+
+    recrawl("refresh", crawled.name, "--prefix", "/t")
+    refreshed, beside = told(), told("one")
+    shown = recrawl("explain", f"{crawled.url}two").out
+    recrawl("crawl", crawled.name)
+    after = told()
+    recrawl("rules", "add", crawled.name, "/t", "--most", "2h")
+    ruled = told()
+    recrawl("domains", "set", crawled.name, "--favour", "/t")
+    favoured, new = told(), recrawl("explain", f"{crawled.url}two", "--json").json["waiting"]
+
+    assert before.startswith("it is due at 20")
+    assert refreshed.startswith(f"somebody asked for it: {taken_up}")
+    assert f"somebody asked for it: {taken_up}" in " ".join(shown.split())
+    assert beside.startswith("it is due at 20")
+    assert after.startswith("it is due at 20")
+    assert ruled.startswith(f"its due time may be another, by a new price, other settings or other rules: {taken_up}")
+    assert (favoured, new) == (ruled, ["reorder", "reprice"])
+
+
+def test_a_url_that_waits_in_the_inbox_to_be_admitted_says_so(recrawl: Recrawl) -> None:
+    recrawl("domains", "add", "a.test", "--offline")
+
+    done = recrawl("explain", "a.test")
+
+    assert "somebody asked for it: this waits in the inbox, and the next crawl takes it up" in done.out
+
+
+def test_instants_are_told_to_people_in_one_form_and_to_programs_in_iso(recrawl: Recrawl, crawled: Site) -> None:
+    asked = datetime(2099, 1, 31, 12, 0, 30, tzinfo=UTC)
+    told = recrawl("refresh", crawled.name, "--at", asked.isoformat()).out
+    early = recrawl("report", "--at", "2020-01-01").complaint
+    typed = early.rpartition("--at ")[2]
+    commands = ("report", "domains list", f"explain {crawled.url}", f"pages {crawled.name}", "changes", "plan")
+    said = "".join(recrawl(*line.split()).out for line in commands) + told + early
+
+    assert f"are due at {times.shown_instant(asked)}" in told
+    assert f"recrawl crawl {crawled.name} --at {times.typed_instant(asked)} " in told
+    assert asked <= times.instant(times.typed_instant(asked)) < asked + timedelta(minutes=1)
+    assert recrawl("report", "--at", typed).code == 0
+    assert re.findall(r"\d[T ]\d\d:\d\d:\d\d", said) == []
+    assert re.findall(r"(?<!--at )\d{4}-\d\d-\d\dT", said) == []
+    assert "+00:00" in recrawl("report", "--json").json["domains"][0]["at"]
 
 
 def test_a_refresh_beneath_somebody_elses_url_is_refused(recrawl: Recrawl, crawled: Site) -> None:

@@ -36,5 +36,23 @@ def test_truth_report_rival_and_margin_stand_below_each_other() -> None:
 
     assert shown["Fresh, as reported"] == "91.5 % of importance, 84.0 % of pages, on average over the days"
     assert shown["Fresh, in truth"] == "90.0 % of importance, 82.0 % of pages"
-    assert shown["Each page in turn"] == "81.0 % of importance, 83.0 % of pages, with as many requests: 1,234"
+    assert shown["Each page in turn"] == (
+        "81.0 % of importance, 83.0 % of pages, with as many requests after the first two crawls: 1,234"
+    )
     assert shown["Margin"] == "+9.0 points of importance, -1.0 points of pages: ours over each page in turn"
+
+
+def test_each_number_of_requests_says_what_it_counts() -> None:
+    shown = dict(facts_of(OUTCOME, keep=True))
+
+    assert shown["Requests"].splitlines() == [
+        "1,700 in all, 24% of what fetching every page every day takes:",
+        "466 of the first two crawls, which look at every page,",
+        "1,234 of the days since, which may make 40 each",
+    ]
+
+
+def test_links_to_runs_come_with_the_command_that_prints_the_way_in() -> None:
+    shown = dict(facts_of(OUTCOME, keep=True))
+
+    assert shown["To log in there"] == "recrawl ui prints what the first page asks for"

@@ -1,5 +1,6 @@
 """What a crawl has done, as a table or as a document."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -72,9 +73,8 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
     unchanged = changes[Change.SAME] + changes[Change.COSMETIC]
     not_modified = f" (not modified: {stats.not_modified})" if stats.not_modified else ""
     cosmetic = f" (cosmetic: {changes[Change.COSMETIC]})" if changes[Change.COSMETIC] else ""
-    reasons = ", ".join(
-        f"{in_words(reason) or 'no good answer'}: {count}" for reason, count in stats.reasons.most_common(8)
-    )
+    reasons = _shown_reasons(stats.reasons)
+    outages = stats.outages.total()
     seconds = stats.elapsed.total_seconds()
     pace = f" ({stats.looks / seconds:.1f} pages a second)" if seconds >= 1 and stats.looks else ""
     return [
@@ -86,12 +86,17 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
         ("Moved", str(changes[Change.MOVED] or "")),
         ("Back", str(changes[Change.BACK] or "")),
         ("Failed", f"{stats.failed} ({reasons})" if reasons else str(stats.failed)),
+        ("Left alone", f"{counted(outages, 'domain')} ({_shown_reasons(stats.outages)})" if outages else ""),
         ("Refused", f"{stats.refused} (not asked for)" if stats.refused else ""),
         ("New URLs found", str(stats.new)),
         ("Received", shown_bytes(stats.received_bytes)),
         ("Saved", shown_bytes(stats.saved_bytes)),
         ("Seconds", f"{seconds:.1f}{pace}"),
     ]
+
+
+def _shown_reasons(reasons: Counter[str]) -> str:
+    return ", ".join(f"{in_words(reason) or 'no good answer'}: {count}" for reason, count in reasons.most_common(8))
 
 
 def _complain(outcome: CrawlOutcome) -> None:

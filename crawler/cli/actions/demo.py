@@ -6,7 +6,7 @@ from crawler.cli.progress import Days
 from crawler.cli.values import counted, shown_bytes, shown_share
 from crawler.demo.outcome import DemoOutcome
 from crawler.demo.rival import Freshness
-from crawler.demo.tour import tour
+from crawler.demo.tour import BUDGET, tour
 from crawler.settings import settings
 
 
@@ -29,16 +29,20 @@ def facts_of(outcome: DemoOutcome, *, keep: bool) -> list[tuple[str, str]]:
         ("The site", f"{outcome.domain}, {counted(outcome.pages, 'page')}, {counted(outcome.days, 'day')} of its life"),
         ("Fresh, as reported", f"{_both(outcome.reported)}, on average over the days"),
         ("Fresh, in truth", _both(duel.ours)),
-        ("Each page in turn", f"{_both(duel.uniform)}, with as many requests: {duel.requests:,}"),
+        (
+            "Each page in turn",
+            f"{_both(duel.uniform)}, with as many requests after the first two crawls: {duel.requests:,}",
+        ),
         ("Margin", _points(outcome.margin)),
         ("Changes", f"{changes.happened}: looks met {changes.found}, {lost}"),
         ("Recognised", f"{outcome.recognised}; {outcome.lied_away} more were denied by the server"),
         ("False alarms", str(outcome.false_alarms)),
-        ("Requests", _beside(outcome.requests, outcome.requests_daily, f"{outcome.requests:,}")),
+        ("Requests", _requests(outcome)),
         ("Received", _beside(received, outcome.received_daily_bytes, shown_bytes(received))),
         ("Saved", shown_bytes(outcome.saved_bytes)),
         ("Runs", "\n".join(outcome.runs)),
         ("Prefect", outcome.ui_url + ("" if keep else " (while the stack is up: recrawl up)")),
+        ("To log in there", "recrawl ui prints what the first page asks for"),
     ]
 
 
@@ -49,6 +53,16 @@ def _both(fresh: Freshness) -> str:
 def _points(margin: Freshness) -> str:
     weighted, plain = (f"{100 * share:+.1f}" for share in (margin.weighted, margin.plain))
     return f"{weighted} points of importance, {plain} points of pages: ours over each page in turn"
+
+
+def _requests(outcome: DemoOutcome) -> str:
+    """All of them, and which of them stand beside those of each page in turn."""
+    since = outcome.match.requests
+    return (
+        f"{_beside(outcome.requests, outcome.requests_daily, f'{outcome.requests:,} in all')}:\n"
+        f"{outcome.requests - since:,} of the first two crawls, which look at every page,\n"
+        f"{since:,} of the days since, which may make {BUDGET} each"
+    )
 
 
 def _beside(ours: float, daily: float, shown: str) -> str:

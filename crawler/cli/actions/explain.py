@@ -10,7 +10,7 @@ from crawler.cli.actions.explain_why import (
     rules_now,
     scope_now,
     why_belief,
-    why_due,
+    why_next,
     why_refused,
     why_untracked,
     worth_now,
@@ -28,7 +28,7 @@ from crawler.core.freshness import ELSEWHERE, Terms, credible_interval, fresh_no
 from crawler.core.http import Url, authority_of
 from crawler.core.visit import State
 from crawler.plugins import load
-from crawler.register import require_not_before_last_visit, url_of
+from crawler.register import not_registered, require_not_before_last_visit, url_of
 from crawler.settings import settings
 from crawler.store import domains, report
 from crawler.store.database import Database
@@ -44,10 +44,10 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
     url = url_of(text)
     load(settings().plugins)  # whatever is wrong with one is said before anything begins
 
-    async def work(db: Database, _: Interrupts) -> tuple[Domain, Url, Explanation, ShownContent | None, str] | None:
+    async def work(db: Database, _: Interrupts) -> tuple[Domain, Url, Explanation, ShownContent | None, str] | str:
         domain = await domains.find(db, authority_of(url))
         if domain is None:
-            return None
+            return await not_registered(db, authority_of(url))
         if at is not None:
             await require_not_before_last_visit(db, [domain], at)
         home = scope_now(domain).home(url)
@@ -57,9 +57,8 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
         return domain, home, known, await content_of(db, domain, known.page) if known.page else None, waits
 
     found = with_database(work)
-    if found is None:
-        reason = f"{authority_of(url)} is not registered: recrawl domains add {authority_of(url)}"
-        _print_untracked(url, reason, None, as_json=as_json)
+    if isinstance(found, str):
+        _print_untracked(url, found, None, as_json=as_json)
         return PROBLEM
     domain, home, known, content_now, waits = found
     if known.page is None:
@@ -89,7 +88,7 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Show
             ("URL", page.url),
             ("Title", page.title or ""),
             ("State", page.state.value + (f", but now {refused}" if refused else "")),
-            ("Next", why_due(domain, known, page)),
+            ("Next", why_next(domain, known, page)),
             ("Before that", f"its domain {waits}" if waits else ""),
             ("Schedule", f"shared by {counted(page.riders, 'page')} with the same text" if page.riders else ""),
             ("Belief", _shown_belief(page, known)),
@@ -254,7 +253,8 @@ def _document(domain: Domain, known: Explanation, page: PageFacts) -> dict[str, 
         "tracked": True,
         "domain": domain.authority,
         "at": known.at,
-        "next": why_due(domain, known, page),
+        "next": why_next(domain, known, page),
+        "waiting": known.waiting,
         "refused_now": why_refused(page.url, domain, known.robots),
         "belief": why_belief(page, known.prior_source),
         "prior_source": known.prior_source,

@@ -15,7 +15,7 @@ from crawler.core.soft_errors import SoftError
 from crawler.core.visit import NEVER, State
 from crawler.plugins import load
 from crawler.settings import settings
-from crawler.store.report import Explanation, PageFacts, PriorLevel, PriorSource
+from crawler.store.report import Explanation, PageFacts, PriorLevel, PriorSource, Waiting
 
 ROUNDED = 0.03  # of the gap, by which a stored due time is the same: a claim rewrites none for less than 0.02
 
@@ -35,6 +35,8 @@ def why_untracked(url: Url, domain: Domain, known: Explanation) -> str:
     refused = why_refused(url, domain, known.robots)
     if refused:
         return refused
+    if Waiting.SEED in known.waiting:
+        return f"{WAITS[Waiting.SEED]}: {TAKEN_UP}"
     if known.links == 0:
         return "no page that was read links to it: recrawl crawl with this URL looks at it"
     deepest = scope_now(domain).max_depth
@@ -126,6 +128,26 @@ def _weighed_importance(page: PageFacts, weight: float, terms: Terms) -> float:
 def amount_factor_of(page: PageFacts, terms: Terms) -> float:
     """The factor on the importance of a page by how much its changes change, beside the domain's mean page."""
     return factor_of(page.amounts, terms.amount) if page.version else 1.0
+
+
+WAITS = {
+    Waiting.SEED: "somebody asked for it",
+    Waiting.REFRESH: "somebody asked for it",
+    Waiting.REREAD: "other settings of its domain ask for all of it again",
+    Waiting.AUDIT: "it was drawn for an audit",
+    Waiting.REPRICE: "its due time may be another, by a new price, other settings or other rules",
+    Waiting.REORDER: "its place may be another, by other settings",
+}
+TAKEN_UP = "this waits in the inbox, and the next crawl takes it up"
+
+
+def why_next(domain: Domain, known: Explanation, page: PageFacts) -> str:
+    """When it is looked at next, and why, with what the next crawl is to apply to it before that."""
+    is_new = page.state is State.NEW
+    idle = {Waiting.REFRESH, Waiting.REREAD, Waiting.AUDIT, Waiting.REPRICE} if is_new else {Waiting.REORDER}
+    said = dict.fromkeys(WAITS[each] for each in Waiting if each in known.waiting - idle)
+    due = why_due(domain, known, page)
+    return f"{' and '.join(said)}: {TAKEN_UP}; until then, {due}" if said else due
 
 
 def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:

@@ -9,8 +9,8 @@ from crawler.cli.charts.show import show_plots
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_share, shown_span
-from crawler.core.budget import Expectation
+from crawler.cli.values import counted, shown_share, shown_span, shown_when
+from crawler.core.budget import Expectation, Price
 from crawler.plan import BudgetSource, Forecast, ForecastStep, Planned, forecast, plan_domains
 from crawler.plugins import load
 from crawler.register import domain_named, require_not_before_last_visit
@@ -19,7 +19,7 @@ from crawler.store import domains
 from crawler.store.database import Database
 
 COLUMNS = ("importance", "pages", "price", "budget", "requests a day", "fresh", "age")
-STEPS = ("", "requests a day", "price", "fresh", "age", "longest wait")
+STEPS = ("", "budget", "price", "requests a day", "fresh", "age", "longest wait")
 
 
 def plan(*, only: str | None, at: datetime | None, as_json: bool) -> int:
@@ -116,6 +116,8 @@ def _forecast_document(found: Forecast) -> dict[str, object]:
         "domain": found.domain.authority,
         "known": round(found.known),
         "new": round(found.new),
+        "price": found.price_in_force,
+        "finding": found.now.finding,
         "has_budget": found.source is not BudgetSource.PRICE,
         "cap": _or_none(found.cap),
         "overall": _or_none(found.overall),
@@ -132,7 +134,8 @@ def _step_document(step: ForecastStep) -> dict[str, object]:
     outlook = step.plan.expected
     return {
         "factor": step.factor,
-        "requests_per_day": step.budget,
+        "budget_per_day": step.budget,
+        "requests_per_day": step.plan.requests,
         "is_allowed": step.is_allowed,
         "price_request": outlook.price.per_request,
         "price_byte": outlook.price.per_byte,
@@ -149,8 +152,9 @@ def _show(found: Forecast) -> None:
             ("Domain", found.domain.authority),
             ("Pages", f"{found.known:,.0f} known{new}"),
             ("Price", _shown_price(found)),
-            ("Requests a day", f"{found.budget:,.0f} {_shown_source(found)}"),
-            ("Finding", found.finding),
+            ("Budget a day", f"{found.budget:,.0f} {_shown_source(found)}"),
+            ("Rests", "nothing is sent now; this is what would hold otherwise" if found.rests else ""),
+            ("Finding", found.now.finding),
         ]
     )
     say("")
@@ -166,11 +170,22 @@ def _show(found: Forecast) -> None:
 
 
 def _shown_price(found: Forecast) -> str:
-    """Nothing where no request is made: none would be worth it at any price."""
+    """The price in force, its source, and today's. Nothing where no request is made: none would be worth it."""
     if not found.budget:
         return ""
-    per_byte = f", {found.price.per_byte:.3g} a byte" if found.price.per_byte else ""
-    return f"{found.price.per_request:.3g} importance x days a request{per_byte}"
+    planned, today = _in_figures(found.price), _in_figures(found.now.expected.price)
+    when = shown_when(found.planned_at, now=found.at) if found.planned_at else ""
+    return (
+        f"{_in_figures(found.price_in_force)}, "
+        + (f"as planned {when}" if when else "the usual one: it was never planned")
+        + (f", times {found.price_correction:.3g} by what the day has taken" if found.price_correction != 1 else "")
+        + (f"; by what is known since it would be {today}" if today != planned else "")
+    )
+
+
+def _in_figures(price: Price) -> str:
+    per_byte = f", {price.per_byte:.3g} a byte" if price.per_byte else ""
+    return f"{price.per_request:.3g} importance x days a request{per_byte}"
 
 
 def _shown_source(found: Forecast) -> str:
@@ -183,7 +198,7 @@ def _shown_source(found: Forecast) -> str:
         case BudgetSource.OVERALL:
             return f"of what all domains together may make{nothing}"
         case BudgetSource.PRICE:
-            return "that the price costs now; it has no budget"
+            return "for what the price costs now; it has no budget of its own"
         case _:
             assert_never(found.source)
 
@@ -194,6 +209,7 @@ def _step_row(step: ForecastStep) -> tuple[str, ...]:
         "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}",
         f"{step.budget:,.1f}{'' if step.is_allowed else ' *'}",
         f"{outlook.price.per_request:.3g}",
+        f"{step.plan.requests:,.1f}",
         shown_share(outlook.freshness),
         shown_span(timedelta(days=outlook.age_days)),
         shown_span(timedelta(days=step.plan.longest_days)),
@@ -210,4 +226,4 @@ def _chart(found: Forecast) -> Chart:
     label = "a tenth to ten times as many" if today else "what some would buy"
     series = (*([Series("today", points(today))] if today else []), Series(label, points(found.steps)))
     title = f"What requests buy: {found.domain.authority}"
-    return Chart(title, "requests a day", "fresh, per cent", series, log_x=True)
+    return Chart(title, "budget a day", "fresh, per cent", series, log_x=True)

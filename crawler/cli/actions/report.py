@@ -98,7 +98,7 @@ def _facts(found: DomainReport, calibration: Calibration, standings: list[TrustR
         ("In the last", shown_span(found.window)),
         ("Looks", f"{found.looks} ({found.requests} requests)"),
         ("Changes", changes or "none"),
-        ("Failures", str(found.failures)),
+        ("Failed", counted(found.failures, "look")),
         ("Received", shown_bytes(found.received_bytes)),
         ("Saved", shown_bytes(found.saved_bytes) + (f" ({found.saved_bytes / sent:.0%})" if sent else "")),
         ("Validators", shown_standings(standings)),
@@ -171,7 +171,7 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
         right=numbers,
     )
     say(
-        f"\nAudits, looks, changes, failures and bytes of the last {shown_span(window)}; freshness is weighted by "
+        f"\nAudits, looks, changes, failed looks and bytes of the last {shown_span(window)}; freshness is weighted by "
         "importance, but as audited: there each page counts alike."
     )
     for each, calibration in found:

@@ -20,7 +20,8 @@ def plan(
 ) -> int:
     """Set what a request must be worth, in all domains; or say what more and fewer requests would buy in one.
 
-    With a DOMAIN nothing is changed: freshness and age are shown for a tenth to ten times today's requests.
+    With a DOMAIN nothing is changed: freshness and age are shown for a tenth to ten times today's budget, of which
+    robots.txt and audits take their part and the rest are requests for pages.
 
     Examples:
 

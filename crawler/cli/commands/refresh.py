@@ -7,7 +7,8 @@ import typer
 
 from crawler.cli.exits import DONE
 from crawler.cli.options import At, DomainName, Json
-from crawler.cli.values import counted
+from crawler.cli.values import counted, shown_instant
+from crawler.times import typed_instant
 
 if TYPE_CHECKING:
     from crawler.cli.session import Interrupts
@@ -50,7 +51,7 @@ def refresh(
         print_json({"domain": found.authority, "prefix": wanted, "pages": pages, "run": seen_at})
         return DONE
     say(f"{counted(pages, 'page')} under {wanted} {'is' if pages == 1 else 'are'} due {_shown_when(at)}")
-    then = f" --at {at.isoformat()}" if at is not None else ""
+    then = f" --at {typed_instant(at)}" if at is not None else ""
     if seen_at:
         say(f"The running stack crawls them: {seen_at}")
     else:
@@ -59,7 +60,7 @@ def refresh(
 
 
 def _shown_when(at: datetime | None) -> str:
-    return "now" if at is None else f"at {at.isoformat(timespec='seconds')}"
+    return "now" if at is None else f"at {shown_instant(at)}"
 
 
 def _start_run(domain: "Domain", prefix: "Url") -> str | None:

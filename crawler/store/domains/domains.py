@@ -156,6 +156,15 @@ async def find(db: Database, authority: Authority) -> Domain | None:
         return await _one_by_name(connection, [authority])
 
 
+async def names(db: Database) -> list[Authority]:
+    """The names of all domains and their other names, in alphabetical order."""
+    async with db.transaction() as connection:
+        found = await connection.execute(
+            "SELECT authority FROM domain UNION SELECT authority FROM domain_alias ORDER BY authority"
+        )
+        return [Authority(row[0]) for row in await found.fetchall()]
+
+
 async def every(db: Database) -> list[Listed]:
     """All domains by name, with counts of their pages."""
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:

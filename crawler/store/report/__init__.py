@@ -6,7 +6,7 @@
 
 from crawler.store.report.checks import Finding, check, count_domains
 from crawler.store.report.duplicates import Alike, Near, alike, fill, near
-from crawler.store.report.explain import Explanation, PageFacts, explain
+from crawler.store.report.explain import Explanation, PageFacts, Waiting, explain
 from crawler.store.report.feed import Edit, EventKind, FeedItem, last_of, read_feed, stamp_feed
 from crawler.store.report.pages import target_of
 from crawler.store.report.prior_source import PriorLevel, PriorSource
@@ -36,6 +36,7 @@ __all__ = [
     "PageLine",
     "PriorLevel",
     "PriorSource",
+    "Waiting",
     "Workload",
     "alike",
     "check",

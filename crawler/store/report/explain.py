@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from psycopg.rows import dict_row
@@ -107,11 +108,32 @@ LINKERS = f"""
 LEADS_HERE = """
     SELECT count(*) AS moved FROM page WHERE domain_id = %(domain_id)s AND moved_to = %(key)s
 """
+# What others left for the domain's holder and touches this URL. A row under way is done with keys up to `after`.
+WAITING = """
+    SELECT DISTINCT CASE WHEN payload->'full' = 'true' THEN 'reread' ELSE kind END AS kind
+      FROM inbox
+     WHERE domain_id = %(domain_id)s AND coalesce(decode(payload->>'after', 'hex') < %(key)s, true)
+       AND CASE kind WHEN 'refresh' THEN starts_with(%(url)s, payload->>'prefix')
+                     WHEN 'seed' THEN payload->'urls' ? %(url)s
+                     WHEN 'audit' THEN payload->'keys' ? encode(%(key)s, 'hex')
+                     ELSE kind IN ('reprice', 'reorder') END
+"""
 DOMAIN = """
     SELECT greatest(%(at)s::timestamptz, s.last_visit_at) AS at, r.body AS robots, s.tracked
       FROM domain_state s LEFT JOIN robots r ON r.domain_id = s.domain_id
      WHERE s.domain_id = %(domain_id)s
 """
+
+
+class Waiting(StrEnum):
+    """What waits in a domain's inbox for the next crawl and touches a URL."""
+
+    SEED = "seed"
+    REFRESH = "refresh"
+    REREAD = "reread"  # a refresh that asks for the whole page, since its domain's settings have changed
+    AUDIT = "audit"
+    REPRICE = "reprice"
+    REORDER = "reorder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +247,7 @@ class Explanation:
     prior_source: what the page's prior comes from; None for one that is not tracked.
     terms: what holds for its next look, at today's price.  trust: how far its group's validators can be believed.
     suspected: validators that have lied in every group that was tested.
+    waiting: what the next crawl is to apply to it, by the domain's inbox; nothing else here knows of that yet.
     by_head: its length and date are asked for first.  challenge: its validators are put to the test, if it is the next.
     """
 
@@ -244,6 +267,7 @@ class Explanation:
     linkers: tuple[Linker, ...]
     robots: bytes | None
     tracked: int
+    waiting: frozenset[Waiting]
 
     @property
     def is_orphan(self) -> bool:
@@ -259,13 +283,14 @@ class Explanation:
 
 async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defaults: Defaults) -> Explanation:
     """Everything about a URL of the domain, under the name that the domain gives it."""
-    values = {"domain_id": domain.id, "key": key_of(url), "at": at, "most": LINKS_SHOWN}
+    values = {"domain_id": domain.id, "key": key_of(url), "url": url, "at": at, "most": LINKS_SHOWN}
     async with db.transaction() as connection:
         domain_now = (await _rows(connection, DOMAIN, values))[0]
         pages = await _rows(connection, PAGE, values)
         visits = await _rows(connection, VISITS, values | {"most": VISITS_SHOWN})
         linkers = await _rows(connection, LINKERS, values)
         leads = (await _rows(connection, LEADS_HERE, values))[0]
+        waiting = await _rows(connection, WAITING, values)
         context = await scoring_context(connection, domain, at=at, defaults=defaults)
         page = _page(pages[0]) if pages else None
         source = (
@@ -293,6 +318,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defau
         ),
         robots=domain_now["robots"],
         tracked=domain_now["tracked"],
+        waiting=frozenset(Waiting(row["kind"]) for row in waiting),
     )
 
 
