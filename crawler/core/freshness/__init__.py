@@ -46,11 +46,10 @@ from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.freshness.policies import (
     BY_PRICE,
     BY_SIMILARITY,
-    FixedPolicy,
+    FIRST_PERIOD,
     Looked,
     PricePolicy,
     RevisitPolicy,
-    SimilarityPolicy,
     policy_of,
 )
 from crawler.core.freshness.prior import (
@@ -85,6 +84,7 @@ __all__ = [
     "DAY",
     "ELSEWHERE",
     "ENOUGH_LOOKS",
+    "FIRST_PERIOD",
     "LEAST_SHARED_BYTES",
     "NOT_ZERO",
     "NO_AMOUNTS",
@@ -99,7 +99,6 @@ __all__ = [
     "Candidates",
     "ChangeValue",
     "Defaults",
-    "FixedPolicy",
     "Floats",
     "Looked",
     "Moments",
@@ -108,7 +107,6 @@ __all__ = [
     "RevisitPolicy",
     "Scores",
     "Selection",
-    "SimilarityPolicy",
     "Terms",
     "Twin",
     "UsualAmount",
