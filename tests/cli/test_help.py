@@ -49,7 +49,7 @@ def test_these_are_the_commands() -> None:
         *("up", "down", "status", "ui", "demo", "plugins"),
         *("db upgrade", "db check"),
         *("lab opic", "lab windows", "lab discovery", "lab nutch"),
-        *(f"lab {name}" for name in ("run", "replay", "dai", "estimator")),
+        *(f"lab {name}" for name in ("run", "replay", "dai", "estimator", "kinds")),
     }
 
 

@@ -183,18 +183,27 @@ def test_point_rates_are_unbiased_and_intervals_cover() -> None:
     assert all(0.85 <= fit.covered <= 0.95 for fit in fits)
 
 
-def test_the_likeness_rule_swings_around_a_pages_period_and_ours_comes_to_believe_it() -> None:
-    tracks = dai.dai(timing=Timing.POISSON, seed=1, pages=200, periods=(5.0, 20.0))
-    hers = [track for track in tracks if track.rule == dai.LIKENESS]
-    ours = [track for track in tracks if track.rule == dai.AS_MANY]
+def test_by_similarity_pages_that_change_by_chance_come_to_be_looked_at_once_in_their_period() -> None:
+    tracks = dai.dai(timing=Timing.POISSON, seed=1, pages=60, looks=40)
+    by_rule = {rule: [track for track in tracks if track.rule == rule] for rule in (dai.SIMILARITY, dai.AS_MANY)}
 
-    for track in ours:
+    for track in by_rule[dai.SIMILARITY]:
+        assert track.mean_days[20 - 1] == pytest.approx(track.period_days, rel=0.25)
+    for track in by_rule[dai.AS_MANY]:
         assert track.held_days[-1] == pytest.approx(track.period_days, rel=0.3)
-    for track in hers:
-        assert track.period_days / 3 < np.mean(track.held_days[-20:]) < track.period_days * 3
-    likeness, as_many, as_fresh = dai.sums(tracks)
-    assert as_many.fresh > likeness.fresh
-    assert as_fresh.redundant_per_day < likeness.redundant_per_day
+    similarity, fixed, as_many, as_fresh = dai.sums(tracks)
+    assert fixed.looks_per_day == pytest.approx(similarity.looks_per_day)
+    assert as_many.looks_per_day == pytest.approx(similarity.looks_per_day, rel=0.01)
+    assert similarity.redundant_per_day < fixed.redundant_per_day
+    assert as_many.fresh > fixed.fresh > similarity.fresh
+    assert as_fresh.redundant_per_day < similarity.redundant_per_day
+
+
+def test_by_similarity_pages_that_change_by_the_clock_are_looked_at_in_two_thirds_of_their_period() -> None:
+    tracks = dai.dai(timing=Timing.CLOCKWORK, seed=1, pages=30, looks=40, periods=(5.0, 20.0))
+
+    for track in tracks[:2]:
+        assert track.mean_days[-1] == pytest.approx(0.63 * track.period_days, rel=0.1)
 
 
 def test_the_laboratory_begins_with_the_products_own_prior() -> None:

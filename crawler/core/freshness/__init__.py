@@ -47,11 +47,10 @@ from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.freshness.policies import (
     BY_PRICE,
     BY_SIMILARITY,
-    FixedPolicy,
+    FIRST_PERIOD,
     Looked,
     PricePolicy,
     RevisitPolicy,
-    SimilarityPolicy,
     policy_of,
 )
 from crawler.core.freshness.prior import (
@@ -90,6 +89,7 @@ __all__ = [
     "DAY",
     "ELSEWHERE",
     "ENOUGH_LOOKS",
+    "FIRST_PERIOD",
     "LEAST_SEEN",
     "LEAST_SHARED_BYTES",
     "NOT_ZERO",
@@ -106,7 +106,6 @@ __all__ = [
     "Candidates",
     "ChangeValue",
     "Defaults",
-    "FixedPolicy",
     "Floats",
     "KindPrior",
     "Looked",
@@ -116,7 +115,6 @@ __all__ = [
     "RevisitPolicy",
     "Scores",
     "Selection",
-    "SimilarityPolicy",
     "Terms",
     "Twin",
     "UsualAmount",

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from crawler.core.freshness.amount import BITS, bits_of_amount
-from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.belief import DAY, Belief
 from crawler.core.freshness.revisit_time import interval
 
 LONGER = 2.0  # factor on a period at whose end nothing was found, in the first steps
@@ -21,6 +21,7 @@ STEPS_TO_SETTLE = 4.0
 # shorter steps must cancel out: (1 - 1/e) times this equals 1/e.
 SHORTER_BY = 0.582
 LEAST_RATIO, MOST_RATIO = 0.25, 3.0  # of how unlike two versions are, by what the page's versions usually are
+EARLY = timedelta(minutes=1)
 SPANS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 SPANS["w"] = timedelta(weeks=1)
 
@@ -31,7 +32,9 @@ _FIXED = re.compile(r"fixed (\d+(?:\.\d+)?)([smhdw])")
 class Looked:
     """A good look that has just ended, as a policy sees it.
 
-    waited: since the good look before it; zero at the first.  changed: something of the page's own was found to differ.
+    waited: since the good look before it; zero where there is nothing to compare with: at the first, or when a page is
+    back.  planned: the wait that was meant; None where the look came for another reason (a user, an audit, a retry).
+    changed: something of the page's own was found to differ.
     distance_bits: SimHash distance of the two versions, None where there is no text, or no change.
     usual_amount: what a change of this page changes usually, 0 to 1.  looks: at this page, with this one.
     importance: by which the look is weighed; the domain's mean page has 1.  price: importance x days.
@@ -39,6 +42,7 @@ class Looked:
     """
 
     waited: timedelta
+    planned: timedelta | None
     changed: bool
     distance_bits: int | None
     usual_amount: float
@@ -77,12 +81,15 @@ class PricePolicy:
 
 @dataclass(frozen=True, slots=True)
 class FixedPolicy:
-    """Every page after the same span, however often it changes: the textbook's uniform policy."""
+    """Every page after the same span, however often it changes: the textbook's uniform policy.
+
+    Due times are a minute early: the looks of a crawl that begins at its hour every day are some seconds later.
+    """
 
     span: timedelta
 
     def after(self, look: Looked) -> timedelta:  # noqa: ARG002  whatever it found
-        return self.span
+        return self.span - min(EARLY, self.span / 100)
 
     @property
     def standing(self) -> timedelta | None:
@@ -95,16 +102,22 @@ class SimilarityPolicy:
 
     The likeness is 1 - distance/64. How unlike two versions are counts in proportion to what is usual for the page, so
     that the period of a page that changes every d days settles round d, by much or by little. Steps get smaller with
-    the number of looks.
+    the number of looks. A look that comes early and finds nothing, or late and finds a change, says less of the period,
+    and moves it less.
     """
 
     def after(self, look: Looked) -> timedelta:
+        if not look.waited:
+            return FIRST_PERIOD if look.looks <= 1 else _believed(look)
+        if look.looks <= 2 and not look.changed and look.waited < FIRST_PERIOD:
+            return FIRST_PERIOD  # the first wait was cut, to spread pages that came together
+        period = look.waited if look.looks <= 2 else look.planned or _believed(look)
         step = max(SETTLED_STEP, STEPS_TO_SETTLE / (max(look.looks, 2) + STEPS_TO_SETTLE - 2))
         if look.changed:
-            return look.waited * float(LONGER ** (-step * SHORTER_BY * _how_unlike(look)))
-        if look.looks <= 2 and look.waited < FIRST_PERIOD:  # the first one was cut, to spread pages that came together
-            return FIRST_PERIOD
-        return look.waited * float(LONGER**step)
+            step *= -SHORTER_BY * _how_unlike(look) * min(period / look.waited, 1.0)
+        else:
+            step *= min(look.waited / period, 1.0)
+        return period * float(LONGER**step)
 
     @property
     def standing(self) -> timedelta | None:
@@ -112,6 +125,12 @@ class SimilarityPolicy:
 
 
 FIRST_PERIOD = timedelta(days=30)  # Nutch's default
+
+
+def _believed(look: Looked) -> timedelta:
+    """The period that the page's belief makes expect, within the look's bounds."""
+    days = min(look.belief.b / look.belief.a, look.most / DAY)
+    return min(max(timedelta(days=days), look.least), look.most)
 
 
 def _how_unlike(look: Looked) -> float:

@@ -14,6 +14,7 @@ from crawler.core.freshness import (
     Looked,
     Scores,
     UsualAmount,
+    Wanted,
     amount_of,
     blended,
     chances,
@@ -104,6 +105,7 @@ def _due_after(target: Target, belief: Belief, amounts: Amounts, verdict: Verdic
     usual = terms.amount or UsualAmount()
     look = Looked(
         waited=now - target.last_good_at if is_again and target.last_good_at is not None else timedelta(0),
+        planned=_planned(target),
         changed=verdict.change is Change.CHANGED,
         distance_bits=verdict.distance_bits if verdict.change is Change.CHANGED else None,
         usual_amount=float(expected_amount(amounts.total, amounts.changes, usual.group)),
@@ -116,6 +118,14 @@ def _due_after(target: Target, belief: Belief, amounts: Amounts, verdict: Verdic
     )
     wait = min(max(terms.revisit.after(look), terms.least), terms.most)
     return now + (max(first_gap(wait, key=target.key), terms.least) if verdict.change is Change.FIRST else wait)
+
+
+def _planned(target: Target) -> timedelta | None:
+    """The wait that was meant after the last good look; None where the due time says something else."""
+    is_by_plan = target.wanted is Wanted.NO and target.state is State.KNOWN and not target.failures
+    if not is_by_plan or target.due_at is None or target.last_good_at is None or target.due_at <= target.last_good_at:
+        return None
+    return target.due_at - target.last_good_at
 
 
 def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | None) -> tuple[Belief, float | None]:

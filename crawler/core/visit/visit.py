@@ -82,6 +82,7 @@ class Target:
     soft_errors: int = 0  # of these, the last ones that met the soft error that `reason` names
     last_look_at: datetime | None = None
     last_good_at: datetime | None = None
+    due_at: datetime | None = None  # when it was to be looked at
 
 
 @dataclass(frozen=True, slots=True)

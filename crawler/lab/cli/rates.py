@@ -12,7 +12,7 @@ from crawler.lab import dai, estimator
 from crawler.lab.dai import Timing, Track
 from crawler.lab.estimator import Gaps, PointBias, PriorFit
 
-VISITS = (1, 2, 5, 10, 20, 40, 60, 100, 200, 500, 1000)
+AFTER = 20  # looks, as published figures have it
 
 
 def revisit_periods(*, looks: int, pages: int, seed: int, figures: Path | None, as_json: bool) -> int:
@@ -28,17 +28,18 @@ def revisit_periods(*, looks: int, pages: int, seed: int, figures: Path | None, 
 
 
 def _show_tracks(timing: str, tracks: Sequence[Track], looks: int) -> None:
-    """Revisit periods by the number of looks, and what the looks were worth; then the sums of each rule."""
-    visits = [n for n in VISITS if n <= looks]
-    say(f"\nPages that change by {timing}: days to the next look after the nth\n")
-    numbers = ["period", *(f"n = {n}" for n in visits), "redundant", "fresh", "looks a day"]
+    """Periods after so many looks, and what the looks were worth; then the sums of each rule."""
+    after = min(AFTER, looks)
+    say(f"\nPages that change by {timing}: the period after {after} looks, and the second half of {looks}\n")
+    numbers = ["true period", "mean", "median", "redundant", "fresh", "looks a day"]
     show(
         ["rule", *numbers],
         [
             (
                 track.rule,
                 f"{track.period_days:g} d",
-                *(f"{track.revisit_days[n - 1]:.1f}" for n in visits),
+                f"{track.mean_days[after - 1]:.1f} d",
+                f"{track.median_days[after - 1]:.1f} d",
                 shown_share(track.redundant),
                 shown_share(track.fresh),
                 f"{track.looks_per_day:.3f}",
@@ -49,39 +50,44 @@ def _show_tracks(timing: str, tracks: Sequence[Track], looks: int) -> None:
     )
     say("")
     sums = dai.sums(tracks)
+    (fixed,) = (each for each in sums if each.rule == dai.FIXED)
+    numbers = ["fresh", "looks a day", "redundant a day", "redundant looks spared"]
     show(
-        ["rule", "fresh", "looks a day", "redundant a day", "redundant looks spared"],
+        ["rule", *numbers],
         [
             (
                 each.rule,
                 shown_share(each.fresh),
                 f"{each.looks_per_day:.3f}",
                 f"{each.redundant_per_day:.3f}",
-                shown_share(1 - each.redundant_per_day / sums[0].redundant_per_day),
+                shown_share(1 - each.redundant_per_day / max(fixed.redundant_per_day, 1e-9)),
             )
             for each in sums
         ],
-        right=["fresh", "looks a day", "redundant a day", "redundant looks spared"],
+        right=numbers,
     )
 
 
 def _dai_charts(timing: str, tracks: Sequence[Track]) -> Iterator[tuple[str, Chart]]:
-    """The period that each rule holds true, over its true value, by the number of looks."""
-    chosen = [track for track in tracks if track.period_days in {5.0, 20.0} and track.rule != dai.AS_MANY]
+    """The period that similarity comes to, over the true one, by the number of looks."""
+    chosen = [track for track in tracks if track.rule == dai.SIMILARITY]
+    series = [
+        Series(
+            f"{track.period_days:g} days",
+            tuple((n, each / track.period_days) for n, each in enumerate(track.mean_days, start=1)),
+        )
+        for track in chosen
+    ]
+    last = float(max(len(track.mean_days) for track in chosen))
     yield (
         f"time-dai-{timing}",
         Chart(
-            title=f"The period held true, over the true one; pages change by {timing}",
+            title=f"Similarity: mean period over the true one; pages change by {timing}",
             x_label="looks",
-            y_label="period held true / true period",
-            series=tuple(
-                Series(
-                    f"{track.rule}, {track.period_days:g} days",
-                    tuple((n, each / track.period_days) for n, each in enumerate(track.held_days, start=1)),
-                )
-                for track in chosen
-            ),
+            y_label="mean period / true period",
+            series=(*series, Series("the true one", ((1.0, 1.0), (last, 1.0)))),
             log_x=True,
+            log_y=True,
         ),
     )
 

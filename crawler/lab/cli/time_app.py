@@ -123,12 +123,15 @@ def replay(
 @app.command()
 def dai(
     looks: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="Looks at each page.")] = 60,
-    pages: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Pages of each period.")] = 300,
+    pages: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Pages of each period.")] = 100,
     seed: Seed = 1,
     figures: Figures = None,
     as_json: Json = False,
 ) -> int:
-    """Draw Dai's experiment again: how soon a rule's revisits find a page's own period, and what they spare.
+    """Draw Dai's experiment again: how soon revisits by similarity find a page's own period, and what they spare.
+
+    Made texts of which each change replaces a drawn share; their real SimHashes; the policy of `domains set --revisit
+    similarity` itself. Beside it one fixed period for all pages, and the price, with as many looks.
 
     Examples:
 

@@ -98,5 +98,9 @@ def likeness_step(interval: Floats, looks: LookBatch, _: Floats) -> tuple[Floats
 
 
 def likeness(scene: Scene) -> Adaptive:
-    """The period set by the SimHash likeness of two versions, after Dai's addition to Nutch; 1 h to 365 d."""
+    """The period set by the SimHash likeness of two versions, after Dai's addition to Nutch; 1 h to 365 d.
+
+    Steps stay as long as they are, as published. The product's own policy, core's SimilarityPolicy, takes shorter steps
+    with every look, and is measured by `recrawl lab dai`.
+    """
     return Adaptive(scene, MultiplyDivide(likeness_step, first=30.0, least=HOUR, most=365.0), Queue.DUE)

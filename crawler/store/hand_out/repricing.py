@@ -11,7 +11,8 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from crawler.core.domain import Lease
-from crawler.core.freshness import Defaults, due_again
+from crawler.core.domain_settings import weighs_alike
+from crawler.core.freshness import Defaults, PricePolicy, due_again
 from crawler.store.claim import fence
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
@@ -29,13 +30,15 @@ GO_ON_AFTER = "UPDATE inbox SET payload = payload || jsonb_build_object('after',
 # This pass serves for all changes of the price before it begins.
 BEGIN = "DELETE FROM inbox WHERE domain_id = %s AND kind = 'reprice' AND id <> %s AND NOT payload ? 'after'"
 DONE = "DELETE FROM inbox WHERE id = %s"
+# Where no price decides, each page has a time of its own.
+LEAVE_ALL = "UPDATE page SET leader = NULL WHERE domain_id = %s AND leader IS NOT NULL"
 
 
 async def reprice(db: Database, lease: Lease, *, at: datetime, defaults: Defaults, most: int = SLICE) -> bool:
     """Give a slice of the domain's pages the due times of today's price, if that has moved; whether there was any.
 
-    The inbox row says how far it came, which keeps the domain awake until all pages are at the new price. New rules
-    wait for a lease that was claimed with them.  Raises LeaseLost.
+    The inbox row says how far it came, which keeps the domain awake until all pages are at the new price. New rules,
+    and settings by which pages are due, wait for a lease that was claimed with them.  Raises LeaseLost.
     """
     async with db.transaction() as connection:
         await fence(connection, lease)
@@ -47,8 +50,10 @@ async def reprice(db: Database, lease: Lease, *, at: datetime, defaults: Default
             await connection.execute(BEGIN, (lease.domain.id, row["id"]))
         wished = await _one(connection, f"SELECT {COLUMNS} FROM domain d WHERE d.id = %s", (lease.domain.id,))  # noqa: S608
         context = await scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
-        if wished is None or context is None or domain_from(wished).settings.rules != lease.domain.settings.rules:
+        if wished is None or context is None or not weighs_alike(domain_from(wished).settings, lease.domain.settings):
             return False
+        if not after and not isinstance(context.revisit, PricePolicy):
+            await connection.execute(LEAVE_ALL, (lease.domain.id,))
         await connection.execute(BY_KEY)
         pages = await score_slice(connection, domain_id=lease.domain.id, after=after, most=most, at=at, context=context)
         await _write(connection, lease, pages, at=at)

@@ -136,6 +136,7 @@ def _target(
         soft_errors=details.soft_errors,
         last_look_at=details.last_look_at,
         last_good_at=details.last_good_at,
+        due_at=row.due_at,
     )
 
 

@@ -39,13 +39,15 @@ TWINS = """
       JOIN domain_state s ON s.domain_id = %(domain_id)s
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = n.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-     WHERE (SELECT count(*) FROM (SELECT FROM visit v
+     WHERE EXISTS (SELECT FROM domain d WHERE d.id = %(domain_id)s AND d.revisit = 'price')
+       AND (SELECT count(*) FROM (SELECT FROM visit v
                                    WHERE v.domain_id = %(domain_id)s AND v.key = n.key AND v.at >= t.at
                                      AND v.change IN ('first', 'same', 'cosmetic', 'changed', 'back')
                                    LIMIT %(enough)s) v) >= %(enough)s
 """
 PROPOSE = "INSERT INTO inbox (domain_id, kind, payload, arrived_at) VALUES (%s, 'share', %s, %s)"
-# By what holds now, whatever held when the pair was found. A page that leads does not follow another.
+# By what holds now, whatever held when the pair was found. A page that leads does not follow another. Where no price
+# decides, each page has a time of its own.
 BEGIN = """
     UPDATE page p SET leader = x.leader
       FROM unnest(%(leaders)s::bytea[], %(keys)s::bytea[]) AS x(leader, key)
@@ -54,6 +56,7 @@ BEGIN = """
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = x.key AND f.state = 'known'
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key AND p.leader IS NULL AND p.main_digest = l.main_digest
        AND NOT EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.leader = x.key)
+       AND EXISTS (SELECT FROM domain d WHERE d.id = %(domain_id)s AND d.revisit = 'price')
 """
 RIDING = "SELECT key FROM page WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND leader IS NOT NULL"
 # A text of its own ends it, and so does whoever is not there any more, or vouches for nobody.

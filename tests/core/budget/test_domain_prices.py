@@ -1,7 +1,6 @@
 """Censuses and tariffs on paper: what comes out of pages, budgets and targets without any store."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from crawler.core.budget import (
 )
 from crawler.core.budget.constraints import LONGEST_DAYS
 from crawler.core.budget.target import overhead
-from crawler.core.freshness import NO_KIND, PRIOR, FixedPolicy
+from crawler.core.freshness import NO_KIND, PRIOR, policy_of
 
 
 def sample(known: int, *, new: int = 0, share: float = 1.0, seed: int = 1) -> PageSample:
@@ -272,7 +271,7 @@ def test_refitting_again_and_again_settles() -> None:
 def test_pages_that_a_policy_bids_at_its_own_times_take_what_these_take_whatever_the_price(requests: float) -> None:
     """A budget that is too small makes them wait longer, and says so; they never come sooner."""
     found = sample(140)
-    bound = work_in(found, [PRIOR], least_days=1 / 144, most_days=180.0, revisit=FixedPolicy(timedelta(days=7)))
+    bound = work_in(found, [PRIOR], least_days=1 / 144, most_days=180.0, revisit=policy_of("fixed 7d"))
 
     (plan,) = solve_plans([bound], [DomainLimits(budget=Budget(requests))])
 
