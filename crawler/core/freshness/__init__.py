@@ -51,6 +51,7 @@ from crawler.core.freshness.policies import (
     PricePolicy,
     RevisitPolicy,
     policy_of,
+    policy_or_price,
 )
 from crawler.core.freshness.prior import (
     ELSEWHERE,
@@ -149,6 +150,7 @@ __all__ = [
     "moments",
     "phase_of",
     "policy_of",
+    "policy_or_price",
     "pooled",
     "pooled_agreement",
     "refit",
