@@ -23,7 +23,10 @@ LANGUAGE = (
 )
 
 
-REVISIT = r"price|similarity|fixed (?!0+(?:\.0+)?[smhdw])[0-9]{1,6}(?:\.[0-9]{1,3})?[smhdw]"
+REVISIT = (
+    r"fixed (?!0+(?:\.0+)?[smhdw])[0-9]{1,6}(?:\.[0-9]{1,3})?[smhdw]"
+    r"|[A-Za-z][A-Za-z0-9_.-]{0,62}"  # price, similarity, or a plugin; who knows the plugins asks whether there is one
+)
 
 
 def _usual_ordering() -> "Ordering":
@@ -186,9 +189,9 @@ class DomainSettings:
             Kind.TEXT,
             "--revisit POLICY",
             "When pages are looked at again: price (when a look is worth it), similarity (sooner the less alike two "
-            "versions were), or 'fixed 7d' (each after so long).",
+            "versions were), 'fixed 7d' (each after so long), or the name of a plugin.",
             pattern=REVISIT,
-            misfit="none of price, similarity, and fixed with a span such as 'fixed 7d'",
+            misfit="none of price, similarity, fixed with a span such as 'fixed 7d', and the name of a plugin",
             label="Looked at again",
             words="by policy: {}",
             unset="by price",

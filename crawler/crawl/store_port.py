@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import timedelta
+from functools import cache
 from typing import Protocol, TypeVar
 
 from crawler.clock import Clock
@@ -16,7 +17,7 @@ from crawler.core.page import Parsed
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit import Target, Visit
 from crawler.errors import StoreUnavailable
-from crawler.plugins import defaults_with
+from crawler.plugins import defaults_with, is_policy
 from crawler.settings import Settings
 from crawler.store import claim, hand_out, learned, record
 from crawler.store.claim import Grant, LeaseEnd
@@ -28,6 +29,13 @@ T = TypeVar("T")
 
 STORE_RETRY = timedelta(seconds=1)
 STORE_PATIENCE = timedelta(minutes=10)  # a restart or a failover of Postgres is shorter
+
+
+@cache
+def _tell_if_unknown(revisit: str, domain: str, plugins: tuple[str, ...]) -> None:
+    """Say once that a domain's revisit policy is of a plugin that is not used any more, so that the price decides."""
+    if not is_policy(revisit, plugins):
+        log.warning("revisit.unknown", extra={"policy": revisit, "domain": domain, "instead": "price"})
 
 
 class LeasedStore(Protocol):
@@ -111,6 +119,7 @@ class RetryingStore:
         self.lease, self.clock = lease, clock
         self._db, self._settings, self._patience = db, settings, patience
         self._defaults = defaults_with(settings.defaults, settings.plugins)
+        _tell_if_unknown(lease.domain.settings.revisit, lease.domain.authority, settings.plugins)
 
     async def debit(self, most: int, *, waiting: int, spare: Refund) -> Grant:
         # The first attempt may have given the spare bytes back already.

@@ -7,7 +7,7 @@ product's own policy, on real SimHashes of made texts that change in part.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
@@ -26,6 +26,7 @@ from crawler.core.freshness import (
     learn_changed,
     learn_same,
 )
+from crawler.core.http import Url
 from crawler.core.page import Fingerprint, distance_bits, fingerprint_of
 from crawler.lab import optimum
 from crawler.lab.worlds.world import Flags, Floats, Ints
@@ -37,6 +38,7 @@ WORDS, VOCABULARY = 300, 5000  # of a text, and of the language
 LEAST_SHARE, MOST_SHARE = 0.05, 0.5  # of its words that a change replaces
 SIMILARITY, FIXED = "similarity", "fixed, as many looks"
 AS_MANY, AS_FRESH = "price, as many looks", "price, as fresh"
+URL, START = Url("https://example.com/"), datetime(2026, 1, 1, tzinfo=UTC)
 TRIALS, EQUAL = 12, 0.003  # of prices, until looks are as many as they should be
 MOST_OFF = 8.0  # factor between the price for known rates and that for rates that are learnt
 
@@ -196,6 +198,8 @@ class Similarity:
     def _after(self, wait: float, changed: bool, bits: int, usual: float) -> float:  # noqa: FBT001  a column
         waited = timedelta(days=wait)
         look = Looked(
+            url=URL,
+            at=START,
             waited=waited,
             planned=waited,
             changed=changed,

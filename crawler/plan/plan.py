@@ -25,8 +25,8 @@ from crawler.core.budget import (
 )
 from crawler.core.cash import popularity
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, Belief, ChangeValue, KindPrior, policy_of, site_kind
-from crawler.plugins import defaults_with
+from crawler.core.freshness import DAY, Belief, ChangeValue, KindPrior, policy_or_price, site_kind
+from crawler.plugins import defaults_with, load
 from crawler.settings import Settings
 from crawler.store import domains, plan
 from crawler.store.database import Database
@@ -173,7 +173,7 @@ def work_of(plan_input: PlanInput, sample: PageSample, priors: Sequence[Belief],
         least_days=settings.least_interval / DAY,
         most_days=settings.most_interval / DAY,
         by_amount=domain_settings.value == ChangeValue.AMOUNT,
-        revisit=policy_of(domain_settings.revisit),
+        revisit=policy_or_price(domain_settings.revisit, load(settings.plugins).revisits),
     )
 
 

@@ -1,8 +1,9 @@
 """Finding, loading and trying plugins, and the form in which a crawl uses them.
 
 A plugin that cannot be loaded, or is not what its extension point asks for, ends the command at its start. One that
-fails at a single URL during a crawl is told about once, and counts as if it had not been asked: score 1, accepted. A
-reader that fails makes that page unreadable; it runs in the processes that parse, within their limits.
+fails at a single URL during a crawl is told about once, and counts as if it had not been asked: score 1, accepted,
+looked at again by price. A reader that fails makes that page unreadable; it runs in the processes that parse, within
+their limits.
 """
 
 import logging
@@ -10,13 +11,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
 from crawler.core.http import Url
 from crawler.core.page import Document
-from crawler.errors import PluginBroken
+from crawler.errors import BadInput, PluginBroken
 from crawler.plugins.points import (
     MOST_SCORE,
     POINTS,
@@ -27,14 +29,16 @@ from crawler.plugins.points import (
     media_type_of,
     media_types_of,
     score_by,
+    wait_by,
 )
 
 if TYPE_CHECKING:  # it takes numpy along, which a process that parses does not need
-    from crawler.core.freshness import Defaults
+    from crawler.core.freshness import Defaults, Looked
 
 log = logging.getLogger("recrawl.plugins")
 
 SETTING = "RECRAWL_PLUGINS"
+OWN_POLICIES = frozenset({"price", "similarity", "fixed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +91,13 @@ class Plugins:
     """The plugins of a process, as core takes them.
 
     page_score: product of all scores of a URL, 0 to 1000.  accepts: whether all filters accept a URL.  None: there are
-    none of the kind.  readers: by media type.
+    none of the kind.  readers: by media type.  revisits: revisit policies, by name.
     """
 
     page_score: Callable[[Url], float] | None = None
     accepts: Callable[[Url], bool] | None = None
     readers: Mapping[str, PluginReader] = field(default_factory=dict)
+    revisits: Mapping[str, "PluginPolicy"] = field(default_factory=dict)
 
     def reader_of(self, content_type: str) -> PluginReader | None:
         """Which plugin reads bodies with that Content-Type; None: recrawl does."""
@@ -138,6 +143,20 @@ class _Filters(_Careful):
         return all(self.asked(accepted_by, url))
 
 
+class PluginPolicy(_Careful):
+    """A revisit policy of a plugin, as core takes it. Where the plugin fails at a page, the price decides there."""
+
+    def after(self, look: "Looked") -> timedelta:
+        from crawler.core.freshness import BY_PRICE
+
+        waits = self.asked(lambda plugin, _: wait_by(plugin, look), look.url)
+        return next(waits, None) or BY_PRICE.after(look)
+
+    @property
+    def standing(self) -> timedelta | None:
+        return None
+
+
 @cache
 def load(names: tuple[str, ...]) -> Plugins:
     """The plugins of those names, in their order, each tried once; PluginBroken for the first that cannot be used.
@@ -154,7 +173,8 @@ def load(names: tuple[str, ...]) -> Plugins:
         if entry.point is Point.READER:
             readers |= dict.fromkeys(media_types_of(plugin), PluginReader(name))
     scores, filters = found[Point.PAGE_SCORE], found[Point.URL_FILTER]
-    return Plugins(_Scores(scores) if scores else None, _Filters(filters) if filters else None, readers)
+    revisits = {name: PluginPolicy([(name, plugin)]) for name, plugin in found[Point.REVISIT]}
+    return Plugins(_Scores(scores) if scores else None, _Filters(filters) if filters else None, readers, revisits)
 
 
 def survey(names: tuple[str, ...]) -> list[PluginStatus]:
@@ -177,8 +197,28 @@ def survey(names: tuple[str, ...]) -> list[PluginStatus]:
 
 
 def defaults_with(defaults: "Defaults", names: tuple[str, ...]) -> "Defaults":
-    """The defaults with the score of the plugins of those names. Raises PluginBroken."""
-    return replace(defaults, page_score=load(names).page_score) if names else defaults
+    """The defaults with the score and the revisit policies of the plugins of those names. Raises PluginBroken."""
+    plugins = load(names)
+    return replace(defaults, page_score=plugins.page_score, revisits=plugins.revisits) if names else defaults
+
+
+def is_policy(revisit: str, names: tuple[str, ...]) -> bool:
+    """Whether a domain's setting names a revisit policy, with the plugins of those names."""
+    try:
+        require_policy(revisit, names)
+    except BadInput:
+        return False
+    return True
+
+
+def require_policy(revisit: str, names: tuple[str, ...]) -> None:
+    """BadInput where a domain's setting names a revisit policy that is none, with the plugins of those names."""
+    from crawler.core.freshness import policy_of
+
+    try:
+        policy_of(revisit, load(names).revisits)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
 
 
 def installed() -> list[PluginEntry]:
@@ -243,6 +283,8 @@ def _tried(entry: PluginEntry, readers: Mapping[str, PluginReader]) -> Any:
         raise PluginBroken(f"the plugin {entry} {error}") from error
     except (Exception, SystemExit) as error:
         raise PluginBroken(f"the plugin {entry} fails at its first call: {_said(error)}") from error
+    if entry.point is Point.REVISIT and entry.name in OWN_POLICIES:
+        raise PluginBroken(f"the plugin {entry} has the name of one of recrawl's own policies")
     if taken:
         raise PluginBroken(f"the plugin {entry} reads {taken[0]}, which {readers[taken[0]].name} does, too")
     return plugin

@@ -1,17 +1,21 @@
 """The extension points: for each the Protocol of its plugins, how one is tried, and what it may answer.
 
-A further point, such as a revisit policy, is a Protocol, a function that tries a plugin of it, an entry of POINTS, and
-in `loaded` the form in which core is given it.
+A further point is a Protocol, a function that tries a plugin of it, an entry of POINTS, and in `loaded` the form in
+which core is given it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from numbers import Real
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from crawler.core.http import Url
 from crawler.core.page import Document, document_of
+
+if TYPE_CHECKING:  # it takes numpy along, which a process that parses does not need
+    from crawler.core.freshness import Looked
 
 MOST_SCORE = 1000.0
 PROBE_URL = Url("https://example.com/a/page?of=1")
@@ -25,6 +29,7 @@ class Point(StrEnum):
     PAGE_SCORE = "recrawl.page_score"
     URL_FILTER = "recrawl.url_filter"
     READER = "recrawl.reader"
+    REVISIT = "recrawl.revisit"
 
 
 class PageScore(Protocol):
@@ -67,6 +72,14 @@ class ReaderOfType(Protocol):
 
     def read(self, body: bytes, *, url: str, content_type: str) -> ReadContent:
         """The content of a body. An exception means that the body cannot be read."""
+        ...
+
+
+class RevisitRule(Protocol):
+    """When a page is looked at again, in the domains whose user has chosen the plugin by its name."""
+
+    def after(self, look: "Looked") -> timedelta:
+        """The time from a good look until the next one, above 0. It is brought within the page's bounds."""
         ...
 
 
@@ -121,6 +134,14 @@ def document_by(plugin: ReaderOfType, body: bytes, *, url: Url, content_type: st
     return document_of(text, title=title, links=links, url=url)
 
 
+def wait_by(plugin: RevisitRule, look: "Looked") -> timedelta:
+    """The wait that a plugin wants. NotUsable if it is none."""
+    wait: object = plugin.after(look)
+    if not isinstance(wait, timedelta) or wait <= timedelta(0):
+        raise NotUsable(f"lets {look.url} wait {_shown(wait)}, not a timedelta above 0")
+    return wait
+
+
 def media_types_of(plugin: ReaderOfType) -> tuple[str, ...]:
     """The media types that a plugin reads, in lower case. NotUsable if these are none, or not for plugins."""
     given: object = getattr(plugin, "media_types", None)
@@ -152,6 +173,29 @@ def _try_reader(plugin: ReaderOfType) -> None:
         return
 
 
+def _try_revisit(plugin: RevisitRule) -> None:
+    from crawler.core.freshness import DAY, PRIOR, USUAL_AMOUNT, Looked
+
+    wait_by(
+        plugin,
+        Looked(
+            url=PROBE_URL,
+            at=datetime(2026, 1, 1, tzinfo=UTC),
+            waited=timedelta(0),
+            planned=None,
+            changed=False,
+            distance_bits=None,
+            usual_amount=USUAL_AMOUNT,
+            looks=1,
+            belief=PRIOR,
+            importance=1.0,
+            price=0.25,
+            least=timedelta(minutes=10),
+            most=180 * DAY,
+        ),
+    )
+
+
 def _shown(value: object) -> str:
     try:
         text = repr(value)
@@ -164,6 +208,7 @@ POINTS: Mapping[Point, ExtensionPoint] = {
     Point.PAGE_SCORE: ExtensionPoint("score(url)", lambda plugin: _ignore(score_by(plugin, PROBE_URL))),
     Point.URL_FILTER: ExtensionPoint("accepts(url)", lambda plugin: _ignore(accepted_by(plugin, PROBE_URL))),
     Point.READER: ExtensionPoint("read(body, *, url, content_type)", _try_reader),
+    Point.REVISIT: ExtensionPoint("after(look)", _try_revisit),
 }
 
 

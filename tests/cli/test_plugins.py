@@ -15,7 +15,7 @@ from tests.cli.conftest import RECRAWL, Answer, Done, Site, environ
 from tests.patience import PATIENCE_S
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "recrawl-example-plugins"
-ALL = "papers,calendars,rows"
+ALL = "papers,calendars,rows,weekdays"
 TABLE = (("Content-Type", "text/csv; charset=utf-8"),)
 
 Run = Callable[..., Done]
@@ -120,12 +120,14 @@ def test_a_package_that_is_installed_and_not_named_changes_nothing(run: Run, sit
         ("papers", False, ""),
         ("calendars", False, ""),
         ("rows", False, ""),
+        ("weekdays", False, ""),
     }
 
 
 PAPERS = "papers (recrawl.page_score, recrawl_example_plugins.papers:Papers of recrawl-example-plugins 1.0)"
 CALENDARS = "calendars (recrawl.url_filter, recrawl_example_plugins.calendars:Calendars of recrawl-example-plugins 1.0)"
 ROWS = "rows (recrawl.reader, recrawl_example_plugins.rows:Rows of recrawl-example-plugins 1.0)"
+WEEKDAYS = "weekdays (recrawl.revisit, recrawl_example_plugins.weekdays:Weekdays of recrawl-example-plugins 1.0)"
 BROKEN = [
     # raises when it is imported
     (
@@ -158,7 +160,21 @@ BROKEN = [
         "raise ValueError('no')\n        rows = list",
         f"{ROWS} fails at its first call: ValueError: no",
     ),
+    (
+        "weekdays",
+        "at: datetime",
+        "raise ValueError('no')\n        at: datetime",
+        f"{WEEKDAYS} fails at its first call: ",
+    ),
+    ("weekdays", "from typing", "raise RuntimeError('boom')\nfrom typing", f"{WEEKDAYS} cannot be loaded: RuntimeErr"),
     # gives a wrong type
+    (
+        "weekdays",
+        "return morning - at",
+        "return 7",
+        f"{WEEKDAYS} lets https://example.com/a/page?of=1 wait 7 (int), not",
+    ),
+    ("weekdays", "morning - at", "at - morning", "not a timedelta above 0"),
     (
         "papers",
         "else 1.0",
@@ -176,6 +192,7 @@ BROKEN = [
     ("rows", "links=links", "links='/a'", f"{ROWS} reads the links '/a' (str), not a sequence of strings"),
     # has no such method, or says nothing that it reads
     ("papers", "def score", "def scores", f"{PAPERS} has no method score(url)"),
+    ("weekdays", "def after", "def wait", f"{WEEKDAYS} has no method after(look)"),
     ("calendars", "def accepts", "def accept", f"{CALENDARS} has no method accepts(url)"),
     ("rows", "def read", "def reads", f"{ROWS} has no method read(body, *, url, content_type)"),
     ("rows", '("text/csv",)', '"text/csv"', f"{ROWS} has the media_types 'text/csv' (str), not a tuple such as"),
@@ -205,7 +222,7 @@ def test_a_plugin_that_nobody_offers_is_named_with_those_that_are_there(run: Run
     assert done.code == 1
     assert done.complaint == (
         "recrawl: RECRAWL_PLUGINS names 'calender', and no installed package offers a plugin of that name; "
-        "there is calendars, papers, rows"
+        "there is calendars, papers, rows, weekdays"
     )
     assert site.asked == []
 
@@ -278,3 +295,67 @@ def test_a_reader_that_fails_at_a_page_makes_that_page_unreadable(
     looks = json.loads(run("explain", f"{site.url}raises.csv", "--json", database_url=database_url).out)
     assert looks["page"]["reason"] == "unreadable"
     assert run("db", "check", database_url=database_url).code == 0
+
+
+WEDNESDAY, FRIDAY = "2040-02-01T12:00:00+00:00", "2040-02-03T12:00:00+00:00"
+
+
+def due_times(run: Run, site: Site, database_url: str) -> dict[str, str]:
+    found = listed(run("pages", site.name, "--json", database_url=database_url))
+    return {url.removeprefix(site.url): str(each["due_at"]) for url, each in found.items()}
+
+
+def test_a_domain_that_chooses_weekdays_is_looked_at_on_the_next_working_day(
+    run: Run, site: Site, database_url: str
+) -> None:
+    assert run("domains", "add", site.url, "--offline", "--allow-private", database_url=database_url).code == 0
+    chosen = run("domains", "set", site.name, "--revisit", "weekdays", database_url=database_url)
+    assert chosen.code == 0, chosen.err
+
+    for at in ("2040-01-31T12:00:00+00:00", WEDNESDAY):
+        assert run("crawl", site.name, "--at", at, database_url=database_url).code == 0
+
+    assert {due[:16] for due in due_times(run, site, database_url).values()} == {"2040-02-02T06:00"}
+    assert run("crawl", site.name, "--at", FRIDAY, database_url=database_url).code == 0
+    assert {due[:16] for due in due_times(run, site, database_url).values()} == {"2040-02-06T06:00"}
+    shown = run("domains", "show", site.name, database_url=database_url)
+    assert "by policy: weekdays" in shown.out
+    assert run("plan", site.name, database_url=database_url).code == 0
+
+
+def test_a_revisit_policy_that_nobody_offers_is_refused_where_it_is_chosen_and_where_it_is_used(
+    run: Run, site: Site, database_url: str
+) -> None:
+    said = "is no revisit policy: price, similarity, fixed with a span such as 'fixed 7d', or a plugin that is used"
+    run("domains", "add", site.url, "--offline", "--allow-private", database_url=database_url)
+    refused = run("domains", "set", site.name, "--revisit", "weekends", database_url=database_url)
+    assert run("domains", "set", site.name, "--revisit", "weekdays", database_url=database_url).code == 0
+
+    named = run("crawl", site.name, plugins="papers", database_url=database_url)
+
+    assert (refused.code, named.code) == (2, 2)
+    assert refused.complaint == f"recrawl: 'weekends' {said}; there is weekdays"
+    assert named.complaint == f"recrawl: 'weekdays' {said}; there is none"
+    assert site.asked == []
+    due = run("crawl", "--due", plugins="", database_url=database_url)
+    assert due.code == 0
+    assert [line.split("policy=")[1].split()[0] for line in due.err.splitlines() if "revisit.unknown" in line] == [
+        "weekdays"
+    ]
+    assert {"/one", "/two"} <= set(site.asked)
+
+
+def test_a_revisit_policy_that_fails_at_a_page_leaves_it_to_the_price_and_is_told_once(
+    run: Run, packages: Path, site: Site, database_url: str
+) -> None:
+    rewrite(
+        packages, "weekdays", "at: datetime", "if '127' in look.url:\n            return 'soon'\n        at: datetime"
+    )
+    run("domains", "add", site.url, "--offline", "--allow-private", "--revisit", "weekdays", database_url=database_url)
+
+    done = run("crawl", site.name, "--json", database_url=database_url)
+
+    assert done.code == 0, done.err
+    assert done.err.count("plugin.failed") == 1
+    assert "wait 'soon' (str), not a timedelta above 0" in done.err
+    assert all(due_times(run, site, database_url).values())

@@ -1,12 +1,13 @@
 """What a plugin may answer, and how one that answers something else is told."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from crawler.core.http import Url
-from crawler.plugins import NO_PLUGINS, PageScore, ReadContent, ReaderOfType, UrlFilter, load, survey
+from crawler.plugins import NO_PLUGINS, PageScore, ReadContent, ReaderOfType, RevisitRule, UrlFilter, load, survey
 from crawler.plugins.points import (
     POINTS,
     NotUsable,
@@ -36,15 +37,20 @@ class Answers:
     def read(self, body: bytes, *, url: str, content_type: str) -> Any:
         return self.answer
 
+    def after(self, look: Any) -> Any:
+        return self.answer
+
 
 def test_such_an_object_fits_each_protocol() -> None:
     score: PageScore = Answers(2)
     url_filter: UrlFilter = Answers(False)
     reader: ReaderOfType = Answers(ReadContent("words"))
+    revisit: RevisitRule = Answers(timedelta(days=7))
 
     assert score_by(score, URL) == 2.0
     assert accepted_by(url_filter, URL) is False
     assert document_by(reader, b"", url=URL, content_type="text/csv").text == "words"
+    POINTS[Point.REVISIT].require_usable(revisit)
 
 
 @pytest.mark.parametrize("score", [-1, 1000.1, float("nan"), float("inf"), True, "2", None, 2j])
@@ -57,6 +63,14 @@ def test_a_score_is_a_number_from_0_to_1000(score: object) -> None:
 def test_a_filter_says_true_or_false(accepted: object) -> None:
     with pytest.raises(NotUsable, match="not True or False"):
         accepted_by(Answers(accepted), URL)
+
+
+@pytest.mark.parametrize("wait", [timedelta(0), timedelta(days=-1), 7, 7.0, None, "7d"])
+def test_a_revisit_policy_gives_a_timedelta_above_0(wait: object) -> None:
+    POINTS[Point.REVISIT].require_usable(Answers(timedelta(days=7)))
+
+    with pytest.raises(NotUsable, match="not a timedelta above 0"):
+        POINTS[Point.REVISIT].require_usable(Answers(wait))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from crawler.crawl import (
     settle_memory,
 )
 from crawler.errors import BadInput
-from crawler.plugins import load
+from crawler.plugins import load, require_policy
 from crawler.register import home_seeds, require_not_before_last_visit, scope_of, url_of
 from crawler.settings import Settings, settings
 from crawler.store import domains, report
@@ -63,6 +63,8 @@ def crawl(request: CrawlRequest, *, as_json: bool) -> int:
         if used.database_url is None:
             await free_dead_leases(db)
         wanted, answered = await _wanted(db, request, clock)
+        for domain in wanted or ():
+            require_policy(domain.settings.revisit, used.plugins)
         if request.at is not None and request.at > datetime.now(UTC) + NEARLY_NOW:
             then = shown_instant(request.at)
             remark(f"recrawl: what is read now counts as read at {then}; until then, go on with --at")

@@ -19,7 +19,9 @@ from crawler.core.cash import Order, Ordering
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.http import Url
 from crawler.errors import BadInput
+from crawler.plugins import require_policy
 from crawler.register import authority_in, domain_named, home_seeds, require_not_before_last_visit, scope_of, url_of
+from crawler.settings import settings
 from crawler.store import domains
 from crawler.store.database import Database
 
@@ -147,6 +149,8 @@ def change(text: str, *, patch: SettingsPatch, unset: Sequence[str], at: datetim
         domain = await domain_named(db, text)
         await require_not_before_last_visit(db, [domain] if at is not None else [], at)
         domain_settings = patch.applied_to(without(domain.settings, list(unset)))
+        if "revisit" in patch.values:
+            require_policy(domain_settings.revisit, settings().plugins)
         more = tuple(_seed(domain, typed) for typed in patch.seeds)
         domain_settings = replace(
             domain_settings,

@@ -17,6 +17,7 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Fetched
 from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
+from crawler.plugins import require_policy
 from crawler.register import FoundDomain, RootProbe, charge, look_up, register, unasked, url_of
 from crawler.settings import settings
 from crawler.store import claim, domains
@@ -141,7 +142,9 @@ def _most(domain_settings: DomainSettings) -> int | None:
 
 def settings_of(patch: SettingsPatch) -> DomainSettings:
     """The settings of a domain that is registered now."""
-    return replace(patch.applied_to(DomainSettings()), seeds=tuple(map(url_of, patch.seeds)))
+    domain_settings = patch.applied_to(DomainSettings())
+    require_policy(domain_settings.revisit, settings().plugins)
+    return replace(domain_settings, seeds=tuple(map(url_of, patch.seeds)))
 
 
 def warn_of_no_contact(domain_settings: DomainSettings) -> None:

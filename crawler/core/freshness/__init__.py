@@ -52,6 +52,7 @@ from crawler.core.freshness.policies import (
     PricePolicy,
     RevisitPolicy,
     policy_of,
+    policy_or_price,
 )
 from crawler.core.freshness.prior import (
     ELSEWHERE,
@@ -158,6 +159,7 @@ __all__ = [
     "moments",
     "phase_of",
     "policy_of",
+    "policy_or_price",
     "pooled",
     "pooled_agreement",
     "prior_of_kind",

@@ -6,13 +6,15 @@ uniform policy (Cho and Garcia-Molina).
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from crawler.core.freshness.amount import BITS, bits_of_amount
 from crawler.core.freshness.belief import DAY, Belief
 from crawler.core.freshness.revisit_time import interval
+from crawler.core.http import Url
 
 LONGER = 2.0  # factor on a period at whose end nothing was found, in the first steps
 SETTLED_STEP = 0.25  # power of a step in the long run, and how fast it gets there: a period would swing for ever
@@ -32,6 +34,7 @@ _FIXED = re.compile(r"fixed (\d+(?:\.\d+)?)([smhdw])")
 class Looked:
     """A good look that has just ended, as a policy sees it.
 
+    url, at: of the page, and the instant of the look, with its time zone UTC.
     waited: since the good look before it; zero where there is nothing to compare with: at the first, or when a page is
     back.  planned: the wait that was meant; None where the look came for another reason (a user, an audit, a retry).
     changed: something of the page's own was found to differ.
@@ -41,6 +44,8 @@ class Looked:
     least, most: bounds of the answer.
     """
 
+    url: Url
+    at: datetime
     waited: timedelta
     planned: timedelta | None
     changed: bool
@@ -145,8 +150,11 @@ BY_PRICE = PricePolicy()
 BY_SIMILARITY = SimilarityPolicy()
 
 
-def policy_of(text: str) -> RevisitPolicy:
-    """The policy that a domain's setting names. ValueError for one that is none."""
+NO_OTHERS: Mapping[str, RevisitPolicy] = {}
+
+
+def policy_of(text: str, others: Mapping[str, RevisitPolicy] = NO_OTHERS) -> RevisitPolicy:
+    """The policy that a domain's setting names. others: those of plugins, by name.  ValueError for one that is none."""
     fixed = _FIXED.fullmatch(text)
     if fixed is not None:
         return FixedPolicy(float(fixed[1]) * SPANS[fixed[2]])
@@ -155,5 +163,19 @@ def policy_of(text: str) -> RevisitPolicy:
             return BY_PRICE
         case "similarity":
             return BY_SIMILARITY
+        case _ if text in others:
+            return others[text]
         case _:
-            raise ValueError(f"{text!r} is no revisit policy: price, similarity, or fixed with a span such as 7d")
+            known = ", ".join(others) or "none"
+            raise ValueError(
+                f"{text!r} is no revisit policy: price, similarity, fixed with a span such as 'fixed 7d', or a plugin "
+                f"that is used; there is {known}"
+            )
+
+
+def policy_or_price(text: str, others: Mapping[str, RevisitPolicy]) -> RevisitPolicy:
+    """The policy that a domain's setting names; the price where that is a plugin's that is not there any more."""
+    try:
+        return policy_of(text, others)
+    except ValueError:
+        return BY_PRICE

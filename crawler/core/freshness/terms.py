@@ -1,13 +1,13 @@
 """The terms of the next look at a page: its price, its interval, and whether somebody asked for it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import IntEnum
 
 from crawler.core.freshness.amount import UsualAmount
 from crawler.core.freshness.belief import PRIOR, Belief
-from crawler.core.freshness.policies import BY_PRICE, RevisitPolicy
+from crawler.core.freshness.policies import BY_PRICE, NO_OTHERS, RevisitPolicy
 from crawler.core.http import Url
 
 
@@ -52,6 +52,7 @@ class Defaults:
 
     price: importance x days that a request must be worth.  budget_per_day, bytes_per_day: of all domains together.
     page_score: a factor on the importance of pages of all domains, beside that of rules; None: there is none.
+    revisits: revisit policies beside core's own, by name.
     """
 
     price: float
@@ -62,3 +63,4 @@ class Defaults:
     budget_per_day: int | None = None
     bytes_per_day: int | None = None
     page_score: Callable[[Url], float] | None = None
+    revisits: Mapping[str, RevisitPolicy] = field(default_factory=lambda: NO_OTHERS)

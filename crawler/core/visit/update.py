@@ -104,6 +104,8 @@ def _due_after(target: Target, belief: Belief, amounts: Amounts, verdict: Verdic
     is_again = verdict.change in TEACHES and target.last_good_at is not None
     usual = terms.amount or UsualAmount()
     look = Looked(
+        url=target.url,
+        at=now,
         waited=now - target.last_good_at if is_again and target.last_good_at is not None else timedelta(0),
         planned=_planned(target),
         changed=verdict.change is Change.CHANGED,

@@ -29,7 +29,7 @@ from crawler.core.freshness import (
     Terms,
     UsualAmount,
     drift_of,
-    policy_of,
+    policy_or_price,
 )
 from crawler.core.http import Url, Validators
 from crawler.core.page_rules import PageRules
@@ -190,7 +190,7 @@ def _context(
         suspected=suspected_validators(trusts),
         held_back=tuple(row["held_back"]),
         mean_amount=row["mean_amount"],
-        revisit=policy_of(domain.settings.revisit),
+        revisit=policy_or_price(domain.settings.revisit, defaults.revisits),
     )
 
 

@@ -1,14 +1,17 @@
 """When each policy wants the next look."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from crawler.core.freshness import BY_PRICE, BY_SIMILARITY, FIRST_PERIOD, Belief, Looked, interval, policy_of
+from crawler.core.http import Url
 
 DAY = timedelta(days=1)
 LOOK = Looked(
+    url=Url("https://site.example/"),
+    at=datetime(2026, 1, 1, tzinfo=UTC),
     waited=10 * DAY,
     planned=10 * DAY,
     changed=False,
