@@ -12,14 +12,17 @@ from crawler.core.budget import (
     Budget,
     DomainLimits,
     DomainPlan,
+    PolicyForecast,
     Price,
     Work,
     budget_for,
+    compare_policies,
     requests_at,
     requests_for,
     solve_plans,
 )
 from crawler.core.domain import Domain
+from crawler.core.freshness import BY_PRICE
 from crawler.errors import BadInput
 from crawler.plan.plan import domain_forecasts, limits_of, overall_of, shares_of, work_of
 from crawler.plugins import defaults_with
@@ -59,7 +62,8 @@ class Forecast:
     """One domain's prospects. known, new: pages, by a sample.  price: in force, with its trim.
 
     budget: requests a day that it may make, by `source`.  cap: requests a day that politeness leaves.
-    overall: what all domains together may make.  finding: what is out of reach today.
+    overall: what all domains together may make.  finding: what is out of reach today.  policies: the domain's revisit
+    policy, and others beside it; none where nothing is sent.
     """
 
     domain: Domain
@@ -72,6 +76,7 @@ class Forecast:
     overall: float
     finding: str
     steps: Sequence[ForecastStep]
+    policies: Sequence[PolicyForecast]
 
     @property
     def points_for_tenth(self) -> float | None:
@@ -99,7 +104,12 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
     budget, source = _budget(terms, now, cost, overall_of(settings))
     overall = overall_of(settings).requests
     steps = _steps(work, terms, budget, min(terms.cap, overall), settings)
-    return Forecast(domain, found.known, found.new, price, budget, source, terms.cap, overall, now.finding, steps)
+    free = work_of(plan_input, found, found.priors, settings, revisit=BY_PRICE)
+    revisit = plan_input.domain.settings.revisit
+    policies = compare_policies(free.known, work.known, price, policy=revisit) if budget else []
+    return Forecast(
+        domain, found.known, found.new, price, budget, source, terms.cap, overall, now.finding, steps, policies
+    )
 
 
 async def _now(

@@ -10,7 +10,7 @@ from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_share, shown_span
-from crawler.core.budget import Expectation
+from crawler.core.budget import Expectation, PolicyForecast
 from crawler.plan import BudgetSource, Forecast, ForecastStep, Planned, forecast, plan_domains
 from crawler.plugins import load
 from crawler.register import domain_named, require_not_before_last_visit
@@ -19,6 +19,7 @@ from crawler.store import domains
 from crawler.store.database import Database
 
 COLUMNS = ("importance", "pages", "price", "budget", "requests a day", "fresh", "age")
+POLICIES = ("known pages looked at again by", "requests a day", "fresh", "age")
 STEPS = ("", "requests a day", "price", "fresh", "age", "longest wait")
 
 
@@ -121,6 +122,7 @@ def _forecast_document(found: Forecast) -> dict[str, object]:
         "overall": _or_none(found.overall),
         "points_for_tenth": found.points_for_tenth,
         "steps": [_step_document(step) for step in found.steps],
+        "policies": [_policy_document(each) for each in found.policies],
     }
 
 
@@ -142,14 +144,26 @@ def _step_document(step: ForecastStep) -> dict[str, object]:
     }
 
 
+def _policy_document(found: PolicyForecast) -> dict[str, object]:
+    return {
+        "policy": found.policy,
+        "is_today": found.is_today,
+        "requests_per_day": found.expected.requests,
+        "freshness": found.expected.freshness,
+        "age_days": found.expected.age_days,
+    }
+
+
 def _show(found: Forecast) -> None:
     new = f", and {counted(round(found.new), 'page')} never fetched" if found.new else ""
+    revisit = found.domain.settings.revisit
     show_facts(
         [
             ("Domain", found.domain.authority),
             ("Pages", f"{found.known:,.0f} known{new}"),
             ("Price", _shown_price(found)),
             ("Requests a day", f"{found.budget:,.0f} {_shown_source(found)}"),
+            ("Looked at again", "" if revisit == "price" else f"by policy: {revisit}"),
             ("Finding", found.finding),
         ]
     )
@@ -162,6 +176,9 @@ def _show(found: Forecast) -> None:
         say(f"* more than politeness allows ({found.cap:,.0f} a day), which is what to expect then")
     elif not all(step.is_allowed for step in found.steps):
         say(f"* more than all domains together may make ({found.overall:,.0f} a day)")
+    if found.policies:
+        say("")
+        show(POLICIES, [_policy_row(each) for each in found.policies], right=POLICIES[1:])
     show_plots([("plan", _chart(found))])
 
 
@@ -197,6 +214,16 @@ def _step_row(step: ForecastStep) -> tuple[str, ...]:
         shown_share(outlook.freshness),
         shown_span(timedelta(days=outlook.age_days)),
         shown_span(timedelta(days=step.plan.longest_days)),
+    )
+
+
+def _policy_row(found: PolicyForecast) -> tuple[str, ...]:
+    outlook = found.expected
+    return (
+        f"{found.policy}, today" if found.is_today else found.policy,
+        f"{outlook.requests:,.1f}",
+        shown_share(outlook.freshness),
+        shown_span(timedelta(days=outlook.age_days)),
     )
 
 

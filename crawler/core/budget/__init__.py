@@ -21,6 +21,7 @@ from crawler.core.budget.ledger import (
     today,
 )
 from crawler.core.budget.page_arrays import NOBODY, SAMPLE, SAMPLE_PER_DOMAIN, PageArrays, page_arrays, sampled
+from crawler.core.budget.policies_compared import PolicyForecast, compare_policies
 from crawler.core.budget.sample import NO_RULE, REQUEST_KINDS, PageSample, amounts_in, refitted, sample_of, work_in
 from crawler.core.budget.shadow_price import (
     FLOOR_VISITS_SHARE,
@@ -58,6 +59,7 @@ __all__ = [
     "Ledger",
     "PageArrays",
     "PageSample",
+    "PolicyForecast",
     "Price",
     "Refund",
     "RequestKind",
@@ -66,6 +68,7 @@ __all__ = [
     "Work",
     "amounts_in",
     "budget_for",
+    "compare_policies",
     "debited",
     "floor_left",
     "grantable",
