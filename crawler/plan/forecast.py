@@ -12,16 +12,19 @@ from crawler.core.budget import (
     Budget,
     DomainLimits,
     DomainPlan,
+    PolicyForecast,
     Price,
     Work,
     budget_for,
+    compare_policies,
     requests_at,
     requests_for,
     solve_plans,
 )
 from crawler.core.domain import Domain
+from crawler.core.freshness import BY_PRICE
 from crawler.errors import BadInput
-from crawler.plan.plan import DomainForecast, domain_forecasts, limits_of, overall_of, shares_of
+from crawler.plan.plan import DomainForecast, domain_forecasts, limits_of, overall_of, shares_of, work_of
 from crawler.settings import Settings
 from crawler.store import plan
 from crawler.store.database import Database
@@ -59,6 +62,7 @@ class Forecast:
     rests: nothing is sent for an hour and more; all this is what would hold otherwise.
     now: the plan by its pages of today, which is today's step.  budget: requests a day that it may make, by `source`.
     cap: requests a day that politeness leaves.  overall: what all domains together may make.
+    policies: the domain's revisit policy, and others beside it; none where nothing is sent.
     """
 
     domain: Domain
@@ -75,6 +79,7 @@ class Forecast:
     cap: float
     overall: float
     steps: Sequence[ForecastStep]
+    policies: Sequence[PolicyForecast]
 
     @property
     def price_in_force(self) -> Price:
@@ -107,12 +112,14 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
         return None
     terms, overall = limits_of(own.input, settings, importance=1.0), overall_of(settings)
     budget, source = _budget(terms, own.plan, overall)
-    return Forecast(
+    by_price = work_of(own.input, own.sample, own.priors, settings, revisit=BY_PRICE)
+    price = own.input.price or Price(settings.price)
+    found_now = Forecast(
         domain=domain,
         at=at,
         known=own.sample.known,
         new=own.sample.new,
-        price=own.input.price or Price(settings.price),
+        price=price,
         price_correction=own.input.price_correction,
         planned_at=own.input.planned_at,
         rests=own.rests,
@@ -122,7 +129,14 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
         cap=terms.cap,
         overall=overall.requests,
         steps=_steps(own, terms, budget, min(terms.cap, overall.requests), settings),
+        policies=(),
     )
+    if not budget:
+        return found_now
+    policies = compare_policies(
+        by_price.known, own.work.known, found_now.price_in_force, policy=own.input.domain.settings.revisit
+    )
+    return replace(found_now, policies=policies)
 
 
 def _budget(terms: DomainLimits, now: DomainPlan, overall: Budget) -> tuple[float, BudgetSource]:

@@ -25,7 +25,7 @@ from crawler.core.budget import (
 )
 from crawler.core.cash import popularity
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, Belief, ChangeValue, KindPrior, policy_or_price, site_kind
+from crawler.core.freshness import DAY, Belief, ChangeValue, KindPrior, RevisitPolicy, policy_or_price, site_kind
 from crawler.plugins import defaults_with, load
 from crawler.settings import Settings
 from crawler.store import domains, plan
@@ -165,7 +165,15 @@ def _share(plan_input: PlanInput, inputs: Sequence[PlanInput]) -> int:
     return max(SAMPLE * plan_input.tracked // tracked, min(SAMPLE_PER_DOMAIN, MOST_SAMPLES * SAMPLE // len(inputs)), 1)
 
 
-def work_of(plan_input: PlanInput, sample: PageSample, priors: Sequence[Belief], settings: Settings) -> Work:
+def work_of(
+    plan_input: PlanInput,
+    sample: PageSample,
+    priors: Sequence[Belief],
+    settings: Settings,
+    *,
+    revisit: RevisitPolicy | None = None,
+) -> Work:
+    """The pages of a domain, with their gaps as a revisit policy has them; None: as the domain's own has."""
     domain_settings = plan_input.domain.settings
     return work_in(
         sample,
@@ -173,7 +181,7 @@ def work_of(plan_input: PlanInput, sample: PageSample, priors: Sequence[Belief],
         least_days=settings.least_interval / DAY,
         most_days=settings.most_interval / DAY,
         by_amount=domain_settings.value == ChangeValue.AMOUNT,
-        revisit=policy_or_price(domain_settings.revisit, load(settings.plugins).revisits),
+        revisit=revisit or policy_or_price(domain_settings.revisit, load(settings.plugins).revisits),
     )
 
 

@@ -170,6 +170,30 @@ def test_a_target_age_is_told_as_what_it_is_and_holds_for_more_requests(recrawl:
     assert waits[0.5] > 5
 
 
+def test_policies_are_compared_on_what_is_believed_of_the_domains_own_pages(recrawl: Recrawl, crawled: Site) -> None:
+    recrawl("domains", "set", crawled.name, "--budget", "10")
+    recrawl("plan")
+
+    told = recrawl("plan", crawled.name).out
+    price, fixed, similarity, as_many = recrawl("plan", crawled.name, "--json").json["policies"]
+
+    assert [each["is_today"] for each in (price, fixed, similarity, as_many)] == [True, False, False, False]
+    assert (price["policy"], similarity["policy"], as_many["policy"]) == ("price", "similarity", "price")
+    assert fixed["requests_per_day"] == pytest.approx(price["requests_per_day"], rel=1e-3)
+    assert as_many["requests_per_day"] == pytest.approx(similarity["requests_per_day"], rel=1e-3)
+    assert fixed["freshness"] < price["freshness"]
+    assert similarity["freshness"] < as_many["freshness"]
+    assert any(line.startswith("price, today") for line in told.splitlines())
+    assert "Looked at again" not in told
+    assert recrawl("domains", "set", crawled.name, "--revisit", fixed["policy"]).code == 0
+    told = recrawl("plan", crawled.name).out
+    own, price, *_ = recrawl("plan", crawled.name, "--json").json["policies"]
+    assert f"by policy: {fixed['policy']}" in told
+    assert (own["policy"], own["is_today"], price["policy"]) == (fixed["policy"], True, "price")
+    assert own["requests_per_day"] == pytest.approx(price["requests_per_day"], rel=1e-2)
+    assert own["freshness"] == pytest.approx(fixed["freshness"], rel=1e-2)
+
+
 def test_one_domain_of_another_time_can_be_planned_alone(recrawl: Recrawl, crawled: Site, database_url: str) -> None:
     recrawl("domains", "add", "old.test", "--offline", "--at", "2020-01-01")
 

@@ -10,7 +10,7 @@ from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_share, shown_span, shown_when
-from crawler.core.budget import Expectation, Price
+from crawler.core.budget import Expectation, PolicyForecast, Price
 from crawler.plan import BudgetSource, Forecast, ForecastStep, Planned, forecast, plan_domains
 from crawler.plugins import load
 from crawler.register import domain_named, require_not_before_last_visit
@@ -19,6 +19,7 @@ from crawler.store import domains
 from crawler.store.database import Database
 
 COLUMNS = ("importance", "pages", "price", "budget", "requests a day", "fresh", "age")
+POLICIES = ("known pages looked at again by", "requests a day", "fresh", "age")
 STEPS = ("", "budget", "price", "requests a day", "fresh", "age", "longest wait")
 
 
@@ -123,6 +124,7 @@ def _forecast_document(found: Forecast) -> dict[str, object]:
         "overall": _or_none(found.overall),
         "points_for_tenth": found.points_for_tenth,
         "steps": [_step_document(step) for step in found.steps],
+        "policies": [_policy_document(each) for each in found.policies],
     }
 
 
@@ -145,8 +147,19 @@ def _step_document(step: ForecastStep) -> dict[str, object]:
     }
 
 
+def _policy_document(found: PolicyForecast) -> dict[str, object]:
+    return {
+        "policy": found.policy,
+        "is_today": found.is_today,
+        "requests_per_day": found.expected.requests,
+        "freshness": found.expected.freshness,
+        "age_days": found.expected.age_days,
+    }
+
+
 def _show(found: Forecast) -> None:
     new = f", and {counted(round(found.new), 'page')} never fetched" if found.new else ""
+    revisit = found.domain.settings.revisit
     show_facts(
         [
             ("Domain", found.domain.authority),
@@ -154,6 +167,7 @@ def _show(found: Forecast) -> None:
             ("Price", _shown_price(found)),
             ("Budget a day", f"{found.budget:,.0f} {_shown_source(found)}"),
             ("Rests", "nothing is sent now; this is what would hold otherwise" if found.rests else ""),
+            ("Looked at again", "" if revisit == "price" else f"by policy: {revisit}"),
             ("Finding", found.now.finding),
         ]
     )
@@ -166,6 +180,9 @@ def _show(found: Forecast) -> None:
         say(f"* more than politeness allows ({found.cap:,.0f} a day), which is what to expect then")
     elif not all(step.is_allowed for step in found.steps):
         say(f"* more than all domains together may make ({found.overall:,.0f} a day)")
+    if found.policies:
+        say("")
+        show(POLICIES, [_policy_row(each) for each in found.policies], right=POLICIES[1:])
     show_plots([("plan", _chart(found))])
 
 
@@ -213,6 +230,16 @@ def _step_row(step: ForecastStep) -> tuple[str, ...]:
         shown_share(outlook.freshness),
         shown_span(timedelta(days=outlook.age_days)),
         shown_span(timedelta(days=step.plan.longest_days)),
+    )
+
+
+def _policy_row(found: PolicyForecast) -> tuple[str, ...]:
+    outlook = found.expected
+    return (
+        f"{found.policy}, today" if found.is_today else found.policy,
+        f"{outlook.requests:,.1f}",
+        shown_share(outlook.freshness),
+        shown_span(timedelta(days=outlook.age_days)),
     )
 
 

@@ -21,6 +21,7 @@ from crawler.core.budget.ledger import (
     today,
 )
 from crawler.core.budget.page_arrays import NOBODY, SAMPLE, SAMPLE_PER_DOMAIN, PageArrays, page_arrays, sampled
+from crawler.core.budget.policies_compared import PolicyForecast, compare_policies
 from crawler.core.budget.refitted import Refitted, refitted
 from crawler.core.budget.sample import NO_RULE, REQUEST_KINDS, PageSample, amounts_in, sample_of, work_in
 from crawler.core.budget.shadow_price import (
@@ -59,6 +60,7 @@ __all__ = [
     "Ledger",
     "PageArrays",
     "PageSample",
+    "PolicyForecast",
     "Price",
     "Refitted",
     "Refund",
@@ -68,6 +70,7 @@ __all__ = [
     "Work",
     "amounts_in",
     "budget_for",
+    "compare_policies",
     "debited",
     "floor_left",
     "grantable",

@@ -120,3 +120,23 @@ async def test_new_rules_wait_for_a_lease_that_knows_them_and_hold_for_all_pages
     assert waits == 0
     assert had == [(111 + len(slow),)]  # 1, 10 to 19, 100 to 199, and 1000 on
     assert await fetched(db, by_rule, NEVER) == [(0,)]
+
+
+async def test_another_revisit_policy_waits_for_a_lease_that_knows_it_and_holds_for_all_pages(db: Database) -> None:
+    domain, lease, slow = await aged(db)
+    await fetched(
+        db, "UPDATE page SET leader = '\\x00112233445566778899aabbccddeeff' WHERE key = %s RETURNING 1", min(slow)
+    )
+    await domains.change(db, domain, DomainSettings(revisit="fixed 60d"), at=NOW)
+    waits = (
+        "SELECT DISTINCT round(date_part('epoch', f.due_at - p.last_good_at)::numeric / 86400, 6)::float8"
+        "  FROM frontier f JOIN page p USING (domain_id, key)"
+    )
+
+    assert not await reprice(db, lease, at=NOW, defaults=USUAL)
+    await claim.release(db, lease, at=NOW)
+    await all_slices(db, await take(db, NOW))
+
+    assert await fetched(db, REPRICES) == [(0,)]
+    assert await fetched(db, "SELECT count(*) FROM page WHERE leader IS NOT NULL") == [(0,)]
+    assert max(await fetched(db, waits)) == (60.0,)

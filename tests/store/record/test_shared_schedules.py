@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -123,6 +124,17 @@ async def test_of_pages_with_one_text_one_is_looked_at_and_the_others_now_and_th
     assert {leader, follower} == {1, 2}
     assert min(looks[leader], looks[3]) >= 3 * max(looks[follower], 1)
     assert await riders(db, domain) == {follower: leader}
+
+
+async def test_where_no_price_decides_each_page_has_its_own_schedule(db: Database, domain: Domain) -> None:
+    texts = {1: LONG, 2: LONG, 3: OTHER}
+    domain = await domains.change(db, domain, replace(domain.settings, revisit="fixed 10d"), at=START)
+
+    looks = await days(db, domain, site(domain, texts), 0, SETTLED)
+
+    assert await riders(db, domain) == {}
+    assert looks[1] >= 5
+    assert looks[2] >= 5
 
 
 async def test_when_the_leader_has_changed_the_others_are_looked_at_at_once_and_go_on_sharing(
