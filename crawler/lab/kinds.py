@@ -93,7 +93,7 @@ class NewDomains(Ours):
 
     def __init__(self, scene: Scene, *, older: OlderDomains, kinds: Sequence[str], begins: Sequence[Belief]) -> None:
         """kinds, begins: of each new domain, its kind and the prior that it begins with."""
-        super().__init__(scene)
+        super().__init__(scene, by_amount=True)  # as domains begin, unless their user says otherwise
         self._older, self._kinds = older, tuple(kinds)
         self._members = [np.flatnonzero(scene.group == each) for each in range(len(self._kinds))]
         self._a0, self._b0 = np.array([each.a for each in begins]), np.array([each.b for each in begins])
