@@ -137,7 +137,8 @@ def test_each_policy_keeps_the_bounds_and_a_page_that_is_wanted_once(text: str) 
 
 
 def test_likeness_shortens_the_next_period_by_how_unlike_the_versions_are_and_lengthens_it_without_a_change() -> None:
-    before = replace(seen(html(PRICE), ago=4 * DAY), terms=Terms(revisit=policy_of("similarity")), looks=3)
+    terms = Terms(revisit=policy_of("similarity"))
+    before = replace(seen(html(PRICE), ago=4 * DAY), terms=terms, looks=3, due_at=NOW)
 
     def period(change: Change, bits: int) -> timedelta:
         return learnt_visit(before, Verdict(change, Rung.BLOCKS, bits, 0.1), now=NOW).due_at - NOW
