@@ -117,7 +117,7 @@ def dai(
     rate, even = 1 / np.array(periods), np.ones(len(periods))
 
     def at_price(name: str) -> Callable[[float], list[Track]]:
-        return lambda paid: _live(name, Price(len(world.period), paid), world)
+        return lambda paid: _live(name, PriceRule(len(world.period), paid), world)
 
     def as_many(tracks: list[Track]) -> float:
         return sum(track.looks_per_day for track in tracks) / many
@@ -226,7 +226,7 @@ class Fixed:
         return days, days
 
 
-class Price:
+class PriceRule:
     """Beliefs of pages of equal importance, and the wait that is worth the price."""
 
     def __init__(self, pages: int, paid: float) -> None:

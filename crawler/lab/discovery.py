@@ -17,11 +17,11 @@ from crawler.core.cash import (
     ENDOWMENT,
     FIRST_SEEDS,
     Economy,
+    LevelQueues,
     Order,
     Ordering,
+    PageStack,
     Pool,
-    Queues,
-    Stack,
     aged,
     settle,
     url_score,
@@ -114,12 +114,12 @@ def _priority(graph: Graph, way: Way, truth: Floats, *, seed: int) -> Priority:
             assert_never(way)
 
 
-def _places(way: Way) -> Queues | Stack | None:
+def _places(way: Way) -> LevelQueues | PageStack | None:
     match way:
         case Way.BREADTH:
-            return Queues()
+            return LevelQueues()
         case Way.DEPTH:
-            return Stack()
+            return PageStack()
         case _:
             return None
 
@@ -127,7 +127,7 @@ def _places(way: Way) -> Queues | Stack | None:
 class _Discovery:
     """A crawl that finds a graph page by page, settled in batches as the store does it."""
 
-    def __init__(self, graph: Graph, priority: Priority, *, places: Queues | Stack | None) -> None:
+    def __init__(self, graph: Graph, priority: Priority, *, places: LevelQueues | PageStack | None) -> None:
         self._places = places
         self._economy = Economy(reserve=0, dormant=COINS, clock=0.0, pages=[0] * 4, dividend=[0] * 4)
         self._keys = _keys(graph)
@@ -193,11 +193,11 @@ class _Discovery:
     def _line_up(self, met: Sequence[PageKey], links: Sequence[PageKey]) -> None:
         """Places as the store gives them (store/record/opic.py). met: those of the links that are new, or nearer."""
         match self._places:
-            case Queues() as queues:
+            case LevelQueues() as queues:
                 for key in met:
                     self._found[key].place = queues.join(self._found[key].depth)
                     self._rank(key)
-            case Stack() as stack:
+            case PageStack() as stack:
                 for key in reversed(links):
                     self._found[key].place = stack.push()
                     self._rank(key)

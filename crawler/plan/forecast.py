@@ -84,7 +84,7 @@ class Forecast:
     @property
     def price_in_force(self) -> Price:
         """The price that a look must be worth today."""
-        return Price(self.price.per_request * self.price_correction, self.price.per_byte * self.price_correction)
+        return _in_force(self.price, self.price_correction)
 
     @property
     def points_for_tenth(self) -> float | None:
@@ -112,14 +112,12 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
         return None
     terms, overall = limits_of(own.input, settings, importance=1.0), overall_of(settings)
     budget, source = _budget(terms, own.plan, overall)
-    by_price = work_of(own.input, own.sample, own.priors, settings, revisit=BY_PRICE)
-    price = own.input.price or Price(settings.price)
-    found_now = Forecast(
+    return Forecast(
         domain=domain,
         at=at,
         known=own.sample.known,
         new=own.sample.new,
-        price=price,
+        price=own.input.price or Price(settings.price),
         price_correction=own.input.price_correction,
         planned_at=own.input.planned_at,
         rests=own.rests,
@@ -129,14 +127,19 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
         cap=terms.cap,
         overall=overall.requests,
         steps=_steps(own, terms, budget, min(terms.cap, overall.requests), settings),
-        policies=(),
+        policies=_policies(own, settings) if budget else (),
     )
-    if not budget:
-        return found_now
-    policies = compare_policies(
-        by_price.known, own.work.known, found_now.price_in_force, policy=own.input.domain.settings.revisit
-    )
-    return replace(found_now, policies=policies)
+
+
+def _policies(own: DomainForecast, settings: Settings) -> Sequence[PolicyForecast]:
+    """The domain's revisit policy at the price in force, and the others beside it."""
+    by_price = work_of(own.input, own.sample, own.priors, settings, revisit=BY_PRICE)
+    price = _in_force(own.input.price or Price(settings.price), own.input.price_correction)
+    return compare_policies(by_price.known, own.work.known, price, policy=own.input.domain.settings.revisit)
+
+
+def _in_force(price: Price, correction: float) -> Price:
+    return Price(price.per_request * correction, price.per_byte * correction)
 
 
 def _budget(terms: DomainLimits, now: DomainPlan, overall: Budget) -> tuple[float, BudgetSource]:

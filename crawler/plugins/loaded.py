@@ -23,7 +23,7 @@ from crawler.plugins.points import (
     MOST_SCORE,
     POINTS,
     NotUsable,
-    Point,
+    PluginGroup,
     accepted_by,
     document_by,
     media_type_of,
@@ -46,7 +46,7 @@ class PluginEntry:
     """A plugin that an installed package offers. target: the module and the object in it."""
 
     name: str
-    point: Point
+    point: PluginGroup
     package: str
     target: str
     entry: EntryPoint = field(repr=False, compare=False)
@@ -163,17 +163,17 @@ def load(names: tuple[str, ...]) -> Plugins:
 
     A name stands for all plugins of that name, whatever their extension points.
     """
-    found: dict[Point, list[tuple[str, Any]]] = {point: [] for point in Point}
+    found: dict[PluginGroup, list[tuple[str, Any]]] = {point: [] for point in PluginGroup}
     readers: dict[str, PluginReader] = {}
     for name, entry in _named(names):
         if entry is None:
             raise PluginBroken(_missing(name))
         plugin = _usable(entry, readers)
         found[entry.point].append((name, plugin))
-        if entry.point is Point.READER:
+        if entry.point is PluginGroup.READER:
             readers |= dict.fromkeys(media_types_of(plugin), PluginReader(name))
-    scores, filters = found[Point.PAGE_SCORE], found[Point.URL_FILTER]
-    revisits = {name: PluginPolicy([(name, plugin)]) for name, plugin in found[Point.REVISIT]}
+    scores, filters = found[PluginGroup.PAGE_SCORE], found[PluginGroup.URL_FILTER]
+    revisits = {name: PluginPolicy([(name, plugin)]) for name, plugin in found[PluginGroup.REVISIT]}
     return Plugins(_Scores(scores) if scores else None, _Filters(filters) if filters else None, readers, revisits)
 
 
@@ -188,7 +188,7 @@ def survey(names: tuple[str, ...]) -> list[PluginStatus]:
         problem = ""
         try:
             plugin = _usable(entry, readers)
-            if entry.point is Point.READER:
+            if entry.point is PluginGroup.READER:
                 readers |= dict.fromkeys(media_types_of(plugin), PluginReader(name))
         except PluginBroken as error:
             problem = str(error)
@@ -231,7 +231,7 @@ def installed() -> list[PluginEntry]:
             target=each.value,
             entry=each,
         )
-        for point in Point
+        for point in PluginGroup
         for each in entry_points(group=point.value)
     ]
     return sorted(found, key=lambda each: (each.name, each.point, each.package))
@@ -240,7 +240,7 @@ def installed() -> list[PluginEntry]:
 @cache
 def reader_named(name: str) -> Any:
     """The reader of that name, loaded and not tried."""
-    (entry,) = (each for each in installed() if each.name == name and each.point is Point.READER)
+    (entry,) = (each for each in installed() if each.name == name and each.point is PluginGroup.READER)
     return _made(entry)
 
 
@@ -278,12 +278,14 @@ def _tried(entry: PluginEntry, readers: Mapping[str, PluginReader]) -> Any:
         raise PluginBroken(f"the plugin {entry} cannot be loaded: {_said(error)}") from error
     try:
         POINTS[entry.point].require_usable(plugin)
-        taken = [each for each in media_types_of(plugin) if each in readers] if entry.point is Point.READER else []
+        taken = (
+            [each for each in media_types_of(plugin) if each in readers] if entry.point is PluginGroup.READER else []
+        )
     except NotUsable as error:
         raise PluginBroken(f"the plugin {entry} {error}") from error
     except (Exception, SystemExit) as error:
         raise PluginBroken(f"the plugin {entry} fails at its first call: {_said(error)}") from error
-    if entry.point is Point.REVISIT and entry.name in OWN_POLICIES:
+    if entry.point is PluginGroup.REVISIT and entry.name in OWN_POLICIES:
         raise PluginBroken(f"the plugin {entry} has the name of one of recrawl's own policies")
     if taken:
         raise PluginBroken(f"the plugin {entry} reads {taken[0]}, which {readers[taken[0]].name} does, too")

@@ -23,7 +23,7 @@ PROBE_URL = Url("https://example.com/a/page?of=1")
 WEB_PAGES = frozenset({"text/html", "application/xhtml+xml"})
 
 
-class Point(StrEnum):
+class PluginGroup(StrEnum):
     """The entry point groups."""
 
     PAGE_SCORE = "recrawl.page_score"
@@ -204,11 +204,11 @@ def _shown(value: object) -> str:
     return f"{text if len(text) <= 80 else text[:77] + '...'} ({type(value).__name__})"
 
 
-POINTS: Mapping[Point, ExtensionPoint] = {
-    Point.PAGE_SCORE: ExtensionPoint("score(url)", lambda plugin: _ignore(score_by(plugin, PROBE_URL))),
-    Point.URL_FILTER: ExtensionPoint("accepts(url)", lambda plugin: _ignore(accepted_by(plugin, PROBE_URL))),
-    Point.READER: ExtensionPoint("read(body, *, url, content_type)", _try_reader),
-    Point.REVISIT: ExtensionPoint("after(look)", _try_revisit),
+POINTS: Mapping[PluginGroup, ExtensionPoint] = {
+    PluginGroup.PAGE_SCORE: ExtensionPoint("score(url)", lambda plugin: _ignore(score_by(plugin, PROBE_URL))),
+    PluginGroup.URL_FILTER: ExtensionPoint("accepts(url)", lambda plugin: _ignore(accepted_by(plugin, PROBE_URL))),
+    PluginGroup.READER: ExtensionPoint("read(body, *, url, content_type)", _try_reader),
+    PluginGroup.REVISIT: ExtensionPoint("after(look)", _try_revisit),
 }
 
 

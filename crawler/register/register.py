@@ -61,7 +61,7 @@ class FoundDomain:
         return Url(f"{self.scheme}://{self.authority}/")
 
     def without_answer(self) -> "FoundDomain":
-        """The same, but what the root's answer took is on the account of its first look."""
+        """FoundDomain less the request and bytes of the root's answer, which are on the account of its first look."""
         if self.answer is None:
             return self
         taken = self.received_bytes - received_of(self.answer)

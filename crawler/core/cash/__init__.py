@@ -21,7 +21,7 @@ from crawler.core.cash.opic import (
     window_of,
 )
 from crawler.core.cash.order import STEPS, Order, Ordering, aged, head_start, url_score
-from crawler.core.cash.places import Queues, Stack, level_of, ranks_of
+from crawler.core.cash.places import LevelQueues, PageStack, level_of, ranks_of
 
 __all__ = [
     "COINS",
@@ -31,12 +31,12 @@ __all__ = [
     "STEPS",
     "WINDOW_PASSES",
     "Economy",
+    "LevelQueues",
     "Order",
     "Ordering",
     "PageAccount",
+    "PageStack",
     "Pool",
-    "Queues",
-    "Stack",
     "aged",
     "head_start",
     "history_after",

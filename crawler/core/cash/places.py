@@ -46,7 +46,7 @@ def _place_of(clock: float) -> int:
 
 
 @dataclass(slots=True)
-class Queues:
+class LevelQueues:
     """Breadth first: pages wait by level, and in a level in the order in which they were found.
 
     last: by level, the least rank that waits there; levels where nobody waits are absent.
@@ -64,7 +64,7 @@ class Queues:
 
 
 @dataclass(slots=True)
-class Stack:
+class PageStack:
     """Depth first: what the page just read links to comes next. top: the greatest rank that waits."""
 
     top: int = 0

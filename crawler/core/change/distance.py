@@ -53,9 +53,7 @@ def _kept(after: BlockList, found: Difference, mask: NoiseMask) -> list[Block]:
     for block in after:
         if came[block]:
             came[block] -= 1
-        elif (
-            block.text and not mask.volatile.is_noise(block) and not mask.boilerplate.contains(block_form(block, mask))
-        ):
+        elif block.text and not _is_noise(block, mask):
             kept.append(block)
     return kept
 

@@ -5,7 +5,7 @@ worth its price; `select` takes the best of the pages that are due. Uses cash, p
 """
 
 from crawler.core.freshness.amount import (
-    LEAST_SEEN,
+    MOST_UNSEEN,
     NO_AMOUNTS,
     USUAL_AMOUNT,
     Amounts,
@@ -91,8 +91,8 @@ __all__ = [
     "ELSEWHERE",
     "ENOUGH_LOOKS",
     "FIRST_PERIOD",
-    "LEAST_SEEN",
     "LEAST_SHARED_BYTES",
+    "MOST_UNSEEN",
     "NOT_ZERO",
     "NO_AMOUNTS",
     "NO_KIND",

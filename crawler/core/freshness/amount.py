@@ -71,7 +71,7 @@ def bits_of_amount(amount: Numbers) -> Floats:
     return np.asarray(np.arccos(1.0 - np.clip(amount, 0.0, 1.0)) / np.pi * BITS)
 
 
-LEAST_SEEN = float(amount_of_bits(UNSEEN_BITS))  # the most that a change which moves no bit may be
+MOST_UNSEEN = float(amount_of_bits(UNSEEN_BITS))  # the most that a change which moves no bit may be
 
 
 def amount_of(bits: int | None, changed_share: float | None) -> float | None:
@@ -82,7 +82,7 @@ def amount_of(bits: int | None, changed_share: float | None) -> float | None:
     """
     if bits is None:
         return changed_share
-    unseen = LEAST_SEEN if changed_share is None else min(changed_share, LEAST_SEEN)
+    unseen = MOST_UNSEEN if changed_share is None else min(changed_share, MOST_UNSEEN)
     return max(float(amount_of_bits(bits)), unseen)
 
 

@@ -7,7 +7,7 @@ store keeps in tables stands in arrays: evidence relative to the group's prior, 
 import numpy as np
 
 from crawler.core.freshness import (
-    LEAST_SEEN,
+    MOST_UNSEEN,
     PRIOR,
     UNKNOWN,
     USUAL_AMOUNT,
@@ -181,7 +181,7 @@ class Ours:
         self._since[page[looks.gone]] = np.nan
 
     def _learn_amounts(self, pages: Ints, bits: Floats) -> None:
-        found = np.maximum(amount_of_bits(bits), LEAST_SEEN)
+        found = np.maximum(amount_of_bits(bits), MOST_UNSEEN)
         self._amount_total[pages], self._amount_changes[pages] = learn_amount(
             self._amount_total[pages], self._amount_changes[pages], found
         )

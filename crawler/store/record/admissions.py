@@ -7,7 +7,8 @@ from crawler.store.columns import copy
 from crawler.store.database import Connection
 from crawler.store.learned import groups_of
 from crawler.store.record.novelty import NoveltyBatch
-from crawler.store.record.opic import OpicBatch, PagePosition
+from crawler.store.record.opic import OpicBatch
+from crawler.store.record.positions import PagePosition
 
 NEW_PAGES = "COPY page (domain_id, key, url, first_seen_at, prior_no, reason) FROM STDIN (FORMAT BINARY)"
 NEW_FRONTIER = """

@@ -20,7 +20,7 @@ from crawler.core.visit import (
 )
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
-from crawler.store.record.opic import MOST_MOVES
+from crawler.store.record.positions import MOST_MOVES
 
 HOLDS = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s AND lease_token = %(token)s"
 READ_SINCE = "SELECT key, first_seen_at FROM page WHERE domain_id = %s AND key = ANY(%s) AND version > 0"

@@ -1,32 +1,26 @@
-"""The domain's economy while a batch is recorded: positions of pages, who takes part, and what each page is paid."""
+"""The domain's economy while a batch is recorded: who takes part, and what each page is paid."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from crawler.core.cash import (
     Economy,
-    Order,
+    LevelQueues,
     Ordering,
     PageAccount,
+    PageStack,
     Pool,
-    Queues,
-    Stack,
     aged,
     head_start,
     history_after,
-    level_of,
-    ranks_of,
     settle,
 )
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import PageKey, Url
 from crawler.core.page_rules import PageRules
-from crawler.core.visit import LOOK_AGAIN_REFUSED, State, Visit
+from crawler.core.visit import State, Visit
 from crawler.store.database import Connection
-
-MOST_MOVES = 5  # of a page that moved on and on; coins for a longer chain go to the reserve
-IN = frozenset({State.NEW, State.KNOWN})  # who takes part: exactly the pages that have a row in cash
+from crawler.store.record.positions import IN, MOST_MOVES, PagePosition, places_for, positions_of
 
 DOMAIN = """
     SELECT reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, window_passes, tracked
@@ -34,10 +28,6 @@ DOMAIN = """
      WHERE domain_id = %s
 """
 POOLS = "SELECT pool, pages, dividend FROM pool WHERE domain_id = %s ORDER BY pool"
-POSITIONS = """
-    SELECT key, state, depth, favoured, url_score, rank, depth FROM frontier WHERE domain_id = %s AND key = ANY(%s)
-"""
-MOVES = "SELECT key, moved_to FROM page WHERE domain_id = %s AND key = ANY(%s) AND moved_to IS NOT NULL"
 ACCOUNTS = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
 URLS = """
@@ -78,30 +68,6 @@ RANK = """
       FROM unnest(%(key)s::bytea[], %(rank)s::int[]) AS x(key, rank)
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state = 'new'
 """
-# Where the next new page goes: behind the last one that waits in a level, or above the one that comes next.
-LAST = """
-    SELECT x.level, min(e.rank)
-      FROM unnest(%(levels)s::int[], %(least)s::int[], %(first)s::int[]) AS x(level, least, first)
-     CROSS JOIN LATERAL (
-        (SELECT rank FROM frontier
-          WHERE domain_id = %(domain_id)s AND NOT favoured AND state = 'new' AND due_at IS NULL
-            AND rank BETWEEN x.least AND x.first ORDER BY rank LIMIT 1)
-        UNION ALL
-        (SELECT rank FROM frontier
-          WHERE domain_id = %(domain_id)s AND favoured AND state = 'new' AND due_at IS NULL
-            AND rank BETWEEN x.least AND x.first ORDER BY rank LIMIT 1)) e
-     GROUP BY 1
-"""
-TOP = """
-    SELECT max(rank) FROM (
-        (SELECT rank FROM frontier
-          WHERE domain_id = %(domain_id)s AND NOT favoured AND state = 'new' AND due_at IS NULL
-          ORDER BY rank DESC LIMIT 1)
-        UNION ALL
-        (SELECT rank FROM frontier
-          WHERE domain_id = %(domain_id)s AND favoured AND state = 'new' AND due_at IS NULL
-          ORDER BY rank DESC LIMIT 1)) x
-"""
 LIMITED = "SELECT pattern, pages FROM rule WHERE domain_id = %s AND max_pages IS NOT NULL"
 COUNT_LIMITED = """
     UPDATE rule r SET pages = r.pages + x.more
@@ -109,38 +75,6 @@ COUNT_LIMITED = """
      WHERE r.domain_id = %(domain_id)s AND r.pattern = x.pattern
 """
 LEAVE = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%s)"
-
-
-@dataclass(slots=True)
-class PagePosition:
-    """A page's place in the frontier while a batch is settled."""
-
-    state: State
-    depth: int
-    favoured: bool = False
-    url_score: float = 1.0
-    rank: int = 0
-    level: int | None = None  # the depth by which it was given its place; None where it has none yet
-    found_at: datetime | None = None  # for one that this batch made known
-    is_nearer: bool = False
-    held_until: datetime | None = None  # of a new page that is held back
-    head_start: int = 0  # coins by which its score puts it ahead of others, while it is new
-
-    @property
-    def is_out(self) -> bool:
-        return self.state not in IN
-
-    @property
-    def due_at(self) -> datetime | None:
-        if self.state is State.NEW or self.found_at is None:
-            return self.held_until
-        return self.found_at + LOOK_AGAIN_REFUSED
-
-    def reach(self, depth: int) -> None:
-        """Take in a link to the page at this depth; the least depth counts."""
-        if depth < self.depth:
-            self.depth = depth
-            self.is_nearer = self.found_at is None
 
 
 @dataclass(slots=True)
@@ -157,7 +91,7 @@ class OpicBatch:
     limited: Mapping[str, int] = field(default_factory=dict)  # pages that rules with a limit had admitted, by pattern
     admitted_by: dict[str, int] = field(default_factory=dict)  # the same, with those of this batch
     page_score: Callable[[Url], float] | None = None
-    places: Queues | Stack | None = None  # of an order that is by place
+    places: LevelQueues | PageStack | None = None  # of an order that is by place
     placed: set[PageKey] = field(default_factory=set)  # pages that this batch gave one
 
     @property
@@ -208,11 +142,11 @@ class OpicBatch:
         the textbook's recursion enters a page from the one that it is reading, not from the one that named it first.
         """
         match self.places:
-            case Queues() as queues:
+            case LevelQueues() as queues:
                 for key, stand in self._waiting(links):
                     if stand.level is None or stand.depth < stand.level:
                         self._place(key, stand, queues.join(stand.depth))
-            case Stack() as stack:
+            case PageStack() as stack:
                 for key, stand in reversed(self._waiting(links)):
                     self._place(key, stand, stack.push())
             case None:
@@ -364,7 +298,7 @@ async def load_batch(
     for visit in visits:
         met.update(link.key for link in visit.links or ())
         met.update(visit.recipients or ())
-    stands, moved_to = await _positions(connection, domain_id, met)
+    stands, moved_to = await positions_of(connection, domain_id, met)
     books = OpicBatch(
         economy,
         domain_settings,
@@ -382,46 +316,12 @@ async def load_batch(
         books.admitted_by = dict(books.limited)
     if domain_settings.ordering.order.is_by_place:
         depths = {visit.target.depth + 1 for visit in visits}
-        books.places = await _places(connection, domain_id, domain_settings.ordering.order, depths)
+        books.places = await places_for(connection, domain_id, domain_settings.ordering.order, depths)
     ends = {end for heir in heirs if (end := books.payee(heir)) is not None}  # who is heir where an heir moved on
     cursor = await connection.execute(ACCOUNTS, (domain_id, list(opened | heirs | ends)), binary=True)
     for key, pool, net, history, then in await cursor.fetchall():
         economy.accounts[PageKey(key)] = PageAccount(pool=Pool(pool), net=net, history=history, clock=then)
     return books
-
-
-async def _positions(
-    connection: Connection, domain_id: int, keys: set[PageKey]
-) -> tuple[dict[PageKey, PagePosition], dict[PageKey, PageKey]]:
-    """Positions of the pages, and of each page that moved the target, redirect by redirect."""
-    stands: dict[PageKey, PagePosition] = {}
-    moved_to: dict[PageKey, PageKey] = {}
-    wanted = list(keys)
-    for _ in range(MOST_MOVES):
-        cursor = await connection.execute(POSITIONS, (domain_id, wanted), binary=True)
-        found = {PageKey(row[0]): PagePosition(State(row[1]), *row[2:]) for row in await cursor.fetchall()}
-        stands |= found
-        moved = [key for key, stand in found.items() if stand.state is State.MOVED]
-        if not moved:
-            break
-        cursor = await connection.execute(MOVES, (domain_id, moved), binary=True)
-        onward = {PageKey(key): PageKey(to) for key, to in await cursor.fetchall()}
-        moved_to |= onward
-        wanted = [to for to in onward.values() if to not in stands]
-        if not wanted:
-            break
-    return stands, moved_to
-
-
-async def _places(connection: Connection, domain_id: int, order: Order, depths: set[int]) -> Queues | Stack:
-    """Where new pages so many links away go."""
-    if order is Order.DEPTH:
-        top = await (await connection.execute(TOP, {"domain_id": domain_id})).fetchone()
-        return Stack(top[0] or 0 if top else 0)
-    levels = sorted(set(map(level_of, depths)))
-    least, first = zip(*map(ranks_of, levels), strict=True)
-    values = {"domain_id": domain_id, "levels": levels, "least": list(least), "first": list(first)}
-    return Queues(dict(await (await connection.execute(LAST, values)).fetchall()))
 
 
 async def write_batch(connection: Connection, domain_id: int, books: OpicBatch) -> None:

@@ -1,14 +1,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.cash import ENDOWMENT, Order, Ordering, Queues, Stack, level_of, ranks_of
+from crawler.core.cash import ENDOWMENT, LevelQueues, Order, Ordering, PageStack, level_of, ranks_of
 
 depths = st.integers(0, 32_767)
 
 
 @given(st.lists(st.integers(0, 600)))
 def test_queues_are_by_level_and_in_a_level_by_who_came_first(joining: list[int]) -> None:
-    queues = Queues()
+    queues = LevelQueues()
 
     ranks = [queues.join(depth) for depth in joining]
 
@@ -25,16 +25,16 @@ def test_the_ranks_of_a_level_are_below_those_of_the_one_before_and_fit_32_bits(
 
 
 def test_a_full_level_takes_no_place_of_the_next() -> None:
-    queues = Queues({2: ranks_of(2)[0]})
+    queues = LevelQueues({2: ranks_of(2)[0]})
 
     assert queues.join(2) == ranks_of(2)[0] > ranks_of(3)[1]
 
 
 def test_what_is_pushed_last_is_on_top() -> None:
-    stack = Stack(top=7)
+    stack = PageStack(top=7)
 
     assert [stack.push(), stack.push()] == [8, 9]
-    assert Stack(top=2**31 - 1).push() == 2**31 - 1
+    assert PageStack(top=2**31 - 1).push() == 2**31 - 1
 
 
 @given(early=st.integers(0, 10**6), later=st.integers(0, 10**6), depth=st.integers(0, 500))
