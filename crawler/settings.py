@@ -109,6 +109,13 @@ class Settings(BaseSettings):
         description="networks where one address serves many independent sites, so that no address slot is taken",
     )
 
+    # A browser, for pages that their scripts write.
+    browser: str | None = Field(
+        default=None,
+        description="path or name of the browser; unset: Playwright's own, chromium-headless-shell, chromium or "
+        "google-chrome, whichever is found first",
+    )
+
     # Politeness where neither the domain's settings nor robots.txt say otherwise.
     delay: Span = Field(
         default=timedelta(seconds=1),

@@ -34,6 +34,7 @@ class Domain(SQLModel, table=True):
         CheckConstraint("window_passes > 0", name="domain_window"),
         CheckConstraint("bytes_per_day >= 0", name="domain_bytes"),
         CheckConstraint("value IN ('amount', 'changes')", name="domain_value"),
+        CheckConstraint("render IN ('auto', 'always', 'never')", name="domain_render"),
         CheckConstraint("target_freshness > 0 AND target_freshness < 1 AND target_age_s > 0", name="domain_target"),
     )
     id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))
@@ -70,6 +71,7 @@ class Domain(SQLModel, table=True):
     # What a change counts, and by which rule pages are looked at again.
     value: str = Field(sa_column=text(default="amount"))
     revisit: str = Field(sa_column=text(default="price"))
+    render: str = Field(sa_column=text(default="auto"))  # its pages in a browser
 
 
 class Rule(SQLModel, table=True):
@@ -78,6 +80,7 @@ class Rule(SQLModel, table=True):
     __tablename__ = "rule"
     __table_args__ = (
         CheckConstraint("least_s > 0 AND most_s > 0 AND weight > 0 AND max_pages >= 0", name="rule_bounds"),
+        CheckConstraint("render IN ('auto', 'always', 'never')", name="rule_render"),
     )
     domain_id: int = Field(sa_column=domain_reference())
     no: int = Field(sa_column=small(key=True))
@@ -91,6 +94,7 @@ class Rule(SQLModel, table=True):
     ignore: list[str] = Field(sa_column=texts())
     watch: list[str] = Field(sa_column=texts())
     ignore_text: list[str] = Field(sa_column=texts())
+    render: str | None = Field(sa_column=text(nullable=True))
 
 
 class Prior(SQLModel, table=True):
@@ -151,6 +155,14 @@ class DomainSoftErrors(SQLModel, table=True):
     """The soft errors that a domain is known for; packed (crawler/store/learned/soft_errors.py)."""
 
     __tablename__ = "domain_soft_errors"
+    domain_id: int = Field(sa_column=domain_reference())
+    memory: bytes = Field(sa_column=octets())
+
+
+class DomainRenders(SQLModel, table=True):
+    """What renders of a domain's pages have brought; packed (crawler/store/learned/renders.py)."""
+
+    __tablename__ = "domain_renders"
     domain_id: int = Field(sa_column=domain_reference())
     memory: bytes = Field(sa_column=octets())
 

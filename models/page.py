@@ -57,6 +57,7 @@ class Page(SQLModel, table=True):
     main_digest: bytes | None = Field(sa_column=octets(nullable=True))
     shape_digest: bytes | None = Field(sa_column=octets(nullable=True))
     fingerprint: int | None = Field(sa_column=big(nullable=True))
+    is_rendered: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))  # in a browser
     # Whose schedule it shares, as long as their main texts are the same; it is due by a clock of its own.
     leader: bytes | None = Field(sa_column=octets(nullable=True))
 
@@ -164,6 +165,7 @@ class SnapshotRow(SQLModel, table=True):
     main_digest: bytes = Field(sa_column=octets())
     fingerprint: int | None = Field(sa_column=big(nullable=True))
     distance_bits: int | None = Field(sa_column=small(nullable=True))
+    is_rendered: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
 
 
 class Content(SQLModel, table=True):

@@ -41,4 +41,7 @@ class VisitRow(SQLModel, table=True):
     price: float | None = Field(sa_column=real(nullable=True))
     audit: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
     parts: str = Field(sa_column=text(default=""))
+    rendering: str = Field(sa_column=text(default=""))  # why it was rendered, or was not, or what became of it
+    added_words: int | None = Field(sa_column=count(nullable=True, default=None))  # by its scripts
+    added_links: int | None = Field(sa_column=count(nullable=True, default=None))
     amount: float | None = Field(sa_column=real(nullable=True))  # of the change found: the part of the page, 0 to 1

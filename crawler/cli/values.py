@@ -66,6 +66,13 @@ def _typed(parse: Callable[[str], T], text: str) -> T:
         raise typer.BadParameter(str(error)) from error
 
 
+def render_mode(text: str) -> str:
+    """Whether pages are rendered: auto, always or never."""
+    if text not in {"auto", "always", "never"}:
+        raise typer.BadParameter(f"{text!r} is none of auto, always, never")
+    return text
+
+
 def positive(text: str) -> float:
     """A number above nothing, and small enough to be multiplied with others of its kind."""
     try:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from crawler.core.cash import Ordering
     from crawler.core.http import Url
     from crawler.core.page_rules import PageRule
+    from crawler.core.rendering import RenderMode
 
 # RFC 9110, 12.5.4: a language range, or any, with the weight of the user's preference.
 LANGUAGE = (
@@ -197,6 +198,19 @@ class DomainSettings:
             unset="by price",
             reprices=True,
             of_crawl=False,
+        ),
+    )
+    render: "RenderMode" = entry(
+        "auto",
+        Setting(
+            Kind.TEXT,
+            "--render WHEN",
+            "Pages in a browser: auto (where their scripts add what is kept), always, or never.",
+            pattern="auto|always|never",
+            misfit="none of auto, always, never",
+            label="In a browser",
+            unset="where it adds anything",
+            rereads=True,
         ),
     )
     internal_links: float = entry(

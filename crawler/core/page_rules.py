@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from crawler.core.http import Pattern, Url, path_and_query, pattern_of, refusals_of
 from crawler.core.page import WHOLE, View, together
+from crawler.core.rendering import RenderMode
 
 MOST_SAID = 50  # selectors to ignore, to watch, and expressions
 
@@ -17,7 +18,7 @@ class PageRule:
     least, most: the shortest and the longest time from one look at a page to the next.
     weight: how many times as important such a page is.  once: a page that was had is not looked at again.
     max_pages: so many pages of the pattern are admitted, 0 for none.
-    view: the parts of such a page that are compared.
+    view: the parts of such a page that are compared.  render: whether such a page is rendered in a browser.
     ValueError, a sentence for a person, if these contradict each other.
     """
 
@@ -28,6 +29,7 @@ class PageRule:
     once: bool = False
     max_pages: int | None = None
     view: View = WHOLE
+    render: RenderMode | None = None
     _matches: Pattern = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -46,7 +48,7 @@ class PageRule:
     @property
     def says_something(self) -> bool:
         said = (self.least, self.most, self.weight, self.max_pages)
-        return self.once or bool(self.view) or any(each is not None for each in said)
+        return self.once or bool(self.view) or self.render is not None or any(each is not None for each in said)
 
     def matches(self, url: Url) -> bool:
         return bool(self._matches.search(path_and_query(url)))
@@ -118,6 +120,10 @@ class PageRules:
     def view(self, url: Url) -> View:
         """The merged View of all rules that match a page."""
         return together(rule.view for rule in self._on_view if rule.matches(url)) if self._on_view else WHOLE
+
+    def render(self, url: Url) -> RenderMode | None:
+        """Whether a page is rendered in a browser; None where no rule says."""
+        return next((rule.render for rule in self.rules if rule.render is not None and rule.matches(url)), None)
 
     def limiting(self, url: Url) -> tuple[int, ...]:
         """The rules that limit the number of pages like this one, by index; the page counts for each of them."""

@@ -31,9 +31,11 @@ from datetime import timedelta
 from crawler.core.domain import Hold
 from crawler.core.page_rules import PageRules
 from crawler.crawl.breaker import CircuitBreaker
+from crawler.crawl.browsers import PageRenderer
 from crawler.crawl.extra_fetches import settle_pending
 from crawler.crawl.lease_budget import LeaseBudget
 from crawler.crawl.pacer import LeaseDeadline
+from crawler.crawl.page_reader import PageReader
 from crawler.crawl.parsing import DomainParser
 from crawler.crawl.preparation import Preparation
 from crawler.crawl.recorder import Recorder
@@ -79,6 +81,7 @@ class LeaseCrawler:
         lease, clock = store.lease, store.clock
         self._store, self._settings, self._progress = store, settings, progress
         self._parser = DomainParser(webs.parsers, PageRules(lease.domain.settings.rules))
+        self._browsers = webs.browsers
         self._stop = limits.stop
         self.stats = CrawlStats(leases=1)
         self._is_paused = False  # by its user, since the claim
@@ -120,7 +123,9 @@ class LeaseCrawler:
 
     async def run(self) -> None:
         """Crawl until nothing is due, or the lease is to end."""
-        async with asyncio.TaskGroup() as tasks:
+        domain = self._store.lease.domain
+        renderer = PageRenderer(self._browsers, self._requester, domain)
+        async with contextlib.aclosing(renderer), asyncio.TaskGroup() as tasks:
             renewer = tasks.create_task(self._keep_lease(), name="renew")
             try:
                 known = await self._preparation.prepare()
@@ -128,6 +133,7 @@ class LeaseCrawler:
                     visitor = Visitor(
                         self._requester,
                         self._parser,
+                        PageReader(self._parser, renderer, domain.settings),
                         known,
                         clock=self._store.clock,
                         stored_body=self._store.stored_body,

@@ -1,6 +1,6 @@
 """Requests beside the look itself: the page seconds later, a page that cannot exist, and is the domain there at all?"""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -19,9 +19,13 @@ from crawler.core.visit import (
     with_soft_error_signs,
 )
 from crawler.crawl.breaker import CircuitBreaker
+from crawler.crawl.page_reader import PageReader
 from crawler.crawl.parsing import DomainParser
 from crawler.crawl.robots import Ask
 from crawler.store.record import StoredBody
+
+# Reads a second answer for a page in the way in which the first was read.
+ReadAgain = Callable[[Fetched], Awaitable[Parsed | None]]
 
 
 async def baseline_of(
@@ -41,7 +45,7 @@ async def baseline_of(
 
 
 async def fetch_again(
-    target: Target, first: Parsed, ask: Ask, readers: DomainParser, *, now: datetime, known: Known
+    target: Target, first: Parsed, ask: Ask, read: ReadAgain, *, now: datetime, known: Known
 ) -> BlockList | None:
     """The page as it is a moment later; empty where another page came, None where no request could be had."""
     answer = await ask(target.url)
@@ -49,7 +53,7 @@ async def fetch_again(
         return None
     if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
         return ()
-    second = await readers.parse(answer, target.url, outlined=True)
+    second = await read(answer)
     if second is None or not is_same_page(target, first, second, now=now, known=known):
         return ()
     return second.blocks
@@ -64,16 +68,23 @@ def not_found_probe(target: Target) -> Url:
     return Url(f"{folder}/0{digest(target.key).hex()}")
 
 
-async def probe_not_found(target: Target, ask: Ask, readers: DomainParser, *, known: Known) -> TextSketch | None:
-    """What the domain answers for a URL that cannot exist; None if it gave no answer, or may not be asked."""
+async def probe_not_found(
+    target: Target, ask: Ask, reader: PageReader, *, known: Known, is_rendered: bool
+) -> TextSketch | None:
+    """What the domain answers for a URL that cannot exist; None if it gave no answer, or may not be asked.
+
+    is_rendered: the answer is read as a browser shows it.
+    """
     url = not_found_probe(target)
     if refusal_of(url, depth=target.depth, known=known):
         return None
     answer = await ask(url)
     if not isinstance(answer, Fetched):
         return None
+    absent = replace(target, url=url, version=None)
     is_good = 200 <= answer.status < 300
-    return not_found_text(answer, await readers.parse(answer, url) if is_good else None, known=known)
+    parsed = await reader.read_again(absent, answer, known, is_rendered=is_rendered) if is_good else None
+    return not_found_text(answer, parsed, known=known)
 
 
 async def settle_pending(breaker: CircuitBreaker, ask: Ask, *, root: Url, known: Known) -> list[Visit]:

@@ -72,6 +72,6 @@ def slow_down(pacer: Pacer, rules: RobotsRules, *, settings: Settings) -> None:
 
 async def known_under(store: LeasedStore, rules: RobotsRules, *, settings: Settings) -> Known:
     """What is known of the leased domain before a look."""
-    mask, soft_errors = await store.learnt()
+    mask, soft_errors, renders = await store.learnt()
     scope = store.lease.domain.scope(max_depth=settings.max_depth, accepts=load(settings.plugins).accepts)
-    return Known(scope=scope, rules=rules, agent=settings.agent, mask=mask, soft_errors=soft_errors)
+    return Known(scope=scope, rules=rules, agent=settings.agent, mask=mask, soft_errors=soft_errors, renders=renders)

@@ -33,7 +33,7 @@ class Recorder:
         self, store: LeasedStore, budget: LeaseBudget, breaker: CircuitBreaker, *, settings: Settings, kept: Known
     ) -> None:
         self._store, self._budget, self._breaker, self._settings = store, budget, breaker, settings
-        self._mask, self._soft_errors = kept.mask, kept.soft_errors  # as the store has them
+        self._kept = kept  # as the store has it
         self._done: list[Visit] = []
         self._bytes = 0  # of what they bring
         self._oldest = 0.0  # monotonic seconds, when the first of them was complete
@@ -79,13 +79,14 @@ class Recorder:
             refund=self._budget.settle(sum(visit.received_bytes for visit in visits)),
             is_shared=self._settings.shared_budget.is_limited,
             hold=self._breaker.hold,
-            mask=None if known.mask is self._mask else known.mask,
-            soft_errors=None if known.soft_errors == self._soft_errors else known.soft_errors,
+            mask=None if known.mask is self._kept.mask else known.mask,
+            soft_errors=None if known.soft_errors == self._kept.soft_errors else known.soft_errors,
+            renders=None if known.renders is self._kept.renders else known.renders,
             edit=edit,
             page_score=load(self._settings.plugins).page_score,
         )
         new = await self._store.record(batch)
-        self._mask, self._soft_errors = known.mask, known.soft_errors
+        self._kept = known
         return Recorded(visits, new, since)
 
 

@@ -10,11 +10,25 @@ from datetime import date, timedelta
 from typing import Protocol
 
 from crawler.core.domain import Lease
-from crawler.core.http import NO_VALIDATORS, USUAL_BOUNDS, Answer, Bounds, Fetched, Method, Url, Validators
+from crawler.core.http import (
+    NO_VALIDATORS,
+    USUAL_BOUNDS,
+    Answer,
+    Bounds,
+    Fetched,
+    Method,
+    Relay,
+    Relayed,
+    Unreached,
+    Url,
+    Validators,
+)
 from crawler.crawl.lease_budget import LeaseBudget
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.stats import CrawlStats
 from crawler.settings import Settings
+
+RELAY_DEADLINE = timedelta(seconds=8)  # of what a page asks for: one that never ends would hold up its render
 
 
 class Web(Protocol):
@@ -30,6 +44,10 @@ class Web(Protocol):
         language: str = "",
         bounds: Bounds = USUAL_BOUNDS,
     ) -> Answer: ...
+
+    async def relay(
+        self, request: Relay, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS
+    ) -> Relayed | Unreached: ...
 
 
 # Waits until a request that may take so long may be sent, or raises.
@@ -83,6 +101,17 @@ class PacedWeb:
         """One request in its turn."""
         await self.turn()
         return await self.send(url, bounds=bounds)
+
+    async def relay(self, request: Relay, *, is_own: bool) -> Relayed | Unreached:
+        """A page's own request: in its turn if it is this server's, else at once, but never to a private address."""
+        if not is_own:
+            await self._room()
+            return await self._web.relay(request, deadline=RELAY_DEADLINE, bounds=Bounds(public_only=True))
+        await self.turn()
+        try:
+            return await self._web.relay(request, deadline=RELAY_DEADLINE)
+        finally:
+            self.pacer.answered()
 
     async def _room(self) -> None:
         await self._fence(self._deadline)
@@ -175,6 +204,15 @@ class Requester:
     ) -> Answer | None:
         """One request for what is no look; None where the budget has none left."""
         return await self._ask(url, validators, bounds, is_look=False)
+
+    async def relay(self, request: Relay, *, is_own: bool) -> Relayed | Unreached | None:
+        """A request of a page in the browser, for its look; None where the budget has none left, or the lease ends."""
+        if self.is_stopping or not self._budget.has_bytes or not await self._budget.take_one():
+            return None
+        answer = await self._server.relay(request, is_own=is_own)
+        self._budget.count_received(answer.received_bytes, is_look=True)
+        self._stats.count_request()
+        return answer
 
     async def _ask(self, url: Url, validators: Validators, bounds: Bounds, *, is_look: bool) -> Answer | None:
         if await self._budget.take(1) != 1:

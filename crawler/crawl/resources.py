@@ -1,10 +1,11 @@
-"""The resources of a crawling process: two HTTP clients, the parser processes, and answers that were had before."""
+"""The resources of a crawling process: two HTTP clients, a browser, the parser processes, and answers had before."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url
+from crawler.crawl.browsers import BrowserSource
 from crawler.crawl.parsing import ParserPool, readers_wanted
 from crawler.plugins import load
 from crawler.settings import Settings
@@ -12,15 +13,21 @@ from crawler.web import Http
 
 
 class CrawlResources:
-    """The HTTP clients of a process, one that may ask private addresses and one that never does; and its readers.
+    """The HTTP clients of a process, one that may ask private addresses and one that never does; readers, browser.
 
     answered: what pages said a moment ago, when their domains were registered; each counts as the page's first look.
     """
 
     def __init__(
-        self, public: Http, private: Http, readers: ParserPool, answered: Mapping[Url, Fetched] | None = None
+        self,
+        public: Http,
+        private: Http,
+        readers: ParserPool,
+        browsers: BrowserSource,
+        *,
+        answered: Mapping[Url, Fetched] | None = None,
     ) -> None:
-        self._public, self._private, self.parsers = public, private, readers
+        self._public, self._private, self.parsers, self.browsers = public, private, readers, browsers
         self.answered = dict(answered or {})
 
     def of(self, domain: Domain) -> Http:
@@ -41,7 +48,11 @@ async def open_resources(
         _http(settings, allow_private=True, connections=connections) as private,
         ParserPool(readers_wanted() if settings.readers is None else settings.readers, plugins=plugins) as readers,
     ):
-        yield CrawlResources(public, private, readers, answered)
+        browsers = BrowserSource(named=settings.browser, user_agent=settings.user_agent)
+        try:
+            yield CrawlResources(public, private, readers, browsers, answered=answered)
+        finally:
+            await browsers.close()
 
 
 def _http(settings: Settings, *, allow_private: bool, connections: int) -> Http:

@@ -14,6 +14,7 @@ from crawler.core.change import NoiseMask
 from crawler.core.domain import Hold, Lease, RobotsCopy
 from crawler.core.http import PageKey
 from crawler.core.page import Parsed
+from crawler.core.rendering import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit import Target, Visit
 from crawler.errors import StoreUnavailable
@@ -67,7 +68,7 @@ class LeasedStore(Protocol):
         """The pages worth a fetch now, at most so many. without: those that are handed out already."""
         ...
 
-    async def learnt(self) -> tuple[NoiseMask, SoftErrorMemory]:
+    async def learnt(self) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
         """What the domain's pages have taught: what of them is no news, and the soft errors that they show."""
         ...
 
@@ -155,7 +156,7 @@ class RetryingStore:
             )
         )
 
-    async def learnt(self) -> tuple[NoiseMask, SoftErrorMemory]:
+    async def learnt(self) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
         return await self._until_available(lambda _: learned.learnt_of(self._db, self.lease.domain.id))
 
     async def announce_delay(self, delay: timedelta) -> None:

@@ -4,20 +4,24 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from crawler.clock import Clock
 from crawler.core.change import NO_MASK, NoiseMask, Observation, update_mask
 from crawler.core.domain import Domain
 from crawler.core.http import Answer, Fetched, Url
-from crawler.core.page import WHOLE, BlockList, Parsed, View
+from crawler.core.page import WHOLE, BlockList, Parsed, Version, View
 from crawler.core.page_rules import PageRules
 from crawler.core.visit import NEVER, Baseline, Known, Target, Visit, decide, refusal_of
+from crawler.crawl.browsers import PageRenderer
 from crawler.crawl.extra_fetches import baseline_of, fetch_again
 from crawler.crawl.lease import give_back
 from crawler.crawl.lease_budget import LeaseBudget
-from crawler.crawl.parsing import DomainParser, ParserPool
+from crawler.crawl.page_reader import PageRead, PageReader
+from crawler.crawl.parsing import DomainParser
 from crawler.crawl.preparation import found_rules, known_under, slow_down
-from crawler.crawl.requester import Requester, Web, leased_server
+from crawler.crawl.requester import Requester, leased_server
+from crawler.crawl.resources import CrawlResources
 from crawler.crawl.shift import holder_name
 from crawler.crawl.stats import CrawlStats
 from crawler.crawl.store_port import LeasedStore, RetryingStore
@@ -40,7 +44,8 @@ class TryResult:
     refusal: why the page was not asked for, or an empty string.  visit: what a crawl would make of the answer.
     whole: the blocks of the page, the user's rules not applied.  view: what the rules leave.  apart: what each rule
     alone would leave.  baseline: the blocks of the last Snapshot, if there is one and it is kept.  second_fetches: the
-    page as it was seconds later, once and once more.  before: the domain's mask as it stands.  mask: as it would be
+    page as it was seconds later, once and once more.  before: the domain's mask as it stands.
+    read: without scripts and, where that was wanted, in a browser; no_browser: why not.  mask: as it would be
     after this look.
     """
 
@@ -49,6 +54,8 @@ class TryResult:
     refusal: str = ""
     answer: Answer | None = None
     visit: Visit | None = None
+    read: PageRead | None = field(default=None, repr=False)
+    no_browser: str = ""
     parsed: Parsed | None = field(default=None, repr=False)
     whole: BlockList = field(default=(), repr=False)
     view: View = WHOLE
@@ -61,8 +68,7 @@ class TryResult:
 
 async def try_page(
     db: Database,
-    web: Web,
-    readers: ParserPool,
+    webs: CrawlResources,
     domain: Domain,
     url: Url,
     *,
@@ -91,10 +97,11 @@ async def try_page(
         return TryResult(target, clock.now(), refusal=BUSY)
     unpaced = settings.model_copy(update={"pace": False})  # who asks for one page now does not wait for its turn
     store = RetryingStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
-    trial = _Trial(store, web, DomainParser(readers, PageRules(lease.domain.settings.rules)), settings=settings)
+    trial = _Trial(store, webs, settings=settings)
     try:
         return await trial.look(target, again=again)
     finally:
+        await trial.renderer.aclose()
         # No record tells of what was received: it is charged here, and what was debited for it is given back.
         with suppress(StoreUnavailable):
             await claim.charge(db, domain, requests=0, received_bytes=trial.received_bytes, at=clock.now())
@@ -103,14 +110,22 @@ async def try_page(
         await give_back(store, trial.end())
 
 
+def _unread(version: Version | None) -> Version | None:
+    return version and replace(version, body_digest=b"")
+
+
 class _Trial:
     """One look under one lease, which is kept from request to request."""
 
-    def __init__(self, store: LeasedStore, web: Web, parser: DomainParser, *, settings: Settings) -> None:
-        self._store, self._clock, self._parser, self._settings = store, store.clock, parser, settings
+    def __init__(self, store: LeasedStore, webs: CrawlResources, *, settings: Settings) -> None:
+        domain = store.lease.domain
+        self._store, self._clock, self._settings = store, store.clock, settings
         self._budget = LeaseBudget(store, clock=store.clock)
-        server = leased_server(web, store.lease, settings=settings, fence=self._keep_lease)
+        server = leased_server(webs.of(domain), store.lease, settings=settings, fence=self._keep_lease)
         self._requester = Requester(server, self._budget, term=store.lease.term, stats=CrawlStats())
+        self._parser = DomainParser(webs.parsers, PageRules(domain.settings.rules))
+        self.renderer = PageRenderer(webs.browsers, self._requester, domain)
+        self._reader = PageReader(self._parser, self.renderer, domain.settings)
 
     @property
     def received_bytes(self) -> int:
@@ -140,7 +155,12 @@ class _Trial:
         seen = TryResult(target, now, answer=answer, before=known.mask, mask=known.mask)
         if not isinstance(answer, Fetched) or not 200 <= answer.status < 300:
             return replace(seen, visit=decide(target, answer, now=now, known=known))
-        parsed = await self._parser.parse(answer, target.url)
+        # As a page that was never read: all of it is wanted, even where nothing differs.
+        read = await self._reader.read(replace(target, version=_unread(target.version)), answer, known)
+        seen = replace(seen, read=read, no_browser=self.renderer.missing)
+        if read.failure is not None:
+            return replace(seen, refusal=f"it was had, and no browser shows it now ({read.failure.value})")
+        answer, parsed = read.judged.answer, read.judged.parsed
         if parsed is None:
             return replace(seen, refusal="it was had, and cannot be read in bounded time")
         seen = replace(await self._with_views(seen, answer), parsed=parsed)
@@ -190,9 +210,10 @@ class _Trial:
     async def _later(self, target: Target, parsed: Parsed, known: Known) -> tuple[BlockList, ...]:
         """The page a moment later, and once more: what differs in two pairs of looks is volatile (core/volatile)."""
         found: list[BlockList] = []
+        read = partial(self._reader.read_again, target, known=known, is_rendered=parsed.version.is_rendered)
         while len(found) < PAIRS:
             now = self._clock.now()
-            blocks = await fetch_again(target, parsed, self._requester.look_on, self._parser, now=now, known=known)
+            blocks = await fetch_again(target, parsed, self._requester.look_on, read, now=now, known=known)
             if not blocks:
                 break
             found.append(blocks)

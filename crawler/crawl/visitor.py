@@ -19,20 +19,21 @@ from crawler.core.visit import (
     Known,
     Target,
     Visit,
+    as_kept,
     compare,
     decide,
     may_be_soft_404,
     memory_after,
     needs_baseline,
-    needs_parsing,
     refusal_of,
     refused_visit,
     unfinished_visit,
     unreadable_visit,
-    wants_blocks,
+    unrendered_visit,
     wants_second_fetch,
 )
 from crawler.crawl.extra_fetches import baseline_of, fetch_again, probe_not_found
+from crawler.crawl.page_reader import PageReader
 from crawler.crawl.parsing import DomainParser
 from crawler.crawl.requester import Requester, received_of
 from crawler.store.record import StoredBody
@@ -48,10 +49,17 @@ class Visitor:
     """
 
     def __init__(
-        self, requester: Requester, parser: DomainParser, known: Known, *, clock: Clock, stored_body: FindStoredBody
+        self,
+        requester: Requester,
+        parser: DomainParser,
+        reader: PageReader,
+        known: Known,
+        *,
+        clock: Clock,
+        stored_body: FindStoredBody,
     ) -> None:
-        self.requester, self.parser, self.known, self.clock = requester, parser, known, clock
-        self.stored_body = stored_body
+        self.requester, self.parser, self.reader, self.known = requester, parser, reader, known
+        self.clock, self.stored_body = clock, stored_body
         self.recent_texts = RecentTexts()
         self._received_beside: Counter[PageKey] = Counter()  # bytes of what looks under way asked for beside the page
 
@@ -110,21 +118,34 @@ class Visitor:
 
     async def decided(self, target: Target, answer: Answer, *, now: datetime) -> Visit:
         """The visit that an answer makes; what it teaches of the domain is known from then on."""
-        parsed = baseline = comparison = None
-        if isinstance(answer, Fetched) and needs_parsing(target, answer):
-            parsed = await self.parser.parse(answer, target.url, outlined=wants_blocks(target, self.known))
-            if parsed is None:
-                return unreadable_visit(target, answer, now=now)
-            if needs_baseline(target, parsed):
-                kept = await self.stored_body(target, parsed)
-                baseline = await baseline_of(kept, target, answer, parsed, readers=self.parser)
+        if not isinstance(answer, Fetched):
+            return await self._judged(target, answer, None, now=now)
+        read = await self.reader.read(target, answer, self.known)
+        self.known = replace(self.known, renders=self.reader.learnt(self.known.renders, target, read))
+        self._received_beside[target.key] += read.received_bytes
+        if not read.is_readable:
+            return unreadable_visit(target, answer, now=now)
+        if read.failure is not None:
+            visit = unrendered_visit(target, answer, read.failure, now=now)
+        else:
+            visit = await self._judged(target, read.judged.answer, read.judged.parsed, now=now)
+            if read.is_switch and read.kept.parsed is not None:
+                visit = as_kept(visit, read.kept.answer, read.kept.parsed, known=self.known)
+        return replace(visit, rendering=read.rendering)
+
+    async def _judged(self, target: Target, answer: Answer, parsed: Parsed | None, *, now: datetime) -> Visit:
+        """The visit that one reading of an answer makes. parsed: None where there is nothing to read."""
+        baseline = comparison = None
+        if isinstance(answer, Fetched) and parsed is not None and needs_baseline(target, parsed):
+            kept = await self.stored_body(target, parsed)
+            baseline = await baseline_of(kept, target, answer, parsed, readers=self.parser)
         if parsed is not None and baseline is not None:
             baseline, comparison = await self.compared(target, parsed, baseline, now=now)
 
         judged = partial(decide, target, answer, now=now, parsed=parsed, baseline=baseline, comparison=comparison)
         visit = judged(known=self.known)
         if self.is_doubtful(visit):
-            await self.probe(target)
+            await self.probe(target, is_rendered=parsed is not None and parsed.version.is_rendered)
             visit = judged(known=self.known)
         self.known = replace(
             self.known, mask=visit.mask or self.known.mask, soft_errors=memory_after(self.known.soft_errors, visit)
@@ -139,8 +160,9 @@ class Visitor:
         while not self.requester.is_stopping and wants_second_fetch(
             target, comparison, baseline, now=now, known=self.known
         ):
+            read = partial(self.reader.read_again, target, known=self.known, is_rendered=parsed.version.is_rendered)
             again = await fetch_again(
-                target, parsed, partial(self.ask_beside, target), self.parser, now=self.clock.now(), known=self.known
+                target, parsed, partial(self.ask_beside, target), read, now=self.clock.now(), known=self.known
             )
             if again is None:
                 break
@@ -159,12 +181,17 @@ class Visitor:
             may_be_soft_404(visit) or self.recent_texts.are_like(visit)
         )
 
-    async def probe(self, target: Target) -> None:
-        """Ask the domain for a URL that cannot exist, so that a soft 404 is recognised."""
+    async def probe(self, target: Target, *, is_rendered: bool) -> None:
+        """Ask the domain for a URL that cannot exist, so that a soft 404 is recognised.
+
+        is_rendered: as a browser shows it, since the page in doubt was seen so.
+        """
         last = self.known.soft_errors.probed_at
         is_later = bool(target.soft_errors and last and target.last_look_at and target.last_look_at <= last)
         self.known = replace(self.known, soft_errors=probe_sent(self.known.soft_errors, now=self.clock.now()))
-        absent = await probe_not_found(target, partial(self.ask_beside, target), self.parser, known=self.known)
+        absent = await probe_not_found(
+            target, partial(self.ask_beside, target), self.reader, known=self.known, is_rendered=is_rendered
+        )
         if absent is not None:
             self.known = replace(
                 self.known, soft_errors=probe_answered(self.known.soft_errors, absent, keep_good_count=is_later)

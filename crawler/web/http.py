@@ -3,11 +3,12 @@
 import asyncio
 import socket
 import ssl
+from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from datetime import timedelta
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 from urllib.parse import quote
 
 import aiohttp
@@ -27,6 +28,8 @@ from crawler.core.http import (
     Method,
     NotModified,
     Reason,
+    Relay,
+    Relayed,
     Unreached,
     Url,
     Validators,
@@ -34,6 +37,8 @@ from crawler.core.http import (
     normalise,
 )
 from crawler.web import encoding, guard
+
+T = TypeVar("T")
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 MAX_HEADER_BYTES = 16 * 1024  # one line; content security policies and cookies do grow beyond 8 kB
@@ -228,6 +233,12 @@ class Http:
         await self._session.close()
         self._threads.shutdown(wait=False, cancel_futures=True)  # a look-up can take minutes, and cannot be stopped
 
+    async def relay(self, request: Relay, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS) -> Relayed | Unreached:
+        """What the server says to a page's own request, with all its headers; bounded and guarded as `fetch` is."""
+        assert self._session is not None, "use Http in `async with`"
+        trip = _Trip(asyncio.get_running_loop().time(), limit=self.max_body_bytes, public_only=bounds.public_only)
+        return await self._bounded(trip, self._relay(request, trip), deadline)
+
     async def fetch(
         self,
         url: Url,
@@ -245,21 +256,23 @@ class Http:
         Never raises for anything that a server, a network or a name does.
         """
         assert self._session is not None, "use Http in `async with`"
-        loop = asyncio.get_running_loop()
         first = bounds.first_bytes
         limit = self.max_body_bytes if first is None else max(self.max_body_bytes, MAX_FRAMING * first)
-        trip = _Trip(loop.time(), limit=limit, public_only=bounds.public_only)
+        trip = _Trip(asyncio.get_running_loop().time(), limit=limit, public_only=bounds.public_only)
+        return await self._bounded(trip, self._ask(url, method, _headers(validators, language), trip, bounds), deadline)
+
+    async def _bounded(self, trip: _Trip, asking: Awaitable[T], deadline: timedelta) -> T | Unreached:
+        """What comes of a request within its deadline; whatever the web does to it is a value."""
         token = _TRIP.set(trip)
         try:
             async with asyncio.timeout(deadline.total_seconds()):
-                answer = await self._ask(url, method, _headers(validators, language), trip, bounds)
+                return await asking
         except TimeoutError:
-            answer = _unreached(Reason.DEADLINE, f"no answer within {deadline.total_seconds():g} s", trip)
+            return _unreached(Reason.DEADLINE, f"no answer within {deadline.total_seconds():g} s", trip)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            answer = _unreached(*(trip.excess or _reason(error, trip)), trip)
+            return _unreached(*(trip.excess or _reason(error, trip)), trip)
         finally:
             _TRIP.reset(token)
-        return answer
 
     async def addresses(
         self, authority: Authority, *, deadline: timedelta = LOOKUP_DEADLINE
@@ -306,6 +319,28 @@ class Http:
         if isinstance(body, Reason):
             return _unreached(body, _BODY_DETAILS[body], trip)
         return _fetched(response, url, body if first is None else body[:first], trip)
+
+    async def _relay(self, request: Relay, trip: _Trip) -> Relayed | Unreached:
+        assert self._session is not None
+        headers = dict(request.headers)
+        response = await self._session.request(
+            request.method, URL(request.url, encoded=True), headers=headers, allow_redirects=False
+        )
+        try:
+            body = await self._read(response, trip, None)
+        finally:
+            response.release()
+        if not isinstance(body, Reason):
+            form = response.headers.get("Content-Encoding", "")
+            body = encoding.decoded(body, form, limit_bytes=self.max_body_bytes)
+        if isinstance(body, Reason):
+            return _unreached(body, _BODY_DETAILS[body], trip)
+        return Relayed(
+            status=response.status if 200 <= response.status <= 599 else 500,
+            headers=tuple(response.headers.items()),
+            body=body,
+            received_bytes=trip.received,
+        )
 
     async def _read(self, response: aiohttp.ClientResponse, trip: _Trip, first: int | None) -> bytes | Reason:
         parts: list[bytes] = []

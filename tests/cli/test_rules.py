@@ -44,6 +44,7 @@ def test_rules_are_told_to_programs(ruled: Recrawl) -> None:
         "ignore": [],
         "watch": [],
         "ignore_text": [],
+        "render": None,
     }
     assert made.json == {"domain": "a.test", "rules": [rule | {"pages": 0}]}
     assert ruled("rules", "list", "a.test", "--json").json == made.json

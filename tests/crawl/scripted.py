@@ -13,6 +13,7 @@ from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.crawl import CrawlLimits, ParserPool, ShiftResult, run_shift
+from crawler.crawl.browsers import BrowserSource
 from crawler.crawl.resources import CrawlResources
 from crawler.settings import Settings
 from crawler.store import domains
@@ -119,7 +120,7 @@ class Scripted:
             Http(user_agent="test", allow_private=True, lookup=self.look_up) as http,
             ParserPool(0) as readers,
         ):
-            webs = CrawlResources(http, http, readers)
+            webs = CrawlResources(http, http, readers, BrowserSource(named=None, user_agent="test"))
             return await run_shift(
                 db, webs, settings=self.settings, clock=Clock.at(at), holder="test", limits=CrawlLimits(pages)
             )

@@ -1,5 +1,7 @@
 """A second look is told apart from one that could not be had: only the former cost a request."""
 
+from functools import partial
+
 import pytest
 
 from crawler.core.http import Answer, Url
@@ -25,6 +27,8 @@ async def test_a_second_look_is_the_page_or_nothing_and_none_where_there_was_no_
 
     async with ParserPool(0) as readers:
         parser = DomainParser(readers, PageRules(()))
-        outline = await fetch_again(seen(html(PAGE)), parsed(PAGE), ask, parser, now=NOW, known=KNOWN)
+        target = seen(html(PAGE))
+        read = partial(parser.parse, url=target.url, outlined=True)
+        outline = await fetch_again(target, parsed(PAGE), ask, read, now=NOW, known=KNOWN)
 
     assert outline == found

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from crawler.clock import Clock
 from crawler.core.budget import Refund
-from crawler.core.http import Answer, Url
+from crawler.core.http import Answer, Relay, Relayed, Url
 from crawler.crawl.lease_budget import LeaseBudget
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.requester import PacedWeb, Requester
@@ -132,6 +132,9 @@ class Nobody:
 
     async def fetch(self, url: Url, **_: object) -> Answer:
         raise AssertionError(url)
+
+    async def relay(self, request: Relay, **_: object) -> Relayed:
+        raise AssertionError(request)
 
 
 async def test_a_request_that_is_cancelled_while_it_waits_for_its_turn_was_not_sent() -> None:

@@ -242,6 +242,7 @@ def described_rule(rule: PageRule) -> dict[str, object]:
         "ignore": rule.view.ignore,
         "watch": rule.view.watch,
         "ignore_text": rule.view.ignore_text,
+        "render": rule.render,
     }
 
 

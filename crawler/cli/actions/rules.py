@@ -48,7 +48,7 @@ def add(text: str, rule_of: Callable[[], PageRule], *, first: bool, at: datetime
     if not rule.says_something:
         raise BadInput(
             f"the rule for {rule.pattern} says nothing: add --least, --most, --weight, --once, --max-pages, --ignore, "
-            "--ignore-text or --watch"
+            "--ignore-text, --watch or --render"
         )
     _change(text, lambda before: with_rule(before, rule, first=first), at=at, as_json=as_json, said=shown_rule(rule))
     return DONE
@@ -127,6 +127,7 @@ def shown_rule(rule: PageRule) -> str:
         "never looked at again" if rule.once else "",
         f"{counted(rule.max_pages, 'page')} at most" if rule.max_pages is not None else "",
         f"compared: {shown_view(rule.view)}" if rule.view else "",
+        f"in a browser: {rule.render}" if rule.render is not None else "",
     ]
     return f"{rule.pattern}: {', '.join(filter(None, said))}"
 

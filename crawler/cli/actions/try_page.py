@@ -12,6 +12,7 @@ from crawler.cli.values import counted, shown_bytes, shown_instant
 from crawler.clock import Clock
 from crawler.core.change import Change, Difference, ExplainedBlock, Why, difference, explain_blocks, why_no_news
 from crawler.core.http import Fetched, Unreached
+from crawler.core.rendering import RenderChoice
 from crawler.crawl import TryResult, open_resources, try_page
 from crawler.plugins import load
 from crawler.register import domain_named, require_not_before_last_visit, url_of
@@ -29,6 +30,17 @@ REASONS = {
     Why.DAY: "it tells the day of the look",
     Why.RULE: "a rule of yours leaves it out",
 }
+WHY_RENDERED = {
+    RenderChoice.ALWAYS: "its user wants that",
+    RenderChoice.SAMPLE: "one of the first of its kind",
+    RenderChoice.NEEDED: "such pages need it",
+    RenderChoice.RETEST: "to see whether such pages still do not need it",
+    RenderChoice.SHELL: "without scripts it says next to nothing",
+    RenderChoice.NEVER: "not rendered, as its user wants",
+    RenderChoice.NO_SCRIPTS: "none that run, so no browser is needed",
+    RenderChoice.NO_GAIN: "not rendered: they add nothing to such pages",
+    RenderChoice.NO_BROWSER: "would be rendered, and there is no browser",
+}
 MOST_SHOWN = 400  # characters of a piece
 
 
@@ -45,8 +57,7 @@ def try_url(text: str, *, again: bool, at: datetime | None, as_json: bool) -> in
         if not_now:
             return TryResult(await target_of(db, domain, home), clock.now(), refusal=f"{domain.authority} {not_now}")
         async with open_resources(settings()) as webs:
-            web = webs.of(domain)
-            return await try_page(db, web, webs.parsers, domain, home, settings=settings(), clock=clock, again=again)
+            return await try_page(db, webs, domain, home, settings=settings(), clock=clock, again=again)
 
     seen = with_database(work)
     if as_json:
@@ -92,6 +103,7 @@ def _show(seen: TryResult) -> None:
             ("URL", seen.target.url),
             ("Not asked", seen.refusal.replace("_", " ") if seen.answer is None else ""),
             ("Answer", _shown_answer(seen)),
+            ("Scripts", _shown_scripts(seen)),
             ("Compared with", _shown_version(seen)),
             ("Found", _shown_verdict(seen)),
             ("Blocks", _shown_count(blocks) if blocks else ""),
@@ -134,6 +146,25 @@ def _shown_answer(seen: TryResult) -> str:
             return f"none ({reason.value}: {detail})"
         case _:
             return ""
+
+
+def _shown_scripts(seen: TryResult) -> str:
+    """What the page says without its scripts, and what a browser adds."""
+    read = seen.read
+    if read is None or not read.rendering.word:
+        return ""
+    why = f"{WHY_RENDERED[read.choice]}"
+    if read.choice is RenderChoice.NO_BROWSER:
+        return f"{why}. {seen.no_browser}"
+    if read.plain is None:
+        return why
+    if read.gain is None:
+        return f"rendered ({why}), and nothing came of it: {read.rendering.word}"
+    gain = read.gain
+    without = f"{counted(gain.words_before, 'word')} and {counted(gain.links_before, 'link')}"
+    added = f"{counted(gain.words, 'word')} and {counted(gain.links, 'link')}"
+    kept = "kept as rendered" if read.kept.parsed and read.kept.parsed.version.is_rendered else "kept without"
+    return f"rendered ({why}): without scripts {without}, they add {added}; {kept}"
 
 
 def _shown_version(seen: TryResult) -> str:

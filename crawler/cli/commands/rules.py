@@ -1,12 +1,15 @@
 """recrawl rules: their options and their help."""
 
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from crawler.cli import values
 from crawler.cli.options import MOST, At, DomainName, Json
+
+if TYPE_CHECKING:
+    from crawler.core.rendering import RenderMode
 
 app = typer.Typer(no_args_is_help=True, help="Say how often to look at pages of a pattern, and what they are worth.")
 
@@ -63,6 +66,10 @@ def add(
         list[str] | None,
         typer.Option(metavar="REGEX", help="Do not compare what this finds in a piece of text; may be repeated."),
     ] = None,
+    render: Annotated[
+        str | None,
+        typer.Option(parser=values.render_mode, metavar="WHEN", help="In a browser: auto, always or never."),
+    ] = None,
     first: Annotated[bool, typer.Option("--first", help="Ask it before all others; else after them.")] = False,
     at: At = None,
     as_json: Json = False,
@@ -81,6 +88,7 @@ def add(
         recrawl rules add docs.example.com '/calendar/' --max-pages 1000 --first
         recrawl rules add docs.example.com / --ignore '.ad, #visitors' --ignore-text 'Built in [0-9]+ ms'
         recrawl rules add shop.example.com /item/ --watch .price --watch .stock
+        recrawl rules add app.example.com /live/ --render always
         recrawl rules add shop.example.com /item/ --ignore "xpath://tr[th='Last update']"
     """
     from crawler.cli.actions import rules
@@ -89,7 +97,16 @@ def add(
 
     def typed() -> PageRule:
         view = View(tuple(ignore or ()), tuple(watch or ()), tuple(ignore_text or ()))
-        return PageRule(pattern, least=least, most=most, weight=weight, once=once, max_pages=max_pages, view=view)
+        return PageRule(
+            pattern,
+            least=least,
+            most=most,
+            weight=weight,
+            once=once,
+            max_pages=max_pages,
+            view=view,
+            render=cast("RenderMode | None", render),
+        )
 
     return rules.add(domain, typed, first=first, at=at, as_json=as_json)
 

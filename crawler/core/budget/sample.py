@@ -28,7 +28,12 @@ from crawler.core.freshness import (
 # Of a row: is_new, evidence_a, evidence_b, group, importance, asked, least, most, follows, amount_total,
 # amount_changes.
 COLUMNS = 11
-REQUEST_KINDS = (RequestKind.FULL, RequestKind.CONDITIONAL, RequestKind.HEAD)  # by the number in column `asked`
+REQUEST_KINDS = (
+    RequestKind.FULL,
+    RequestKind.CONDITIONAL,
+    RequestKind.HEAD,
+    RequestKind.RENDER,
+)  # by the number in column `asked`
 NO_RULE = float("nan")  # as least or most: no rule gives one
 
 

@@ -16,6 +16,8 @@ from crawler.core.http.response import (
     Method,
     NotModified,
     Reason,
+    Relay,
+    Relayed,
     Unreached,
     Validators,
 )
@@ -60,6 +62,8 @@ __all__ = [
     "Pattern",
     "Reason",
     "Refusal",
+    "Relay",
+    "Relayed",
     "RobotsRules",
     "Scope",
     "Unreached",

@@ -98,3 +98,22 @@ class Bounds:
 USUAL_BOUNDS = Bounds()
 Answer = Fetched | NotModified | Unreached
 Method = Literal["GET", "HEAD"]
+
+
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """A request that is not ours to word: what a page in a browser asks for. headers: sent as they are."""
+
+    url: Url
+    method: Method = "GET"
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Relayed:
+    """The answer to a Relay. headers: all, as they came.  body: decoded.  received_bytes: as in Fetched."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    body: bytes = field(repr=False)
+    received_bytes: int

@@ -14,7 +14,10 @@ from crawler.core.page.selectors import WHOLE, View
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The digests of a Snapshot, which are kept with its page. number: 1 for a page's first Snapshot."""
+    """The digests of a Snapshot, which are kept with its page.
+
+    number: 1 for a page's first Snapshot.  is_rendered: its body is the document that a browser made of the page.
+    """
 
     number: int
     body_digest: bytes
@@ -22,6 +25,7 @@ class Version:
     main_digest: bytes
     shape_digest: bytes  # of the number of words on each line of the text
     fingerprint: Fingerprint | None
+    is_rendered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

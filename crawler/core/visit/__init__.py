@@ -6,7 +6,7 @@ soft_errors and what is below it.
 """
 
 from crawler.core.visit.compare import Comparison, compare, wants_second_fetch
-from crawler.core.visit.decide import decide, needs_baseline, needs_parsing, reconsider, wants_blocks
+from crawler.core.visit.decide import as_kept, decide, needs_baseline, needs_parsing, reconsider, wants_blocks
 from crawler.core.visit.lifecycle import (
     BULK_REDIRECT,
     CONFIRM_CROWD_AFTER,
@@ -20,6 +20,7 @@ from crawler.core.visit.lifecycle import (
     refused_visit,
     unfinished_visit,
     unreadable_visit,
+    unrendered_visit,
 )
 from crawler.core.visit.soft_errors import (
     is_same_page,
@@ -69,6 +70,7 @@ __all__ = [
     "State",
     "Target",
     "Visit",
+    "as_kept",
     "compare",
     "confirm_move",
     "decide",
@@ -85,6 +87,7 @@ __all__ = [
     "refused_visit",
     "unfinished_visit",
     "unreadable_visit",
+    "unrendered_visit",
     "wants_blocks",
     "wants_second_fetch",
     "with_soft_error_signs",

@@ -59,6 +59,30 @@ def decide(
             assert_never(answer)
 
 
+def as_kept(visit: Visit, kept: Fetched, parsed: Parsed, *, known: Known) -> Visit:
+    """The Visit with another reading of the same page as what is kept of it from now on.
+
+    A page begins to be rendered, or is rendered no more: like is judged by like, and what differs between the two
+    readings is no change of the page's. kept: the answer with the body of that reading.
+    """
+    target, before = visit.target, visit.target.version
+    if not visit.is_good or before is None or visit.state is not State.KNOWN:
+        return visit
+    first = decide(replace(target, version=None), kept, now=visit.at, known=known, parsed=parsed, settled=True)
+    if first.snapshot is None:
+        return visit
+    version = replace(first.snapshot.version, number=before.number + 1)
+    return replace(
+        visit,
+        links=first.links,
+        recipients=first.recipients,
+        external_links=first.external_links,
+        snapshot=replace(first.snapshot, version=version),
+        body_bytes=kept.received_bytes,
+        evidence=None,
+    )
+
+
 def _not_modified_visit(target: Target, answer: NotModified, *, now: datetime) -> Visit:
     if target.version is None:
         return failed_visit(target, answer, now=now, reason="unasked_304")

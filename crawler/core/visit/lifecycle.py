@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from crawler.core.change import Change, Rung, Verdict
 from crawler.core.http import Answer, Fetched, NotModified, Reason, Unreached, retry_after
 from crawler.core.page import PageContent
+from crawler.core.rendering import RenderFailure
 from crawler.core.visit.links import led_to, link_of
 from crawler.core.visit.visit import (
     FIRST_RETRY,
@@ -63,6 +64,13 @@ def unfinished_visit(target: Target, *, now: datetime) -> Visit:
 def unreadable_visit(target: Target, answer: Fetched, *, now: datetime) -> Visit:
     """The Visit of a page whose body the parser failed on."""
     return failed_visit(target, answer, now=now, reason="unreadable")
+
+
+def unrendered_visit(target: Target, answer: Fetched, failure: RenderFailure, *, now: datetime) -> Visit:
+    """The Visit of a page that is kept as a browser shows it, and that none has shown this time."""
+    if failure is RenderFailure.ENDING:
+        return unfinished_visit(target, now=now)
+    return failed_visit(target, answer, now=now, reason=f"render_{failure.value}")
 
 
 def passed_on_visit(target: Target, answer: Fetched, content: PageContent, *, now: datetime, known: Known) -> Visit:

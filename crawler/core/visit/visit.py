@@ -9,6 +9,7 @@ from crawler.core.freshness import NO_AMOUNTS, USUAL_TERMS, Amounts, Belief, Ter
 from crawler.core.http import NO_VALIDATORS, Authority, Fetched, PageKey, Reason, RobotsRules, Scope, Url, Validators
 from crawler.core.novelty import Sample
 from crawler.core.page import BlockList, HtmlEnd, Parsed, Snapshot, Version
+from crawler.core.rendering import NO_RENDERING, NO_RENDERS, Rendering, RenderMemory
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
 
 FIRST_RETRY = timedelta(hours=1)  # after a look without a good answer
@@ -94,6 +95,7 @@ class Known:
     agent: str
     mask: NoiseMask = field(default=NO_MASK, repr=False)  # what of its pages does not count as a change
     soft_errors: SoftErrorMemory = field(default=NO_SOFT_ERRORS, repr=False)  # what it shows in place of its pages
+    renders: RenderMemory = field(default=NO_RENDERS, repr=False)  # what a browser brought
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,7 @@ class Visit:
     evidence: Evidence | None = field(default=None, repr=False)  # of a change
     signals: SoftErrorSignals | None = field(default=None, repr=False)  # by which a soft error was looked for
     sample: Sample | None = field(default=None, repr=False)  # of what a page said that was never read before
+    rendering: Rendering = NO_RENDERING
     no_response: bool = False  # no answer at all: this page's fault or, with others, the domain's
 
     @property

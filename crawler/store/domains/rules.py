@@ -15,8 +15,8 @@ from crawler.store.database import Connection, Database
 RULES_COLUMN = "ARRAY(SELECT to_jsonb(r) FROM rule r WHERE r.domain_id = d.id ORDER BY r.no) AS rules"
 INSERT = """
     INSERT INTO rule (domain_id, no, pattern, least_s, most_s, weight, once, max_pages, pages,
-                      ignore, watch, ignore_text)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+                      ignore, watch, ignore_text, render)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 AT_ONCE = 10_000  # URLs read at a time
 
@@ -32,6 +32,7 @@ def rules_from(rows: Iterable[dict[str, Any]]) -> tuple[PageRule, ...]:
             once=row["once"],
             max_pages=row["max_pages"],
             view=View(tuple(row["ignore"]), tuple(row["watch"]), tuple(row["ignore_text"])),
+            render=row["render"],
         )
         for row in rows
     )
@@ -79,7 +80,7 @@ def _row(domain_id: int, no: int, rule: PageRule, pages: dict[str, int]) -> tupl
     return (
         *(domain_id, no, rule.pattern, seconds(rule.least), seconds(rule.most)),
         *(rule.weight, rule.once, rule.max_pages, counted),
-        *(list(rule.view.ignore), list(rule.view.watch), list(rule.view.ignore_text)),
+        *(list(rule.view.ignore), list(rule.view.watch), list(rule.view.ignore_text), rule.render),
     )
 
 

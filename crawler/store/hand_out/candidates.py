@@ -62,6 +62,7 @@ class CandidateRow(NamedTuple):
     received_bytes: int
     version: int
     visits: int
+    is_rendered: bool
 
 
 # Known pages whether due or not: stored due times are only a place in this order, what decides is today's price.
@@ -118,7 +119,7 @@ KNOWN = """
            coalesce(date_part('epoch', f.due_at - %(at)s) / 86400, 0) AS due_in,
            f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL OR p.leader IS NOT NULL
                AS is_timed,
-           p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.visits
+           p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.visits, p.is_rendered
       FROM ({}) f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
@@ -286,12 +287,14 @@ def held_of(row: CandidateRow) -> Validators:
 def _terms(rows: list[CandidateRow], context: ScoringContext) -> list[Terms]:
     """The terms of each page's next look. Pages that agree in all that the terms depend on share one object."""
     known: dict[tuple[object, ...], Terms] = {}  # by all that they depend on
-    kinds: dict[tuple[int, bool, bool], tuple[RequestKind, RequestKind]] = {}
+    kinds: dict[tuple[int, bool, bool], tuple[RequestKind, RequestKind]] = {}  # of pages that need no browser
     has_rules = bool(context.rules.rules)  # without any they are the same for almost all
     found = []
     for row in rows:
         kind = RequestKind.CONDITIONAL if row.version and (row.etag or row.last_modified) else RequestKind.FULL
-        if context.trusts and row.version:
+        if row.is_rendered:
+            kind = RequestKind.RENDER
+        elif context.trusts and row.version:
             alike = (row.prior_no, bool(row.etag), bool(row.last_modified))
             if alike not in kinds:
                 kinds[alike] = context.kinds(held_of(row), row.prior_no)

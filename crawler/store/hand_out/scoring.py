@@ -119,14 +119,20 @@ class ScoringContext:
         trust = self.trust(group)
         return is_challenge_due(trust, trust.revisits, self.revisits)
 
-    def kind(self, held: Validators, group: int, *, body_bytes: int) -> RequestKind:
+    def kind(self, held: Validators, group: int, *, body_bytes: int, is_rendered: bool = False) -> RequestKind:
         """The kind of request for a page with such validators, challenges aside."""
-        worth_it, otherwise = self.kinds(held, group)
+        worth_it, otherwise = self.kinds(held, group, is_rendered=is_rendered)
         is_same = worth_it is otherwise
         return worth_it if is_same or self.is_head_worth_it(group, body_bytes=body_bytes) else otherwise
 
-    def kinds(self, held: Validators, group: int) -> tuple[RequestKind, RequestKind]:
-        """The kinds of request where a HEAD is worth it, and where it is not. What validators say does not matter."""
+    def kinds(self, held: Validators, group: int, *, is_rendered: bool = False) -> tuple[RequestKind, RequestKind]:
+        """The kinds of request where a HEAD is worth it, and where it is not. What validators say does not matter.
+
+        is_rendered: the page is one that is rendered; what looks at such pages cost, with those that are not modified
+        and need no browser, is learnt of them together.
+        """
+        if is_rendered:
+            return RequestKind.RENDER, RequestKind.RENDER
         trust = self.trust(group)
         otherwise = RequestKind.CONDITIONAL if validators_to_send(held, trust) else RequestKind.FULL
         return otherwise if head_validators(held, trust) is None else RequestKind.HEAD, otherwise

@@ -29,7 +29,7 @@ WANTED = {wanted.value: wanted for wanted in Wanted}
 DETAILS = """
     SELECT p.key, l.targets, coalesce(l.external_domains, '{}'), coalesce(l.external_link_counts, '{}'), p.body_digest,
            p.text_digest, p.main_digest, p.shape_digest, p.fingerprint, p.status, p.reason, p.failures, p.soft_errors,
-           p.last_look_at, p.last_good_at
+           p.last_look_at, p.last_good_at, p.is_rendered
       FROM page p
       LEFT JOIN page_links l ON l.domain_id = %(domain_id)s AND l.key = p.key
      WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)b)
@@ -53,6 +53,7 @@ class Details(NamedTuple):
     soft_errors: int = 0
     last_look_at: datetime | None = None
     last_good_at: datetime | None = None
+    is_rendered: bool = False
 
 
 UNSEEN = Details()
@@ -157,6 +158,7 @@ def _version(number: int, details: Details) -> Version | None:
         main_digest=details.main_digest,
         shape_digest=details.shape_digest,
         fingerprint=from_signed(details.fingerprint),
+        is_rendered=details.is_rendered,
     )
 
 

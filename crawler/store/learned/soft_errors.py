@@ -11,9 +11,11 @@ from typing import Any
 import zstandard
 
 from crawler.core.change import NO_MASK, NoiseMask
+from crawler.core.rendering import NO_RENDERS, RenderMemory
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SharedText, SoftErrorMemory
 from crawler.store.database import Connection, Database
 from crawler.store.learned.mask import unpack_mask
+from crawler.store.learned.renders import unpack_renders
 
 FORM = 2  # of what is stored; another one is learnt anew
 MOST_BYTES = 1 << 20  # unpacked
@@ -21,7 +23,8 @@ LEVEL = 3
 
 GET = """
     SELECT (SELECT mask FROM domain_mask WHERE domain_id = %(domain_id)s),
-           (SELECT memory FROM domain_soft_errors WHERE domain_id = %(domain_id)s)
+           (SELECT memory FROM domain_soft_errors WHERE domain_id = %(domain_id)s),
+           (SELECT memory FROM domain_renders WHERE domain_id = %(domain_id)s)
 """
 PUT = """
     INSERT INTO domain_soft_errors (domain_id, memory) VALUES (%s, %s)
@@ -29,15 +32,17 @@ PUT = """
 """
 
 
-async def learnt_of(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorMemory]:
-    """All that looks have taught of a domain: its noise mask, and the soft errors that it is known for."""
+async def learnt_of(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
+    """All that looks have taught of a domain: its noise mask, its soft errors, and what a browser brought."""
     async with db.transaction() as connection:
         row = await (await connection.execute(GET, {"domain_id": domain_id})).fetchone()
     assert row is not None
-    mask, soft_errors = row
-    return NO_MASK if mask is None else unpack_mask(
-        mask
-    ), NO_SOFT_ERRORS if soft_errors is None else unpack_soft_errors(soft_errors)
+    mask, soft_errors, renders = row
+    return (
+        NO_MASK if mask is None else unpack_mask(mask),
+        NO_SOFT_ERRORS if soft_errors is None else unpack_soft_errors(soft_errors),
+        NO_RENDERS if renders is None else unpack_renders(renders),
+    )
 
 
 async def put_soft_errors(connection: Connection, domain_id: int, soft_errors: SoftErrorMemory) -> None:

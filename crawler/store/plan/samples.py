@@ -21,7 +21,7 @@ from crawler.store.report import IMPORTANCE
 SAMPLE = f"""
     SELECT (f.state = 'new')::int, p.evidence_a, p.evidence_b, p.prior_no, coalesce({IMPORTANCE}, 1),
            p.version > 0 AND p.etag IS NOT NULL, p.version > 0 AND p.last_modified IS NOT NULL, p.received_bytes,
-           (p.leader IS NOT NULL)::int, p.amount_total, p.amount_changes, p.url
+           (p.leader IS NOT NULL)::int, p.amount_total, p.amount_changes, p.is_rendered, p.url
       FROM frontier f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key AND p.key >= %(low)s AND p.key < %(high)s
       JOIN domain_state s ON s.domain_id = %(domain_id)s
@@ -60,14 +60,31 @@ def slice_of(n: int, slices: int) -> dict[str, bytes]:
 def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[tuple[float, ...]]:
     """Rows of SAMPLE as rows of a PageSample, by the rules. A page wanted only once, and had, is left out."""
     kinds: dict[tuple[object, ...], tuple[RequestKind, RequestKind]] = {}
-    for is_new, a, b, group, importance, has_etag, has_date, body_bytes, shares_schedule, *amounts, url in rows:
+    for (
+        is_new,
+        a,
+        b,
+        group,
+        importance,
+        has_etag,
+        has_date,
+        body_bytes,
+        shares_schedule,
+        *amounts,
+        is_rendered,
+        url,
+    ) in rows:
         said = context.rules.terms(Url(url))
         if said.once and not is_new:
             continue
-        alike = (is_new, group, has_etag, has_date)
+        alike = (is_new, group, has_etag, has_date, is_rendered)
         if alike not in kinds:
             held = Validators("etag" if has_etag else None, "date" if has_date else None)  # what they are is the same
-            kinds[alike] = context.kinds(held, group) if not is_new else (RequestKind.FULL, RequestKind.FULL)
+            kinds[alike] = (
+                context.kinds(held, group, is_rendered=is_rendered)
+                if not is_new
+                else (RequestKind.FULL, RequestKind.FULL)
+            )
         kind, otherwise = kinds[alike]
         if kind is not otherwise and not context.is_head_worth_it(group, body_bytes=body_bytes):
             kind = otherwise

@@ -34,7 +34,8 @@ PAGES = """
            text_digest = coalesce(x.text_digest, p.text_digest),
            main_digest = coalesce(x.main_digest, p.main_digest),
            shape_digest = coalesce(x.shape_digest, p.shape_digest),
-           fingerprint = CASE WHEN x.version IS NULL THEN p.fingerprint ELSE x.fingerprint END
+           fingerprint = CASE WHEN x.version IS NULL THEN p.fingerprint ELSE x.fingerprint END,
+           is_rendered = coalesce(x.is_rendered, p.is_rendered)
       FROM unnest(%(key)s::bytea[], %(at)s::timestamptz[], %(status)s::smallint[], %(reason)s::text[],
                   %(failures)s::smallint[], %(soft_errors)s::smallint[], %(evidence_a)s::float8[],
                   %(evidence_b)s::float8[], %(amount_total)s::float8[], %(amount_changes)s::float8[],
@@ -42,11 +43,12 @@ PAGES = """
                   %(changed)s::bool[], %(rereads)s::bool[], %(renews)s::bool[], %(etag)s::text[],
                   %(last_modified)s::text[],
                   %(body_bytes)s::int[], %(version)s::int[], %(body_digest)s::bytea[], %(text_digest)s::bytea[],
-                  %(main_digest)s::bytea[], %(shape_digest)s::bytea[], %(fingerprint)s::bigint[])
+                  %(main_digest)s::bytea[], %(shape_digest)s::bytea[], %(fingerprint)s::bigint[],
+                  %(is_rendered)s::bool[])
         AS x(key, at, status, reason, failures, soft_errors, evidence_a, evidence_b, amount_total, amount_changes,
              moved_to, led_to, good, changed,
              rereads, renews, etag, last_modified, body_bytes, version, body_digest, text_digest, main_digest,
-             shape_digest, fingerprint)
+             shape_digest, fingerprint, is_rendered)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
 """
 FRONTIER = """
@@ -73,7 +75,7 @@ LINKS = """
 """
 SNAPSHOTS = """
     COPY snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
-                   main_digest, fingerprint, distance_bits) FROM STDIN (FORMAT BINARY)
+                   main_digest, fingerprint, distance_bits, is_rendered) FROM STDIN (FORMAT BINARY)
 """
 FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (inbox.py, MAKE_DUE)
 
@@ -124,6 +126,7 @@ def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:
         "main_digest": version.main_digest if version else None,
         "shape_digest": version.shape_digest if version else None,
         "fingerprint": to_signed(version.fingerprint) if version else None,
+        "is_rendered": version.is_rendered if version else None,
     }
 
 
@@ -165,7 +168,7 @@ async def write_versions(connection: Connection, domain_id: int, visits: Sequenc
     await copy(
         connection,
         SNAPSHOTS,
-        ["int8", "bytea", "int4", "timestamptz", *["text"] * 4, *["bytea"] * 3, "int8", "int2"],
+        ["int8", "bytea", "int4", "timestamptz", *["text"] * 4, *["bytea"] * 3, "int8", "int2", "bool"],
         (
             (
                 domain_id,
@@ -181,6 +184,7 @@ async def write_versions(connection: Connection, domain_id: int, visits: Sequenc
                 shot.version.main_digest,
                 to_signed(shot.version.fingerprint),
                 shot.distance_bits,
+                shot.version.is_rendered,
             )
             for visit, shot in fresh
         ),

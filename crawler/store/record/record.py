@@ -13,6 +13,7 @@ from crawler.core.change import NoiseMask, SiteEdit
 from crawler.core.domain import Hold, Lease
 from crawler.core.freshness import DAY, Wanted
 from crawler.core.http import Url
+from crawler.core.rendering import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit import HeadOutcome, State, Visit, drift_after
 from crawler.errors import LeaseLost
@@ -28,7 +29,7 @@ from crawler.store.claim import (
 )
 from crawler.store.columns import clean, copy, costs_from, costs_to
 from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.learned import put_mask, put_soft_errors
+from crawler.store.learned import put_mask, put_renders, put_soft_errors
 from crawler.store.record import admissions, events, novelty, pages, shared_schedules
 from crawler.store.record.events import parts_of
 from crawler.store.record.opic import load_batch, write_batch
@@ -51,7 +52,7 @@ ADVANCE = f"""
 VISITS = """
     COPY visit (domain_id, key, at, answer, status, reason, change, rung, distance_bits, conditional, requests,
                 received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit,
-                parts, amount)
+                parts, amount, rendering, added_words, added_links)
     FROM STDIN (FORMAT BINARY)
 """
 
@@ -75,6 +76,7 @@ class Batch:
     hold: Hold | None = None
     mask: NoiseMask | None = None
     soft_errors: SoftErrorMemory | None = None
+    renders: RenderMemory | None = None
     edit: SiteEdit | None = None
     page_score: Callable[[Url], float] | None = None
 
@@ -134,6 +136,8 @@ async def _write_learnt(connection: Connection, domain_id: int, batch: Batch) ->
         await put_mask(connection, domain_id, batch.mask)
     if batch.soft_errors is not None:
         await put_soft_errors(connection, domain_id, batch.soft_errors)
+    if batch.renders is not None:
+        await put_renders(connection, domain_id, batch.renders)
 
 
 async def _advance(
@@ -180,8 +184,16 @@ def _costs_after(costs: Costs, visits: Sequence[Visit]) -> Costs:
             requests = visit.requests
             if visit.head_outcome is not None:
                 kind, requests = RequestKind.HEAD, requests + (visit.head_outcome is not HeadOutcome.SPARED)
+            if _is_rendered(visit):
+                kind, requests = RequestKind.RENDER, requests + visit.rendering.requests
             costs = learnt(costs, kind, requests=requests, received_bytes=visit.received_bytes)
     return costs
+
+
+def _is_rendered(visit: Visit) -> bool:
+    """Whether the look was at a page that is kept as a browser shows it."""
+    version = visit.snapshot.version if visit.snapshot is not None else visit.target.version
+    return version is not None and version.is_rendered
 
 
 async def _is_recorded(connection: Connection, domain_id: int, visit: Visit) -> bool:
@@ -193,7 +205,21 @@ async def _is_recorded(connection: Connection, domain_id: int, visit: Visit) -> 
 
 async def _write_visits(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
     types = ["int8", "bytea", "timestamptz", "text", "int2", "text", "text", "text", "int2", "bool", "int2"]
-    types += ["int4", "int4", "int4", "int8", "float8", "timestamptz", "float8", "bool", "text", "float8"]
+    types += [
+        "int4",
+        "int4",
+        "int4",
+        "int8",
+        "float8",
+        "timestamptz",
+        "float8",
+        "bool",
+        "text",
+        "float8",
+        "text",
+        "int4",
+        "int4",
+    ]
     await copy(connection, VISITS, types, (_visit_row(domain_id, visit) for visit in visits))
 
 
@@ -209,7 +235,7 @@ def _visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
         visit.verdict.rung.value,
         visit.verdict.distance_bits,
         visit.conditional,
-        visit.requests + visit.second_fetches,
+        min(visit.requests + visit.second_fetches + visit.rendering.requests, 32_000),
         visit.received_bytes,
         visit.saved_bytes,
         round(visit.elapsed.total_seconds() * 1000),
@@ -221,4 +247,7 @@ def _visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
         visit.target.wanted is Wanted.BY_AUDIT,
         parts_of(visit),
         visit.amount,
+        visit.rendering.word,
+        visit.rendering.words,
+        visit.rendering.links,
     )

@@ -48,7 +48,8 @@ PAGE = f"""
            p.amount_total, p.amount_changes, g.amount AS group_amount,
            g.template, g.held_until IS NOT NULL AS is_template_held,
            p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
-           p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.received_bytes,
+           p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.is_rendered,
+           p.received_bytes,
            (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.moved_to) AS moved_to,
            (SELECT t.url FROM page t WHERE t.domain_id = %(domain_id)s AND t.key = p.leader) AS leader,
            (SELECT count(*) FROM page t WHERE t.domain_id = %(domain_id)s AND t.leader = p.key) AS riders,
@@ -184,6 +185,7 @@ class PageFacts:
     last_good_at: datetime | None
     last_change_at: datetime | None
     version: int
+    is_rendered: bool
     received_bytes: int
     moved_to: Url | None
     leader: Url | None
@@ -328,7 +330,9 @@ def _terms(page: PageFacts, context: ScoringContext) -> Terms:
 
 def _kind(page: PageFacts, context: ScoringContext) -> RequestKind:
     """How it is asked for."""
-    return context.kind(page.held, page.prior_no, body_bytes=page.received_bytes) if page.version else RequestKind.FULL
+    if not page.version:
+        return RequestKind.FULL
+    return context.kind(page.held, page.prior_no, body_bytes=page.received_bytes, is_rendered=page.is_rendered)
 
 
 def _page(row: dict[str, Any]) -> PageFacts:

@@ -11,7 +11,8 @@ from crawler.store.database import Database
 ONE = """
     SELECT f.state, f.depth, g.a + p.evidence_a, g.b + p.evidence_b, p.received_bytes, p.status, p.reason, p.failures,
            p.soft_errors, p.last_look_at, p.last_good_at,
-           p.version, p.body_digest, p.text_digest, p.main_digest, p.shape_digest, p.fingerprint
+           p.version, p.body_digest, p.text_digest, p.main_digest, p.shape_digest, p.fingerprint,
+           p.is_rendered
       FROM page p
       JOIN frontier f ON f.domain_id = p.domain_id AND f.key = p.key
       JOIN prior g ON g.domain_id = p.domain_id AND g.no = p.prior_no
@@ -27,7 +28,7 @@ async def target_of(db: Database, domain: Domain, url: Url) -> Target:
     if row is None:
         return Target(key=key, url=url, depth=0, state=State.NEW, belief=PRIOR)
     state, depth, a, b, received_bytes, status, reason, failures, soft_errors, last_look_at, last_good_at, *said = row
-    number, body, text, main, shape, bits = said
+    number, body, text, main, shape, bits, is_rendered = said
     return Target(
         key=key,
         url=url,
@@ -35,7 +36,17 @@ async def target_of(db: Database, domain: Domain, url: Url) -> Target:
         state=State(state),
         belief=Belief(a, b),
         received_bytes=received_bytes,
-        version=Version(number, body, text, main, shape, from_signed(bits)) if number else None,
+        version=Version(
+            number=number,
+            body_digest=body,
+            text_digest=text,
+            main_digest=main,
+            shape_digest=shape,
+            fingerprint=from_signed(bits),
+            is_rendered=is_rendered,
+        )
+        if number
+        else None,
         status=status,
         reason=reason,
         failures=failures,

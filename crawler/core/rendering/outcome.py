@@ -1,0 +1,158 @@
+"""The outcome of a render as values, and what it says beyond the script-free read of the same page."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from hashlib import blake2b
+
+from crawler.core.http import Url
+from crawler.core.page import Parsed
+
+MOST_ADDITIONS = 256  # of one page that are remembered as what scripts add everywhere
+LEAST_WORDS = 8  # that are new, for a gain by text alone, or more than there were: "3 comments" needs no browser
+LEAST_PART = 0.05  # of the words that were there without scripts
+
+
+class RenderChoice(StrEnum):
+    """Reason why a page is rendered, or why it is not."""
+
+    ALWAYS = "always"  # its user wants it
+    SAMPLE = "sample"  # one of its template's first
+    NEEDED = "needed"  # renders of such pages bring something
+    RETEST = "retest"  # to see whether they still bring nothing
+    SHELL = "shell"  # it says next to nothing without its scripts
+    NEVER = "never"  # its user does not want it
+    NO_SCRIPTS = "no_scripts"
+    NO_GAIN = "no_gain"  # renders of such pages bring nothing
+    NO_BROWSER = "no_browser"  # it would be rendered, and there is none
+
+    @property
+    def is_yes(self) -> bool:
+        return self in _YES
+
+
+_YES = frozenset(
+    {RenderChoice.ALWAYS, RenderChoice.SAMPLE, RenderChoice.NEEDED, RenderChoice.RETEST, RenderChoice.SHELL}
+)
+
+
+class RenderFailure(StrEnum):
+    """Reason why a render gave nothing. The script-free read of the page stands."""
+
+    NO_BROWSER = "no_browser"  # none was found, or it does not start
+    CRASHED = "crashed"  # the tab, or the browser under it, ended: endless allocation is one cause
+    HUNG = "hung"  # the page did not answer: endless loops
+    DEADLINE = "deadline"  # the document did not come in time
+    TOO_LARGE = "too_large"  # what it wrote is above the bound of a body
+    LEFT = "left"  # a script led to another site
+    NO_PAGE = "no_page"  # the browser made no page of it: a download, or an error
+    ENDING = "ending"  # the lease ended, or its budget, before the browser could begin
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A page after its scripts.
+
+    html: the document as they left it, shadow trees and frames of the same origin put in, scripts taken out.
+    url: where the page ended; another one than was asked for where a script led there.
+    links: that scripts named outside of the document: by history.pushState, or in JSON that the page carries.
+    requests, received_bytes: that it sent and received beside the document, which was in hand.
+    refused: how often something was not let through, by what it was.  screenshot: a PNG, where one was asked for.
+    """
+
+    html: bytes = field(repr=False)
+    url: Url
+    elapsed: timedelta
+    links: tuple[Url, ...] = ()
+    requests: int = 0
+    received_bytes: int = 0
+    refused: Mapping[str, int] = field(default_factory=dict)
+    screenshot: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NotRendered:
+    """A render that gave nothing. detail: one line for a person."""
+
+    reason: RenderFailure
+    elapsed: timedelta = timedelta(0)
+    detail: str = ""
+    requests: int = 0
+    received_bytes: int = 0
+    refused: Mapping[str, int] = field(default_factory=dict)
+
+
+RenderOutcome = Rendered | NotRendered
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """What a look did about rendering, as it is recorded.
+
+    word: a RenderChoice or, where it failed, a RenderFailure; empty for what is no web page.
+    words, links: that the render added; None where there was none.  requests: that it sent beside the look's own.
+    """
+
+    word: str = ""
+    words: int | None = None
+    links: int | None = None
+    requests: int = 0
+
+
+NO_RENDERING = Rendering()
+
+
+@dataclass(frozen=True, slots=True)
+class RenderGain:
+    """What a rendered page says beside the script-free read of it.
+
+    words_before, links_before: of the script-free read.  words, links: that the render added, those aside that scripts
+    add to every page of the site.  additions: hashes of all that was added.
+    """
+
+    words_before: int
+    links_before: int
+    words: int
+    links: int
+    additions: tuple[int, ...] = field(default=(), repr=False)
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether the page is kept as it was rendered."""
+        if not (self.words or self.links):
+            return False
+        least = max(min(LEAST_WORDS, self.words_before + 1), LEAST_PART * self.words_before)
+        return self.links > 0 or self.words >= least
+
+
+NO_GAIN = RenderGain(words_before=0, links_before=0, words=0, links=0)
+
+
+def gain_of(plain: Parsed, rendered: Parsed, *, usual: frozenset[int]) -> RenderGain:
+    """What the render added to the script-free read. usual: hashes of what scripts add to every page of the site."""
+    lines, lines_after = (dict.fromkeys(each.content.main.splitlines()) for each in (plain, rendered))
+    added_lines = [line for line in lines_after if line not in lines]
+    links = set(plain.content.links)
+    added_links = [link for link in rendered.content.links if link not in links]
+    hashes = [hash_of(each) for each in (*added_links, *added_lines)]
+    new_links = sum(each not in usual for each in hashes[: len(added_links)])
+    new_lines = [line for line, each in zip(added_lines, hashes[len(added_links) :], strict=True) if each not in usual]
+    lost_lines = [line for line in lines if line not in lines_after]  # some of them may only have grown
+    return RenderGain(
+        words_before=sum(len(line.split()) for line in lines),
+        links_before=len(links),
+        words=(_words_of(new_lines) - _words_of(lost_lines)).total(),
+        links=new_links,
+        additions=tuple(hashes[:MOST_ADDITIONS]),
+    )
+
+
+def _words_of(lines: Iterable[str]) -> Counter[str]:
+    return Counter(word for line in lines for word in line.split())
+
+
+def hash_of(addition: str) -> int:
+    """A number of 48 bits by which a line or a link is known again."""
+    return int.from_bytes(blake2b(addition.encode("utf-8", "replace"), digest_size=6).digest())

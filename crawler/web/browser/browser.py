@@ -1,0 +1,420 @@
+"""One browser for all domains, started when the first page needs it, and a tab of it for each lease that renders.
+
+Playwright drives it; no address is ever asked by it (proxy.py). A page can crash, hang or fill its tab: that is a
+finding, and where the browser itself may have taken harm another takes its place, which takes a tenth of a second.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.resources import files
+from pathlib import Path
+from typing import Self, TypeVar
+
+from playwright.async_api import Browser as DrivenBrowser
+from playwright.async_api import BrowserContext, Dialog, Page, Playwright, async_playwright
+from playwright.async_api import Error as PlaywrightError
+
+from crawler.core.http import Url, normalise
+from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
+from crawler.web.browser.find import BrowserMissing
+from crawler.web.browser.messages import AnswerRequest
+from crawler.web.browser.process import bind_memory, kill_tree, resident_bytes, tree_of
+from crawler.web.browser.proxy import LoopbackProxy
+
+T = TypeVar("T")
+
+log = logging.getLogger("recrawl.browser")
+
+FLAGS = (
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--dns-prefetch-disable",
+    "--no-first-run",
+    "--no-pings",
+    "--ignore-certificate-errors",  # of our own proxy; the server's are checked behind it
+    "--blink-settings=imagesEnabled=false",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # names are looked up by us alone
+    "--js-flags=--max-old-space-size=256",
+)
+NOWHERE = "http://127.0.0.1:9"  # what is outside of any tab's proxy is sent there: the discard port
+VIEWPORT = (1280, 900)
+MOST_URLS = 500  # that scripts name outside of the document
+
+
+@dataclass(frozen=True, slots=True)
+class RenderLimits:
+    """Bounds of renders.
+
+    longest: for one page, from its tab to its document.  quiet: how long nothing changes in a page that is done.
+    settle: how long a page may take until then.  scrolls: windows that it is scrolled down.
+    html_chars: of the document.  tabs: at a time, in all.  page_bytes: private memory of one process of the browser.
+    tree_bytes: of all of them; above it, or after most_renders, another browser takes its place.
+    tab_renders: after which a tab is opened anew.
+    """
+
+    longest: timedelta = timedelta(seconds=20)
+    quiet: timedelta = timedelta(milliseconds=550)
+    settle: timedelta = timedelta(seconds=6)
+    scrolls: int = 8
+    html_chars: int = 8_000_000
+    tabs: int = 4
+    page_bytes: int = 1 << 30
+    tree_bytes: int = 1 << 30
+    most_renders: int = 500
+    tab_renders: int = 50
+
+
+RENDER_LIMITS = RenderLimits()
+
+
+@dataclass(eq=False)
+class _Running:
+    """A browser that runs. stack: what ends it."""
+
+    driven: DrivenBrowser
+    pid: int | None
+    stack: AsyncExitStack
+    renders: int = 0
+    tabs: int = 0  # that are open
+    is_stale: bool = False  # no further tab is opened in it
+
+
+class Browser:
+    """A browser for any number of domains, one tab for each lease; a context manager.
+
+    program: what is started, when the first page needs it.  user_agent: that pages see.
+    """
+
+    def __init__(self, program: Path, *, user_agent: str, limits: RenderLimits = RENDER_LIMITS) -> None:
+        self.program, self.user_agent, self.limits = program, user_agent, limits
+        self._running: _Running | None = None
+        self._starting = asyncio.Lock()
+        self._turns = asyncio.Semaphore(limits.tabs)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._running is not None:
+            self._running.tabs = 0
+            await self._end(self._running)
+
+    @asynccontextmanager
+    async def tab(self, answer: AnswerRequest, *, language: str = "") -> AsyncIterator["Tab"]:
+        """A tab whose requests `answer` answers. language: Accept-Language."""
+        proxy = LoopbackProxy(answer)
+        async with proxy.listening():
+            tab = Tab(self, proxy, language=language)
+            try:
+                yield tab
+            finally:
+                await tab.close()
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """The browser's processes."""
+        running = self._running
+        return frozenset(tree_of(running.pid)) if running is not None and running.pid is not None else frozenset()
+
+    async def running(self) -> _Running:
+        """The browser, started if there is none. Raises BrowserMissing where it does not start."""
+        async with self._starting:
+            if self._running is None or self._running.is_stale or not self._running.driven.is_connected():
+                self._running = await self._start()
+            return self._running
+
+    def turn(self) -> asyncio.Semaphore:
+        """One of the few renders at a time; to be used in `async with`."""
+        return self._turns
+
+    async def rendered(self, running: _Running) -> None:
+        """Count a render, and let another browser take the place of one that has had enough."""
+        running.renders += 1
+        is_large = running.pid is not None and resident_bytes(tree_of(running.pid)) > self.limits.tree_bytes
+        if is_large or running.renders >= self.limits.most_renders:
+            running.is_stale = True
+
+    async def let_go(self, running: _Running) -> None:
+        """One tab less; the last one of a browser that nobody uses any more ends it."""
+        running.tabs -= 1
+        if running.is_stale and running.tabs <= 0:
+            await self._end(running)
+
+    async def kill(self, running: _Running) -> None:
+        """End a browser that may not answer any more. Its other tabs lose their pages, which are tried once more."""
+        running.is_stale = True
+        if running.pid is not None:
+            kill_tree(running.pid)
+
+    async def _start(self) -> _Running:
+        async with AsyncExitStack() as stack:
+            try:
+                playwright = await stack.enter_async_context(async_playwright())
+                driven = await self._launched(playwright)
+                stack.push_async_callback(_quietly, driven.close())
+                session = await driven.new_browser_cdp_session()
+                told = await session.send("SystemInfo.getProcessInfo")
+            except (PlaywrightError, OSError) as error:
+                raise BrowserMissing(f"{self.program} does not start: {_first_line(error)}") from error
+            pid = next((int(each["id"]) for each in told["processInfo"] if each["type"] == "browser"), None)
+            if pid is not None:
+                bind_memory(tree_of(pid), self.limits.page_bytes)
+            return _Running(driven, pid, stack.pop_all())
+
+    async def _launched(self, playwright: Playwright) -> DrivenBrowser:
+        async def launch(*, sandboxed: bool) -> DrivenBrowser:
+            return await playwright.chromium.launch(
+                executable_path=self.program,
+                args=FLAGS,
+                chromium_sandbox=sandboxed,
+                proxy={"server": NOWHERE, "bypass": "<-loopback>"},
+                handle_sigint=False,  # Ctrl-C ends the crawl first
+                handle_sigterm=False,
+                handle_sighup=False,
+            )
+
+        if _may_be_sandboxed():
+            try:
+                return await launch(sandboxed=True)
+            except PlaywrightError as error:
+                log.warning("browser.no_sandbox", extra={"error": _first_line(error)})
+        return await launch(sandboxed=False)
+
+    async def _end(self, running: _Running) -> None:
+        try:
+            async with asyncio.timeout(5):
+                await running.stack.aclose()
+        except TimeoutError:
+            if running.pid is not None:
+                kill_tree(running.pid)
+
+
+class Tab:
+    """A tab for the pages of one domain, one at a time."""
+
+    def __init__(self, browser: Browser, proxy: LoopbackProxy, *, language: str) -> None:
+        self._browser, self._proxy, self._language = browser, proxy, language
+        self._running: _Running | None = None
+        self._context: BrowserContext | None = None
+        self._renders = 0  # in this context
+        self._events: Counter[str] = Counter()  # of the page that is rendered
+
+    @property
+    def port(self) -> int:
+        """The port of loopback at which its requests arrive."""
+        return self._proxy.port
+
+    async def render(self, url: Url, *, screenshot: bool = False) -> RenderOutcome:
+        """The page as its scripts leave it. Never raises for what a page does."""
+        began = time.monotonic()
+        async with self._browser.turn():
+            outcome = await self._tried(url, screenshot=screenshot, began=began)
+            if isinstance(outcome, NotRendered) and outcome.reason is RenderFailure.CRASHED and self._is_lost:
+                # It was perhaps another page that took the browser with it.
+                outcome = await self._tried(url, screenshot=screenshot, began=began)
+            return outcome
+
+    @property
+    def _is_lost(self) -> bool:
+        """Whether the browser has ended, and not only a page in it."""
+        return self._running is None or not self._running.driven.is_connected()
+
+    async def close(self) -> None:
+        """Let go of the browser."""
+        context, self._context = self._context, None
+        running, self._running = self._running, None
+        if context is not None:
+            await _quietly(context.close())
+        if running is not None:
+            await self._browser.let_go(running)
+
+    async def _tried(self, url: Url, *, screenshot: bool, began: float) -> RenderOutcome:
+        self._events = Counter()
+        try:
+            async with asyncio.timeout(self._browser.limits.longest.total_seconds()):
+                context, running = await self._ready()
+                page = await context.new_page()
+        except BrowserMissing as error:
+            return NotRendered(RenderFailure.NO_BROWSER, _since(began), str(error))
+        except (TimeoutError, PlaywrightError) as error:
+            await self._lose()
+            return NotRendered(RenderFailure.CRASHED, _since(began), _first_line(error))
+        crashed = asyncio.Event()
+        page.on("crash", lambda _: crashed.set())
+        self._renders += 1
+        try:
+            outcome = await self._watched(page, url, crashed, screenshot=screenshot, began=began)
+        finally:
+            is_closed = await _quietly(page.close())
+        if not is_closed or (isinstance(outcome, NotRendered) and outcome.reason is RenderFailure.HUNG):
+            await self._lose()
+        else:
+            await self._browser.rendered(running)
+        return outcome
+
+    async def _ready(self) -> tuple[BrowserContext, _Running]:
+        """A context in a browser that runs, the one at hand or another."""
+        running = await self._browser.running()
+        if self._context is not None and (
+            running is not self._running or self._renders >= self._browser.limits.tab_renders
+        ):
+            await self.close()
+        if self._context is None:
+            self._context = await running.driven.new_context(
+                proxy={"server": f"http://127.0.0.1:{self._proxy.port}", "bypass": "<-loopback>"},
+                user_agent=self._browser.user_agent,
+                viewport={"width": VIEWPORT[0], "height": VIEWPORT[1]},
+                accept_downloads=False,
+                service_workers="block",
+                extra_http_headers={"Accept-Language": self._language} if self._language else {},
+            )
+            self._running, self._renders = running, 0
+            running.tabs += 1
+            await self._context.add_init_script(_script("prepare"))
+            self._context.on("page", self._on_page)
+        return self._context, running
+
+    async def _lose(self) -> None:
+        """Give up the browser, which may not answer any more."""
+        if self._running is not None:
+            await self._browser.kill(self._running)
+        await self.close()
+
+    async def _watched(
+        self, page: Page, url: Url, crashed: asyncio.Event, *, screenshot: bool, began: float
+    ) -> RenderOutcome:
+        """The outcome of a page, however it ends."""
+        rendering = asyncio.create_task(self._read(page, url, screenshot=screenshot, began=began))
+        watching = asyncio.create_task(crashed.wait())
+        try:
+            await asyncio.wait(
+                (rendering, watching),
+                timeout=self._browser.limits.longest.total_seconds(),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if rendering.done():
+                return rendering.result()
+            if crashed.is_set():
+                return NotRendered(RenderFailure.CRASHED, _since(began), "the tab crashed", refused=self._events)
+            detail = f"no answer within {self._browser.limits.longest.total_seconds():g} s"
+            return NotRendered(RenderFailure.HUNG, _since(began), detail, refused=self._events)
+        finally:
+            for each in (rendering, watching):
+                each.cancel()
+            await asyncio.gather(rendering, watching, return_exceptions=True)
+
+    async def _read(self, page: Page, url: Url, *, screenshot: bool, began: float) -> RenderOutcome:
+        try:
+            await page.goto(
+                url, wait_until="domcontentloaded", timeout=self._browser.limits.longest.total_seconds() * 1000
+            )
+            await self._settled(page)
+            for _ in range(self._browser.limits.scrolls):
+                if not await page.evaluate(_script("scroll")):
+                    break
+                await self._settled(page, quiet=0.1)
+            else:
+                await self._settled(page)
+            await self._settled(page)
+            found = await page.evaluate(_script("read_dom"), [self._browser.limits.html_chars, MOST_URLS])
+            picture = await page.screenshot(type="png") if screenshot else None
+        except PlaywrightError as error:
+            return NotRendered(_failure(error), _since(began), _first_line(error), refused=self._events)
+        return self._outcome(found, picture, began=began)
+
+    def _outcome(self, found: object, picture: bytes | None, *, began: float) -> RenderOutcome:
+        """What was read of the document, in which its scripts may have had a hand."""
+        match found:
+            case {"isCut": True}:
+                detail = f"a document of more than {self._browser.limits.html_chars:,} characters"
+                return NotRendered(RenderFailure.TOO_LARGE, _since(began), detail, refused=self._events)
+            case {"html": str(html), "url": str(url), "urls": [*urls]}:
+                links = [link for each in urls[:MOST_URLS] if isinstance(each, str) and (link := normalise(each))]
+                return Rendered(
+                    html=html.encode("utf-8", "replace"),
+                    url=normalise(url) or Url(url),
+                    elapsed=_since(began),
+                    links=tuple(dict.fromkeys(links)),
+                    refused=self._events,
+                    screenshot=picture,
+                )
+            case _:
+                detail = "its scripts have changed what the document is read with"
+                return NotRendered(RenderFailure.NO_PAGE, _since(began), detail, refused=self._events)
+
+    async def _settled(self, page: Page, quiet: float | None = None) -> None:
+        """Wait until the page has been left alone for a while, and nothing that it asked for is outstanding."""
+        wanted = self._browser.limits.quiet.total_seconds() if quiet is None else quiet
+        until = time.monotonic() + self._browser.limits.settle.total_seconds()
+        while (left := until - time.monotonic()) > 0:
+            await page.evaluate(_script("settle"), [1000 * wanted, 1000 * left])
+            if self._proxy.in_flight == 0:
+                return
+
+    def _on_page(self, page: Page) -> None:
+        page.on("dialog", self._on_dialog)
+        page.on("popup", self._on_popup)
+        page.on("download", lambda _: self._events.update(("download",)))
+
+    async def _on_dialog(self, dialog: Dialog) -> None:
+        self._events["dialog"] += 1
+        await _quietly(dialog.dismiss())
+
+    async def _on_popup(self, page: Page) -> None:
+        self._events["popup"] += 1
+        await _quietly(page.close())
+
+
+def _script(name: str) -> str:
+    return _SCRIPTS[name]
+
+
+_SCRIPTS = {
+    name: files(__package__).joinpath(f"{name}.js").read_text(encoding="utf-8")
+    for name in ("prepare", "read_dom", "scroll", "settle")
+}
+
+
+def _failure(error: PlaywrightError) -> RenderFailure:
+    said = str(error)
+    if "crash" in said.lower() or "closed" in said:
+        return RenderFailure.CRASHED
+    if "Timeout" in said:
+        return RenderFailure.HUNG
+    return RenderFailure.NO_PAGE
+
+
+def _may_be_sandboxed() -> bool:
+    """Whether the browser can put its pages in a sandbox: never where root started it."""
+    return os.geteuid() != 0
+
+
+async def _quietly(doing: Awaitable[T]) -> bool:
+    """Whether it was done in a moment; what a browser says that has gone already does not matter."""
+    try:
+        async with asyncio.timeout(3):
+            await doing
+    except (PlaywrightError, TimeoutError):
+        return False
+    return True
+
+
+def _since(began: float) -> timedelta:
+    return timedelta(seconds=time.monotonic() - began)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]

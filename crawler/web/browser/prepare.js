@@ -1,0 +1,34 @@
+// Runs in each document before its own scripts: what they do that leaves no trace in the document is noted.
+(() => {
+  const noted = { urls: new Set(), roots: new WeakMap(), lastChange: performance.now() };
+  Object.defineProperty(window, Symbol.for("recrawl"), { value: noted });
+
+  for (const name of ["pushState", "replaceState"]) {
+    const original = History.prototype[name];
+    History.prototype[name] = function (state, title, url) {
+      if (url !== undefined && url !== null && noted.urls.size < 500) {
+        try { noted.urls.add(new URL(url, document.baseURI).href); } catch { /* the page's own mistake */ }
+      }
+      return original.apply(this, arguments);
+    };
+  }
+
+  const attach = Element.prototype.attachShadow;
+  Element.prototype.attachShadow = function (init) {
+    const root = attach.call(this, init);
+    noted.roots.set(this, root);
+    watch(root);
+    return root;
+  };
+
+  const observer = new MutationObserver(() => { noted.lastChange = performance.now(); });
+  const watch = (root) => observer.observe(root, { childList: true, subtree: true, characterData: true });
+  watch(document);
+
+  // Nothing is opened, sent or asked of a person who is not there.
+  window.open = () => null;
+  navigator.sendBeacon = () => true;
+  delete window.RTCPeerConnection;
+  delete window.webkitRTCPeerConnection;
+  delete window.WebTransport;
+})();

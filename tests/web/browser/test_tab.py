@@ -1,0 +1,187 @@
+"""What a tab gives of a page, and what a page cannot do to it: a real browser, whose every request is answered here."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from crawler.core.http import Url
+from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
+from crawler.web.browser import Browser, BrowserAnswer, BrowserRequest, RenderLimits
+
+SITE = "https://site.example"
+LINK = "(() => {const a = document.createElement('a'); a.href = '/found'; a.textContent = 'go'; return a})()"
+# Ways in which scripts make links.
+WAYS = {
+    "fetch": f"fetch('/data').then(() => document.body.append({LINK}))",
+    "document.write": "document.write('<a href=/found>go</a>')",
+    "createElement": f"document.body.append({LINK})",
+    "pushState": "history.pushState(null, '', '/found')",
+    "shadow root": f"document.getElementById('x').attachShadow({{mode: 'closed'}}).append({LINK})",
+    "delayed 400 ms": f"setTimeout(() => document.body.append({LINK}), 400)",
+    "on scroll": f"addEventListener('scroll', () => document.body.append({LINK}), {{once: true}})",
+    "JSON state": '/* nothing */</script><script type=\'application/json\'>{"props": {"next": "/found"}}',
+    "frame": "document.getElementById('x').innerHTML = '<iframe src=/frame></iframe>'",
+    "template of a component": (
+        "customElements.define('x-y', class extends HTMLElement {connectedCallback() "
+        "{this.innerHTML = '<a href=/found>go</a>'}}); document.body.append(document.createElement('x-y'))"
+    ),
+}
+FRAME = "<a href=/found>go</a>"
+
+
+class Pages:
+    """Answers a tab's requests from a dict of paths, and notes them."""
+
+    def __init__(self, pages: Mapping[str, str]) -> None:
+        self.pages = dict(pages)
+        self.asked: list[BrowserRequest] = []
+
+    async def answer(self, request: BrowserRequest) -> BrowserAnswer:
+        self.asked.append(request)
+        body = self.pages.get(request.url.removeprefix(SITE))
+        if body is None:
+            return BrowserAnswer(404)
+        return BrowserAnswer(200, (("Content-Type", "text/html; charset=utf-8"),), body.encode())
+
+
+async def rendered(browser: Browser, pages: Mapping[str, str], path: str = "/") -> tuple[RenderOutcome, Pages]:
+    site = Pages(pages)
+    async with browser.tab(site.answer) as tab:
+        return await tab.render(Url(SITE + path)), site
+
+
+def page_of(script: str) -> str:
+    tall = "<div style='height: 3000px'></div>"
+    return f"<!doctype html><title>t</title><body><div id=x></div>{tall}<script>{script}</script>"
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_link_is_found_in_whichever_way_a_script_makes_it(browser: Browser, way: str) -> None:
+    outcome, _ = await rendered(browser, {"/": page_of(WAYS[way]), "/data": "{}", "/frame": FRAME})
+
+    assert isinstance(outcome, Rendered)
+    assert b'href="/found"' in outcome.html or f"{SITE}/found" in outcome.links
+    assert outcome.url == f"{SITE}/"
+
+
+async def test_the_document_is_kept_without_what_makes_it_and_with_all_that_it_says(browser: Browser) -> None:
+    page = (
+        "<!doctype html><html lang=de><title>Über &amp; unter</title><style>p {color: red}</style>"
+        "<p title='a \"b\"'>1 &lt; 2<br><noscript>enable scripts</noscript><template><i>no</i></template>"
+        "<script>document.querySelector('p').append(' & 3')</script>"
+    )
+    outcome, _ = await rendered(browser, {"/": page})
+
+    assert isinstance(outcome, Rendered)
+    html = outcome.html.decode()
+    assert html == (
+        '<!DOCTYPE html><html lang="de"><head><title>Über &amp; unter</title></head>'
+        '<body><p title="a &quot;b&quot;">1 &lt; 2<br> &amp; 3</p></body></html>'
+    )
+
+
+async def test_where_a_script_leads_is_where_the_page_is(browser: Browser) -> None:
+    outcome, _ = await rendered(browser, {"/": "<script>location.replace('/new')</script>", "/new": "<p>here"})
+
+    assert isinstance(outcome, Rendered)
+    assert outcome.url == f"{SITE}/new"
+
+
+SCENES: dict[str, tuple[str, RenderFailure | None]] = {
+    "an endless loop": ("<script>for (;;);</script>", RenderFailure.HUNG),
+    "an endless loop later": ("<p>x<script>setTimeout(() => {for (;;);}, 50)</script>", RenderFailure.HUNG),
+    "endless objects": (
+        "<script>const a = []; for (;;) a.push({x: a.length + 'x'.repeat(99)})</script>",
+        RenderFailure.CRASHED,
+    ),
+    "endless nodes": ("<script>for (;;) document.body.append('x'.repeat(9999))</script><body>", None),
+    "dialogs": ("<p>x<script>alert(1); confirm(2); prompt(3)</script>", None),
+    "a question at leaving": ("<p>x<script>onbeforeunload = () => 'stay'</script>", None),
+    "pop-ups": ("<p>x<script>for (let i = 0; i < 9; i++) open('/pop' + i)</script>", None),
+    "an endless worker": (
+        "<p>x<script>new Worker(URL.createObjectURL(new Blob(['for (;;);'])))</script>",
+        None,
+    ),
+    "a service worker": ("<p>x<script>navigator.serviceWorker.register('/sw.js').catch(() => 0)</script>", None),
+    "endless changes": ("<p>x<script>setInterval(() => document.title += 'x', 5)</script>", None),
+    "endless reloads": ("<p>x<script>location.reload()</script>", None),
+    "endless frames": ("<p>x<iframe src=/></iframe>", None),
+    "its tools replaced": (
+        "<p>x<script>JSON.stringify = JSON.parse = Array.from = Object.keys = () => {throw 1}; Set = null</script>",
+        None,
+    ),
+}
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("scene", SCENES)
+async def test_what_a_page_does_to_its_tab_is_a_finding_and_the_next_page_is_rendered(
+    browser: Browser, scene: str
+) -> None:
+    page, failure = SCENES[scene]
+    browser.limits = RenderLimits(longest=timedelta(seconds=12), settle=timedelta(seconds=2))
+    site = Pages({"/": page, "/well": "<p><script>document.querySelector('p').append('well')</script>"})
+    async with browser.tab(site.answer) as tab:
+        outcome = await tab.render(Url(f"{SITE}/"))
+        after = await tab.render(Url(f"{SITE}/well"))
+
+    if failure is not None:
+        assert isinstance(outcome, NotRendered)
+        assert outcome.reason is failure
+    assert isinstance(after, Rendered)
+    assert b"<p>well</p>" in after.html
+    assert not {"/pop0", "/sw.js"} & {request.url.removeprefix(SITE) for request in site.asked}
+
+
+async def test_a_browser_that_is_killed_takes_no_other_page_with_it(browser: Browser) -> None:
+    site = Pages({"/": "<p>x<script>fetch('/slow')</script>", "/well": "<p>well"})
+    waiting = asyncio.Event()
+
+    async def answer(request: BrowserRequest) -> BrowserAnswer:
+        if request.url.endswith("/slow") and not waiting.is_set():
+            waiting.set()
+            for pid in browser.pids:
+                os.kill(pid, 9)
+        return await site.answer(request)
+
+    async with browser.tab(answer) as tab:
+        first = await tab.render(Url(f"{SITE}/"))
+        second = await tab.render(Url(f"{SITE}/well"))
+
+    assert waiting.is_set()
+    assert isinstance(first, Rendered) or first.reason is RenderFailure.CRASHED
+    assert isinstance(second, Rendered)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process does anything yet; what nobody has reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def test_no_process_is_left_of_a_browser_that_has_ended(browser: Browser) -> None:
+    async with browser.tab(Pages({"/": "<p>x"}).answer) as tab:
+        await tab.render(Url(f"{SITE}/"))
+        pids = browser.pids
+    await browser.__aexit__(None, None, None)
+
+    assert pids
+    assert not [pid for pid in pids if is_running(pid)]
+
+
+async def test_the_proxy_speaks_to_its_own_browser_and_is_no_web_server(browser: Browser) -> None:
+    site = Pages({"/": "<p>x"})
+    async with browser.tab(site.answer) as tab:
+        reader, writer = await asyncio.open_connection("127.0.0.1", tab.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        said = await reader.read()
+        writer.close()
+
+    assert said == b""
+    assert not site.asked
