@@ -115,6 +115,9 @@ class Settings(BaseSettings):
         description="path or name of the browser; unset: Playwright's own, chromium-headless-shell, chromium or "
         "google-chrome, whichever is found first",
     )
+    render_deadline: Seconds = Field(
+        default=timedelta(seconds=20), description="a page's whole time in the browser; a page that takes longer hangs"
+    )
 
     # Politeness where neither the domain's settings nor robots.txt say otherwise.
     delay: Span = Field(

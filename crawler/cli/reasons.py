@@ -1,6 +1,7 @@
 """The names of reasons, as they are said to people."""
 
 from crawler.core.http import Reason
+from crawler.core.rendering import RenderChoice, RenderFailure
 
 NO_ANSWER = {
     Reason.DNS: "its name is not known",
@@ -12,6 +13,24 @@ NO_ANSWER = {
     Reason.GARBAGE: "an answer that is not HTTP",
     Reason.ADDRESS: "an address that may not be asked",
     Reason.LEASE: "cut short by the end of its lease",
+}
+
+
+RENDERING: dict[str, str] = {
+    RenderChoice.ALWAYS: "rendered, as its user wants",
+    RenderChoice.SAMPLE: "rendered, as one of the first of its kind",
+    RenderChoice.NEEDED: "rendered, since such pages need it",
+    RenderChoice.RETEST: "rendered, to see whether such pages still need none",
+    RenderChoice.SHELL: "rendered, since without scripts it says next to nothing",
+    RenderChoice.NEVER: "not rendered, as its user wants",
+    RenderChoice.NO_SCRIPTS: "none that run, so no browser is needed",
+    RenderChoice.NO_GAIN: "not rendered: they add nothing to such pages",
+    RenderChoice.NO_BROWSER: "it would be rendered, and there is no browser",
+    RenderFailure.CRASHED: "the browser's tab crashed",
+    RenderFailure.HUNG: "it hung in the browser",
+    RenderFailure.TOO_LARGE: "what they wrote is above the bound of a body",
+    RenderFailure.NO_PAGE: "the browser made no page of it",
+    RenderFailure.ENDING: "cut short by the end of its lease",
 }
 
 

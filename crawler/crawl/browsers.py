@@ -3,6 +3,7 @@
 import logging
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from crawler.core.domain import Domain
@@ -18,16 +19,19 @@ log = logging.getLogger("recrawl.browser")
 
 
 class BrowserSource:
-    """Finds the browser when it is wanted, and says once if there is none. named: by the user."""
+    """Finds the browser when it is wanted, and says once if there is none.
 
-    def __init__(self, *, named: str | None, user_agent: str) -> None:
-        self._named, self._user_agent = named, user_agent
+    named: by the user.  user_agent: that pages see.  longest: a page's whole time in it.
+    """
+
+    def __init__(self, *, named: str | None, user_agent: str, longest: timedelta) -> None:
+        self._named, self._user_agent, self._longest = named, user_agent, longest
         self._browser: Browser | None = None
         self.missing = ""  # why there is none, a sentence
 
     def browser(self) -> "Browser | None":
         """The browser, which starts with its first tab; None where none is found."""
-        from crawler.web.browser import Browser, BrowserMissing, find_browser  # noqa: PLC0415  takes half a second
+        from crawler.web.browser import Browser, BrowserMissing, RenderLimits, find_browser  # noqa: PLC0415  half a second
 
         if self._browser is None and not self.missing:
             try:
@@ -35,7 +39,9 @@ class BrowserSource:
             except BrowserMissing as error:
                 self.lose(str(error))
             else:
-                self._browser = Browser(program, user_agent=self._user_agent)
+                self._browser = Browser(
+                    program, user_agent=self._user_agent, limits=RenderLimits(longest=self._longest)
+                )
         return None if self.missing else self._browser
 
     def lose(self, why: str) -> None:

@@ -48,7 +48,9 @@ async def open_resources(
         _http(settings, allow_private=True, connections=connections) as private,
         ParserPool(readers_wanted() if settings.readers is None else settings.readers, plugins=plugins) as readers,
     ):
-        browsers = BrowserSource(named=settings.browser, user_agent=settings.user_agent)
+        browsers = BrowserSource(
+            named=settings.browser, user_agent=settings.user_agent, longest=settings.render_deadline
+        )
         try:
             yield CrawlResources(public, private, readers, browsers, answered=answered)
         finally:

@@ -36,20 +36,34 @@ def corpus(package: str, *, version: str | None = None) -> Path:
         pytest.skip(f"{package}: {reason}")
 
 
+def file_in(package: str, path: str) -> Path:
+    """A file of a package; the test is skipped where the package cannot be had."""
+    try:
+        return unpacked(package) / path
+    except CorpusError as reason:
+        pytest.skip(f"{package}: {reason}")
+
+
 def fetch(package: str, *, version: str | None = None) -> Path:
     """The same, or CorpusError. version: as Debian spells it; without it, whichever is there, or else the newest."""
+    kept = unpacked(package, version=version)
+    indexes = sorted(kept.rglob("index.html"), key=lambda index: (len(index.parts), index))
+    if not indexes:
+        raise CorpusError("it holds no index.html")
+    return indexes[0].parent
+
+
+def unpacked(package: str, *, version: str | None = None) -> Path:
+    """The folder with all files of a package, or CorpusError."""
     kept = CACHE / (package if version is None else f"{package}={version}")
     CACHE.mkdir(parents=True, exist_ok=True)
     with held(CACHE / f"{kept.name}.lock"):
         if not kept.is_dir():
             with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-                unpacked = Path(folder, "unpacked")
-                run("dpkg-deb", "-x", str(download(kept.name, Path(folder))), str(unpacked))
-                unpacked.rename(kept)
-    indexes = sorted(kept.rglob("index.html"), key=lambda index: (len(index.parts), index))
-    if not indexes:
-        raise CorpusError("it holds no index.html")
-    return indexes[0].parent
+                files = Path(folder, "unpacked")
+                run("dpkg-deb", "-x", str(download(kept.name, Path(folder))), str(files))
+                files.rename(kept)
+    return kept
 
 
 def download(package: str, folder: Path) -> Path:

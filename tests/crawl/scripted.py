@@ -19,7 +19,7 @@ from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database
 from crawler.web import Http
-from tests.crawl.crawls import QUICK, register, rows
+from tests.crawl.crawls import DAY, QUICK, register, rows
 
 NAME = "site.test"  # which only the test's own look-up knows
 
@@ -120,7 +120,7 @@ class Scripted:
             Http(user_agent="test", allow_private=True, lookup=self.look_up) as http,
             ParserPool(0) as readers,
         ):
-            webs = CrawlResources(http, http, readers, BrowserSource(named=None, user_agent="test"))
+            webs = CrawlResources(http, http, readers, BrowserSource(named=None, user_agent="test", longest=DAY))
             return await run_shift(
                 db, webs, settings=self.settings, clock=Clock.at(at), holder="test", limits=CrawlLimits(pages)
             )

@@ -20,6 +20,7 @@ from crawler.cli.actions.rules import shown_rule
 from crawler.cli.actions.trust import described_trust, shown_asking
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, say, show, show_facts, values_of
+from crawler.cli.reasons import RENDERING
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share, shown_when
 from crawler.core.cash import Order
@@ -81,6 +82,17 @@ def _asking(page: PageFacts, known: Explanation) -> str:
     )
 
 
+def _shown_scripts(known: Explanation) -> str:
+    """What the last look at it as a web page did about its scripts."""
+    look = next((look for look in known.visits if look.rendering), None)
+    if look is None:
+        return ""
+    said = RENDERING[look.rendering]
+    if look.added_words is None or look.added_links is None:
+        return said
+    return f"{said}; they add {counted(look.added_words, 'word')} and {counted(look.added_links, 'link')}"
+
+
 def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: ShownContent | None, waits: str) -> None:
     refused = why_refused(page.url, domain, known.robots) if page.state is not State.REFUSED else ""
     show_facts(
@@ -110,6 +122,7 @@ def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: Show
             ("ETag", page.etag or ""),
             ("Last-Modified", page.last_modified or ""),
             ("Asked", _asking(page, known) if page.version else ""),
+            ("Scripts", _shown_scripts(known)),
             ("Decided", DECIDED if page.version else ""),
             ("Links", f"to {counted(page.outlinks or 0, 'page')}, from {known.links}{_shown_orphan(known)}"),
         ]

@@ -7,6 +7,7 @@ from rich.text import Text
 from crawler.cli.actions.domains import why_not
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import out, print_json, printable, say, show, show_facts
+from crawler.cli.reasons import RENDERING
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant
 from crawler.clock import Clock
@@ -29,17 +30,6 @@ REASONS = {
     Why.BOILERPLATE: "it is of the site, on nearly all pages",
     Why.DAY: "it tells the day of the look",
     Why.RULE: "a rule of yours leaves it out",
-}
-WHY_RENDERED = {
-    RenderChoice.ALWAYS: "its user wants that",
-    RenderChoice.SAMPLE: "one of the first of its kind",
-    RenderChoice.NEEDED: "such pages need it",
-    RenderChoice.RETEST: "to see whether such pages still do not need it",
-    RenderChoice.SHELL: "without scripts it says next to nothing",
-    RenderChoice.NEVER: "not rendered, as its user wants",
-    RenderChoice.NO_SCRIPTS: "none that run, so no browser is needed",
-    RenderChoice.NO_GAIN: "not rendered: they add nothing to such pages",
-    RenderChoice.NO_BROWSER: "would be rendered, and there is no browser",
 }
 MOST_SHOWN = 400  # characters of a piece
 
@@ -153,18 +143,16 @@ def _shown_scripts(seen: TryResult) -> str:
     read = seen.read
     if read is None or not read.rendering.word:
         return ""
-    why = f"{WHY_RENDERED[read.choice]}"
+    said = RENDERING[read.rendering.word]
     if read.choice is RenderChoice.NO_BROWSER:
-        return f"{why}. {seen.no_browser}"
-    if read.plain is None:
-        return why
+        return f"{said}. {seen.no_browser}"
     if read.gain is None:
-        return f"rendered ({why}), and nothing came of it: {read.rendering.word}"
+        return said
     gain = read.gain
     without = f"{counted(gain.words_before, 'word')} and {counted(gain.links_before, 'link')}"
     added = f"{counted(gain.words, 'word')} and {counted(gain.links, 'link')}"
-    kept = "kept as rendered" if read.kept.parsed and read.kept.parsed.version.is_rendered else "kept without"
-    return f"rendered ({why}): without scripts {without}, they add {added}; {kept}"
+    kept = "as rendered" if read.kept.parsed and read.kept.parsed.version.is_rendered else "without them"
+    return f"{said}: {without} without scripts, they add {added}; kept {kept}"
 
 
 def _shown_version(seen: TryResult) -> str:

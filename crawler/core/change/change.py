@@ -70,16 +70,15 @@ def judge(
     Snapshot's blocks cannot be had any more: then only the main text counts, and the shape of the page.
     distance: of the two versions in what is significant.
     unseen: the rung that decided where no block differs.
-    Where neither side has any text (an image, an empty page) the bytes decide.
+    Where neither side has any text (an image, an empty page) the bytes decide. Without their digest, which is forgotten
+    when a page is to be read anew, they do so at the next look.
     """
     if before is None:
         return Verdict(Change.FIRST, Rung.BYTES)
     if after.body_digest == before.body_digest:
         return Verdict(Change.SAME, Rung.BYTES, 0)
     if before.fingerprint is None or after.fingerprint is None:
-        if before.fingerprint is after.fingerprint and after.text_digest != before.text_digest:
-            return Verdict(Change.CHANGED, Rung.TEXT)
-        return Verdict(Change.CHANGED, Rung.BYTES)
+        return _judge_textless(before, after)
     bits = distance_bits(before.fingerprint, after.fingerprint)
     if after.text_digest == before.text_digest:
         return Verdict(Change.SAME, Rung.TEXT, bits)
@@ -93,3 +92,13 @@ def judge(
             return Verdict(Change.COSMETIC, Rung.MAIN, bits)
         return Verdict(Change.CHANGED, Rung.SHAPE, bits)
     return Verdict(Change.CHANGED, Rung.MAIN, bits)
+
+
+def _judge_textless(before: Version, after: Version) -> Verdict:
+    """Judge two versions with other bytes, of which one at least says nothing."""
+    if (before.fingerprint is None) is (after.fingerprint is None):
+        if after.text_digest != before.text_digest:
+            return Verdict(Change.CHANGED, Rung.TEXT)
+        if not before.body_digest:  # it is forgotten
+            return Verdict(Change.SAME, Rung.TEXT)
+    return Verdict(Change.CHANGED, Rung.BYTES)

@@ -5,10 +5,8 @@ brought so far; `gain_of` says what one render brought beside the script-free re
 """
 
 from crawler.core.rendering.choice import (
-    MODES,
     RenderMode,
     choice_of,
-    has_scripts,
 )
 from crawler.core.rendering.memory import (
     NO_RENDERS,
@@ -29,7 +27,6 @@ from crawler.core.rendering.outcome import (
 )
 
 __all__ = [
-    "MODES",
     "NO_RENDERING",
     "NO_RENDERS",
     "NotRendered",
@@ -44,6 +41,5 @@ __all__ = [
     "TemplateRenders",
     "choice_of",
     "gain_of",
-    "has_scripts",
     "memory_after",
 ]

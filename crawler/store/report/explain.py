@@ -74,7 +74,8 @@ PAGE = f"""
 """  # noqa: S608  only our own expressions are put in
 VISITS = """
     SELECT at, answer, status, reason, change, rung, distance_bits, conditional, received_bytes, saved_bytes,
-           elapsed_ms, cash, expected, due_at, price, audit, amount
+           elapsed_ms, cash, expected, due_at, price, audit, amount,
+           rendering, added_words, added_links
       FROM visit WHERE domain_id = %(domain_id)s AND key = %(key)s ORDER BY at DESC LIMIT %(most)s
 """
 # What a page passes on along each of its links, in importance.
@@ -205,7 +206,8 @@ class PastVisit:
     """One of the last visits. cash: coins that it settled.  expected: the chance that was given for a change.
 
     price: importance x days that it had to be worth.  audit: it was one of a random sample.
-    amount: the part of the page that changed, 0 to 1.
+    amount: the part of the page that changed, 0 to 1.  rendering: why it was rendered, or was not, or what became of
+    it.  added_words, added_links: by its scripts.
     """
 
     at: datetime
@@ -225,6 +227,9 @@ class PastVisit:
     price: float | None
     audit: bool
     amount: float | None
+    rendering: str
+    added_words: int | None
+    added_links: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from crawler.core.http import Url, normalise
 from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.web.browser.find import BrowserMissing
 from crawler.web.browser.messages import AnswerRequest
-from crawler.web.browser.process import bind_memory, kill_tree, resident_bytes, tree_of
+from crawler.web.browser.process import bind_memory, child_above, kill_tree, resident_bytes, tree_of
 from crawler.web.browser.proxy import LoopbackProxy
 
 T = TypeVar("T")
@@ -82,10 +82,11 @@ RENDER_LIMITS = RenderLimits()
 
 @dataclass(eq=False)
 class _Running:
-    """A browser that runs. stack: what ends it."""
+    """A browser that runs. driver: the process that drives it.  stack: what ends both."""
 
     driven: DrivenBrowser
     pid: int | None
+    driver: int | None
     stack: AsyncExitStack
     renders: int = 0
     tabs: int = 0  # that are open
@@ -100,7 +101,8 @@ class Browser:
 
     def __init__(self, program: Path, *, user_agent: str, limits: RenderLimits = RENDER_LIMITS) -> None:
         self.program, self.user_agent, self.limits = program, user_agent, limits
-        self._running: _Running | None = None
+        self._running: _Running | None = None  # the one in which tabs are opened
+        self._all: list[_Running] = []  # with those that have tabs left
         self._starting = asyncio.Lock()
         self._turns = asyncio.Semaphore(limits.tabs)
 
@@ -108,9 +110,8 @@ class Browser:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._running is not None:
-            self._running.tabs = 0
-            await self._end(self._running)
+        for running in list(self._all):
+            await self._end(running)
 
     @asynccontextmanager
     async def tab(self, answer: AnswerRequest, *, language: str = "") -> AsyncIterator["Tab"]:
@@ -132,8 +133,15 @@ class Browser:
     async def running(self) -> _Running:
         """The browser, started if there is none. Raises BrowserMissing where it does not start."""
         async with self._starting:
-            if self._running is None or self._running.is_stale or not self._running.driven.is_connected():
+            before = self._running
+            if before is not None and not before.driven.is_connected():
+                before.is_stale = True
+            if before is None or before.is_stale:
                 self._running = await self._start()
+                self._all.append(self._running)
+            if before is not None and before.is_stale and before.tabs <= 0:
+                await self._end(before)
+            assert self._running is not None
             return self._running
 
     def turn(self) -> asyncio.Semaphore:
@@ -172,7 +180,8 @@ class Browser:
             pid = next((int(each["id"]) for each in told["processInfo"] if each["type"] == "browser"), None)
             if pid is not None:
                 bind_memory(tree_of(pid), self.limits.page_bytes)
-            return _Running(driven, pid, stack.pop_all())
+            driver = None if pid is None else child_above(pid)
+            return _Running(driven=driven, pid=pid, driver=driver, stack=stack.pop_all())
 
     async def _launched(self, playwright: Playwright) -> DrivenBrowser:
         async def launch(*, sandboxed: bool) -> DrivenBrowser:
@@ -194,12 +203,15 @@ class Browser:
         return await launch(sandboxed=False)
 
     async def _end(self, running: _Running) -> None:
+        if running not in self._all:
+            return
+        self._all.remove(running)
         try:
             async with asyncio.timeout(5):
                 await running.stack.aclose()
         except TimeoutError:
-            if running.pid is not None:
-                kill_tree(running.pid)
+            for pid in filter(None, (running.pid, running.driver)):
+                kill_tree(pid)
 
 
 class Tab:

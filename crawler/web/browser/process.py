@@ -24,6 +24,18 @@ def tree_of(pid: int) -> list[int]:
     return found
 
 
+def child_above(pid: int) -> int | None:
+    """The child of ours from which this process came; None where it did not, or the system does not tell."""
+    try:
+        while (parent := int((PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])) != os.getpid():
+            if parent <= 1:
+                return None
+            pid = parent
+    except OSError:
+        return None
+    return pid
+
+
 def resident_bytes(pids: list[int]) -> int:
     """Memory of these processes, what they share counted for each."""
     total = 0

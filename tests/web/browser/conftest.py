@@ -1,4 +1,3 @@
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -9,11 +8,10 @@ LIMITS = RenderLimits(longest=timedelta(seconds=30))
 
 
 @pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    """A real browser; the test is skipped where there is none."""
+def browser() -> Browser:
+    """A real browser, to be opened in the test; the test is skipped where there is none."""
     try:
         program = find_browser()
     except BrowserMissing as missing:
         pytest.skip(str(missing))
-    async with Browser(program, user_agent="test", limits=LIMITS) as found:
-        yield found
+    return Browser(program, user_agent="test", limits=LIMITS)
