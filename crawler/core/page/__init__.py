@@ -17,13 +17,16 @@ from crawler.core.page.fingerprint import (
     words_of_text,
 )
 from crawler.core.page.html import parse_html
+from crawler.core.page.list_dates import ListDate
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import Block, BlockKind, BlockList, block_list, is_watched, left_out
 from crawler.core.page.selectors import WHOLE, View, together
 from crawler.core.page.snapshot import Parsed, Snapshot, Version, parse
+from crawler.core.page.url_list import MAX_LIST_BYTES, ListEntry, ListKind, UrlList, read_url_list
 
 __all__ = [
     "IDEOGRAPHS",
+    "MAX_LIST_BYTES",
     "WHOLE",
     "Block",
     "BlockKind",
@@ -31,9 +34,13 @@ __all__ = [
     "Document",
     "Fingerprint",
     "HtmlEnd",
+    "ListDate",
+    "ListEntry",
+    "ListKind",
     "PageContent",
     "Parsed",
     "Snapshot",
+    "UrlList",
     "Version",
     "View",
     "block_list",
@@ -50,6 +57,7 @@ __all__ = [
     "number_of",
     "parse",
     "parse_html",
+    "read_url_list",
     "shingles_of_words",
     "together",
     "words_of_text",
