@@ -18,6 +18,7 @@ from crawler.core.page.fingerprint import (
 )
 from crawler.core.page.html import parse_html
 from crawler.core.page.list_dates import ListDate
+from crawler.core.page.list_source import is_list_body
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import Block, BlockKind, BlockList, block_list, is_watched, left_out
 from crawler.core.page.selectors import WHOLE, View, together
@@ -51,6 +52,7 @@ __all__ = [
     "fingerprint_of",
     "has_password_field_in",
     "html_end_of",
+    "is_list_body",
     "is_watched",
     "kind_of",
     "left_out",

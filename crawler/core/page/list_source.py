@@ -20,6 +20,12 @@ _CHARSET_BYTES = 4096
 
 # Where a list begins, behind declarations, comments and whatever a broken server wrote first.
 _ROOT = re.compile(r"(?s)<!--.*?-->|<(?:[\w.-]+:)?(?P<root>urlset|sitemapindex|rss|rdf|feed)(?=[\s>/])", re.IGNORECASE)
+_LIST_BODY = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?[^>]*\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^>\[]*>\s*)*"
+    rb"<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|rdf:RDF|feed)[\s>/]",
+    re.DOTALL,
+)
+_SNIFFED_BYTES = 4096
 _WEB_PAGE = re.compile(r"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _DECLARED = re.compile(r"<!(?:ENTITY|ATTLIST)", re.IGNORECASE)
 _ADDRESS = re.compile(r"\s*https?://\S", re.IGNORECASE)
@@ -103,6 +109,11 @@ def _inflated(pieces: Iterator[bytes]) -> Iterator[bytes]:
         data = stream.unconsumed_tail
         if part:
             yield part
+
+
+def is_list_body(body: bytes) -> bool:
+    """Whether a body is plainly the markup of a sitemap or a feed, whatever it is called."""
+    return _LIST_BODY.match(body[:_SNIFFED_BYTES]) is not None
 
 
 def _peeked(pieces: Iterator[T], start: T, *, most: int) -> tuple[T, Iterator[T]]:
