@@ -192,7 +192,7 @@ class RetryingStore:
                 chunk,
                 at=self.clock.now(),
                 max_pages=self.lease.domain.settings.max_pages or self._settings.max_pages,
-                page_score=self._defaults.page_score,
+                defaults=self._defaults,
             )
         )
 

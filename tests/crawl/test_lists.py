@@ -1,6 +1,7 @@
 """Sitemaps and feeds in whole crawls: where they are found, what they make known, and what they cost."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness import phase_of
 from crawler.store.database import Database
 from crawler.store.report import check
-from tests.crawl.crawls import DAY, QUICK, START, coins_missing, rows
+from tests.crawl.crawls import DAY, QUICK, START, coins_missing, command, json_of, rows
 from tests.crawl.scripted import NOT_THERE, Said, events, scripted, states, text
 
 MINUTE = timedelta(minutes=1)
@@ -295,3 +296,27 @@ async def test_what_changefreq_says_moves_the_first_gap_and_little_else(db: Data
     hourly, yearly, nothing = [await first_wait(db, freq) for freq in ("hourly", "yearly", "")]
     assert nothing / 10 < hourly < nothing
     assert hourly < yearly < nothing * 10
+
+
+async def test_reports_say_what_lists_are_and_what_they_brought(
+    db: Database, database_url: str, tmp_path: Path
+) -> None:
+    async with scripted(db, {"/": HOME, "/ships": SHIPS, "/light": LIGHT}) as (site, domain):
+        site.pages |= {"/robots.txt": robots(f"{domain.root}maps.xml"), "/maps.xml": sitemap(("/light", "2025-06-01"))}
+        await site.crawl(db, at=START)
+
+        def shown(*arguments: str) -> str:
+            done = command(*arguments, "--at", "2026-01-01T01:00:00Z", database_url=database_url, home=tmp_path)
+            assert done.returncode == 0, done.stderr
+            return " ".join(done.stdout.split())
+
+        assert "Sitemaps and feeds 1 sitemap: 1 page found, 0 changes hinted at" in shown("report", domain.authority)
+        of_list = shown("explain", f"{domain.root}maps.xml")
+        assert "List sitemap, named by robots.txt: 1 URL" in of_list
+        assert "a look that tells anything is worth 1 pages" in of_list
+        assert "Dated 2025-06-01" in shown("explain", f"{domain.root}light")
+        assert "known (sitemap)" in shown("pages", domain.authority)
+        document = json_of(command("report", domain.authority, "--json", database_url=database_url, home=tmp_path))
+        assert document["domains"][0]["lists"][0]["new_pages"] == 1
+        found = await rows(db, "SELECT domain, kind, entries, new_pages FROM report_list")
+        assert found == [(domain.authority, "sitemap", 1, 1)]

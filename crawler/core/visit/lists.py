@@ -102,7 +102,7 @@ def signal_of(
     latest = date.at if before is None else date.end
     if latest <= last_good_at or (before is not None and date.at <= before):
         return None
-    return ChangeSignal(url=url, source=source, at=min(max(date.at, last_good_at), now))
+    return ChangeSignal(url=url, source=source, at=min(date.end, now))
 
 
 def news_of(news: ListNews, known: KnownList) -> float:

@@ -3,7 +3,7 @@ list has brought is kept beside it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 from crawler.core.cash import Order
 from crawler.core.change import Change
 from crawler.core.domain import Lease
-from crawler.core.freshness import DAY, ChangeSignal, SignalSource, Wanted
-from crawler.core.http import PageKey, Url
+from crawler.core.freshness import DAY, ChangeSignal, Defaults, SignalSource, Wanted
+from crawler.core.http import PageKey
 from crawler.core.visit import TEACHES, TEMPORARY, Link, ListedLink, State, Visit, is_ahead, signal_of
 from crawler.store.claim import fence
 from crawler.store.columns import clean
@@ -108,7 +108,7 @@ async def admit_listed(
     *,
     at: datetime,
     max_pages: int,
-    page_score: Callable[[Url], float] | None = None,
+    defaults: Defaults,
 ) -> ChunkNews:
     """Admit what a list names, within the domain's limits, and compare its dates with those it gave before.
 
@@ -125,7 +125,7 @@ async def admit_listed(
             domain_id,
             (),
             domain_settings=lease.domain.settings,
-            page_score=page_score,
+            page_score=defaults.page_score,
             met_beside={listed.link.key: chunk.depth for listed in chunk.links},
         )
         is_news = any(listed.link.key not in books.positions for listed in chunk.links)
@@ -151,7 +151,7 @@ async def admit_listed(
         new_lists = await _name(connection, domain_id, lists, found_by=chunk.found_by, at=at)
         await _ask_first(connection, domain_id, new_lists[:FIRST_LISTS])
         signals = await _compare_dates(connection, domain_id, chunk, at=at)
-        await pass_on(connection, domain_id, signals)
+        await pass_on(connection, lease, signals, at=at, defaults=defaults)
         may_be_fetched = sum(stand.state is State.NEW for _, stand in admitted)
         return ChunkNews(
             new_pages=may_be_fetched - len({link.key for link, _ in admitted} & set(new_lists)),
@@ -165,7 +165,9 @@ def hinted_evidence(listed: ListedLink) -> tuple[float, float]:
     return (0.0, 0.0) if listed.gap is None else (HINTED_CHANGES, HINTED_CHANGES * (listed.gap / DAY))
 
 
-async def pass_on(connection: Connection, domain_id: int, signals: Sequence[ChangeSignal]) -> None:
+async def pass_on(
+    connection: Connection, lease: Lease, signals: Sequence[ChangeSignal], *, at: datetime, defaults: Defaults
+) -> None:
     """Let the domain hear signals of change, within the transaction that found them."""
 
 
