@@ -8,9 +8,10 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.freshness import phase_of
+from crawler.demo.server import LivingServer
 from crawler.store.database import Database
 from crawler.store.report import check
-from tests.crawl.crawls import DAY, QUICK, START, coins_missing, command, json_of, rows
+from tests.crawl.crawls import DAY, QUICK, START, coins_missing, command, crawl, json_of, rows
 from tests.crawl.scripted import NOT_THERE, Said, events, scripted, states, text
 
 MINUTE = timedelta(minutes=1)
@@ -296,6 +297,23 @@ async def test_what_changefreq_says_moves_the_first_gap_and_little_else(db: Data
     hourly, yearly, nothing = [await first_wait(db, freq) for freq in ("hourly", "yearly", "")]
     assert nothing / 10 < hourly < nothing
     assert hourly < yearly < nothing * 10
+
+
+async def test_a_living_site_says_truly_what_has_changed(db: Database, living: LivingServer, domain: Domain) -> None:
+    wanted = QUICK.model_copy(update={"usual_lists": True})
+    for day in range(6):
+        living.set_instant(START + day * DAY)
+        await crawl(db, at=START + day * DAY, settings=wanted)
+    found = await lists(db, domain)
+    assert {path: row["kind"] for path, row in found.items() if row["reads"]} == {
+        "/sitemap.xml": "index",
+        "/pages.xml": "sitemap",
+        "/feed.xml": "feed",
+    }
+    assert found["/pages.xml"]["hints"] > 10
+    assert found["/pages.xml"]["hints_checked"] > 5
+    assert found["/pages.xml"]["hints_true"] > found["/pages.xml"]["hints_checked"] / 2
+    await holds(db)
 
 
 async def test_reports_say_what_lists_are_and_what_they_brought(
