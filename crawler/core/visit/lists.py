@@ -29,6 +29,7 @@ from crawler.core.visit.visit import (
 )
 
 LEAST_NEWS = 0.1  # of a look that told something: that one change hinted at is true with this chance
+MOST_NEWS = 50.0  # that one look counts for: more than that cannot be fetched before the list is asked again
 MOST_REMEMBERED = 8  # telling looks, of which a list's worth is the mean
 MAX_AHEAD = timedelta(days=1)  # that a date may lie in the future: clocks and zones
 SUMMARY_TYPE = "text/plain; charset=utf-8"
@@ -114,7 +115,7 @@ def worth_after(known: KnownList, news: float) -> float:
     """What a telling look at the list is worth, after one that told so much; what it told first says nothing."""
     if not known.reads or news < LEAST_NEWS:
         return known.worth
-    return known.worth + (news - known.worth) / min(known.told + 1, MOST_REMEMBERED)
+    return known.worth + (min(news, MOST_NEWS) - known.worth) / min(known.told + 1, MOST_REMEMBERED)
 
 
 def summary_of(url_list: UrlList) -> bytes:
