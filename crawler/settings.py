@@ -142,6 +142,12 @@ class Settings(BaseSettings):
         default=25, ge=0, description="links from a seed; above the web's diameter of about 17, below any calendar"
     )
 
+    usual_lists: bool = Field(
+        default=True,
+        description="/sitemap.xml and /sitemap_index.xml are asked for where robots.txt names no sitemap: once, and "
+        "rarely again",
+    )
+
     # Time.
     budget_per_day: int | None = Field(
         default=None, ge=0, description="requests of all domains together in a UTC day; unset: no limit"

@@ -22,12 +22,14 @@ from models.domain import (
 )
 from models.duplicate import FingerprintBand, FingerprintCursor, PageFingerprint
 from models.page import Cash, Content, Frontier, Page, PageLinks, SnapshotRow
+from models.url_list import Announced, UrlListRow
 from models.visit import VisitRow
 
 metadata = SQLModel.metadata
 
 __all__ = [
     "AddressSlot",
+    "Announced",
     "Calibration",
     "Cash",
     "Content",
@@ -53,6 +55,7 @@ __all__ = [
     "Robots",
     "Rule",
     "SnapshotRow",
+    "UrlListRow",
     "VisitRow",
     "metadata",
 ]

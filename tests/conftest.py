@@ -31,6 +31,10 @@ hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
+# Most tests count each request to their servers. Those about sitemaps ask for them in the usual places, too.
+os.environ["RECRAWL_USUAL_LISTS"] = "false"
+
+
 @pytest.hookimpl(trylast=True)  # after pytest has settled where its own temporary folders go
 def pytest_configure(config: pytest.Config) -> None:
     # A shell that runs the tests in the background lets them ignore Ctrl-C, and with them all that they start.

@@ -89,7 +89,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "h11": ("crawler/web/browser/proxy.py",),
     "aiohttp": ("crawler/web/", "crawler/demo/server.py"),
     "alembic": ("migrations/", "crawler/store/"),
-    "lxml": ("crawler/core/page/xpath.py",),
+    "lxml": ("crawler/core/page/xpath.py", "crawler/core/page/list_xml.py"),
     "numpy": ("crawler/core/", "crawler/lab/"),
     "playwright": ("crawler/web/browser/browser.py",),
     "prefect": ("flows/", "crawler/local/"),

@@ -34,6 +34,7 @@ from crawler.crawl.breaker import CircuitBreaker
 from crawler.crawl.browsers import PageRenderer
 from crawler.crawl.extra_fetches import settle_pending
 from crawler.crawl.lease_budget import LeaseBudget
+from crawler.crawl.lists import ListReader
 from crawler.crawl.pacer import LeaseDeadline
 from crawler.crawl.page_reader import PageReader
 from crawler.crawl.parsing import DomainParser
@@ -137,6 +138,7 @@ class LeaseCrawler:
                         known,
                         clock=self._store.clock,
                         stored_body=self._store.stored_body,
+                        lists=ListReader(self._store.admit_listed, self._parser),
                     )
                     recorder = Recorder(self._store, self._budget, self._breaker, settings=self._settings, kept=known)
                     for n in range(self._targets.parallelism):

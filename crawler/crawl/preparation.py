@@ -3,6 +3,7 @@
 from crawler.core.http import RobotsRules
 from crawler.core.visit import Known
 from crawler.crawl.breaker import CircuitBreaker
+from crawler.crawl.lists import lists_of_site
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.requester import Requester
 from crawler.crawl.robots import AskWithin, FoundRules, robots_of
@@ -37,7 +38,15 @@ class Preparation:
         pacer = self._requester.pacer
         slow_down(pacer, rules, settings=self._settings)
         await self._store.announce_delay(pacer.delay)
-        return await known_under(self._store, rules, settings=self._settings)
+        known = await known_under(self._store, rules, settings=self._settings)
+        await self._name_lists(known)
+        return known
+
+    async def _name_lists(self, known: Known) -> None:
+        """Make pages of the lists that the site names, if they are none yet."""
+        chunk = lists_of_site(self._store.lease, known, asks_usual_places=self._settings.usual_lists)
+        if chunk.links:
+            await self._store.admit_listed(chunk)
 
     async def drain(self) -> bool:
         """Apply what others left in the domain's inbox; whether there was anything."""

@@ -159,7 +159,14 @@ class Requester:
         """Nothing new is begun; a domain whose next request is far off is released, not held."""
         return self._is_ending() or self.pacer.wait > self._longest_wait
 
-    async def look(self, url: Url, *, validators: Validators = NO_VALIDATORS, method: Method = "GET") -> Answer | None:
+    async def look(
+        self,
+        url: Url,
+        *,
+        validators: Validators = NO_VALIDATORS,
+        method: Method = "GET",
+        bounds: Bounds = USUAL_BOUNDS,
+    ) -> Answer | None:
         """The request that was taken when its page was handed out; None, and given back, if it was not begun."""
         day = self._budget.day
         if method == "GET" and not validators and (answered := self._answered.pop(url, None)) is not None:
@@ -173,7 +180,7 @@ class Requester:
         if self._budget.is_over or day != self._budget.day or self._is_ending() or not self._budget.has_bytes:
             self._budget.take_back(1, day=day)
             return None
-        return await self._send(url, validators, method, is_look=True)
+        return await self._send(url, validators, method, bounds=bounds, is_look=True)
 
     async def reserve(self) -> bool:
         """Take one request more, which a look may turn out to need: so it is not begun if it could not be finished."""

@@ -41,6 +41,7 @@ class CrawlStats:
         self.saved_bytes += visit.saved_bytes
         self.not_modified += visit.verdict.rung is Rung.NOT_MODIFIED
         self.read += visit.links is not None
+        self.new += visit.list_news.new_pages if visit.list_news else 0
         self.changes[visit.change] += 1
         if not visit.is_good and visit.requests:
             self.failed += 1

@@ -23,7 +23,7 @@ from crawler.settings import Settings
 from crawler.store import claim, hand_out, learned, record
 from crawler.store.claim import Grant, LeaseEnd
 from crawler.store.database import Database
-from crawler.store.record import Batch, StoredBody
+from crawler.store.record import Batch, ChunkNews, ListChunk, StoredBody
 
 log = logging.getLogger("recrawl.crawl")
 T = TypeVar("T")
@@ -90,6 +90,10 @@ class LeasedStore(Protocol):
 
     async def record(self, batch: Batch) -> int:
         """Write all that the visits changed, once, and renew the lease; gives how many new pages were admitted."""
+        ...
+
+    async def admit_listed(self, chunk: ListChunk) -> ChunkNews:
+        """Admit what a sitemap or a feed names, and compare its dates with those it gave before."""
         ...
 
     async def hold(self, hold: Hold) -> None:
@@ -179,6 +183,18 @@ class RetryingStore:
     async def record(self, batch: Batch) -> int:
         return await self._until_available(
             lambda retrying: record.record(self._db, self.lease, batch, retrying=retrying)
+        )
+
+    async def admit_listed(self, chunk: ListChunk) -> ChunkNews:
+        return await self._until_available(
+            lambda _: record.admit_listed(
+                self._db,
+                self.lease,
+                chunk,
+                at=self.clock.now(),
+                max_pages=self.lease.domain.settings.max_pages or self._settings.max_pages,
+                defaults=self._defaults,
+            )
         )
 
     async def hold(self, hold: Hold) -> None:

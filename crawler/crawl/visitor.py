@@ -9,7 +9,7 @@ from functools import partial
 from crawler.clock import Clock
 from crawler.core.change import Change, SiteEdit, take_site_edits
 from crawler.core.http import NO_VALIDATORS, Answer, Fetched, NotModified, PageKey, Unreached, Url, Validators
-from crawler.core.page import Fingerprint, Parsed, distance_bits
+from crawler.core.page import Fingerprint, ListKind, Parsed, distance_bits, is_list_body
 from crawler.core.soft_errors import is_probe_due, probe_answered, probe_sent
 from crawler.core.validators import head_outcome_of, head_shows_same, spared_visit, validators_to_verify
 from crawler.core.visit import (
@@ -22,17 +22,22 @@ from crawler.core.visit import (
     as_kept,
     compare,
     decide,
+    list_refusal_of,
+    list_visit,
     may_be_soft_404,
     memory_after,
     needs_baseline,
+    no_list_visit,
     refusal_of,
     refused_visit,
     unfinished_visit,
     unreadable_visit,
     unrendered_visit,
     wants_second_fetch,
+    with_news,
 )
 from crawler.crawl.extra_fetches import baseline_of, fetch_again, probe_not_found
+from crawler.crawl.lists import LIST_BOUNDS, ListReader
 from crawler.crawl.page_reader import PageReader
 from crawler.crawl.parsing import DomainParser
 from crawler.crawl.requester import Requester, received_of
@@ -46,6 +51,7 @@ class Visitor:
     """Looks at the pages of one domain, any number of them at a time.
 
     known: what is known of the domain; each look adds to it.  stored_body: finds the body of a page's last Snapshot.
+    lists: reads sitemaps and feeds.
     """
 
     def __init__(
@@ -57,9 +63,10 @@ class Visitor:
         *,
         clock: Clock,
         stored_body: FindStoredBody,
+        lists: ListReader,
     ) -> None:
         self.requester, self.parser, self.reader, self.known = requester, parser, reader, known
-        self.clock, self.stored_body = clock, stored_body
+        self.clock, self.stored_body, self.lists = clock, stored_body, lists
         self.recent_texts = RecentTexts()
         self._received_beside: Counter[PageKey] = Counter()  # bytes of what looks under way asked for beside the page
 
@@ -85,6 +92,8 @@ class Visitor:
         return answer
 
     async def _looked(self, target: Target) -> Visit | None:
+        if target.known_list is not None:
+            return await self._looked_at_list(target)
         refusal = refusal_of(target.url, depth=target.depth, known=self.known)
         if refusal:
             return refused_visit(target, reason=refusal, now=self.clock.now())
@@ -93,8 +102,39 @@ class Visitor:
         answer = await self.requester.look(target.url, validators=target.validators)
         if answer is None:
             return None
+        if isinstance(answer, Fetched) and 200 <= answer.status < 300 and is_list_body(answer.body):
+            return await self._with_list(target, answer)
         visit = await self.decided(target, answer, now=self.clock.now())
         return await self.tested(visit, validators_to_verify(visit))
+
+    async def _looked_at_list(self, target: Target) -> Visit | None:
+        """A look at a sitemap or a feed: one at a time, since each may be large."""
+        refusal = list_refusal_of(target.url, known=self.known)
+        if refusal:
+            return refused_visit(target, reason=refusal, now=self.clock.now())
+        async with self.lists.alone:
+            answer = await self.requester.look(target.url, validators=target.validators, bounds=LIST_BOUNDS)
+            if answer is None:
+                return None
+            if isinstance(answer, Fetched) and 200 <= answer.status < 300:
+                return await self._with_list(target, answer)
+            return decide(target, answer, now=self.clock.now(), known=self.known)
+
+    async def _with_list(self, target: Target, answer: Fetched) -> Visit:
+        """The visit of a body that is a list, or should be; a feed is read as a page as well."""
+        found = await self.lists.read(target, answer)
+        now = self.clock.now()
+        if found is None:
+            return unreadable_visit(target, answer, now=now)
+        if found.kind is None:
+            was_list = target.known_list is not None and (target.version is None or target.known_list.reads > 0)
+            if was_list:
+                return no_list_visit(target, answer, found.finding, now=now)
+            return await self.decided(target, answer, now=now)
+        news = await self.lists.admit(target, found, known=self.known)
+        if found.kind is ListKind.FEED:
+            return with_news(await self.decided(target, answer, now=now), news)
+        return list_visit(target, answer, found, news, now=now)
 
     async def visit_by_head(self, target: Target) -> Visit | None:
         """Look by HEAD, and ask for the body only if length or date is not as it was. That request is reserved."""

@@ -13,6 +13,7 @@ from crawler.demo.site import LIARS, Site, VerdictTally, freshness, mean_freshne
 from crawler.lab.looks import ReplayedLook, costs, looks_by_url
 from crawler.store import report
 from crawler.store.database import Database
+from crawler.store.report import ListReport
 
 DAY = timedelta(days=1)
 
@@ -28,6 +29,7 @@ class DemoOutcome:
     changes: what became of the true changes of the content, by the looks that were made; clocks are none.
     lied_away: changes of pages whose server denies them, among those that looks could have met.
     false_alarms: verdicts "changed" where nothing had.  *_daily: what fetching every page every day would have taken.
+    lists: the site's sitemaps and its feed, with what they brought.
     """
 
     domain: str
@@ -50,6 +52,7 @@ class DemoOutcome:
     saved_bytes: int
     runs: tuple[str, ...]
     ui_url: str
+    lists: tuple[ListReport, ...] = ()
 
 
 async def outcome_of(
@@ -89,6 +92,7 @@ async def outcome_of(
         saved_bytes=spent.saved_bytes,
         runs=runs,
         ui_url=ui_url,
+        lists=tuple(await report.lists_of(db, domain)),
     )
 
 

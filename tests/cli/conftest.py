@@ -53,6 +53,7 @@ Recrawl = Callable[..., Done]
 def environ(database_url: str | None, home: Path) -> dict[str, str]:
     """What a process of its own is started with."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("RECRAWL_", "PREFECT_"))}
+    plain["RECRAWL_USUAL_LISTS"] = "false"  # tests count each request to their servers
     return plain | {"RECRAWL_HOME": str(home)} | ({"RECRAWL_DATABASE_URL": database_url} if database_url else {})
 
 
@@ -84,6 +85,7 @@ def recrawl(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             monkeypatch.delenv(name)
     monkeypatch.setenv("RECRAWL_DATABASE_URL", database_url)
     monkeypatch.setenv("RECRAWL_HOME", str(tmp_path))
+    monkeypatch.setenv("RECRAWL_USUAL_LISTS", "false")
     terminate = signal.getsignal(signal.SIGTERM)
 
     def run(*arguments: str, stdin: str = "") -> Done:

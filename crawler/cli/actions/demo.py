@@ -1,5 +1,6 @@
 """recrawl demo: what the guided tour shows at its end."""
 
+from crawler.cli.actions.lists import shown_lists
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, show_facts
 from crawler.cli.progress import Days
@@ -37,6 +38,7 @@ def facts_of(outcome: DemoOutcome, *, keep: bool) -> list[tuple[str, str]]:
         ("Changes", f"{changes.happened}: looks met {changes.found}, {lost}"),
         ("Recognised", f"{outcome.recognised}; {outcome.lied_away} more were denied by the server"),
         ("False alarms", str(outcome.false_alarms)),
+        ("Sitemap and feed", shown_lists(outcome.lists)),
         ("Requests", _requests(outcome)),
         ("Received", _beside(received, outcome.received_daily_bytes, shown_bytes(received))),
         ("Saved", shown_bytes(outcome.saved_bytes)),

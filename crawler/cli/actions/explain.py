@@ -1,6 +1,7 @@
 """recrawl explain: everything about one URL, in words with the figures behind them."""
 
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from crawler.cli.actions.domains import why_not
 from crawler.cli.actions.explain_content import ShownContent, content_of, shown_content, shown_edits
@@ -15,6 +16,7 @@ from crawler.cli.actions.explain_why import (
     why_untracked,
     worth_now,
 )
+from crawler.cli.actions.lists import shown_dates, shown_list
 from crawler.cli.actions.register import described_rule
 from crawler.cli.actions.rules import shown_rule
 from crawler.cli.actions.trust import described_trust, shown_asking
@@ -26,14 +28,22 @@ from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, 
 from crawler.core.cash import Order
 from crawler.core.domain import Domain
 from crawler.core.freshness import ELSEWHERE, Terms, credible_interval, fresh_now
-from crawler.core.http import Url, authority_of
+from crawler.core.http import Url, authority_of, key_of
 from crawler.core.visit import State
 from crawler.plugins import load
 from crawler.register import not_registered, require_not_before_last_visit, url_of
 from crawler.settings import settings
 from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.report import Explanation, PageFacts
+from crawler.store.report import Explanation, GivenDate, ListReport, PageFacts
+
+
+class Listed(NamedTuple):
+    """What a URL is as a list, None for one that is none, and the dates that lists gave it."""
+
+    itself: ListReport | None
+    dates: list[GivenDate]
+
 
 NOT_FOUND = {404, 410}
 DECIDED = """SimHash and its Hamming distance say how much of the text a change changes, and so how soon to look again.
@@ -45,7 +55,9 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
     url = url_of(text)
     load(settings().plugins)  # whatever is wrong with one is said before anything begins
 
-    async def work(db: Database, _: Interrupts) -> tuple[Domain, Url, Explanation, ShownContent | None, str] | str:
+    async def work(
+        db: Database, _: Interrupts
+    ) -> tuple[Domain, Url, Explanation, ShownContent | None, str, Listed] | str:
         domain = await domains.find(db, authority_of(url))
         if domain is None:
             return await not_registered(db, authority_of(url))
@@ -55,20 +67,27 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
         instant = at or datetime.now(UTC)
         known = await report.explain(db, domain, home, at=instant, defaults=settings().defaults)
         waits = why_not(domain, await domains.status_of(db, domain, at=instant), at=instant)
-        return domain, home, known, await content_of(db, domain, known.page) if known.page else None, waits
+        content_now = await content_of(db, domain, known.page) if known.page else None
+        return domain, home, known, content_now, waits, await _listed(db, domain, home)
 
     found = with_database(work)
     if isinstance(found, str):
         _print_untracked(url, found, None, as_json=as_json)
         return PROBLEM
-    domain, home, known, content_now, waits = found
+    domain, home, known, content_now, waits, listed = found
     if known.page is None:
         _print_untracked(home, why_untracked(home, domain, known), known, as_json=as_json)
     elif as_json:
-        print_json(_document(domain, known, known.page) | {"content": content_now, "domain_waits": waits})
+        more = {"content": content_now, "domain_waits": waits, "list": listed.itself, "dates": listed.dates}
+        print_json(_document(domain, known, known.page) | more)
     else:
-        _show(domain, known, known.page, content_now, waits)
+        _show(domain, known, known.page, content_now, waits, listed=listed)
     return DONE
+
+
+async def _listed(db: Database, domain: Domain, url: Url) -> Listed:
+    lists = await report.lists_of(db, domain, key=key_of(url))
+    return Listed(lists[0] if lists else None, await report.dates_given(db, domain, key_of(url)))
 
 
 def _asking(page: PageFacts, known: Explanation) -> str:
@@ -93,12 +112,22 @@ def _shown_scripts(known: Explanation) -> str:
     return f"{said}; they add {counted(look.added_words, 'word')} and {counted(look.added_links, 'link')}"
 
 
-def _show(domain: Domain, known: Explanation, page: PageFacts, content_now: ShownContent | None, waits: str) -> None:
+def _show(
+    domain: Domain,
+    known: Explanation,
+    page: PageFacts,
+    content_now: ShownContent | None,
+    waits: str,
+    *,
+    listed: Listed,
+) -> None:
     refused = why_refused(page.url, domain, known.robots) if page.state is not State.REFUSED else ""
     show_facts(
         [
             ("URL", page.url),
             ("Title", page.title or ""),
+            ("List", shown_list(listed.itself) if listed.itself else ""),
+            ("Dated", shown_dates(listed.dates)),
             ("State", page.state.value + (f", but now {refused}" if refused else "")),
             ("Next", why_next(domain, known, page)),
             ("Before that", f"its domain {waits}" if waits else ""),

@@ -41,7 +41,7 @@ def _page_row(page: PageLine, *, parts: bool) -> tuple[str, ...]:
     return (
         *(f"{figure:.2f}" if figure is not None else "-" for figure in figures),
         page.url,
-        page.state.value + (f" ({page.reason})" if page.reason else ""),
+        page.state.value + (f" ({page.reason or page.list_kind})" if page.reason or page.list_kind else ""),
         str(page.version),
         shown_rate(page.rate_per_day),
         shown_share(page.freshness),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from crawler.cli.actions.audit import described
+from crawler.cli.actions.lists import shown_lists
 from crawler.cli.actions.trust import shown_standings
 from crawler.cli.exits import DONE
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
@@ -19,13 +20,15 @@ from crawler.store import domains, learned, plan
 from crawler.store.database import Database
 from crawler.store.learned import TrustRow
 from crawler.store.plan import Calibration
-from crawler.store.report import DomainReport, domain_report
+from crawler.store.report import DomainReport, ListReport, domain_report, lists_of
 
 
 def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> int:
     window = timedelta(days=days)
 
-    async def work(db: Database, _: Interrupts) -> list[tuple[DomainReport, Calibration, list[TrustRow]]]:
+    async def work(
+        db: Database, _: Interrupts
+    ) -> list[tuple[DomainReport, Calibration, list[TrustRow], list[ListReport]]]:
         if text is not None:
             wanted = [await domain_named(db, text)]
         else:
@@ -35,7 +38,12 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
         instant = at or datetime.now(UTC)
         found = [(each, await domain_report(db, each, at=instant, window=window)) for each in wanted]
         return [
-            (each, await _calibration(db, domain, each), await learned.trust_rows(db, domain))
+            (
+                each,
+                await _calibration(db, domain, each),
+                await learned.trust_rows(db, domain),
+                await lists_of(db, domain),
+            )
             for domain, each in found
             if each is not None
         ]
@@ -48,7 +56,7 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
     elif text is not None:
         show_facts(_facts(*found[0]))
     else:
-        _show_reports([(each, calibration) for each, calibration, _ in found], window)
+        _show_reports([(each, calibration) for each, calibration, *_ in found], window)
     return DONE
 
 
@@ -58,13 +66,16 @@ async def _calibration(db: Database, domain: Domain, found: DomainReport) -> Cal
     return await plan.calibration(db, domain, since=today - max(found.window, DAY), until=today)
 
 
-def _document(found: DomainReport, calibration: Calibration, standings: list[TrustRow]) -> dict[str, object]:
+def _document(
+    found: DomainReport, calibration: Calibration, standings: list[TrustRow], lists: list[ListReport]
+) -> dict[str, object]:
     return values_of(found) | {
         "changes": dict(found.changes),
         "price": _price(found),
         "is_usual_price": found.price is None,
         "calibration": {"audits": described(calibration.audits), "scheduled": described(calibration.scheduled)},
         "trust": standings,
+        "lists": lists,
     }
 
 
@@ -78,7 +89,9 @@ def _price(found: DomainReport) -> float:
     return settings().price if found.price is None else found.price
 
 
-def _facts(found: DomainReport, calibration: Calibration, standings: list[TrustRow]) -> list[tuple[str, str]]:
+def _facts(
+    found: DomainReport, calibration: Calibration, standings: list[TrustRow], lists: list[ListReport]
+) -> list[tuple[str, str]]:
     changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(found.changes.items()))
     sent = found.received_bytes + found.saved_bytes
     return [
@@ -94,6 +107,7 @@ def _facts(found: DomainReport, calibration: Calibration, standings: list[TrustR
         ("Gone", str(found.gone)),
         ("Moved", str(found.moved)),
         ("May not be fetched", str(found.refused)),
+        ("Sitemaps and feeds", shown_lists(lists)),
         ("", " "),
         ("In the last", shown_span(found.window)),
         ("Looks", f"{found.looks} ({found.requests} requests)"),

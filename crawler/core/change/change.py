@@ -34,6 +34,7 @@ class Rung(StrEnum):
     BOILERPLATE = "boilerplate"  # what differs is boilerplate, on nearly all pages of the site
     VARIANT = "variant"  # what differs has gone and come back on this page before
     BLOCKS = "blocks"  # block by block
+    ENTRIES = "entries"  # of a sitemap or a feed: what it tells of other pages
     # Where the last Snapshot's body cannot be had any more:
     MAIN = "main"  # the main text
     SHAPE = "shape"  # lines came or went, though not in what was taken for the main text

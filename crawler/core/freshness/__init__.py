@@ -42,6 +42,7 @@ from crawler.core.freshness.belief import (
     same,
 )
 from crawler.core.freshness.calibration import Agreement, pooled_agreement
+from crawler.core.freshness.change_signal import ChangeSignal, SignalSource
 from crawler.core.freshness.drift import UNKNOWN, Scores, blend, blended, chances, drift_of, scores_after, share_redrawn
 from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.freshness.policies import (
@@ -105,6 +106,7 @@ __all__ = [
     "Belief",
     "CandidateColumns",
     "Candidates",
+    "ChangeSignal",
     "ChangeValue",
     "Defaults",
     "Floats",
@@ -116,6 +118,7 @@ __all__ = [
     "RevisitPolicy",
     "Scores",
     "Selection",
+    "SignalSource",
     "Terms",
     "Twin",
     "UsualAmount",

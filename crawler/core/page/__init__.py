@@ -17,13 +17,17 @@ from crawler.core.page.fingerprint import (
     words_of_text,
 )
 from crawler.core.page.html import parse_html
+from crawler.core.page.list_dates import ListDate
+from crawler.core.page.list_source import is_list_body
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import Block, BlockKind, BlockList, block_list, is_watched, left_out
 from crawler.core.page.selectors import WHOLE, View, together
 from crawler.core.page.snapshot import Parsed, Snapshot, Version, parse
+from crawler.core.page.url_list import MAX_LIST_BYTES, ListEntry, ListKind, UrlList, read_url_list
 
 __all__ = [
     "IDEOGRAPHS",
+    "MAX_LIST_BYTES",
     "WHOLE",
     "Block",
     "BlockKind",
@@ -31,9 +35,13 @@ __all__ = [
     "Document",
     "Fingerprint",
     "HtmlEnd",
+    "ListDate",
+    "ListEntry",
+    "ListKind",
     "PageContent",
     "Parsed",
     "Snapshot",
+    "UrlList",
     "Version",
     "View",
     "block_list",
@@ -44,12 +52,14 @@ __all__ = [
     "fingerprint_of",
     "has_password_field_in",
     "html_end_of",
+    "is_list_body",
     "is_watched",
     "kind_of",
     "left_out",
     "number_of",
     "parse",
     "parse_html",
+    "read_url_list",
     "shingles_of_words",
     "together",
     "words_of_text",

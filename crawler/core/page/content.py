@@ -19,6 +19,8 @@ from crawler.core.page.pdf import read_pdf
 
 MAX_TITLE_CHARS = 1024
 TAIL_CHARS = 1024
+FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
+MOST_FEEDS = 8  # of one page
 MAX_LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1
 
 
@@ -40,6 +42,7 @@ class PageContent:
     images_and_meta: names and texts of its images, and the descriptions in its head.
     links: distinct, in order of the page, without those marked nofollow.  canonical, refresh: targets that the head
     names; refresh is also among the links.  is_passed_on: the refresh comes at once, as a redirect.
+    feeds: of the site, that the head names; not among the links.
     noindex, nofollow: of the page, by its head or its HTTP header.
     html_end, has_password_field: of a web page; CLOSED and False for other bodies.
     Always: no NUL, no lone surrogate in any string.
@@ -50,6 +53,7 @@ class PageContent:
     main: str = ""
     images_and_meta: str = ""
     links: tuple[Url, ...] = ()
+    feeds: tuple[Url, ...] = ()
     canonical: Url | None = None
     refresh: Url | None = None
     is_passed_on: bool = False
@@ -113,6 +117,7 @@ def extract(
         main=main_of(blocks, text),
         images_and_meta=_images_and_meta(tree),
         links=_links(tree, head),
+        feeds=head.feeds,
         canonical=head.canonical,
         refresh=head.refresh,
         is_passed_on=head.is_passed_on,
@@ -162,6 +167,7 @@ class _Head:
     refresh: Url | None
     is_passed_on: bool
     robots: frozenset[str]
+    feeds: tuple[Url, ...]
 
 
 def _head(tree: LexborHTMLParser, url: Url) -> _Head:
@@ -170,6 +176,7 @@ def _head(tree: LexborHTMLParser, url: Url) -> _Head:
     canonical = refresh = None
     is_passed_on = False
     robots: frozenset[str] = frozenset()
+    feeds: list[str] = []
     for node in tree.css("title,meta[content],link[href]"):
         attributes = node.attrs
         tag = node.tag
@@ -177,7 +184,10 @@ def _head(tree: LexborHTMLParser, url: Url) -> _Head:
             if title is None and not _is_within(node, "svg"):
                 title = " ".join(node.text().split()).replace("\0", "")[:MAX_TITLE_CHARS]
         elif tag == "link":
-            if canonical is None and "canonical" in (attributes.get("rel") or "").lower().split():
+            relations = (attributes.get("rel") or "").lower().split()
+            if "alternate" in relations and (attributes.get("type") or "").strip().lower() in FEED_TYPES:
+                feeds.append(attributes.get("href") or "")
+            if canonical is None and "canonical" in relations:
                 canonical = normalise(attributes.get("href") or "", base=base)
         elif (attributes.get("name") or "").strip().lower() == "robots":
             robots |= _robots(attributes.get("content") or "")
@@ -185,7 +195,9 @@ def _head(tree: LexborHTMLParser, url: Url) -> _Head:
             # Within noscript it is for browsers that run no script, to be told to get one that does.
             text = "" if _is_within(node, "noscript") else attributes.get("content") or ""
             refresh, is_passed_on = _refresh_of(text, base=base, url=url)
-    return _Head(base, title or "", canonical, refresh, is_passed_on, robots)
+    return _Head(
+        base, title or "", canonical, refresh, is_passed_on, robots, normalise_all(feeds[:MOST_FEEDS], base=base)
+    )
 
 
 def _refresh_of(text: str, *, base: Url, url: Url) -> tuple[Url | None, bool]:

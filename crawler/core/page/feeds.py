@@ -1,20 +1,20 @@
-"""XML by its text, and feeds (RSS 0.9 to 2.0, Atom) by their entries and where these lead.
+"""XML by its text, and feeds (RSS 0.9 to 2.0, Atom) by their text without what is about the file, and their links.
 
-Sources: RSS 2.0 (rssboard.org); RFC 4287, 4.2.7 (Atom links); RFC 5005, 3 (feeds in pages); W3C XML Base.
+Where a feed leads is what `url_list` reads of it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.entities import html5
 from xml.parsers import expat
 
-from crawler.core.http import Url, normalise
+from crawler.core.http import Url
 from crawler.core.page.document import Document, collapsed
+from crawler.core.page.url_list import read_list_text
 
 MAX_DEPTH = 200  # feeds have five, documents for print thirty
 
 _FEEDS = frozenset({"rss", "feed", "RDF"})
 _WHOLE = frozenset({"channel", "feed"})
-_ENTRIES = frozenset({"item", "entry"})
 # Elements about the file itself, not about its content: when and by which program it was written.
 _OF_THE_FILE = frozenset({"lastBuildDate", "pubDate", "updated", "date", "generator", "ttl"})
 
@@ -32,7 +32,7 @@ def read_xml(source: str, *, url: Url) -> Document:
     """
     content = source.lstrip("\ufeff \t\r\n").encode("utf-8", "replace")
     parser = expat.ParserCreate("utf-8")  # whatever it declares: it has been decoded
-    reader = _Reader(parser, url)
+    reader = _Reader(parser)
     _connect(parser, reader)
     try:
         parser.Parse(content, True)  # noqa: FBT003  its only form
@@ -40,7 +40,10 @@ def read_xml(source: str, *, url: Url) -> Document:
         return Document(text=collapsed(source.splitlines()))
     except expat.ExpatError:
         reader.lines += content[reader.at_byte :].decode("utf-8", "replace").splitlines()
-    return reader.document()
+    document = reader.document()
+    if not reader.is_feed:
+        return document
+    return replace(document, links=tuple(entry.url for entry in read_list_text(iter((source,)), url=url).entries))
 
 
 def _connect(parser: expat.XMLParserType, reader: "_Reader") -> None:
@@ -55,47 +58,32 @@ def _connect(parser: expat.XMLParserType, reader: "_Reader") -> None:
 
 @dataclass(slots=True)
 class _Reader:
-    """The state of the reader. names, bases: of the open elements, from the root on.  at_byte: where the last tag
-    was; all before it is in the lines.
+    """The state of the reader. names: of the open elements, from the root on.  at_byte: where the last tag was; all
+    before it is in the lines.
     """
 
     parser: expat.XMLParserType
-    base: Url
     at_byte: int = 0
     title: str = ""
+    is_feed: bool = False
     lines: list[str] = field(default_factory=list)
     of_the_file: list[int] = field(default_factory=list)  # the numbers of such lines
-    links: dict[Url, None] = field(default_factory=dict)
     pieces: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    bases: list[Url] = field(default_factory=list)
-    leads: bool = False  # the entry that is being read has named its address
-    attributes: dict[str, str] = field(default_factory=dict)  # of the element that began last
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if len(self.names) == MAX_DEPTH:
             raise _RefusedError
         self.flush()
         self.names.append(name.rpartition(":")[2])
-        above = self.bases[-1] if self.bases else self.base
-        stated = attributes.get("xml:base")
-        self.bases.append((normalise(stated, base=above) if stated else None) or above)
-        self.attributes = attributes
+        self.is_feed = self.is_feed or self.names[0] in _FEEDS
         self.lines += [f"{key}: {value}" for key, value in sorted(attributes.items()) if not key.startswith("xmlns")]
-        if self.names[-1] in _ENTRIES:
-            self.leads = False
-        elif self.names[-1] == "link" and "href" in attributes and self._leads_on(attributes.get("rel", "")):
-            self._lead(attributes["href"])
 
     def end(self, _name: str) -> None:
         text = self.flush()
         name = self.names.pop()
-        if text and self._is_in_feed():
-            if name == "title" and self.names[-1] in _WHOLE:
-                self.title = self.title or text
-            elif self.names[-1] in _ENTRIES and (name == "link" or self._is_address(name, text)):
-                self._lead(text)
-        self.bases.pop()
+        if text and self.is_feed and name == "title" and self.names and self.names[-1] in _WHOLE:
+            self.title = self.title or text
 
     def skip(self, entity: str, is_parameter: bool) -> None:  # noqa: FBT001  as expat calls it
         if not is_parameter:
@@ -110,12 +98,7 @@ class _Reader:
         text = " ".join("".join(self.pieces).split())
         self.pieces.clear()
         if text:
-            if (
-                len(self.names) > 1
-                and self.names[-1] in _OF_THE_FILE
-                and self.names[-2] in _WHOLE
-                and self._is_in_feed()
-            ):
+            if len(self.names) > 1 and self.names[-1] in _OF_THE_FILE and self.names[-2] in _WHOLE and self.is_feed:
                 self.of_the_file.append(len(self.lines))
             self.lines.append(text)
         return text
@@ -123,28 +106,7 @@ class _Reader:
     def document(self) -> Document:
         text = collapsed(self.lines)
         if not self.of_the_file:
-            return Document(self.title, text, None, tuple(self.links))
+            return Document(self.title, text)
         hidden = set(self.of_the_file)
         main = collapsed(line for number, line in enumerate(self.lines) if number not in hidden)
-        return Document(self.title, text, main, tuple(self.links))
-
-    def _is_in_feed(self) -> bool:
-        return bool(self.names) and self.names[0] in _FEEDS
-
-    def _is_address(self, name: str, text: str) -> bool:
-        """Whether an element is the guid of an entry without a link, and an address."""
-        is_permanent = self.attributes.get("isPermaLink") != "false"
-        return name == "guid" and not self.leads and is_permanent and text.startswith(("http://", "https://"))
-
-    def _leads_on(self, rel: str) -> bool:
-        """Whether an Atom link is an entry's own, or the feed's to its next pages."""
-        if not self._is_in_feed() or len(self.names) < 2:
-            return False
-        relations = {"", "alternate"} if self.names[-2] in _ENTRIES else {"next", "prev-archive"}
-        return rel in relations and self.names[-2] in _ENTRIES | _WHOLE
-
-    def _lead(self, href: str) -> None:
-        target = normalise(href, base=self.bases[-1])
-        if target is not None:
-            self.links[target] = None
-            self.leads = True
+        return Document(self.title, text, main)

@@ -10,7 +10,7 @@ from crawler.core.novelty import sample_of
 from crawler.core.page import PageContent, Parsed, Snapshot, Version, digest, parse
 from crawler.core.visit.compare import Comparison, compare
 from crawler.core.visit.lifecycle import failed_visit, missing_visit, passed_on_visit, redirected_visit, unreached_visit
-from crawler.core.visit.links import canonical_of, links_of
+from crawler.core.visit.links import canonical_of, feeds_of, links_of
 from crawler.core.visit.soft_errors import redirect_signals, signals_of, soft_error_of, soft_error_visit
 from crawler.core.visit.update import CLOCK_SLACK, change_age, is_honest, learnt_visit, modified_of
 from crawler.core.visit.visit import PERMANENT, TEMPORARY, Baseline, Evidence, Known, State, Target, Visit, with_answer
@@ -141,6 +141,7 @@ def reconsider(visit: Visit, known: Known) -> Visit:
         second_fetches=visit.second_fetches,
         head_outcome=visit.head_outcome,
         received_bytes=visit.received_bytes,
+        list_news=visit.list_news,
     )
 
 
@@ -204,6 +205,7 @@ def _parsed_visit(
     return replace(
         with_answer(visit, answer=answer, validators=answer.validators, body_bytes=answer.received_bytes),
         links=links,
+        feeds=feeds_of(content, target=target, known=known),
         recipients=(alias,) if alias else tuple(link.key for link in links),
         external_links=() if alias else external_links,
         modified_honest=honest,

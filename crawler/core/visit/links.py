@@ -31,6 +31,12 @@ def links_of(content: PageContent, *, target: Target, known: Known) -> tuple[tup
     return tuple(found.values()), tuple(external.items())
 
 
+def feeds_of(content: PageContent, *, target: Target, known: Known) -> tuple[Link, ...]:
+    """The feeds of this domain that a page names in its head."""
+    links = (link_of(raw, target=target, known=known) for raw in content.feeds)
+    return tuple(link for link in links if link is not None and not link.refusal and link.key != target.key)
+
+
 def canonical_of(content: PageContent, links: tuple[Link, ...], *, known: Known) -> PageKey | None:
     """The page that this one names as its canonical, if that may be fetched: all cash goes there, as after a move."""
     if content.canonical is None or not links or links[0].refusal:

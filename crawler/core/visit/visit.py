@@ -8,10 +8,11 @@ from crawler.core.change import NO_MASK, Change, NoiseMask, Rung, Verdict
 from crawler.core.freshness import NO_AMOUNTS, USUAL_TERMS, Amounts, Belief, Terms, Wanted
 from crawler.core.http import NO_VALIDATORS, Authority, Fetched, PageKey, Reason, RobotsRules, Scope, Url, Validators
 from crawler.core.novelty import Sample
-from crawler.core.page import BlockList, HtmlEnd, Parsed, Snapshot, Version
+from crawler.core.page import BlockList, HtmlEnd, ListKind, Parsed, Snapshot, Version
 from crawler.core.rendering import NO_RENDERING, NO_RENDERS, Rendering, RenderMemory
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
 
+HINT_LEAN, HINT_PRIOR = 5.0, 0.2  # hints' worth of what is expected of a list that was never tested (SCHEDULING, 3)
 FIRST_RETRY = timedelta(hours=1)  # after a look without a good answer
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)  # due time of a page that its user wants once only
 
@@ -52,6 +53,56 @@ class HeadOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class KnownList:
+    """What is known of a page that is a URL list (core/visit/lists).
+
+    kind: a ListKind, or "" for one that was never read.  worth: of a look that tells anything, in pages of mean
+    importance.  reads, told: looks in which it was read, and those that told anything.  hints_checked: changes that it
+    hinted at and that a look has tested since; hints_true: those that were there; hints_expected: those that were to be
+    expected without it.
+    """
+
+    kind: str = ""
+    worth: float = 1.0
+    reads: int = 0
+    told: int = 0
+    hints_checked: int = 0
+    hints_true: int = 0
+    hints_expected: float = 0.0
+
+    @property
+    def hint_worth(self) -> float:
+        """The chance that a hint tells of a change beyond what was to be expected anyway, 0 to 1."""
+        found = self.hints_true - self.hints_expected + HINT_LEAN * HINT_PRIOR
+        return min(max(found / (self.hints_checked + HINT_LEAN), 0.0), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ListNews:
+    """What one look at a URL list brought.
+
+    entries: that it names.  new_pages: of these, pages that were not known and may be fetched.  new_lists: further
+    lists.  hints: changes of known pages that it tells of.  others: on other hosts, which do not count.  refused: that
+    may not be fetched.  unusable: without a URL.  finding: why it was not read to its end, or "".
+    is_same: the list says what it said when it was read last.
+    worth, has_told: of the list after this look (KnownList).
+    """
+
+    kind: ListKind
+    entries: int = 0
+    new_pages: int = 0
+    new_lists: int = 0
+    hints: int = 0
+    others: int = 0
+    refused: int = 0
+    unusable: int = 0
+    finding: str = ""
+    is_same: bool = False
+    worth: float = 1.0
+    has_told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A page handed out under a lease, with all that is known of it."""
 
@@ -76,6 +127,7 @@ class Target:
     version: Version | None = None
     outlinks: tuple[PageKey, ...] = field(default=(), repr=False)
     external_links: ExternalLinks = field(default=(), repr=False)
+    known_list: KnownList | None = None  # of a sitemap or a feed
     status: int | None = None  # of the last look
     reason: str = ""  # of the last look
     looks: int = 0  # so far
@@ -163,6 +215,8 @@ class Visit:
     recipients: tuple[PageKey, ...] | None = field(default=None, repr=False)
     external_links: ExternalLinks | None = field(default=None, repr=False)
     moved_to: Link | None = None
+    feeds: tuple[Link, ...] = field(default=(), repr=False)  # that the page names as the site's
+    list_news: ListNews | None = None  # of a URL list that was read
     led_to: PageKey | None = None  # the target of a redirect; of one for now only if it is a page of the domain
     overloaded: bool = False  # 429 or 503: it is the domain that wants to be left alone
     retry_after: timedelta | None = None

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self, TypeVar, cast
 
 from crawler.core.http import Fetched, Url
-from crawler.core.page import WHOLE, BlockList, Parsed, View, block_list, kind_of, parse
+from crawler.core.page import WHOLE, BlockList, Parsed, UrlList, View, block_list, kind_of, parse, read_url_list
 from crawler.core.page_rules import PageRules
 from crawler.crawl.parsing.parser_process import packed
 from crawler.crawl.parsing.reader import Reader, ReaderLost
@@ -35,13 +35,15 @@ MOST_READERS = 9  # of 50 MB each; what crawls has no work for more
 class ReadingLimits:
     """Bounds of reading, beside what a process takes when it has nothing to do.
 
-    cpu_seconds: of processor time for one body; ordinary ones take a millisecond.  longest: by the clock, on a machine
-    that does much else.  memory_bytes: of all readers together.  body_bytes: at most for one body.
+    cpu_seconds: of processor time for one body; ordinary ones take a millisecond.  list_cpu_seconds: for a URL list;
+    one of fifty thousand takes two.  longest: by the clock, on a machine that does much else.
+    memory_bytes: of all readers together.  body_bytes: at most for one body.
     usual_bytes, per_byte: what a body is thought to take, by its size; where that is too little it gets body_bytes.
     kept_bytes: a reader that is larger after a body is ended, and another takes its place.
     """
 
     cpu_seconds: float = 5.0
+    list_cpu_seconds: float = 20.0
     longest: timedelta = timedelta(minutes=1)
     memory_bytes: int = 192 << 20
     body_bytes: int = 160 << 20
@@ -128,20 +130,28 @@ class ParserPool:
         call = partial(block_list, answer.body, url=url, content_type=answer.content_type, view=view, reader=reader)
         return await self._made(call, answer, is_wild=view.is_wild, party=party)
 
-    async def _made(self, call: partial[T], answer: Fetched, *, is_wild: bool, party: Hashable) -> T | None:
+    async def url_list(self, answer: Fetched, url: Url, *, party: Hashable = None) -> UrlList | None:
+        """The entries of a URL list; None if it cannot be read within the limits, or breaks its reader."""
+        call = partial(read_url_list, answer.body, url=url, content_type=answer.content_type)
+        return await self._made(call, answer, is_wild=False, party=party, cpu_seconds=self._limits.list_cpu_seconds)
+
+    async def _made(
+        self, call: partial[T], answer: Fetched, *, is_wild: bool, party: Hashable, cpu_seconds: float | None = None
+    ) -> T | None:
         """The result of a call that reads this answer's body, made here or in a process."""
-        is_strange = call.keywords["reader"] is not None or kind_of(answer.body, answer.content_type) == "pdf"
+        is_strange = call.keywords.get("reader") is not None or kind_of(answer.body, answer.content_type) == "pdf"
         is_wild = is_wild or is_strange
         if not self._is_for_a_reader(is_wild=is_wild, large=len(answer.body) > LARGE_BYTES):
             return call()
         first, most = self._limits.share_of(answer), self._limits.body_bytes
+        cpu_seconds = cpu_seconds or self._limits.cpu_seconds
         try:
             try:
-                return await self._made_elsewhere(call, first, party=party)
+                return await self._made_elsewhere(call, first, party=party, cpu_seconds=cpu_seconds)
             except ReaderLost as lost:
                 if not lost.by_memory or first == most:
                     raise
-                return await self._made_elsewhere(call, most, party=party)
+                return await self._made_elsewhere(call, most, party=party, cpu_seconds=cpu_seconds)
         except ReaderLost as lost:
             log.warning("reader.lost", extra={"url": call.keywords["url"], "error": str(lost)})
         except OSError as error:
@@ -149,11 +159,11 @@ class ParserPool:
             return None if is_wild else call()
         return None
 
-    async def _made_elsewhere(self, call: partial[T], memory_bytes: int, *, party: Hashable) -> T:
+    async def _made_elsewhere(self, call: partial[T], memory_bytes: int, *, party: Hashable, cpu_seconds: float) -> T:
         async with self._shares.share(party, memory_bytes):
             reader = self._idle.pop()  # the last to be done: while there is little to read, one does it all
             try:
-                request = packed((call, self._limits.cpu_seconds, memory_bytes))
+                request = packed((call, cpu_seconds, memory_bytes))
                 value, why, by_memory, resident = await reader.ask(request, longest=self._limits.longest)
                 if resident > self._limits.kept_bytes:
                     await reader.end()
@@ -215,6 +225,10 @@ class DomainParser:
         for rule, view in self.view(url).apart().items():
             found[rule] = await self._pool.blocks(answer, url, view=view, party=self) or ()
         return found
+
+    async def url_list(self, answer: Fetched, url: Url) -> UrlList | None:
+        """The entries of a URL list; see ParserPool.url_list."""
+        return await self._pool.url_list(answer, url, party=self)
 
     def view(self, url: Url) -> View:
         return self._rules.view(url)

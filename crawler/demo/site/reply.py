@@ -6,6 +6,7 @@ from email.utils import format_datetime, parsedate_to_datetime
 from functools import lru_cache
 from hashlib import blake2b
 
+from crawler.demo.site.maps import map_of
 from crawler.demo.site.render import STYLE, render
 from crawler.demo.site.sheet import Behaviour, Serving, Sheet
 from crawler.demo.site.site import CHAIN, CHAIN_STATUSES, DISALLOWED, ROBOTS_PATH, Site
@@ -48,7 +49,7 @@ def reply(site: Site, ask: Ask, at: datetime, look: int) -> Reply:
     """
     sheet = site.find(ask.path)
     if sheet is None:
-        return beside_the_sheets(site, ask.path)
+        return beside_the_sheets(site, ask, at)
     if not site.exists(ask.path, at):
         return absent(sheet, at)
     if sheet.is_broken(at):
@@ -56,7 +57,11 @@ def reply(site: Site, ask: Ask, at: datetime, look: int) -> Reply:
     return present(site, sheet, ask, at, look)
 
 
-def beside_the_sheets(site: Site, path: str) -> Reply:
+def beside_the_sheets(site: Site, ask: Ask, at: datetime) -> Reply:
+    path = ask.path
+    said = map_of(site, path, at)
+    if said is not None:
+        return mapped(said.encode(), ask)
     if path == ROBOTS_PATH:
         return Reply(200, ROBOTS.encode(), (("Content-Type", "text/plain; charset=utf-8"),))
     if path == "/style.css":
@@ -65,6 +70,14 @@ def beside_the_sheets(site: Site, path: str) -> Reply:
         hop = CHAIN.index(path)
         return redirect(CHAIN_STATUSES[hop], (*CHAIN[1:], site.chain_end)[hop])
     return plain(404, "There is no such page in the almanac.")
+
+
+def mapped(body: bytes, ask: Ask) -> Reply:
+    """A sitemap or the feed, with an honest ETag."""
+    tag = ("ETag", f'"{blake2b(body, digest_size=8).hexdigest()}"')
+    if is_satisfied(ask, dict([tag])):
+        return Reply(304, headers=(tag,))
+    return Reply(200, body, (("Content-Type", "application/xml; charset=utf-8"), tag))
 
 
 def absent(sheet: Sheet, at: datetime) -> Reply:

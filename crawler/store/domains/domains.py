@@ -51,7 +51,7 @@ STANDING = """
 # Tables without a foreign key: their rows go with the domain, here and nowhere else.
 OWNED = (
     *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit"),
-    *("page_fingerprint", "fingerprint_band"),
+    *("page_fingerprint", "fingerprint_band", "announced"),
 )
 
 

@@ -63,6 +63,7 @@ class CandidateRow(NamedTuple):
     version: int
     visits: int
     is_rendered: bool
+    is_list: bool
 
 
 # Known pages whether due or not: stored due times are only a place in this order, what decides is today's price.
@@ -112,19 +113,22 @@ KNOWN = """
            g.b + p.evidence_b AS b, g.a AS prior_a, g.b AS prior_b,
            p.amount_total, p.amount_changes, g.amount AS group_amount, coalesce(c.net + q.dividend, 0) AS cash,
            coalesce(c.clock, 0) AS clock,
-           coalesce((1 - %(url_share)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
+           coalesce(u.worth,
+                    (1 - %(url_share)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
                                                                   c.clock, %(clock)s, %(pages)s, %(passes)s)
                     + %(url_share)s::float8 * f.url_score, 1) AS importance,
            coalesce(date_part('epoch', %(at)s - p.last_good_at) / 86400, 0) AS unseen,
            coalesce(date_part('epoch', f.due_at - %(at)s) / 86400, 0) AS due_in,
            f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL OR p.leader IS NOT NULL
                AS is_timed,
-           p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.visits, p.is_rendered
+           p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.visits, p.is_rendered,
+           u.key IS NOT NULL AS is_list
       FROM ({}) f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = f.key  -- its worth is what it tells of others
 """
 
 

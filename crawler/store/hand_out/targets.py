@@ -17,7 +17,7 @@ from crawler.core.validators import (
     is_challenge_due,
     validators_to_send,
 )
-from crawler.core.visit import State, Target
+from crawler.core.visit import KnownList, State, Target
 from crawler.store.columns import from_signed
 from crawler.store.database import Connection
 from crawler.store.hand_out.candidates import CandidateRow, ScoredRows, held_of
@@ -29,9 +29,11 @@ WANTED = {wanted.value: wanted for wanted in Wanted}
 DETAILS = """
     SELECT p.key, l.targets, coalesce(l.external_domains, '{}'), coalesce(l.external_link_counts, '{}'), p.body_digest,
            p.text_digest, p.main_digest, p.shape_digest, p.fingerprint, p.status, p.reason, p.failures, p.soft_errors,
-           p.last_look_at, p.last_good_at, p.is_rendered
+           p.last_look_at, p.last_good_at, p.is_rendered, u.kind, u.worth, u.reads, u.told, u.hints_checked,
+           u.hints_true, u.hints_expected
       FROM page p
       LEFT JOIN page_links l ON l.domain_id = %(domain_id)s AND l.key = p.key
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
      WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)b)
 """
 
@@ -54,6 +56,13 @@ class Details(NamedTuple):
     last_look_at: datetime | None = None
     last_good_at: datetime | None = None
     is_rendered: bool = False
+    list_kind: str | None = None
+    list_worth: float = 1.0
+    list_reads: int = 0
+    list_told: int = 0
+    hints_checked: int = 0
+    hints_true: int = 0
+    hints_expected: float = 0.0
 
 
 UNSEEN = Details()
@@ -130,6 +139,7 @@ def _target(
         version=_version(row.version, details),
         outlinks=keys_in(details.links),
         external_links=tuple(zip(details.external_domains, details.external_link_counts, strict=True)),
+        known_list=_known_list(row, details),
         status=details.status,
         reason=details.reason,
         looks=row.visits,
@@ -141,10 +151,29 @@ def _target(
     )
 
 
+def _known_list(row: CandidateRow, details: Details) -> KnownList | None:
+    if not row.is_list:
+        return None
+    return KnownList(
+        kind=details.list_kind or "",
+        worth=details.list_worth,
+        reads=details.list_reads,
+        told=details.list_told,
+        hints_checked=details.hints_checked,
+        hints_true=details.hints_true,
+        hints_expected=details.hints_expected,
+    )
+
+
 def _can_be_told(row: CandidateRow, details: Details) -> bool:
-    """Whether a HEAD may decide: not for a page that is gone, is to be read anew, or is of an audit's sample."""
+    """Whether a HEAD may decide: not for a page that is gone, is to be read anew, or is of an audit's sample.
+
+    Nor for a list, whose length may stay while a date in it moves.
+    """
     return (
-        bool(row.state == State.KNOWN and details.body_digest and row.received_bytes) and row.wanted != Wanted.BY_AUDIT
+        not row.is_list
+        and bool(row.state == State.KNOWN and details.body_digest and row.received_bytes)
+        and row.wanted != Wanted.BY_AUDIT
     )
 
 

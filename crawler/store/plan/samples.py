@@ -19,7 +19,7 @@ from crawler.store.report import IMPORTANCE
 
 # Pages that are looked at by their worth: those never asked for, and known ones with a version that may be out of date.
 SAMPLE = f"""
-    SELECT (f.state = 'new')::int, p.evidence_a, p.evidence_b, p.prior_no, coalesce({IMPORTANCE}, 1),
+    SELECT (f.state = 'new')::int, p.evidence_a, p.evidence_b, p.prior_no, coalesce(u.worth, {IMPORTANCE}, 1),
            p.version > 0 AND p.etag IS NOT NULL, p.version > 0 AND p.last_modified IS NOT NULL, p.received_bytes,
            (p.leader IS NOT NULL)::int, p.amount_total, p.amount_changes, p.is_rendered, p.url
       FROM frontier f
@@ -27,6 +27,7 @@ SAMPLE = f"""
       JOIN domain_state s ON s.domain_id = %(domain_id)s
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key AND c.key >= %(low)s AND c.key < %(high)s
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = f.key
      WHERE f.domain_id = %(domain_id)s AND f.key >= %(low)s AND f.key < %(high)s
        AND (f.state = 'new' AND f.due_at IS NULL OR f.state = 'known' AND p.version > 0)
 """  # noqa: S608  only our own expressions are put in

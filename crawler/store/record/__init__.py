@@ -1,13 +1,26 @@
 """Everything that finished visits leave behind, all of a batch in one transaction.
 
-`record` writes visits, snapshots, found pages, cash, due times and events; `drain` applies what others left in the
-inbox; `judge_moves` tells real moves from outages. Uses hand_out and what is before it.
+`record` writes visits, snapshots, found pages, cash, due times and events; `admit_listed` admits what a sitemap or a
+feed names; `drain` applies what others left in the inbox; `judge_moves` tells real moves from outages. Uses hand_out
+and what is before it.
 """
 
 from crawler.store.record.content import StoredBody, stored_body
 from crawler.store.record.inbox import drain
+from crawler.store.record.lists import ChunkNews, ListChunk, admit_listed
 from crawler.store.record.moves import judge_moves
 from crawler.store.record.record import Batch, record
 from crawler.store.record.shared_schedules import propose
 
-__all__ = ["Batch", "StoredBody", "drain", "judge_moves", "propose", "record", "stored_body"]
+__all__ = [
+    "Batch",
+    "ChunkNews",
+    "ListChunk",
+    "StoredBody",
+    "admit_listed",
+    "drain",
+    "judge_moves",
+    "propose",
+    "record",
+    "stored_body",
+]

@@ -1,6 +1,7 @@
 """Pages that looks make known: admitted, refused or left unknown; and the rows of those that are stored."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from crawler.core.visit import Link, Visit
 from crawler.store.columns import copy
@@ -10,7 +11,10 @@ from crawler.store.record.novelty import NoveltyBatch
 from crawler.store.record.opic import OpicBatch
 from crawler.store.record.positions import PagePosition
 
-NEW_PAGES = "COPY page (domain_id, key, url, first_seen_at, prior_no, reason) FROM STDIN (FORMAT BINARY)"
+NEW_PAGES = """
+    COPY page (domain_id, key, url, first_seen_at, prior_no, reason, evidence_a, evidence_b)
+    FROM STDIN (FORMAT BINARY)
+"""
 NEW_FRONTIER = """
     COPY frontier (domain_id, key, state, rank, depth, due_at, favoured, url_score, section) FROM STDIN (FORMAT BINARY)
 """
@@ -30,14 +34,17 @@ def settle(
         fresh = []
         met = (*links, visit.moved_to) if visit.moved_to else links
         for link in met:
-            stand = _meet(books, link, depth=visit.target.depth + 1, max_pages=max_pages)
+            stand = meet(books, link, depth=visit.target.depth + 1, max_pages=max_pages, at=visit.at)
             if stand is not None:
-                stand.found_at = visit.at
                 admitted.append((link, stand))
                 if novelty is not None and not stand.is_out:
                     stand.held_until = novelty.time_of(link.url, visit.at, favoured=stand.favoured)
                     if stand.held_until is None:
                         fresh.append(link.url)
+        for link in visit.feeds:  # which are about the site: not the page's links, and not pages of a section
+            stand = meet(books, link, depth=visit.target.depth, max_pages=max_pages, at=visit.at)
+            if stand is not None:
+                admitted.append((link, stand))
         books.line_up([link.key for link in met])
         if novelty is not None:
             novelty.learn(visit, fresh, books)
@@ -46,17 +53,19 @@ def settle(
     return admitted
 
 
-def _meet(books: OpicBatch, link: Link, *, depth: int, max_pages: int) -> PagePosition | None:
+def meet(books: OpicBatch, link: Link, *, depth: int, max_pages: int, at: datetime) -> PagePosition | None:
     """The page that a link makes known: a new page, a page that robots.txt refuses, or nothing new."""
     stand = books.positions.get(link.key)
     if stand is not None:
         stand.reach(depth)
         return None
     if link.refusal in REFUSED_LATER and books.tracked < max_pages:
-        return books.keep_out(link.key, link.url, depth=depth)
-    if link.refusal or books.tracked >= max_pages or not books.has_room_for(link.url):
-        return None
-    return books.admit(link.key, link.url, depth=depth)
+        stand = books.keep_out(link.key, link.url, depth=depth)
+    elif not link.refusal and books.tracked < max_pages and books.has_room_for(link.url):
+        stand = books.admit(link.key, link.url, depth=depth)
+    if stand is not None:
+        stand.found_at = at
+    return stand
 
 
 async def write(
@@ -72,7 +81,7 @@ async def write(
             stand.rank = books.rank_of(link.key, account.net, account.clock)
     groups = await groups_of(connection, domain_id, [link.url for link, _ in known])
     pages = (
-        (domain_id, link.key, link.url, stand.found_at, group, link.refusal if stand.is_out else "")
+        (domain_id, link.key, link.url, stand.found_at, group, link.refusal if stand.is_out else "", *stand.evidence)
         for (link, stand), group in zip(known, groups, strict=True)
     )
     frontier = (
@@ -89,7 +98,9 @@ async def write(
         )
         for (link, stand), group in zip(known, groups, strict=True)
     )
-    await copy(connection, NEW_PAGES, ["int8", "bytea", "text", "timestamptz", "int2", "text"], pages)
+    await copy(
+        connection, NEW_PAGES, ["int8", "bytea", "text", "timestamptz", "int2", "text", "float8", "float8"], pages
+    )
     await copy(
         connection,
         NEW_FRONTIER,

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from crawler.core.change import Change, SiteEdit
 from crawler.core.domain import Domain
 from crawler.core.http import Url, key_of
-from crawler.core.page import Block
+from crawler.core.page import Block, ListKind
 from crawler.core.visit import Visit
 from crawler.store.columns import clean, copy
 from crawler.store.database import Connection
@@ -100,6 +100,10 @@ def _cut(place: Block | None) -> Any:
 
 
 def _is_event(visit: Visit) -> bool:
+    """Whether a visit is told in the feed. What a sitemap says is told of the pages that it names."""
+    kind = visit.list_news.kind if visit.list_news else visit.target.known_list and visit.target.known_list.kind
+    if kind is not None and kind != ListKind.FEED:
+        return False
     match visit.change:
         case Change.FIRST | Change.CHANGED | Change.BACK:
             return True

@@ -165,7 +165,7 @@ def is_needed(books: OpicBatch, visits: Sequence[Visit]) -> bool:
     """Whether a batch has a first look, or makes a page known."""
     return any(
         visit.target.state is State.NEW
-        or any(link.key not in books.positions for link in visit.links or ())
+        or any(link.key not in books.positions for link in (*(visit.links or ()), *visit.feeds))
         or (visit.moved_to is not None and visit.moved_to.key not in books.positions)
         for visit in visits
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from crawler.core.cash import (
     Economy,
@@ -74,6 +75,7 @@ COUNT_LIMITED = """
       FROM unnest(%(patterns)s::text[], %(more)s::bigint[]) AS x(pattern, more)
      WHERE r.domain_id = %(domain_id)s AND r.pattern = x.pattern
 """
+NOTHING: Mapping[PageKey, int] = MappingProxyType({})
 LEAVE = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
 
@@ -275,8 +277,12 @@ async def load_batch(
     *,
     domain_settings: DomainSettings,
     page_score: Callable[[Url], float] | None = None,
+    met_beside: Mapping[PageKey, int] = NOTHING,
 ) -> OpicBatch:
-    """Read what the visits will touch: the domain's economy, positions of pages, and the accounts of those that pay."""
+    """Read what the visits will touch: the domain's economy, positions of pages, and the accounts of those that pay.
+
+    met_beside: pages that are met without a visit, as entries of a list are, with their depths.
+    """
     row = await (await connection.execute(DOMAIN, (domain_id,))).fetchone()
     assert row is not None  # the lease was just found in it
     reserve, dormant, clock, coins, newcomers_cash, newcomers_clock, passes, tracked = row
@@ -294,8 +300,9 @@ async def load_batch(
     )
     opened = {visit.target.key for visit in visits}
     heirs = {visit.moved_to.key for visit in visits if visit.moved_to}
-    met = opened | heirs
+    met = {*opened, *heirs, *met_beside}
     for visit in visits:
+        met.update(link.key for link in visit.feeds)
         met.update(link.key for link in visit.links or ())
         met.update(visit.recipients or ())
     stands, moved_to = await positions_of(connection, domain_id, met)
@@ -315,7 +322,7 @@ async def load_batch(
         books.limited = dict(await (await connection.execute(LIMITED, (domain_id,))).fetchall())
         books.admitted_by = dict(books.limited)
     if domain_settings.ordering.order.is_by_place:
-        depths = {visit.target.depth + 1 for visit in visits}
+        depths = {visit.target.depth + 1 for visit in visits} | set(met_beside.values())
         books.places = await places_for(connection, domain_id, domain_settings.ordering.order, depths)
     ends = {end for heir in heirs if (end := books.payee(heir)) is not None}  # who is heir where an heir moved on
     cursor = await connection.execute(ACCOUNTS, (domain_id, list(opened | heirs | ends)), binary=True)

@@ -55,6 +55,7 @@ class PagePosition:
     found_at: datetime | None = None  # for one that this batch made known
     is_nearer: bool = False
     held_until: datetime | None = None  # of a new page that is held back
+    evidence: tuple[float, float] = (0.0, 0.0)  # of a new page, about its rate, beside its group's prior
     head_start: int = 0  # coins by which its score puts it ahead of others, while it is new
 
     @property

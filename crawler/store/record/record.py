@@ -30,7 +30,7 @@ from crawler.store.claim import (
 from crawler.store.columns import clean, copy, costs_from, costs_to
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.learned import put_mask, put_renders, put_soft_errors
-from crawler.store.record import admissions, events, novelty, pages, shared_schedules
+from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
 from crawler.store.record.events import parts_of
 from crawler.store.record.opic import load_batch, write_batch
 
@@ -99,6 +99,7 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
         await connection.execute(BY_KEY)
         if retrying and await _is_recorded(connection, domain_id, visits[0]):
             return 0
+        visits = await lists.with_room(connection, domain_id, visits)
         opic = await load_batch(
             connection, domain_id, visits, domain_settings=lease.domain.settings, page_score=batch.page_score
         )
@@ -112,6 +113,7 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
         if templates is not None:
             await novelty.write(connection, domain_id, templates, at=max(visit.at for visit in visits))
         await pages.write_versions(connection, domain_id, visits)
+        await lists.write(connection, domain_id, visits)
         turns = templates.turns if templates is not None else ()
         told = await events.write(connection, lease.domain, visits, batch.edit, turns, first=state["next_event"])
         await _write_visits(connection, domain_id, visits)

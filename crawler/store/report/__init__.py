@@ -8,6 +8,7 @@ from crawler.store.report.checks import Finding, check, count_domains
 from crawler.store.report.duplicates import Alike, Near, alike, fill, near
 from crawler.store.report.explain import Explanation, PageFacts, Waiting, explain
 from crawler.store.report.feed import Edit, EventKind, FeedItem, last_of, read_feed, stamp_feed
+from crawler.store.report.lists import GivenDate, ListReport, dates_given, lists_of
 from crawler.store.report.pages import target_of
 from crawler.store.report.prior_source import PriorLevel, PriorSource
 from crawler.store.report.reports import (
@@ -31,6 +32,8 @@ __all__ = [
     "Explanation",
     "FeedItem",
     "Finding",
+    "GivenDate",
+    "ListReport",
     "Near",
     "PageFacts",
     "PageLine",
@@ -41,11 +44,13 @@ __all__ = [
     "alike",
     "check",
     "count_domains",
+    "dates_given",
     "domain_report",
     "explain",
     "fill",
     "holders",
     "last_of",
+    "lists_of",
     "near",
     "pages",
     "pages_beneath",

@@ -128,6 +128,18 @@ STRAY_RIDERS = """
       FROM page p LEFT JOIN page l ON l.domain_id = %(domain_id)s AND l.key = p.leader AND l.leader IS NULL
      WHERE p.domain_id = %(domain_id)s AND p.leader IS NOT NULL AND l.key IS NULL
 """
+STRAY_LISTS = """
+    SELECT encode(l.key, 'hex') AS page, l.found_by AS figure
+      FROM url_list l LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = l.key
+     WHERE l.domain_id = %(domain_id)s AND p.key IS NULL
+"""
+STRAY_DATES = """
+    SELECT encode(a.key, 'hex') AS page, a.source AS figure
+      FROM announced a
+      LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = a.key
+      LEFT JOIN url_list l ON l.domain_id = %(domain_id)s AND l.key = a.list_key
+     WHERE a.domain_id = %(domain_id)s AND (p.key IS NULL OR l.key IS NULL)
+"""
 FUTURE_LOOKS = """
     SELECT p.url AS page, p.last_look_at::text AS figure
       FROM page p JOIN domain_state s ON s.domain_id = %(domain_id)s
@@ -159,7 +171,7 @@ ORPHANS = """
 COUNTED = "SELECT page, figure, count(*) OVER () AS many FROM ({statement}) broken ORDER BY page LIMIT %(shown)s"
 TABLES = (
     *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit"),
-    *("page_fingerprint", "fingerprint_band"),
+    *("page_fingerprint", "fingerprint_band", "announced"),
 )
 
 # A fingerprint that pages have stands in each of its bands, and no other does.
@@ -186,6 +198,8 @@ PAGE_RULES = (
     ("lost_content", LOST_CONTENT, "snapshots have lost their content"),
     ("stray_visits", STRAY_VISITS, "pages were visited that are not there"),
     ("stray_moves", STRAY_MOVES, "pages have moved to one that is not there"),
+    ("stray_lists", STRAY_LISTS, "lists are no pages"),
+    ("stray_dates", STRAY_DATES, "dates were given to pages that are not there, or by lists that are not"),
     ("stray_riders", STRAY_RIDERS, "pages share the schedule of one that has none of its own"),
     ("wrong_bands", WRONG_BANDS, "fingerprints are not in their four bands, or no page has them"),
     ("future_looks", FUTURE_LOOKS, "pages were looked at after their domain's last visit"),

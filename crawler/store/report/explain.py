@@ -41,8 +41,8 @@ def _across(page: str, pool: str) -> str:
 
 
 PAGE = f"""
-    SELECT p.url, f.state, f.due_at, f.wanted, f.depth, f.rank, f.favoured, f.url_score, {IMPORTANCE} AS importance,
-           {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
+    SELECT p.url, f.state, f.due_at, f.wanted, f.depth, f.rank, f.favoured, f.url_score,
+           coalesce(u.worth, {IMPORTANCE}) AS importance, {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
            g.a + p.evidence_a AS belief_a, g.b + p.evidence_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
            p.amount_total, p.amount_changes, g.amount AS group_amount,
@@ -70,6 +70,7 @@ PAGE = f"""
       JOIN domain_state s ON s.domain_id = %(domain_id)s
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
      WHERE p.domain_id = %(domain_id)s AND p.key = %(key)s
 """  # noqa: S608  only our own expressions are put in
 VISITS = """

@@ -36,13 +36,14 @@ PAGES = f"""
     SELECT p.key, p.url, f.state, {IMPORTANCE} AS importance, {POPULARITY} AS popularity,
            CASE WHEN c.key IS NOT NULL THEN f.url_score END AS url_score, {FRESHNESS} AS freshness,
            p.last_look_at, p.version, (g.a + p.evidence_a) / (g.b + p.evidence_b) AS rate_per_day, f.due_at,
-           p.status, p.reason
+           p.status, p.reason, u.kind AS list_kind
       FROM page p
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
       JOIN domain_state s ON s.domain_id = %(domain_id)s
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
      WHERE p.domain_id = %(domain_id)s
 """  # noqa: S608  only our own expressions are put in
 TOP = f"SELECT * FROM ({PAGES}) p ORDER BY importance DESC NULLS LAST, url LIMIT %(top)s"  # noqa: S608  the same
@@ -125,6 +126,7 @@ class PageLine:
     """One page of a list. importance: the domain's mean is 1; None outside the economy.
 
     popularity, url_score: what links and what the URL make of it; a mixed order weighs both, the others links alone.
+    list_kind: of a sitemap or a feed, "" for one that was never read; None for pages that are no lists.
     """
 
     url: Url
@@ -139,6 +141,7 @@ class PageLine:
     due_at: datetime | None
     status: int | None
     reason: str
+    list_kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +224,7 @@ async def pages(db: Database, domain: Domain, *, top: int, at: datetime) -> list
             due_at=row["due_at"],
             status=row["status"],
             reason=row["reason"],
+            list_kind=row["list_kind"],
         )
         for row in rows
     ]

@@ -1,0 +1,171 @@
+"""The text of a URL list as a stream: compression taken off, decoded, and made safe for an XML parser, in bounds."""
+
+import codecs
+import re
+import zlib
+from collections.abc import Iterator
+from itertools import chain
+from typing import NoReturn, TypeVar
+
+from crawler.core.page.charset import decoded
+
+T = TypeVar("T", bytes, str)
+
+CHUNK_BYTES = 1 << 16
+MAX_LAYERS = 3  # of gzip, one within the other: some servers pack a file that was packed already
+MAX_MEMBERS = 1024  # of one gzip file, one after the other
+START_CHARS = 1 << 16  # of what may stand before the first element
+_GZIP_MAGIC = b"\x1f\x8b"
+_CHARSET_BYTES = 4096
+
+# Where a list begins, behind declarations, comments and whatever a broken server wrote first.
+_ROOT = re.compile(r"(?s)<!--.*?-->|<(?:[\w.-]+:)?(?P<root>urlset|sitemapindex|rss|rdf|feed)(?=[\s>/])", re.IGNORECASE)
+_LIST_BODY = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?[^>]*\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^>\[]*>\s*)*"
+    rb"<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|rdf:RDF|feed)[\s>/]",
+    re.DOTALL,
+)
+_SNIFFED_BYTES = 4096
+_WEB_PAGE = re.compile(r"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_DECLARED = re.compile(r"<!(?:ENTITY|ATTLIST)", re.IGNORECASE)
+_ADDRESS = re.compile(r"\s*https?://\S", re.IGNORECASE)
+
+# An ampersand that begins none of XML's own references stands for itself. A parser would leave out what follows, so
+# that it is hidden from the parser behind a character that no text has (a noncharacter of Unicode that XML allows).
+AMPERSAND = "\ufdd0"
+_BARE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)")
+_REFERENCE_CHARS = 10
+_STRAY = re.compile(r"<(?![A-Za-z_:/!?])")  # behind it a parser would understand nothing any more
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\ufdd0]")
+
+
+class ListStopped(Exception):
+    """A list is not read any further. finding: why.  is_refused: nothing of it counts, not even what came before."""
+
+    def __init__(self, finding: str, *, is_refused: bool = False) -> None:
+        super().__init__(finding)
+        self.finding, self.is_refused = finding, is_refused
+
+
+def text_of(body: bytes, *, content_type: str, most_bytes: int) -> Iterator[str]:
+    """The text of a list, piece by piece. Raises ListStopped where it is torn, or expands to more than most_bytes.
+
+    Always: no more of it is in memory than the body itself and a few pieces.
+    """
+    start, pieces = _peeked(_bounded(_unpacked(_pieces_of(body), 0), most_bytes), b"", most=_CHARSET_BYTES)
+    charset, _ = decoded(start[:_CHARSET_BYTES], content_type, "xml")
+    decoder = codecs.getincrementaldecoder(charset)("replace")
+    for piece in chain((start,), pieces):
+        yield decoder.decode(piece)
+    yield decoder.decode(b"", True)  # noqa: FBT003  its only form
+
+
+def _pieces_of(body: bytes) -> Iterator[bytes]:
+    view = memoryview(body)
+    return (bytes(view[at : at + CHUNK_BYTES]) for at in range(0, len(body), CHUNK_BYTES))
+
+
+def _bounded(pieces: Iterator[bytes], most_bytes: int) -> Iterator[bytes]:
+    room = most_bytes
+    for piece in pieces:
+        room -= len(piece)
+        if room < 0:
+            raise ListStopped("too_large")
+        yield piece
+
+
+def _unpacked(pieces: Iterator[bytes], layers: int) -> Iterator[bytes]:
+    """The pieces without their gzip, whatever they are called and however often they were packed."""
+    start = b""
+    while len(start) < len(_GZIP_MAGIC) and (piece := next(pieces, b"")):
+        start += piece
+    whole = chain((start,), pieces)
+    if not start.startswith(_GZIP_MAGIC):
+        yield from whole
+    elif layers == MAX_LAYERS:
+        raise ListStopped("packed_too_often", is_refused=True)
+    else:
+        yield from _unpacked(_inflated(whole), layers + 1)
+
+
+def _inflated(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """What a gzip file expands to, member by member. Padding behind the last one does not count."""
+    stream, members, data = zlib.decompressobj(16 + zlib.MAX_WBITS), 1, b""
+    while True:
+        if stream.eof:
+            data = stream.unused_data or next(pieces, b"")
+            if not data.startswith(_GZIP_MAGIC):
+                return
+            members += 1
+            if members > MAX_MEMBERS:
+                raise ListStopped("packed_too_often", is_refused=True)
+            stream = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        elif not data and not (data := next(pieces, b"")):
+            raise ListStopped("torn")
+        try:
+            part = stream.decompress(data, CHUNK_BYTES)
+        except zlib.error as error:
+            raise ListStopped("torn") from error
+        data = stream.unconsumed_tail
+        if part:
+            yield part
+
+
+def is_list_body(body: bytes) -> bool:
+    """Whether a body is plainly the markup of a sitemap or a feed, whatever it is called."""
+    return _LIST_BODY.match(body[:_SNIFFED_BYTES]) is not None
+
+
+def _peeked(pieces: Iterator[T], start: T, *, most: int) -> tuple[T, Iterator[T]]:
+    """The pieces up to so much of them, as one, and what follows. An error that ends them is raised behind these."""
+    try:
+        for piece in pieces:
+            start += piece
+            if len(start) >= most:
+                break
+    except ListStopped as stopped:
+        if stopped.is_refused:
+            raise
+        return start, map(_raised, (stopped,))
+    return start, pieces
+
+
+def _raised(stopped: ListStopped) -> NoReturn:
+    raise stopped
+
+
+def begun(pieces: Iterator[str]) -> tuple[str, Iterator[str]]:
+    """The root element's name in small letters, "" for a list of lines, and the text from there on.
+
+    What stands before the root is left out, so that no parser ever sees a declaration. Raises ListStopped where that
+    declares entities, which can multiply (billion laughs) or name other files, and where the text is no list at all.
+    """
+    start, rest = _peeked(pieces, "", most=START_CHARS)
+    start = start.lstrip("\ufeff \t\r\n\0")
+    if _ADDRESS.match(start):
+        return "", chain((start,), rest)
+    root = next((found for found in _ROOT.finditer(start) if found["root"]), None)
+    before = start if root is None else start[: root.start()]
+    if _DECLARED.search(before):
+        raise ListStopped("declares_entities", is_refused=True)
+    if root is None or _WEB_PAGE.match(start):
+        raise ListStopped("no_list", is_refused=True)
+    return root["root"].lower(), chain((start[root.start() :],), rest)
+
+
+def as_xml(pieces: Iterator[str]) -> Iterator[bytes]:
+    """The pieces as an XML parser takes them, in UTF-8: no reference but XML's own, no character that XML forbids."""
+    held = ""
+    for piece in pieces:
+        text = held + piece
+        # A reference or a tag may go on in the next piece.
+        at = text.rfind("&", max(len(text) - _REFERENCE_CHARS, 0))
+        if at < 0 or ";" in text[at:]:
+            at = len(text) - text.endswith("<")
+        held = text[at:]
+        yield _safe(text[:at])
+    yield _safe(held)
+
+
+def _safe(text: str) -> bytes:
+    return _BARE.sub(AMPERSAND, _STRAY.sub("", _NOT_XML.sub("", text))).encode("utf-8", "replace")

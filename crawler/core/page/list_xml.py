@@ -1,0 +1,214 @@
+"""The markup of sitemaps and feeds, parsed as a stream: each entry is given as soon as it ends."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from html.entities import html5
+
+from lxml import etree
+
+from crawler.core.http import Url, normalise
+from crawler.core.page.list_source import AMPERSAND, ListStopped
+
+MAX_DEPTH = 64  # feeds have five, and some have web pages in them
+MAX_ELEMENTS = 2_000_000  # forty for each entry of the longest list
+MAX_TEXT_CHARS = 32_768  # of an address or a date
+MAX_ALTERNATES = 100  # of one entry: there are not many more languages on one site
+
+_BASE = "{http://www.w3.org/XML/1998/namespace}base"
+_ENTRIES = frozenset({"url", "sitemap", "item", "entry"})
+_WHOLE = frozenset({"channel", "feed"})
+_FURTHER = frozenset({"next", "prev-archive"})  # RFC 5005, 3 and 4
+# What tells when an entry's page changed last; the first that an entry has counts.
+_DATES = ("lastmod", "updated", "modified", "pubdate", "date", "published", "issued", "publication_date")
+# What tells where an entry leads, likewise. A feed's own address is better than that of a service that counts clicks.
+_ADDRESSES = ("loc", "origlink", "link", "guid", "id", "about")
+_HINTS = frozenset({"changefreq", "priority"})
+_READ = frozenset({*_DATES, *_ADDRESSES, *_HINTS})
+_NAMED = re.compile(rf"{AMPERSAND}([A-Za-z][A-Za-z0-9]{{1,31}};)")
+_HTTP = ("http://", "https://")
+
+
+@dataclass(frozen=True, slots=True)
+class RawEntry:
+    """An entry as it is written.
+
+    base: what its addresses are relative to.  texts: by the name of the element, the first of each that counts.
+    alternates: addresses of the same page in other languages or forms.  is_list: it leads to a further list.
+    """
+
+    base: Url
+    texts: Mapping[str, str]
+    alternates: tuple[str, ...] = ()
+    is_list: bool = False
+
+    @property
+    def address(self) -> str:
+        return next((self.texts[name] for name in _ADDRESSES if self.texts.get(name)), "")
+
+    @property
+    def date(self) -> str:
+        return next((self.texts[name] for name in _DATES if self.texts.get(name)), "")
+
+
+def entries_of(pieces: Iterator[bytes], *, base: Url) -> Iterator[RawEntry]:
+    """The entries of a list's markup, in UTF-8 and without a declaration. Raises ListStopped at a bound, or if torn.
+
+    Names count without their namespace and in any case, since many lists have a wrong one or none. What is not
+    well-formed is read as far as it can be understood (libxml2's recovery).
+    """
+    target = _Target(base)
+    parser = etree.XMLParser(
+        target=target,
+        encoding="utf-8",
+        recover=True,
+        resolve_entities="internal",  # there are none: no declaration comes here (list_source)
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        for piece in pieces:
+            if piece:
+                parser.feed(piece)
+                yield from target.taken()
+                if target.is_over:
+                    return
+        parser.close()
+    except etree.XMLSyntaxError as error:
+        yield from target.taken()
+        raise ListStopped("torn") from error
+    except ListStopped:
+        yield from target.taken()
+        raise
+    yield from target.taken()
+    if not target.is_over:
+        raise ListStopped("torn")
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An entry that is being read."""
+
+    raw: RawEntry
+    texts: dict[str, str] = field(default_factory=dict)
+    alternates: list[str] = field(default_factory=list)
+
+
+class _Target:
+    """What lxml tells of a document as it parses it; no tree is built."""
+
+    def __init__(self, base: Url) -> None:
+        self.is_over = False
+        self._names: list[str] = []
+        self._bases = [base]
+        self._elements = 0
+        self._draft: _Draft | None = None
+        self._done: list[RawEntry] = []
+        self._text: list[str] | None = None  # of the element that began last, if it is one that is read
+        self._chars = 0
+        self._is_permanent = True  # the guid that is being read is an address
+
+    def taken(self) -> list[RawEntry]:
+        """The entries that have ended since this was asked last."""
+        done, self._done = self._done, []
+        return done
+
+    def start(self, tag: str, attributes: Mapping[str, str], _namespaces: object = None) -> None:
+        self._elements += 1
+        if len(self._names) == MAX_DEPTH:
+            raise ListStopped("too_deep")
+        if self._elements > MAX_ELEMENTS:
+            raise ListStopped("too_many_elements")
+        name = _local(tag)
+        parent = self._names[-1] if self._names else ""
+        stated = attributes.get(_BASE) if attributes else None
+        base = normalise(_plain(stated), base=self._bases[-1]) if stated else None
+        self._names.append(name)
+        self._bases.append(base or self._bases[-1])
+        self._text = None
+        if name in _ENTRIES:
+            self._finish()
+            self._draft = _Draft(RawEntry(self._bases[-1], {}, is_list=name == "sitemap"))
+            about = _attribute(attributes, "about")
+            if about.startswith(_HTTP):
+                self._draft.texts["about"] = about
+        elif name == "link" and (href := _attribute(attributes, "href")):
+            self._take_link(parent, _attribute(attributes, "rel").lower().split(), href)
+        elif self._draft is not None and name in _READ and (parent in _ENTRIES or parent == "news"):
+            self._text, self._chars = [], 0
+            self._is_permanent = _attribute(attributes, "ispermalink").lower() != "false"
+
+    def data(self, text: str) -> None:
+        if self._text is not None and self._chars <= MAX_TEXT_CHARS:
+            self._text.append(text)
+            self._chars += len(text)
+
+    def end(self, _tag: str) -> None:
+        name = self._names.pop() if self._names else ""
+        if len(self._bases) > 1:
+            self._bases.pop()
+        if self._text is not None and self._draft is not None:
+            self._take_text(name, _plain("".join(self._text)))
+        self._text = None
+        if name in _ENTRIES:
+            self._finish()
+        self.is_over = self.is_over or not self._names
+
+    def close(self) -> None:
+        pass
+
+    def _take_text(self, name: str, text: str) -> None:
+        assert self._draft is not None
+        if self._chars > MAX_TEXT_CHARS or not text:
+            return
+        if name in {"guid", "id"} and not (self._is_permanent and text.startswith(_HTTP)):
+            return
+        self._draft.texts.setdefault(name, text)
+
+    def _take_link(self, parent: str, relations: list[str], href: str) -> None:
+        """A link of Atom, or of a sitemap to the same page in another language or form."""
+        if self._draft is None:
+            if parent in _WHOLE and not _FURTHER.isdisjoint(relations):
+                self._done.append(RawEntry(self._bases[-1], {"link": href}, is_list=True))
+            return
+        if relations and "alternate" not in relations:
+            return
+        if parent == "entry" or (parent == "item" and "link" not in self._draft.texts):
+            if "link" not in self._draft.texts:
+                self._draft.texts["link"] = href
+                self._draft.raw = replace(self._draft.raw, base=self._bases[-1])
+            elif len(self._draft.alternates) < MAX_ALTERNATES:
+                self._draft.alternates.append(href)
+        elif parent == "url" and len(self._draft.alternates) < MAX_ALTERNATES:
+            self._draft.alternates.append(href)
+
+    def _finish(self) -> None:
+        """Give the entry that is being read, if any; one that was never closed ends where the next one begins."""
+        if self._draft is not None:
+            raw, texts = self._draft.raw, self._draft.texts
+            self._done.append(replace(raw, texts=texts, alternates=tuple(self._draft.alternates)))
+            self._draft = None
+
+
+@lru_cache(1024)
+def _local(tag: str) -> str:
+    """The name of an element or an attribute without its namespace, or the prefix of one that nobody declared."""
+    return tag.rpartition("}")[2].rpartition(":")[2].lower()
+
+
+def _attribute(attributes: Mapping[str, str], name: str) -> str:
+    if not attributes:
+        return ""
+    found = next((value for key, value in attributes.items() if _local(key) == name), "")
+    return _plain(found)
+
+
+def _plain(text: str) -> str:
+    """A text without the white space around it, and with the ampersands that were hidden from the parser."""
+    if AMPERSAND in text:
+        text = _NAMED.sub(lambda found: html5.get(found[1], found[0]), text).replace(AMPERSAND, "&")
+    return text.strip()

@@ -1,0 +1,315 @@
+"""URL lists: the pages that they name are admitted chunk by chunk, the dates that they give are compared, and what each
+list has brought is kept beside it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from crawler.core.cash import Order
+from crawler.core.change import Change
+from crawler.core.domain import Lease
+from crawler.core.freshness import DAY, ChangeSignal, Defaults, SignalSource, Wanted
+from crawler.core.http import PageKey
+from crawler.core.visit import TEACHES, TEMPORARY, Link, ListedLink, State, Visit, is_ahead, signal_of
+from crawler.store.claim import fence
+from crawler.store.columns import clean
+from crawler.store.database import BY_KEY, Connection, Database
+from crawler.store.record import admissions, novelty
+from crawler.store.record.opic import load_batch, write_batch
+from crawler.store.record.positions import PagePosition
+
+MOST_FEEDS = 16  # of a domain, found in the heads of its pages: some name one for the comments of each
+FIRST_LISTS = 8  # of those that one list names, asked for before any page; the others come in their turn
+HINTED_CHANGES = 0.25  # of a change observed: so much counts what changefreq says of a page that was never fetched
+
+DATES = """
+    SELECT x.key, a.at, coalesce(a.is_open, false), p.last_good_at
+      FROM unnest(%(keys)s::bytea[]) AS x(key)
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key
+      LEFT JOIN announced a ON a.domain_id = %(domain_id)s AND a.key = x.key AND a.source = %(source)s
+"""
+PUT_DATES = """
+    INSERT INTO announced (domain_id, key, source, at, list_key, is_open)
+    SELECT %(domain_id)s, x.key, %(source)s, x.at, %(list_key)s, x.is_open
+      FROM unnest(%(keys)s::bytea[], %(at)s::timestamptz[], %(is_open)s::bool[]) AS x(key, at, is_open)
+    ON CONFLICT (domain_id, key, source) DO UPDATE
+       SET at = excluded.at, list_key = excluded.list_key, is_open = announced.is_open OR excluded.is_open
+"""
+NAME = """
+    INSERT INTO url_list (domain_id, key, found_by, found_at)
+    SELECT %(domain_id)s, f.key, %(found_by)s, %(at)s
+      FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.key = ANY(%(keys)s)
+    ON CONFLICT DO NOTHING
+ RETURNING key
+"""
+ASK_FIRST = """
+    UPDATE frontier SET wanted = %(wanted)s, due_at = NULL
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'new'
+"""
+KNOWN_LISTS = "SELECT key FROM url_list WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)"
+COUNT_FEEDS = "SELECT count(*) FROM url_list WHERE domain_id = %(domain_id)s AND found_by = 'page'"
+PUT = """
+    INSERT INTO url_list AS l (domain_id, key, kind, found_by, found_at, worth, entries, others, refused, unusable,
+                               finding, reads, told, new_pages, hints)
+    VALUES (%(domain_id)s, %(key)s, %(kind)s, 'body', %(at)s, %(worth)s, %(entries)s, %(others)s, %(refused)s,
+            %(unusable)s, %(finding)s, 1, %(told)s, %(new_pages)s, %(hints)s)
+    ON CONFLICT (domain_id, key) DO UPDATE
+       SET kind = excluded.kind, worth = excluded.worth, entries = excluded.entries, others = excluded.others,
+           refused = excluded.refused, unusable = excluded.unusable, finding = excluded.finding, reads = l.reads + 1,
+           told = l.told + excluded.told, new_pages = l.new_pages + excluded.new_pages, hints = l.hints + excluded.hints
+"""
+COUNT_READ = "UPDATE url_list SET reads = reads + 1 WHERE domain_id = %s AND key = %s"
+CLOSE = """
+    UPDATE announced SET is_open = false
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND is_open
+ RETURNING key, list_key
+"""
+CHECKED = """
+    UPDATE url_list l
+       SET hints_checked = l.hints_checked + x.checked, hints_true = l.hints_true + x.confirmed,
+           hints_expected = l.hints_expected + x.expected
+      FROM unnest(%(key)s::bytea[], %(checked)s::bigint[], %(confirmed)s::bigint[], %(expected)s::float8[])
+        AS x(key, checked, confirmed, expected)
+     WHERE l.domain_id = %(domain_id)s AND l.key = x.key
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ListChunk:
+    """Links that a list names, as many as are admitted in one transaction.
+
+    list_key: of the list; None for lists that robots.txt or nobody names.  depth: of the pages.  source: of the signals
+    that its dates are.  found_by: how further lists in it became known (models/url_list.py).
+    """
+
+    links: Sequence[ListedLink]
+    depth: int
+    source: SignalSource = SignalSource.SITEMAP
+    list_key: PageKey | None = None
+    found_by: str = "list"
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkNews:
+    """What a chunk brought: pages and lists that were not known and may be fetched, and changes hinted at."""
+
+    new_pages: int = 0
+    new_lists: int = 0
+    signals: tuple[ChangeSignal, ...] = ()
+
+
+async def admit_listed(
+    db: Database,
+    lease: Lease,
+    chunk: ListChunk,
+    *,
+    at: datetime,
+    max_pages: int,
+    defaults: Defaults,
+) -> ChunkNews:
+    """Admit what a list names, within the domain's limits, and compare its dates with those it gave before.
+
+    No cash moves but the endowments of new pages. A chunk that is sent again changes nothing.  Raises LeaseLost.
+    """
+    domain_id = lease.domain.id
+    async with db.transaction() as connection:
+        await fence(connection, lease)
+        if chunk.list_key is None and await _are_lists(connection, domain_id, chunk):
+            return ChunkNews()
+        await connection.execute(BY_KEY)
+        books = await load_batch(
+            connection,
+            domain_id,
+            (),
+            domain_settings=lease.domain.settings,
+            page_score=defaults.page_score,
+            met_beside={listed.link.key: chunk.depth for listed in chunk.links},
+        )
+        is_news = any(listed.link.key not in books.positions for listed in chunk.links)
+        templates = await novelty.load(connection, domain_id) if is_news else None
+        admitted: list[tuple[Link, PagePosition]] = []
+        for listed in chunk.links:
+            link = listed.link
+            depth = chunk.depth - listed.is_list  # lists are as near to the root as what names them
+            stand = admissions.meet(books, link, depth=depth, max_pages=max_pages, at=at)
+            if stand is None:
+                continue
+            admitted.append((link, stand))
+            stand.evidence = hinted_evidence(listed)
+            if templates is not None and not stand.is_out and not listed.is_list:
+                stand.held_until = templates.time_of(link.url, at, favoured=stand.favoured)
+        if books.ordering.order is not Order.DEPTH:  # there, what a page links to comes before what a list names
+            books.line_up([listed.link.key for listed in chunk.links])
+        await admissions.write(connection, domain_id, books, admitted)
+        await write_batch(connection, domain_id, books)
+        if templates is not None:
+            await novelty.write(connection, domain_id, templates, at=at)
+        lists = [listed.link.key for listed in chunk.links if listed.is_list and listed.link.key in books.positions]
+        new_lists = await _name(connection, domain_id, lists, found_by=chunk.found_by, at=at)
+        await _ask_first(connection, domain_id, new_lists[:FIRST_LISTS])
+        signals = await _compare_dates(connection, domain_id, chunk, at=at)
+        await pass_on(connection, lease, signals, at=at, defaults=defaults)
+        may_be_fetched = sum(stand.state is State.NEW for _, stand in admitted)
+        return ChunkNews(
+            new_pages=may_be_fetched - len({link.key for link, _ in admitted} & set(new_lists)),
+            new_lists=len(new_lists),
+            signals=signals,
+        )
+
+
+def hinted_evidence(listed: ListedLink) -> tuple[float, float]:
+    """What changefreq adds to the belief about a page that was never fetched: a part of a change, within its gap."""
+    return (0.0, 0.0) if listed.gap is None else (HINTED_CHANGES, HINTED_CHANGES * (listed.gap / DAY))
+
+
+async def pass_on(
+    connection: Connection, lease: Lease, signals: Sequence[ChangeSignal], *, at: datetime, defaults: Defaults
+) -> None:
+    """Let the domain hear signals of change, within the transaction that found them."""
+
+
+async def _compare_dates(
+    connection: Connection, domain_id: int, chunk: ListChunk, *, at: datetime
+) -> tuple[ChangeSignal, ...]:
+    """The signals that the dates of a chunk are. Dates that moved are kept, with whose word it was."""
+    dated = {each.link.key: each for each in chunk.links if each.date is not None and not is_ahead(each.date, now=at)}
+    if not dated or chunk.list_key is None:
+        return ()
+    values: dict[str, Any] = {"domain_id": domain_id, "keys": list(dated), "source": chunk.source.value}
+    rows = await (await connection.execute(DATES, values, binary=True)).fetchall()
+    signals, moved = [], []
+    for key, before, was_open, last_good_at in rows:
+        listed = dated[PageKey(key)]
+        assert listed.date is not None
+        signal = signal_of(
+            listed.link.url,
+            listed.date,
+            source=chunk.source,
+            before=before,
+            last_good_at=last_good_at,
+            now=at,
+        )
+        if signal is not None and not was_open:
+            signals.append(signal)
+        if before is None or listed.date.at > before:
+            moved.append((key, listed.date.at, signal is not None))
+    if moved:
+        keys, dates, are_open = zip(*moved, strict=True)
+        values |= {"keys": list(keys), "at": list(dates), "is_open": list(are_open), "list_key": chunk.list_key}
+        await connection.execute(PUT_DATES, values, binary=True)
+    return tuple(signals)
+
+
+async def _are_lists(connection: Connection, domain_id: int, chunk: ListChunk) -> bool:
+    """Whether all of a chunk are known as lists already, as those that robots.txt names are but once."""
+    keys = {listed.link.key for listed in chunk.links}
+    values = {"domain_id": domain_id, "keys": list(keys)}
+    return len(await (await connection.execute(KNOWN_LISTS, values)).fetchall()) == len(keys)
+
+
+async def _name(
+    connection: Connection, domain_id: int, keys: Sequence[PageKey], *, found_by: str, at: datetime
+) -> list[PageKey]:
+    """Remember of tracked pages that they are lists; gives those of which that was not known, in their order."""
+    if not keys:
+        return []
+    values = {"domain_id": domain_id, "keys": list(keys), "found_by": found_by, "at": at}
+    found = {key for (key,) in await (await connection.execute(NAME, values)).fetchall()}
+    return [key for key in keys if key in found]
+
+
+async def _ask_first(connection: Connection, domain_id: int, keys: Sequence[PageKey]) -> None:
+    if keys:
+        values = {"domain_id": domain_id, "keys": list(keys), "wanted": Wanted.BY_NAME.value}
+        await connection.execute(ASK_FIRST, values)
+
+
+async def with_room(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> list[Visit]:
+    """The visits with those feeds only that are not known as lists yet, and for which the domain has room."""
+    named = dict.fromkeys(link.key for visit in visits for link in visit.feeds)
+    if not named:
+        return list(visits)
+    values = {"domain_id": domain_id, "keys": list(named)}
+    known = {key for (key,) in await (await connection.execute(KNOWN_LISTS, values)).fetchall()}
+    row = await (await connection.execute(COUNT_FEEDS, values)).fetchone()
+    room = max(MOST_FEEDS - (row[0] if row else 0), 0)
+    left = set([key for key in named if key not in known][:room])
+    chosen = []
+    for visit in visits:
+        feeds = tuple(link for link in visit.feeds if link.key in left)
+        left -= {link.key for link in feeds}
+        chosen.append(replace(visit, feeds=feeds) if feeds != visit.feeds else visit)
+    return chosen
+
+
+async def write(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
+    """Keep what looks at lists brought, which pages they showed to be lists, and which hints turned out to be true."""
+    for visit in visits:
+        at = visit.at
+        if visit.feeds:
+            fresh = await _name(connection, domain_id, [link.key for link in visit.feeds], found_by="page", at=at)
+            await _ask_first(connection, domain_id, fresh)
+        if visit.target.known_list is not None and (onward := _onward(visit)):
+            fresh = await _name(connection, domain_id, [onward.key], found_by="list", at=at)
+            await _ask_first(connection, domain_id, fresh)
+        if visit.list_news is not None and visit.list_news.is_same:
+            await connection.execute(COUNT_READ, (domain_id, visit.target.key))
+        elif visit.list_news is not None:
+            news = visit.list_news
+            values = {
+                "domain_id": domain_id,
+                "key": visit.target.key,
+                "kind": news.kind.value,
+                "at": at,
+                "worth": news.worth,
+                "entries": news.entries,
+                "others": news.others,
+                "refused": news.refused,
+                "unusable": news.unusable,
+                "finding": clean(news.finding),
+                "told": int(news.has_told),
+                "new_pages": news.new_pages,
+                "hints": news.hints,
+            }
+            await connection.execute(PUT, values)
+    await _check_hints(connection, domain_id, visits)
+
+
+def _onward(visit: Visit) -> Link | None:
+    """Where a list redirects to within its domain: that is the list, for good or for now."""
+    if visit.moved_to is not None:
+        return visit.moved_to
+    return visit.links[0] if visit.status in TEMPORARY and visit.links else None
+
+
+async def _check_hints(connection: Connection, domain_id: int, visits: Iterable[Visit]) -> None:
+    """Count the hints that these looks have tested for the lists that gave them."""
+    tested = {
+        visit.target.key: visit for visit in visits if visit.change in TEACHES and visit.expected_change is not None
+    }
+    if not tested:
+        return
+    values: dict[str, Any] = {"domain_id": domain_id, "keys": list(tested)}
+    closed = await (await connection.execute(CLOSE, values, binary=True)).fetchall()
+    if not closed:
+        return
+    checked, confirmed, expected = Counter[bytes](), Counter[bytes](), dict.fromkeys((each for _, each in closed), 0.0)
+    for key, list_key in closed:
+        visit = tested[PageKey(key)]
+        checked[list_key] += 1
+        confirmed[list_key] += visit.change is Change.CHANGED
+        expected[list_key] += visit.expected_change or 0.0
+    lists = list(checked)
+    await connection.execute(
+        CHECKED,
+        {
+            "domain_id": domain_id,
+            "key": lists,
+            "checked": [checked[each] for each in lists],
+            "confirmed": [confirmed[each] for each in lists],
+            "expected": [expected[each] for each in lists],
+        },
+    )

@@ -1,0 +1,78 @@
+"""Sitemaps and feeds: what each has brought, and the dates that they gave a page."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from crawler.core.domain import Domain
+from crawler.core.http import PageKey, Url
+from crawler.store.database import Database
+
+LISTS = """
+    SELECT p.url, l.kind, l.found_by, l.entries, l.others, l.refused, l.unusable, l.finding, l.reads, l.told,
+           l.new_pages, l.hints, l.hints_checked, l.hints_true, l.worth, f.state, f.due_at, p.last_look_at
+      FROM url_list l
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = l.key
+      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = l.key
+     WHERE l.domain_id = %(domain_id)s AND (%(key)s::bytea IS NULL OR l.key = %(key)s)
+     ORDER BY l.new_pages + l.hints DESC, p.url
+"""
+DATES = """
+    SELECT a.source, a.at, a.is_open, p.url AS list_url
+      FROM announced a LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = a.list_key
+     WHERE a.domain_id = %(domain_id)s AND a.key = %(key)s
+     ORDER BY a.source
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ListReport:
+    """A page that is a URL list; see models/url_list.py for what the figures count."""
+
+    url: Url
+    kind: str
+    found_by: str
+    entries: int
+    others: int
+    refused: int
+    unusable: int
+    finding: str
+    reads: int
+    told: int
+    new_pages: int
+    hints: int
+    hints_checked: int
+    hints_true: int
+    worth: float
+    state: str
+    due_at: datetime | None
+    last_look_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class GivenDate:
+    """The last date that lists of one source gave a page. is_open: of a change that no look has tested yet."""
+
+    source: str
+    at: datetime
+    is_open: bool
+    list_url: Url | None
+
+
+async def lists_of(db: Database, domain: Domain, *, key: PageKey | None = None) -> list[ListReport]:
+    """The domain's lists, those that brought most first. key: of that page only."""
+    rows = await _rows(db, LISTS, {"domain_id": domain.id, "key": key})
+    return [ListReport(**row) for row in rows]
+
+
+async def dates_given(db: Database, domain: Domain, key: PageKey) -> list[GivenDate]:
+    """The dates that lists gave a page."""
+    return [GivenDate(**row) for row in await _rows(db, DATES, {"domain_id": domain.id, "key": key})]
+
+
+async def _rows(db: Database, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement.encode(), values)
+        return await cursor.fetchall()

@@ -1,0 +1,144 @@
+"""URL lists: odd ones of the real world, bombs, bounds, and what holds for any bytes."""
+
+import gzip
+import tracemalloc
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.http import Url
+from crawler.core.page import ListEntry, UrlList, read_url_list
+from crawler.core.page.list_dates import ListDate, date_of
+from crawler.core.page.list_source import text_of
+from crawler.core.page.url_list import MAX_ENTRIES, MAX_LIST_BYTES, read_list_text
+from tests.core.page.url_list_cases import BROKEN, CASES, DATES, HERE, Case, loc, urlset
+
+
+def read(body: bytes | str, content_type: str = "application/xml") -> UrlList:
+    return read_url_list(body if isinstance(body, bytes) else body.encode(), url=Url(HERE), content_type=content_type)
+
+
+def shown(entry: ListEntry) -> tuple[str, str | None]:
+    path = entry.url.removeprefix("https://example.com")
+    date = entry.date.at.astimezone(UTC).isoformat().removesuffix("+00:00") if entry.date else None
+    return f"list:{path}" if entry.is_list else path, date
+
+
+def test_there_are_odd_cases_enough() -> None:
+    assert len({each.name for each in CASES}) == len(CASES) >= 60
+    assert len(DATES) >= 10
+
+
+@pytest.mark.parametrize("odd", CASES, ids=lambda each: each.name)
+def test_a_list_is_understood_as_it_was_meant(odd: Case) -> None:
+    found = read_url_list(odd.body, url=Url(odd.url), content_type=odd.content_type)
+    assert tuple(map(shown, found.entries)) == odd.entries
+    assert (found.kind, found.finding, found.unusable) == (odd.kind, odd.finding, odd.unusable)
+
+
+@pytest.mark.parametrize("odd", [each for each in CASES if each not in BROKEN], ids=lambda each: each.name)
+def test_a_list_says_the_same_in_pieces_of_any_size(odd: Case) -> None:
+    whole = read_url_list(odd.body, url=Url(odd.url), content_type=odd.content_type)
+    text = "".join(text_of(odd.body, content_type=odd.content_type, most_bytes=MAX_LIST_BYTES))
+    in_pieces = read_list_text(iter(text), url=Url(odd.url))
+    assert in_pieces == whole
+
+
+def test_of_a_torn_gzip_what_came_before_counts() -> None:
+    paths = [f"/{sha256(b'%d' % n).hexdigest()}" for n in range(2000)]
+    found = read(gzip.compress(urlset("".join(map(loc, paths))).encode())[:-20_000])
+    assert found.finding == "torn"
+    assert 1000 < len(found.entries) < 2000
+    assert [entry.url for entry in found.entries] == [
+        f"https://example.com{path}" for path in paths[: len(found.entries)]
+    ]
+
+
+@given(st.binary(max_size=500), st.sampled_from(["application/xml", "text/plain; charset=utf-16", ""]))
+def test_no_bytes_can_break_it(body: bytes, content_type: str) -> None:
+    for bytes_ in (body, b"<urlset><url><loc>" + body, gzip.compress(body)[:-3], b"\x1f\x8b" + body):
+        read(bytes_, content_type)
+
+
+def test_the_changes_that_a_list_claims_are_a_weak_hint_only() -> None:
+    claims = {
+        "<changefreq>daily</changefreq>": timedelta(days=1),
+        "<changefreq> Weekly </changefreq><priority>1.0</priority>": timedelta(days=3.5),
+        "<changefreq>always</changefreq><priority>0.01</priority>": timedelta(hours=2),
+        "<changefreq>never</changefreq><priority>high</priority>": timedelta(days=365),
+        "<changefreq>now and then</changefreq>": None,
+        "<priority>1.0</priority>": None,
+    }
+    for claim, gap in claims.items():
+        assert [entry.gap for entry in read(urlset(loc(more=claim))).entries] == [gap], claim
+
+
+def test_a_date_knows_how_exact_it_is() -> None:
+    at = datetime(2026, 11, 20, tzinfo=UTC)
+    assert date_of("2026-11-20") == ListDate(at, timedelta(days=1))
+    assert date_of("2026-11-20T00:00Z") == ListDate(at, timedelta(minutes=1))
+    assert date_of("2026-11-20T00:00:00Z") == ListDate(at, timedelta(seconds=1))
+    month = date_of("2026-11")
+    assert month is not None
+    assert month.end >= datetime(2026, 12, 1, tzinfo=UTC)
+
+
+def test_equal_entries_have_one_digest_however_they_are_written() -> None:
+    plain, other = urlset(loc("https://example.com/a")), urlset("\n" + loc("/a") + "<!-- today -->", namespace="")
+    assert read(plain).digest == read(other).digest
+    assert read(plain).digest != read(urlset(loc("/b"))).digest
+    assert read(plain).digest != read(urlset(loc("/a", "<lastmod>2026-11-20</lastmod>"))).digest
+
+
+def test_no_more_entries_are_read_than_the_protocol_allows() -> None:
+    found = read(urlset("".join(loc(f"/{n}") for n in range(MAX_ENTRIES + 10))))
+    assert len(found.entries) == MAX_ENTRIES
+    assert found.finding == "too_many_entries"
+
+
+def test_a_bomb_of_gzip_ends_at_the_bound_with_little_in_memory() -> None:
+    bomb = gzip.compress(urlset(loc() + " " * (8 * MAX_LIST_BYTES)).encode())
+    tracemalloc.start()
+    found = read(bomb)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.finding == "too_large"
+    assert [entry.url for entry in found.entries] == ["https://example.com/a"]
+    assert peak < 4 << 20
+
+
+def test_of_a_million_entries_only_what_counts_is_asked_for() -> None:
+    given = 0
+
+    def million() -> Iterator[str]:
+        nonlocal given
+        yield "<urlset>"
+        for given in range(1_000_000):
+            yield loc(f"/{given}")
+
+    found = read_list_text(million(), url=Url(HERE))
+    assert len(found.entries) == MAX_ENTRIES
+    assert given < MAX_ENTRIES + 10_000
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "<urlset " + " ".join(f"a{n}='x'" for n in range(200_000)) + "/>",
+        "<urlset " + " ".join(f"xmlns:a{n}='x'" for n in range(20_000)) + "/>",
+        "<urlset>" + "<a/>" * 5_000_000,
+        "<urlset><url><loc>" + "&amp;" * 4_000_000 + "</loc></url></urlset>",
+        "<urlset><!--" + "-" * 10_000_000 + "--></urlset>",
+        "<rss><channel><item><link>" + "<![CDATA[x]]>" * 500_000 + "</link></item></channel></rss>",
+        "<feed xml:base='/" + "x" * 8000 + "/'>" + "<entry><link href='a'/></entry>" * 20_000 + "</feed>",
+    ],
+    ids=["attributes", "namespaces", "elements", "references", "a comment", "CDATA", "a long base"],
+)
+def test_no_bomb_takes_long(bomb: str) -> None:
+    began = datetime.now(UTC)
+    read(bomb)
+    assert datetime.now(UTC) - began < timedelta(seconds=20)
