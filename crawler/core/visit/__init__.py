@@ -28,7 +28,7 @@ from crawler.core.visit.soft_errors import (
     not_found_text,
     with_soft_error_signs,
 )
-from crawler.core.visit.update import drift_after, learnt_visit
+from crawler.core.visit.update import TEACHES, drift_after, learnt_visit
 from crawler.core.visit.visit import (
     FIRST_RETRY,
     NETWORK_FAILURES,
@@ -59,6 +59,7 @@ __all__ = [
     "OVERLOADED",
     "PERMANENT",
     "REDIRECT_TO_EXISTING",
+    "TEACHES",
     "TEMPORARY",
     "Baseline",
     "Comparison",
