@@ -19,6 +19,7 @@ from crawler.settings import settings
 from crawler.store.report import Explanation, PageFacts, PriorLevel, PriorSource, Waiting
 
 ROUNDED = 0.03  # of the gap, by which a stored due time is the same: a claim rewrites none for less than 0.02
+FOREVER_DAYS = 1e6  # no bound: the terms' own are looked at by themselves
 
 
 def scope_now(domain: Domain) -> Scope:
@@ -103,7 +104,7 @@ def due_today(domain: Domain, known: Explanation, page: PageFacts) -> Due | None
         return _due_by_policy(page, terms)
     weight = weight_of(_weighed_importance(page, said.weight * rules.score(page.url), terms))
     recall, ahead = recall_and_ahead(page, known)
-    bounds = {"least": 0.0, "most": float("inf"), "recall": recall, "ahead": ahead}
+    bounds = {"least": 0.0, "most": FOREVER_DAYS, "recall": recall, "ahead": ahead}
     days = float(due_gap(page.belief.a, page.belief.b, weight, terms.price, **bounds))
     if days >= terms.most / DAY:
         bound, by_rule, gap = Bound.MOST, said.most is not None, terms.most
