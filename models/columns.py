@@ -26,9 +26,9 @@ def counts() -> Any:
     return Column(ARRAY(Integer), nullable=False, server_default="{}")
 
 
-def octets(*, nullable: bool = False, key: bool = False) -> Any:
+def octets(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
     """Bytes: a page's key, a digest, a body."""
-    return Column(LargeBinary, nullable=nullable, primary_key=key)
+    return Column(LargeBinary, nullable=nullable, primary_key=key, server_default=default)
 
 
 def big(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
@@ -48,6 +48,11 @@ def small(*, nullable: bool = False, key: bool = False, default: str | None = No
     return Column(
         SmallInteger, nullable=nullable, primary_key=key, server_default=default, autoincrement=False if key else "auto"
     )
+
+
+def instants() -> Any:
+    """A list of instants, empty by default."""
+    return Column(ARRAY(DateTime(timezone=True)), nullable=False, server_default="{}")
 
 
 def reals() -> Any:

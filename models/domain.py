@@ -181,6 +181,35 @@ class DomainTrust(SQLModel, table=True):
     stats: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
 
 
+class DomainSource(SQLModel, table=True):
+    """A source of change signals about a domain's pages (crawler/core/freshness/source_record.py).
+
+    no: from 0; pages count its signals by that.  signals: taken in so far.  recall, noise, silence: what its word is
+    worth; weighed: the same when due times were last made by it.  record: what looks have found.
+    """
+
+    __tablename__ = "domain_source"
+    __table_args__ = (
+        UniqueConstraint("domain_id", "source", name="domain_source_name"),
+        CheckConstraint(
+            "no >= 0 AND signals >= 0 AND recall BETWEEN 0 AND 1 AND noise > 0 AND silence BETWEEN 0 AND 1",
+            name="domain_source_bounds",
+        ),
+    )
+    domain_id: int = Field(sa_column=domain_reference())
+    no: int = Field(sa_column=small(key=True))
+    source: str = Field(sa_column=text())
+    signals: int = Field(sa_column=big(default="0"))
+    measured_at: datetime = Field(sa_column=instant())
+    recall: float = Field(sa_column=real())
+    noise: float = Field(sa_column=real())
+    silence: float = Field(sa_column=real())
+    weighed_recall: float = Field(sa_column=real())
+    weighed_noise: float = Field(sa_column=real())
+    weighed_silence: float = Field(sa_column=real())
+    record: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
+
+
 class DomainPlan(SQLModel, table=True):
     """What the plan says about a domain, written by whoever plans."""
 
@@ -322,7 +351,7 @@ class Inbox(SQLModel, table=True):
     __tablename__ = "inbox"
     __table_args__ = (
         CheckConstraint(
-            "kind IN ('seed', 'refresh', 'reorder', 'audit', 'reprice', 'share', 'window')", name="inbox_kind"
+            "kind IN ('seed', 'refresh', 'reorder', 'audit', 'reprice', 'share', 'window', 'signal')", name="inbox_kind"
         ),
         Index("inbox_domain", "domain_id", "id"),
     )

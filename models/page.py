@@ -6,7 +6,7 @@ from sqlalchemy import Boolean, CheckConstraint, Column, Index, desc
 from sqlalchemy import text as sql
 from sqlmodel import Field, SQLModel
 
-from models.columns import big, count, counts, domain_key, instant, octets, real, small, text, texts
+from models.columns import big, count, counts, domain_key, instant, instants, octets, real, small, text, texts
 
 HASHED = "HASH (domain_id)"
 
@@ -58,6 +58,10 @@ class Page(SQLModel, table=True):
     shape_digest: bytes | None = Field(sa_column=octets(nullable=True))
     fingerprint: int | None = Field(sa_column=big(nullable=True))
     is_rendered: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))  # in a browser
+    # Signals of change since its last good look: a byte for each source of the domain, by its number; and by that, too,
+    # when each source last said that it had changed.
+    signals: bytes = Field(sa_column=octets(default=""))
+    signalled_at: list[datetime | None] = Field(sa_column=instants())
     # Whose schedule it shares, as long as their main texts are the same; it is due by a clock of its own.
     leader: bytes | None = Field(sa_column=octets(nullable=True))
 

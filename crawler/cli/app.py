@@ -25,6 +25,7 @@ STACK = "crawler.cli.commands.stack"
 PLACES = {
     "crawl": Place("crawler.cli.commands.crawl", "crawl"),
     "refresh": Place("crawler.cli.commands.refresh", "refresh"),
+    "hint": Place("crawler.cli.commands.hint", "hint"),
     "pages": Place("crawler.cli.commands.pages", "pages", LOOK),
     "report": Place("crawler.cli.commands.report", "report", LOOK),
     "plan": Place("crawler.cli.commands.plan", "plan", LOOK),

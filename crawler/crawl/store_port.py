@@ -143,7 +143,13 @@ class RetryingStore:
 
     async def drain(self) -> bool:
         return await self._until_available(
-            lambda _: record.drain(self._db, self.lease, at=self.clock.now(), page_score=self._defaults.page_score)
+            lambda _: record.drain(
+                self._db,
+                self.lease,
+                at=self.clock.now(),
+                defaults=self._defaults,
+                max_pages=self.lease.domain.settings.max_pages or self._settings.max_pages,
+            )
         )
 
     async def reprice(self) -> None:

@@ -445,3 +445,45 @@ def test_a_mixed_importance_is_shown_in_its_parts(recrawl: Recrawl, crawled: Sit
     assert all(p["importance"] == pytest.approx(0.75 * p["popularity"] + 0.25 * p["url_score"]) for p in pages)
     assert "75% links (" in explained
     assert "25% URL (" in explained
+
+
+def test_a_hint_is_weighed_and_orders_no_look(recrawl: Recrawl, crawled: Site) -> None:
+    stdin = f"{crawled.url}one\n\n{crawled.url}two\nhttp://elsewhere.test/x\n"
+
+    taken = recrawl("hint", "-", "--source", "my-cms", "--json", stdin=stdin).json
+    done = recrawl("crawl", crawled.name, "--json").json
+    shown = recrawl("explain", f"{crawled.url}one").out
+    told = recrawl("hint", f"{crawled.url}one", "--source", "my-cms")
+
+    assert taken["taken"] == {crawled.name: 2}
+    assert taken["refused"] == {"not_registered": 1}
+    assert done["looks"] == 0
+    assert "my-cms has said once since then that it changed" in " ".join(shown.split())
+    assert f"{crawled.name}: 1 hint of my-cms will be weighed by the next crawl" in told.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "said"),
+    [
+        (("http://",), "", "http://"),
+        (("-",), "http://a.test/\nno url at all\n", "line 2: "),
+        (("http://a.test/", "--source", "No Name"), "", "is no name of a source"),
+        (("-",), f"http://a.test/{'x' * 9000}\n", "line 1: longer than 8192 characters"),
+        (("-",), "http://a.test/\n" * 10_001, "more than 10,000 URLs at a time"),
+    ],
+)
+def test_a_bad_hint_is_one_line_and_takes_nothing(
+    recrawl: Recrawl, arguments: tuple[str, ...], stdin: str, said: str
+) -> None:
+    done = recrawl("hint", *arguments, stdin=stdin)
+
+    assert done.code != 0
+    assert said in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_hints_of_which_none_was_taken_say_why(recrawl: Recrawl) -> None:
+    done = recrawl("hint", "http://nobody.test/")
+
+    assert done.code == 1
+    assert "1 hint refused: not registered" in done.out

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from crawler.cli.actions.domains import why_not
 from crawler.cli.actions.explain_content import ShownContent, content_of, shown_content, shown_edits
+from crawler.cli.actions.explain_signals import chance_now, shown_signals
 from crawler.cli.actions.explain_why import (
     amount_factor_of,
     due_today,
@@ -27,7 +28,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share, shown_when
 from crawler.core.cash import Order
 from crawler.core.domain import Domain
-from crawler.core.freshness import ELSEWHERE, Terms, credible_interval, fresh_now
+from crawler.core.freshness import ELSEWHERE, Terms, credible_interval
 from crawler.core.http import Url, authority_of, key_of
 from crawler.core.visit import State
 from crawler.plugins import load
@@ -133,7 +134,8 @@ def _show(
             ("Before that", f"its domain {waits}" if waits else ""),
             ("Schedule", f"shared by {counted(page.riders, 'page')} with the same text" if page.riders else ""),
             ("Belief", _shown_belief(page, known)),
-            ("Fresh", _shown_freshness(page, at=known.at)),
+            ("Fresh", _shown_freshness(page, known)),
+            ("Signals", shown_signals(page, known) if page.version else ""),
             ("Worth", _shown_worth(domain, known, page)),
             ("Rules", _shown_rules(domain, page)),
             ("Importance", _shown_importance(domain, page)),
@@ -210,13 +212,13 @@ def _shown_rules(domain: Domain, page: PageFacts) -> str:
     return "\n".join(shown_rule(rule) for rule in domain.settings.rules if rule.matches(page.url))
 
 
-def _shown_freshness(page: PageFacts, *, at: datetime) -> str:
+def _shown_freshness(page: PageFacts, known: Explanation) -> str:
     if page.freshness is None or page.last_good_at is None:
         return ""
     if page.failures and page.status in NOT_FOUND:
         was = shown_instant(page.last_good_at)
         return f"0%: its server said {page.status} at {shown_instant(page.last_look_at)}; what is kept is of {was}"
-    chance = fresh_now(page.belief, unseen=at - page.last_good_at)
+    chance = chance_now(page, known)
     return f"{shown_share(chance)} that it is as it was at {shown_instant(page.last_good_at)}"
 
 
@@ -304,6 +306,7 @@ def _document(domain: Domain, known: Explanation, page: PageFacts) -> dict[str, 
         "price": known.terms.price if known.terms else None,
         "terms": known.terms,
         "due_today": due_today(domain, known, page),
+        "sources": known.sources,
         "asked": _asking(page, known),
         "trust": described_trust(known.trust),
         "rules": [described_rule(rule) for rule in domain.settings.rules if rule.matches(page.url)],

@@ -5,10 +5,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import assert_never
 
+from crawler.cli.actions.explain_signals import aged_days, recall_and_ahead
 from crawler.cli.reasons import in_words
 from crawler.cli.values import counted, shown_instant, shown_rate, shown_span, shown_when
 from crawler.core.domain import Domain
-from crawler.core.freshness import DAY, PricePolicy, Terms, Wanted, factor_of, gap_worth, value, weight_of
+from crawler.core.freshness import DAY, PricePolicy, Terms, Wanted, due_gap, factor_of, values_heard, weight_of
 from crawler.core.http import Refusal, Scope, Url, parse_robots
 from crawler.core.page_rules import PageRules
 from crawler.core.soft_errors import SoftError
@@ -18,6 +19,7 @@ from crawler.settings import settings
 from crawler.store.report import Explanation, PageFacts, PriorLevel, PriorSource, Waiting
 
 ROUNDED = 0.03  # of the gap, by which a stored due time is the same: a claim rewrites none for less than 0.02
+FOREVER_DAYS = 1e6  # no bound: the terms' own are looked at by themselves
 
 
 def scope_now(domain: Domain) -> Scope:
@@ -101,7 +103,9 @@ def due_today(domain: Domain, known: Explanation, page: PageFacts) -> Due | None
     if not isinstance(terms.revisit, PricePolicy):
         return _due_by_policy(page, terms)
     weight = weight_of(_weighed_importance(page, said.weight * rules.score(page.url), terms))
-    days = float(gap_worth(page.belief.a, page.belief.b, weight, terms.price))
+    recall, ahead = recall_and_ahead(page, known)
+    bounds = {"least": 0.0, "most": FOREVER_DAYS, "recall": recall, "ahead": ahead}
+    days = float(due_gap(page.belief.a, page.belief.b, weight, terms.price, **bounds))
     if days >= terms.most / DAY:
         bound, by_rule, gap = Bound.MOST, said.most is not None, terms.most
     elif days <= terms.least / DAY:
@@ -135,6 +139,7 @@ WAITS = {
     Waiting.REFRESH: "somebody asked for it",
     Waiting.REREAD: "other settings of its domain ask for all of it again",
     Waiting.AUDIT: "it was drawn for an audit",
+    Waiting.SIGNAL: "a source of signals says that it has changed, which is to be weighed",
     Waiting.REPRICE: "its due time may be another, by a new price, other settings or other rules",
     Waiting.REORDER: "its place may be another, by other settings",
 }
@@ -307,7 +312,7 @@ def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | No
         return None
     if not isinstance(known.terms.revisit, PricePolicy):
         return None
-    weight = rules_now(domain).weight(page.url)
-    return value(
-        page.belief, importance=_weighed_importance(page, weight, known.terms), unseen=known.at - page.last_good_at
-    )
+    weight = weight_of(_weighed_importance(page, rules_now(domain).weight(page.url), known.terms))
+    ahead, most = recall_and_ahead(page, known)[1], known.terms.most / DAY
+    belief = page.belief
+    return float(values_heard(belief.a, belief.b, weight, aged_days(page, known), ahead=ahead, most=most))

@@ -20,7 +20,15 @@ from crawler.core.budget.ledger import (
     settled,
     today,
 )
-from crawler.core.budget.page_arrays import NOBODY, SAMPLE, SAMPLE_PER_DOMAIN, PageArrays, page_arrays, sampled
+from crawler.core.budget.page_arrays import (
+    NOBODY,
+    SAMPLE,
+    SAMPLE_PER_DOMAIN,
+    PageArrays,
+    heard_columns,
+    page_arrays,
+    sampled,
+)
 from crawler.core.budget.policies_compared import PolicyForecast, compare_policies
 from crawler.core.budget.refitted import Refitted, refitted
 from crawler.core.budget.sample import NO_RULE, REQUEST_KINDS, PageSample, amounts_in, sample_of, work_in
@@ -75,6 +83,7 @@ __all__ = [
     "floor_left",
     "grantable",
     "has_moved",
+    "heard_columns",
     "is_head_cheaper",
     "learnt",
     "longest_gap",

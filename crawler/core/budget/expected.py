@@ -6,7 +6,7 @@ import numpy as np
 
 from crawler.core.budget.cost import Price
 from crawler.core.budget.find_root import CLOSE, LEAST_PRICE, find_root
-from crawler.core.budget.page_arrays import PageArrays, gaps
+from crawler.core.budget.page_arrays import PageArrays, ageing, gaps
 from crawler.core.budget.shadow_price import EVEN, MOST_RATE, Shares, Work, shadow_prices, spent
 from crawler.core.freshness import NOT_ZERO, Floats, Numbers, fresh_days
 
@@ -65,14 +65,15 @@ def age_of(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
 
 def expected_at(pages: PageArrays, prices: Floats, *, per_byte: float = 0.0) -> Expectation:
     """The Expectation for known pages. prices: of a request, by domain.  per_byte: price of a byte."""
-    gap = gaps(pages, prices[pages.domain] * pages.requests + per_byte * pages.received_bytes)
+    price = prices[pages.domain] * pages.requests + per_byte * pages.received_bytes
+    gap = gaps(pages, price)
     weight = pages.importance * pages.stands_for
     total = max(float(weight.sum()), NOT_ZERO)
     return Expectation(
         price=Price(float(prices.max(initial=0.0)), per_byte),
         requests=float((pages.stands_for * pages.requests / gap).sum()),
         received_bytes=float((pages.stands_for * pages.received_bytes / gap).sum()),
-        freshness=float((weight * freshness_of(pages.a, pages.b, gap)).sum()) / total,
+        freshness=float((weight * freshness_of(pages.a, pages.b, ageing(pages, price, gap))).sum()) / total,
         age_days=float((weight * age_of(pages.a, pages.b, gap)).sum()) / total,
         oldest_days=float(gap.max(initial=0.0)),
     )

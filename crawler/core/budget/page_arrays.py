@@ -6,7 +6,16 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.freshness import Floats, Numbers, due_gap, first_values
+from crawler.core.freshness import (
+    Floats,
+    Numbers,
+    PlannedSource,
+    SourceWorth,
+    aged_before_look,
+    first_values,
+    mean_gap,
+    signals_per_day,
+)
 
 SAMPLE = 50_000  # pages; a price is then right to a few per cent, and freshness is flat around its optimum
 SAMPLE_PER_DOMAIN = 200  # of each domain at least, if it has them: a small domain has a price of its own
@@ -20,6 +29,7 @@ class PageArrays:
     """Pages of one or many domains; arrays of equal length. Times in days.
 
     a, b: of today's beliefs.  weight: see price.weights_of; across domains times the domain's.
+    recall, ratio, signals_per_day: of the source of signals about the page (PlannedSource); 0 without one.
     importance: the weight without what the page's amounts of change make of it: by it freshness is reported.
     requests, received_bytes: what one look costs on average.  least, most: bounds of its gap.
     domain: 0 to domains - 1.  stands_for: pages that this one is a sample of.  is_ruled: `most` is what a rule, or
@@ -37,11 +47,27 @@ class PageArrays:
     stands_for: Floats
     is_ruled: Flags
     importance: Floats
+    recall: Floats
+    ratio: Floats
+    signals_per_day: Floats
+
+    @property
+    def source(self) -> PlannedSource:
+        """The source of signals about the pages."""
+        return PlannedSource(self.recall, self.ratio, self.signals_per_day)
 
     @property
     def count(self) -> float:
         """Number of pages that these stand for."""
         return float(self.stands_for.sum())
+
+
+class HeardColumns(TypedDict):
+    """The columns of a source of signals; see PageArrays."""
+
+    recall: Numbers
+    ratio: Numbers
+    signals_per_day: Numbers
 
 
 class OtherColumns(TypedDict, total=False):
@@ -55,6 +81,9 @@ class OtherColumns(TypedDict, total=False):
     stands_for: Numbers
     is_ruled: Flags | bool
     importance: Numbers
+    recall: Numbers
+    ratio: Numbers
+    signals_per_day: Numbers
 
 
 USUAL: OtherColumns = {
@@ -65,6 +94,9 @@ USUAL: OtherColumns = {
     "domain": 0,
     "stands_for": 1.0,
     "is_ruled": False,
+    "recall": 0.0,
+    "ratio": 0.0,
+    "signals_per_day": 0.0,
 }
 
 
@@ -78,6 +110,15 @@ def page_arrays(a: Numbers, b: Numbers, weight: Numbers, **others: Unpack[OtherC
         for name, column in columns.items()
     }
     return PageArrays(**arrays)
+
+
+def heard_columns(source: SourceWorth, rate: Floats) -> HeardColumns:
+    """The columns of pages of one domain with this source of signals, and of these change rates."""
+    return {
+        "recall": source.silence,
+        "ratio": source.recall / source.noise if source.noise else 0.0,
+        "signals_per_day": signals_per_day(source, rate),
+    }
 
 
 NOBODY = page_arrays(*(np.empty(0) for _ in range(3)))
@@ -107,8 +148,21 @@ def sampled(pages: PageArrays, *, most: int = SAMPLE, per_domain: int = SAMPLE_P
 
 
 def gaps(pages: PageArrays, price: Numbers) -> Floats:
-    """The gap of each page, in days, at a price of one look (importance x days)."""
-    return due_gap(pages.a, pages.b, pages.weight, price, least=pages.least, most=pages.most)
+    """The mean gap of each page, in days, at a price of one look (importance x days)."""
+    return mean_gap(
+        pages.a,
+        pages.b,
+        pages.weight,
+        price,
+        least=pages.least,
+        most=pages.most,
+        source=pages.source,
+    )
+
+
+def ageing(pages: PageArrays, price: Numbers, gap: Floats) -> Floats:
+    """The days without a source of signals by which each page ages until its look. gap: see gaps."""
+    return aged_before_look(pages.a, pages.b, pages.weight, price, gap, source=pages.source)
 
 
 def looks_per_day(pages: PageArrays, price: Numbers) -> Floats:

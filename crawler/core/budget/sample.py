@@ -6,17 +6,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from crawler.core.budget.cost import Costs, RequestKind
-from crawler.core.budget.page_arrays import Flags, Groups, PageArrays, page_arrays, subset
+from crawler.core.budget.page_arrays import Flags, Groups, PageArrays, heard_columns, page_arrays, subset
 from crawler.core.budget.shadow_price import Work
 from crawler.core.freshness import (
     BY_PRICE,
     DAY,
+    NO_SOURCE,
     PRIOR,
     Belief,
     Floats,
     Moments,
     PricePolicy,
     RevisitPolicy,
+    SourceWorth,
     amount_factor,
     expected_amount,
     moments,
@@ -51,6 +53,7 @@ class PageSample:
     days; NO_RULE where they say nothing.  follows: the page shares another one's schedule (freshness/shared_schedule).
     amount_total, amount_changes: of the changes found on it.
     share: of the domain's pages that are in the sample, above 0 and at most 1.  priors: so far, by number.
+    source: the domain's source of signals that tells most, or NO_SOURCE.
     """
 
     is_new: Flags
@@ -67,6 +70,7 @@ class PageSample:
     share: float = 1.0
     priors: tuple[Belief, ...] = field(default_factory=_no_priors)
     costs: Costs = field(default_factory=Costs)
+    source: SourceWorth = NO_SOURCE
 
     @property
     def known(self) -> float:
@@ -89,7 +93,14 @@ class PageSample:
         return [round(count / self.share) for count in np.bincount(self.group, minlength=len(self.priors))]
 
 
-def sample_of(rows: Sequence[Sequence[float]], *, share: float, priors: Sequence[Belief], costs: Costs) -> PageSample:
+def sample_of(
+    rows: Sequence[Sequence[float]],
+    *,
+    share: float,
+    priors: Sequence[Belief],
+    costs: Costs,
+    source: SourceWorth = NO_SOURCE,
+) -> PageSample:
     """The sample with these rows, each of COLUMNS numbers in the order of PageSample's fields."""
     table = np.array(rows, dtype=np.float64).reshape(len(rows), COLUMNS)
     return PageSample(
@@ -107,6 +118,7 @@ def sample_of(rows: Sequence[Sequence[float]], *, share: float, priors: Sequence
         share=share,
         priors=tuple(priors),
         costs=costs,
+        source=source,
     )
 
 
@@ -181,6 +193,7 @@ def work_in(
         most=most,
         stands_for=1 / sample.share,
         is_ruled=~np.isnan(sample.most) | is_bound,
+        **heard_columns(NO_SOURCE if is_bound.any() else sample.source, a / b),
     )
     return Work(known=subset(pages, ~sample.is_new & ~sample.follows), new=subset(pages, sample.is_new))
 
@@ -215,4 +228,7 @@ def _joined(parts: Sequence[PageArrays], importances: Sequence[float]) -> PageAr
         domain=np.concatenate(domains) if domains else np.empty(0, dtype=np.intp),
         stands_for=one([pages.stands_for for pages in parts]),
         is_ruled=np.concatenate([pages.is_ruled for pages in parts]) if parts else np.empty(0, dtype=np.bool_),
+        recall=one([pages.recall for pages in parts]),
+        ratio=one([pages.ratio for pages in parts]),
+        signals_per_day=one([pages.signals_per_day for pages in parts]),
     )

@@ -42,7 +42,7 @@ from crawler.core.freshness.belief import (
     same,
 )
 from crawler.core.freshness.calibration import Agreement, pooled_agreement
-from crawler.core.freshness.change_signal import ChangeSignal, SignalSource
+from crawler.core.freshness.change_signal import SOURCE_NAME, ChangeSignal, SignalSource
 from crawler.core.freshness.drift import UNKNOWN, Scores, blend, blended, chances, drift_of, scores_after, share_redrawn
 from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.freshness.policies import (
@@ -68,7 +68,16 @@ from crawler.core.freshness.prior import (
     with_prior,
     without_prior,
 )
-from crawler.core.freshness.revisit_time import due_gap, first_gap, gap_worth, interval, phase_of
+from crawler.core.freshness.revisit_time import (
+    PlannedSource,
+    aged_before_look,
+    due_gap,
+    first_gap,
+    gap_worth,
+    interval,
+    mean_gap,
+    phase_of,
+)
 from crawler.core.freshness.selection import (
     CandidateColumns,
     Candidates,
@@ -80,9 +89,26 @@ from crawler.core.freshness.selection import (
     select_named_first,
 )
 from crawler.core.freshness.shared_schedule import ENOUGH_LOOKS, LEAST_SHARED_BYTES, Twin, rests_until, sharers
+from crawler.core.freshness.signals import (
+    NO_SOURCE,
+    Heard,
+    SourceWorth,
+    changed_heard,
+    days_ahead,
+    heard_about,
+    heard_days,
+    heard_from,
+    heard_of,
+    learn_changed_heard,
+    loudest,
+    recall_of,
+    signals_per_day,
+    worth_has_moved,
+)
 from crawler.core.freshness.site_kind import ALL_KINDS, NO_KIND, KindPrior, site_kind
+from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after
 from crawler.core.freshness.terms import USUAL_TERMS, Defaults, Terms, Wanted
-from crawler.core.freshness.value import NOT_ZERO, first_values, fresh_days, value, weight_of, weights_of
+from crawler.core.freshness.value import NOT_ZERO, first_values, fresh_days, value, values_heard, weight_of, weights_of
 
 __all__ = [
     "ALL_KINDS",
@@ -94,10 +120,13 @@ __all__ = [
     "FIRST_PERIOD",
     "LEAST_SHARED_BYTES",
     "MOST_UNSEEN",
+    "NEVER_HEARD",
     "NOT_ZERO",
     "NO_AMOUNTS",
     "NO_KIND",
+    "NO_SOURCE",
     "PRIOR",
+    "SOURCE_NAME",
     "UNKNOWN",
     "USUAL_AMOUNT",
     "USUAL_TERMS",
@@ -110,22 +139,28 @@ __all__ = [
     "ChangeValue",
     "Defaults",
     "Floats",
+    "Heard",
     "KindPrior",
     "Looked",
     "Moments",
     "Numbers",
+    "PlannedSource",
     "PricePolicy",
     "RevisitPolicy",
     "Scores",
     "Selection",
     "SignalSource",
+    "SourceRecord",
+    "SourceWorth",
     "Terms",
     "Twin",
     "UsualAmount",
     "Wanted",
+    "aged_before_look",
     "amount_factor",
     "amount_of",
     "amount_of_bits",
+    "arrived",
     "bits_of_amount",
     "blend",
     "blended",
@@ -135,8 +170,10 @@ __all__ = [
     "change_expected",
     "changed",
     "changed_at",
+    "changed_heard",
     "credible_interval",
     "credible_rates",
+    "days_ahead",
     "drift_of",
     "due_again",
     "due_gap",
@@ -151,6 +188,10 @@ __all__ = [
     "fresh_now",
     "gap_worth",
     "group_of",
+    "heard_about",
+    "heard_days",
+    "heard_from",
+    "heard_of",
     "in_kind",
     "interval",
     "is_believable",
@@ -158,7 +199,10 @@ __all__ = [
     "learn_amount",
     "learn_changed",
     "learn_changed_at",
+    "learn_changed_heard",
     "learn_same",
+    "loudest",
+    "mean_gap",
     "moments",
     "phase_of",
     "policy_of",
@@ -166,6 +210,8 @@ __all__ = [
     "pooled",
     "pooled_agreement",
     "prior_of_kind",
+    "recall_of",
+    "record_after",
     "refit",
     "refit_amounts",
     "rests_until",
@@ -175,12 +221,15 @@ __all__ = [
     "select_named_first",
     "share_redrawn",
     "sharers",
+    "signals_per_day",
     "site_kind",
     "template_of",
     "value",
+    "values_heard",
     "weight_of",
     "weights_of",
     "with_change",
     "with_prior",
     "without_prior",
+    "worth_has_moved",
 ]

@@ -75,17 +75,28 @@ def blend(stayed: tuple[Numbers, Numbers], redrawn: tuple[Numbers, Numbers], sha
 
 
 def blended(
-    stayed: Belief, redrawn: Belief, *, believed: Belief, prior: Belief, gap_days: float, changed: bool, drift: float
+    stayed: Belief,
+    redrawn: Belief,
+    *,
+    believed: Belief,
+    prior: Belief,
+    gap_days: float,
+    aged_days: tuple[float, float],
+    changed: bool,
+    drift: float,
 ) -> Belief:
     """A page's belief after a look, blended for the chance that its rate was drawn anew.
 
     stayed, redrawn: the belief after the look if the rate stayed, and if it was drawn anew.
     believed, prior: the belief in both cases before the look.
+    aged_days: by each of these the gap as signals make it (signals.heard_days); the gap itself without any.
     """
     if not drift:
         return stayed
     found = np.asarray(changed)
-    before, new = (chances(each.a, each.b, gap_days, found) for each in (believed, prior))
+    before, new = (
+        chances(each.a, each.b, days, found) for each, days in zip((believed, prior), aged_days, strict=True)
+    )
     share = share_redrawn(before, new, gap_days, drift=drift)
     a, b = blend((stayed.a, stayed.b), (redrawn.a, redrawn.b), share)
     return Belief(float(a), float(b))

@@ -41,7 +41,8 @@ class Looked:
     distance_bits: SimHash distance of the two versions, None where there is no text, or no change.
     usual_amount: what a change of this page changes usually, 0 to 1.  looks: at this page, with this one.
     importance: by which the look is weighed; the domain's mean page has 1.  price: importance x days.
-    least, most: bounds of the answer.
+    least, most: bounds of the answer.  recall: the chance that a source of signals will tell the next change, in which
+    case it is looked into sooner; 0 without a source.
     """
 
     url: Url
@@ -57,6 +58,7 @@ class Looked:
     price: float
     least: timedelta
     most: timedelta
+    recall: float = 0.0
 
 
 class RevisitPolicy(Protocol):
@@ -77,7 +79,14 @@ class PricePolicy:
     """The look comes when it will be worth its price; see `interval`. Claims weigh again by the price of their day."""
 
     def after(self, look: Looked) -> timedelta:
-        return interval(look.belief, importance=look.importance, price=look.price, least=look.least, most=look.most)
+        return interval(
+            look.belief,
+            importance=look.importance,
+            price=look.price,
+            least=look.least,
+            most=look.most,
+            recall=look.recall,
+        )
 
     @property
     def standing(self) -> timedelta | None:

@@ -1,16 +1,20 @@
 """When a page is looked at again: the gap after which a look is worth its price (SCHEDULING, section 5)."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
 
 from crawler.core.freshness.belief import DAY, Belief
 from crawler.core.freshness.gamma import Floats, Numbers
-from crawler.core.freshness.value import NOT_ZERO, gain, weight_of
+from crawler.core.freshness.signals import Heard, days_ahead
+from crawler.core.freshness.value import NOT_ZERO, gain, most_worth, weight_of
 
 LOG_MOST = 27.6  # of ln y: a gap of 10^12 times b is "never"
 
 NEXT_TO_NOTHING = 1e-12
+
+FOREVER = 1e6  # days
 
 MANY = 1000
 
@@ -63,17 +67,97 @@ def _step(a: Numbers, log_y: Floats, log_target: Floats) -> Floats:
     return np.asarray((np.abs(missing) > ROUNDING) * newton / np.maximum(1 + 0.5 * newton * bend, 0.5))
 
 
-def due_gap(a: Numbers, b: Numbers, weight: Numbers, price: Numbers, *, least: Numbers, most: Numbers) -> Floats:
-    """The days after a good look when the next one is due: when it is worth `price`, within [least, most]."""
-    return np.asarray(np.maximum(least, np.minimum(gap_worth(a, b, weight, price), most)))
+def due_gap(
+    a: Numbers,
+    b: Numbers,
+    weight: Numbers,
+    price: Numbers,
+    *,
+    least: Numbers,
+    most: Numbers,
+    recall: Numbers = 0.0,
+    ahead: Numbers = 0.0,
+) -> Floats:
+    """The days after a good look when the next one is due: when it is worth `price`, within [least, most].
+
+    recall, ahead: what sources of signals make of the time (signals.heard_days).
+    """
+    gap = (gap_worth(a, b, weight, price) - ahead) / (1 - recall)
+    gap = np.where(most_worth(a, b, weight, ahead=ahead, most=most) < price, np.inf, gap)
+    return np.asarray(np.maximum(least, np.minimum(gap, most)))
 
 
-def interval(belief: Belief, *, importance: float, price: float, least: timedelta, most: timedelta) -> timedelta:
+@dataclass(frozen=True, slots=True)
+class PlannedSource:
+    """What a plan expects of a source of signals about pages; numbers, or arrays of pages.
+
+    recall: the chance that a change is told.  ratio: that over the source's noise, in days.
+    signals_per_day: that come.  All 0 without a source.
+    """
+
+    recall: Numbers
+    ratio: Numbers
+    signals_per_day: Numbers
+
+
+def mean_gap(
+    a: Numbers,
+    b: Numbers,
+    weight: Numbers,
+    price: Numbers,
+    *,
+    least: Numbers,
+    most: Numbers,
+    source: PlannedSource,
+) -> Floats:
+    """The days between good looks to expect on average, where a source of signals makes some of them come sooner.
+
+    Without a source it is due_gap.
+    A page ages by 1 - recall of a day each day and by what a signal adds, until it is due or beyond. Where a signal is
+    worth less than the whole way, that mean speed gives the days to within a quarter; the correction of the price,
+    which goes by what is used, does the rest.
+    """
+    way, speed = _way_and_speed(a, b, weight, price, source=source)
+    return np.asarray(np.maximum(least, np.minimum(way / speed, most)))
+
+
+def aged_before_look(
+    a: Numbers, b: Numbers, weight: Numbers, price: Numbers, gap: Numbers, *, source: PlannedSource
+) -> Floats:
+    """The days without a source that a page has aged by before the signal that leads to the look. gap: its mean_gap.
+
+    Without a source it is the gap.
+    """
+    way, _ = _way_and_speed(a, b, weight, price, source=source)
+    jump = np.minimum(_jump(a, b, source), way)
+    steps = np.where(np.isfinite(way), np.nan_to_num(way) - np.nan_to_num(jump), 0.0)
+    aged = np.maximum((1 - source.recall) * gap, np.minimum(steps, gap))
+    return np.asarray(np.where(np.equal(source.recall, 0), gap, aged))
+
+
+def _way_and_speed(
+    a: Numbers, b: Numbers, weight: Numbers, price: Numbers, *, source: PlannedSource
+) -> tuple[Floats, Floats]:
+    """The days without a source after which a look is worth its price, and how many of them a day brings on average."""
+    way = gap_worth(a, b, weight, price)
+    jump = np.minimum(_jump(a, b, source), np.minimum(way, FOREVER))
+    return way, np.asarray((1 - source.recall) + source.signals_per_day * jump)
+
+
+def _jump(a: Numbers, b: Numbers, source: PlannedSource) -> Floats:
+    """The days without a source that one signal adds."""
+    return days_ahead(a, b, Heard(recall=source.recall, count=1.0, ratio=source.ratio))
+
+
+def interval(
+    belief: Belief, *, importance: float, price: float, least: timedelta, most: timedelta, recall: float = 0.0
+) -> timedelta:
     """The time after a good look when the next one is worth `price`, within [least, most].
 
     A page that surely changes faster than it can be followed gets `most`: nothing is abandoned.
+    recall: the chance that a source of signals tells the next change.
     """
-    days = gap_worth(belief.a, belief.b, weight_of(importance), price)
+    days = gap_worth(belief.a, belief.b, weight_of(importance), price) / (1 - recall)
     return max(least, most if days * DAY.total_seconds() >= most.total_seconds() else timedelta(days=float(days)))
 
 

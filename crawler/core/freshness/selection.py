@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from crawler.core.freshness.belief import DAY
 from crawler.core.freshness.gamma import Floats
 from crawler.core.freshness.revisit_time import due_gap
+from crawler.core.freshness.signals import days_ahead, heard_from
 from crawler.core.freshness.terms import Terms, Wanted
-from crawler.core.freshness.value import first_values, values, weights_of
+from crawler.core.freshness.value import first_values, values_heard, weights_of
 
 WORTH = 0.98  # of its price, from which on a look is not put off, since a new due time is a write
 LEAST_DELAY_DAYS = 1 / 1440  # a page that is put off is not read again in the same minute
@@ -44,6 +45,8 @@ class Candidates:
     cash: the order of discovery, the greatest first.
     gap: between the last good look and the next, where another policy than the price says so; NaN elsewhere.
     phase: the part of its gap that the next look waits (value.phase_of) of a page looked at once only; else 1.
+    recall, ahead: of sources of signals: the chance that a change would have been told, and the days by which what was
+    told makes the page older; 0 where nobody says anything.
     """
 
     a: Floats
@@ -61,6 +64,8 @@ class Candidates:
     cash: Floats
     phase: Floats
     gap: Floats
+    recall: Floats
+    ahead: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ class CandidateColumns:
 
     terms: of each page; many pages share one object.  a, b: of today's belief.  is_had: the page has a version.
     amount: factor on the importance, by how much a page's changes change.  gap: see Candidates.
+    signals: of each page since its last good look, by the number of their source (Terms.sources).
     wanted: a Wanted each; a page that its terms want once is looked at again for a user only.
     """
 
@@ -101,6 +107,7 @@ class CandidateColumns:
     wanted: Sequence[int]
     is_timed: Sequence[bool]
     phase: Sequence[float]
+    signals: Sequence[Sequence[int]]
 
 
 def candidates_of(columns: CandidateColumns) -> Candidates:
@@ -113,9 +120,11 @@ def candidates_of(columns: CandidateColumns) -> Candidates:
     new, had = np.array(columns.is_new, dtype=np.bool_), np.array(columns.is_had, dtype=np.bool_)
     asked = np.array(columns.wanted, dtype=np.intp)
     done = ~new & had & (once > 0) & ~np.isin(asked, (Wanted.BY_USER, Wanted.BY_NAME))
+    a, b = np.array(columns.a), np.array(columns.b)
+    heard = heard_from(columns.signals, [each.sources for each in terms], a / b)
     return Candidates(
-        a=np.array(columns.a),
-        b=np.array(columns.b),
+        a=a,
+        b=b,
         weight=weights_of(np.array(columns.importance) * np.asarray(columns.amount)),
         price=price,
         least=np.where(done, FOREVER_DAYS, least),
@@ -129,6 +138,8 @@ def candidates_of(columns: CandidateColumns) -> Candidates:
         cash=-np.arange(float(len(terms))),
         phase=np.array(columns.phase),
         gap=np.array(columns.gap),
+        recall=np.asarray(heard.recall),
+        ahead=days_ahead(a, b, heard),
     )
 
 
@@ -227,7 +238,9 @@ def _yields(known: Flags, found: Flags, never: Indices, *, start: int) -> bool:
 def _scores(head: Candidates) -> Floats:
     """The scores: value over price; 0 before the least interval is over."""
     waited = head.unseen / head.phase
-    revisits = np.where(head.unseen < head.least, 0.0, values(head.a, head.b, head.weight, waited))
+    aged = (1 - head.recall) * np.maximum(waited, 0.0) + head.ahead
+    worth = values_heard(head.a, head.b, head.weight, aged, ahead=head.ahead, most=head.most)
+    revisits = np.where(head.unseen < head.least, 0.0, worth)
     first = first_values(head.a, head.b, head.weight, head.most)
     worth = np.where(head.is_new, first, revisits) / head.price
     by_clock = ~np.isnan(head.gap)  # in the order of their lateness; a first gap is cut by its phase
@@ -287,7 +300,16 @@ def _in_turns(first: Indices, revisits: Indices) -> Indices:
 def _gaps(head: Candidates, at: Indices) -> Floats:
     """The days after which these pages are due. A first gap is cut by its phase, but for a page that is never due."""
     least, most, said = head.least[at], head.most[at], head.gap[at]
-    gap = due_gap(head.a[at], head.b[at], head.weight[at], head.price[at], least=least, most=most)
+    gap = due_gap(
+        head.a[at],
+        head.b[at],
+        head.weight[at],
+        head.price[at],
+        least=least,
+        most=most,
+        recall=head.recall[at],
+        ahead=head.ahead[at],
+    )
     gap = np.where(np.isnan(said), gap, np.clip(said, least, most))
     cut = np.maximum(gap * head.phase[at], head.least[at])
     return np.where(gap >= FOREVER_DAYS, gap, cut)

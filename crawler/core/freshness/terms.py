@@ -8,6 +8,7 @@ from enum import IntEnum
 from crawler.core.freshness.amount import UsualAmount
 from crawler.core.freshness.belief import PRIOR, Belief
 from crawler.core.freshness.policies import BY_PRICE, NO_OTHERS, RevisitPolicy
+from crawler.core.freshness.signals import SourceWorth
 from crawler.core.http import Url
 
 
@@ -29,6 +30,7 @@ class Terms:
     prior: of the page's group.  amount: how much its group's changes change; None: each change counts alike.
     revisit: when the page is looked at again.
     drift: how often a page's rate is drawn anew in this domain, per day (freshness/drift).
+    sources: what the sources of signals in this domain are worth, by their numbers.
     once: the page is not looked at again.  is_ruled: `most` is a user's rule; then such a look is no floor visit.
     """
 
@@ -41,6 +43,7 @@ class Terms:
     drift: float = 0.0
     once: bool = False
     is_ruled: bool = False
+    sources: tuple[SourceWorth, ...] = ()
 
 
 USUAL_TERMS = Terms()

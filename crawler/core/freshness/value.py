@@ -59,6 +59,20 @@ def fresh_days(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
     return np.asarray(b * log_y * (np.expm1(x) / x))
 
 
+def values_heard(a: Numbers, b: Numbers, weight: Numbers, aged: Numbers, *, ahead: Numbers, most: Numbers) -> Floats:
+    """The value of looking now at pages that signals have made `aged` days old (signals.heard_days).
+
+    ahead: the days of these that signals added. No signal makes a look worth more than the fresh days, within `most`,
+    that follow a change that is certain.
+    """
+    return np.minimum(values(a, b, weight, aged), most_worth(a, b, weight, ahead=ahead, most=most))
+
+
+def most_worth(a: Numbers, b: Numbers, weight: Numbers, *, ahead: Numbers, most: Numbers) -> Floats:
+    """The most that a look can be worth; inf where no signal came."""
+    return np.where(np.greater(ahead, 0), weight * fresh_days(np.asarray(a) + 1, b, most), np.inf)
+
+
 def value(belief: Belief, *, importance: float, unseen: timedelta) -> float:
     """The value of looking now, in importance x days of freshness gained over looking later.
 

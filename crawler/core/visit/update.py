@@ -5,27 +5,35 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crawler.core.change import Change, Verdict
 from crawler.core.freshness import (
     DAY,
     Amounts,
     Belief,
+    Floats,
+    Heard,
     Looked,
     Scores,
     UsualAmount,
     Wanted,
     amount_of,
     blended,
+    chance_fresh,
     chances,
-    change_expected,
     changed,
     changed_at,
+    changed_heard,
     expected_amount,
     factor_of,
     fade,
     first_gap,
+    heard_about,
+    heard_days,
+    heard_from,
     is_believable,
+    recall_of,
     same,
     scores_after,
     with_change,
@@ -117,6 +125,7 @@ def _due_after(target: Target, belief: Belief, amounts: Amounts, verdict: Verdic
         price=terms.price,
         least=terms.least,
         most=terms.most,
+        recall=recall_of(terms.sources),
     )
     wait = min(max(terms.revisit.after(look), terms.least), terms.most)
     return now + (max(first_gap(wait, key=target.key), terms.least) if verdict.change is Change.FIRST else wait)
@@ -135,28 +144,44 @@ def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | N
     if target.last_good_at is None or target.version is None:
         return target.belief, None
     gap = now - target.last_good_at
-    expected = change_expected(target.belief, gap=gap)
+    expected = 1 - float(chance_fresh(target.belief.a, target.belief.b, _aged_days(target.belief, target, gap)))
     if change not in TEACHES:
         return target.belief, None
     prior = target.terms.prior
     believed = fade(target.belief, prior=prior, gap=gap)
-    stayed, redrawn = (_after(each, change, gap=gap, age=age) for each in (believed, prior))
+    stayed, redrawn = (_after(each, target, change, gap=gap, age=age) for each in (believed, prior))
     learnt = blended(
         stayed,
         redrawn,
         believed=believed,
         prior=prior,
         gap_days=gap / DAY,
+        aged_days=(_aged_days(believed, target, gap), _aged_days(prior, target, gap)),
         changed=change is Change.CHANGED,
         drift=target.terms.drift,
     )
     return learnt, expected
 
 
-def _after(belief: Belief, change: Change, *, gap: timedelta, age: timedelta | None) -> Belief:
+def _after(belief: Belief, target: Target, change: Change, *, gap: timedelta, age: timedelta | None) -> Belief:
+    """The belief after a look. age: by Last-Modified; where a signal came, that there was one tells more."""
     if change is not Change.CHANGED:
         return same(belief, gap=gap)
-    return changed(belief, gap=gap) if age is None else changed_at(belief, age=age)
+    if age is not None and not any(target.signals):  # before that change, too, none was told
+        return changed_at(belief, age=age + recall_of(target.terms.sources) * (gap - age))
+    if target.terms.sources:
+        return changed_heard(belief, gap=gap, heard=_heard(belief, target))
+    return changed(belief, gap=gap)
+
+
+def _heard(belief: Belief, target: Target) -> Heard:
+    """What was heard of a page since its last good look."""
+    return heard_about(belief, target.signals, target.terms.sources)
+
+
+def _aged_days(belief: Belief, target: Target, gap: timedelta) -> float:
+    """The gap in days, as signals make it."""
+    return float(heard_days(belief.a, belief.b, gap / DAY, _heard(belief, target)))
 
 
 def drift_after(scores: Scores, visits: Sequence[Visit], *, days: float) -> Scores:
@@ -165,9 +190,14 @@ def drift_after(scores: Scores, visits: Sequence[Visit], *, days: float) -> Scor
     gap = [(visit.at - visit.target.last_good_at) / DAY for visit in visits if visit.target.last_good_at]
     changed = np.array([visit.change is Change.CHANGED for visit in visits])
     before, prior = (
-        chances(
-            np.array([each.a for each in believed]), np.array([each.b for each in believed]), np.array(gap), changed
-        )
+        _chances(believed, targets, np.array(gap), changed)
         for believed in ([target.belief for target in targets], [target.terms.prior for target in targets])
     )
     return scores_after(scores, days=days, before=before, prior=prior, gap=np.array(gap))
+
+
+def _chances(believed: Sequence[Belief], targets: Sequence[Target], gap: Floats, changed: NDArray[np.bool_]) -> Floats:
+    """The chances that beliefs about pages gave to what was found, after all that was heard of them."""
+    a, b = np.array([each.a for each in believed]), np.array([each.b for each in believed])
+    heard = heard_from([each.signals for each in targets], [each.terms.sources for each in targets], a / b)
+    return chances(a, b, heard_days(a, b, gap, heard), changed)

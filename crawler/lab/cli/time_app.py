@@ -189,3 +189,28 @@ def kinds(
 
     trial = Trial(domains=domains, pages=pages, days=days, older=older)
     return command.first_month(trial, tuple(budget or ()), seeds=seeds, as_json=as_json)
+
+
+@app.command()
+def signals(
+    budget: Budgets = None,
+    pages: Annotated[int, typer.Option(min=10, max=100_000, metavar="N", help="Pages of a world.")] = 800,
+    days: Annotated[
+        int, typer.Option(min=20, max=36_500, metavar="N", help="Virtual days; the second half counts.")
+    ] = 500,
+    seeds: Seeds = 2,
+    as_json: Json = False,
+) -> int:
+    """Measure what sources of change signals bring (sitemaps, feeds, hints): honest ones, and some that lie.
+
+    The product's rule hears one source, of which it knows nothing at first; beside it the same rule without signals.
+
+    Examples:
+
+        recrawl lab signals
+        recrawl lab signals --pages 200 --days 200 --seeds 1 --json
+    """
+    from crawler.lab.cli import signals as command
+    from crawler.lab.signals import SignalTrial
+
+    return command.signals(SignalTrial(pages=pages, days=days), tuple(budget or ()), seeds=seeds, as_json=as_json)

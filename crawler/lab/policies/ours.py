@@ -8,23 +8,28 @@ import numpy as np
 
 from crawler.core.freshness import (
     MOST_UNSEEN,
+    NO_SOURCE,
     PRIOR,
     UNKNOWN,
     USUAL_AMOUNT,
     Candidates,
+    Heard,
+    SourceWorth,
     amount_factor,
     amount_of_bits,
     blend,
     chance_fresh,
     chances,
+    days_ahead,
     drift_of,
     due_gap,
     expected_amount,
     faded,
+    heard_days,
     is_believable,
     learn_amount,
-    learn_changed,
     learn_changed_at,
+    learn_changed_heard,
     learn_same,
     moments,
     pooled,
@@ -138,6 +143,7 @@ class Ours:
         pages = np.append(known, new)
         is_new = np.arange(len(pages)) >= len(known)
         a, b = self._beliefs(pages)
+        heard = self._heard(pages)
         head = Candidates(
             a=a,
             b=b,
@@ -154,6 +160,8 @@ class Ours:
             cash=self._weight[pages],
             phase=self._phase[pages],
             gap=np.full(len(pages), np.nan),
+            recall=np.asarray(heard.recall),
+            ahead=days_ahead(a, b, heard),
         )
         return pages, head
 
@@ -168,15 +176,17 @@ class Ours:
         a0, b0 = self._a0[group], self._b0[group]
         a, b = self._beliefs(page)
         a, b = faded(a, b, a0, b0, looks.gap)
-        given = chances(a, b, looks.gap, looks.changed)
-        by_prior = chances(a0, b0, looks.gap, looks.changed)
+        heard = self._heard(page)
+        given = chances(a, b, heard_days(a, b, looks.gap, heard), looks.changed)
+        by_prior = chances(a0, b0, heard_days(a0, b0, looks.gap, heard), looks.changed)
         redrawn = share_redrawn(given, by_prior, looks.gap, drift=drift_of(self._drift))
         self._learn_drift(looks, again, given, by_prior)
-        learnt = blend(_learnt(a, b, looks), _learnt(a0, b0, looks), redrawn)
+        learnt = blend(_learnt(a, b, looks, heard), _learnt(a0, b0, looks, heard), redrawn)
         a, b = np.where(again, learnt[0], a), np.where(again, learnt[1], b)
         self._evidence_a[page], self._evidence_b[page] = without_prior(a, b, a0, b0)
         self._learn_amounts(page[looks.changed], looks.distance_bits[looks.changed])
         self._since[page] = looks.at
+        self._looked_at(page)
         self._due[page] = np.where(looks.gone, np.inf, looks.at + self._gaps(page))
         self._since[page[looks.gone]] = np.nan
 
@@ -206,6 +216,7 @@ class Ours:
     def _gaps(self, pages: Ints) -> Floats:
         host = self._scene.host[pages]
         a, b = self._beliefs(pages)
+        heard = self._heard(pages)
         return due_gap(
             a,
             b,
@@ -213,7 +224,21 @@ class Ours:
             self._plan.prices[host],
             least=LEAST_DAYS,
             most=self._plan.longest_days[host],
+            recall=heard.recall,
+            ahead=days_ahead(a, b, heard),
         )
+
+    def _source(self) -> SourceWorth:
+        """What the source of signals that is listened to is worth."""
+        return NO_SOURCE
+
+    def _looked_at(self, pages: Ints) -> None:
+        """What was said of pages before a look says nothing after it."""
+
+    def _heard(self, pages: Ints) -> Heard:
+        """What signals say of pages since the last look: nothing, to who does not listen."""
+        nothing = np.zeros(len(pages))
+        return Heard(recall=nothing, count=nothing, ratio=nothing)
 
     def _beliefs(self, pages: Ints) -> tuple[Floats, Floats]:
         group = self._scene.group[pages]
@@ -243,7 +268,17 @@ class Ours:
             longest=self._plan.longest_days,
         )
         weight = self._weight[known]
-        self._plan = plan(a, b, weight, self._scene, known=known, new=new, rng=self._rng, before=self._plan)
+        self._plan.source = self._source()
+        self._plan = plan(
+            a,
+            b,
+            weight,
+            self._scene,
+            known=known,
+            new=new,
+            rng=self._rng,
+            before=self._plan,
+        )
         if now == 0:
             # All pages were fetched at once: what would fall due together is spread over its first gap.
             self._due[known] = self.first_phases(known) * self._gaps(known)
@@ -276,13 +311,14 @@ class Ours:
         """The report's own formula: a page that nobody fetched yet is not fresh."""
         pages = np.arange(self._scene.size)
         unseen = np.where(np.isnan(self._since), 1e9, now - self._since)
-        return chance_fresh(*self._beliefs(pages), unseen)
+        a, b = self._beliefs(pages)
+        return chance_fresh(a, b, heard_days(a, b, unseen, self._heard(pages)))
 
 
-def _learnt(a: Floats, b: Floats, looks: LookBatch) -> tuple[Floats, Floats]:
+def _learnt(a: Floats, b: Floats, looks: LookBatch, heard: Heard) -> tuple[Floats, Floats]:
     """Beliefs after looks, by what each of them found; a Last-Modified that cannot be true is not heard."""
     same = learn_same(a, b, looks.gap)
-    changed = learn_changed(a, b, looks.gap)
+    changed = learn_changed_heard(a, b, looks.gap, heard)
     told = learn_changed_at(a, b, np.nan_to_num(looks.modified_age))
     is_told = looks.changed & is_believable(looks.modified_age, looks.gap)
     kinds = [is_told, looks.changed]

@@ -11,6 +11,7 @@ from crawler.core.budget import (
     Budget,
     PageArrays,
     Work,
+    heard_columns,
     longest_gap,
     page_arrays,
     price_correction,
@@ -18,6 +19,7 @@ from crawler.core.budget import (
     shadow_price,
     shadow_prices,
 )
+from crawler.core.freshness import NO_SOURCE, SourceWorth
 from crawler.lab.policies.policy import Scene
 from crawler.lab.worlds.world import Flags, Floats, Ints
 
@@ -31,6 +33,7 @@ LONGEST_DAYS = 180.0  # a page may be promised to be looked at so often, if the 
 class PlannedRates:
     """A day's numbers. solved: the price of a request at each host.  longest_days: between two looks, by host.
 
+    source: of signals, that the policy listens to.
     floor_left: visits below the price that are left of the day.  trim: what the budget's use makes of the solved price,
     hourly over all hosts; a host at its cap has a price of its own, and a daily trim of it, host_trim.
     """
@@ -41,6 +44,7 @@ class PlannedRates:
     host_trim: Floats
     trim: float = 1.0
     trimmed_at: float = 0.0
+    source: SourceWorth = NO_SOURCE
 
     @property
     def capped(self) -> Flags:
@@ -81,7 +85,7 @@ def plan(
     hosts, host = int(scene.host.max()) + 1, scene.host[known]
     longest = longest_days(scene, host, hosts)
     domain = host if scene.cap_per_day is not None else 0
-    pages = page_arrays(a, b, weight, most=longest[host], domain=domain)
+    pages = page_arrays(a, b, weight, most=longest[host], domain=domain, **heard_columns(before.source, a / b))
     some = sampled(pages, most=SAMPLE, per_domain=SAMPLE_PER_HOST, seed=int(rng.integers(2**31)))
     if scene.cap_per_day is None:
         price = shadow_price(Work(some, new), Budget(scene.budget_per_day), near=float(before.solved[0]))
@@ -90,7 +94,7 @@ def plan(
         limits = np.full(hosts, scene.cap_per_day)
         prices = shadow_prices(Work(some, new, hosts), limits, scene.budget_per_day, near=before.solved)
     left = int(FLOOR_VISITS_SHARE * scene.budget_per_day)
-    return PlannedRates(prices, longest, left, before.host_trim, before.trim, before.trimmed_at)
+    return PlannedRates(prices, longest, left, before.host_trim, before.trim, before.trimmed_at, before.source)
 
 
 def longest_days(scene: Scene, host: Ints, hosts: int) -> Floats:

@@ -24,6 +24,7 @@ from crawler.store.domains.domains import (
 )
 from crawler.store.domains.kind_priors import kind_prior, write_kind_priors
 from crawler.store.domains.rules import pages_by_pattern
+from crawler.store.domains.signals import post_signals, signal
 
 __all__ = [
     "COLUMNS",
@@ -37,12 +38,14 @@ __all__ = [
     "kind_prior",
     "names",
     "pages_by_pattern",
+    "post_signals",
     "probed",
     "refresh",
     "register",
     "remove",
     "seed",
     "set_paused",
+    "signal",
     "status_of",
     "write_kind_priors",
 ]

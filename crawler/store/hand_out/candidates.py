@@ -1,5 +1,6 @@
 """Candidates of a hand-out: the first pages of the discovery order and of the due order, read at once and scored."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ class CandidateRow(NamedTuple):
 
     a, b: of today's belief.  amount_total, amount_changes: of the changes found on it.  group_amount: of its group.
     clock: of the domain, in coins, at the last visit or when the page was found.
+    signals: since the last good look, by the number of their source.
     importance: the domain's mean is 1; rules say more.  is_timed: of a page that is not new,
     due by a clock of its own, so that what it would be worth does not count.
     """
@@ -64,6 +66,7 @@ class CandidateRow(NamedTuple):
     visits: int
     is_rendered: bool
     is_list: bool
+    signals: Sequence[int]
 
 
 # Known pages whether due or not: stored due times are only a place in this order, what decides is today's price.
@@ -107,6 +110,7 @@ FRONTIER = """
 SLICE = """
     SELECT * FROM frontier WHERE domain_id = %(domain_id)s AND key > %(after_key)s ORDER BY key LIMIT %(most)s
 """
+CHOSEN = "SELECT * FROM frontier WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[])"
 # The fields of CandidateRow for such rows of the frontier, found by key.
 KNOWN = """
     SELECT p.key, p.url, f.state, f.rank, f.depth, f.due_at, f.wanted, f.url_score, g.a + p.evidence_a AS a,
@@ -122,7 +126,7 @@ KNOWN = """
            f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL OR p.leader IS NOT NULL
                AS is_timed,
            p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.visits, p.is_rendered,
-           u.key IS NOT NULL AS is_list
+           u.key IS NOT NULL AS is_list, p.signals
       FROM ({}) f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
@@ -138,7 +142,7 @@ def _rows_of(pages: str) -> str:
     return f"SELECT {columns} FROM ({KNOWN.format(pages)}) x"  # noqa: S608  only our own columns are put in
 
 
-HEADS, SLICES = _rows_of(FRONTIER), _rows_of(SLICE)
+HEADS, SLICES, BY_KEYS = _rows_of(FRONTIER), _rows_of(SLICE), _rows_of(CHOSEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +205,14 @@ async def score_slice(
     return _scored(sorted(await _read(connection, SLICES, values, context)), context)
 
 
+async def score_keys(
+    connection: Connection, *, domain_id: int, keys: Sequence[PageKey], at: datetime, context: ScoringContext
+) -> ScoredRows:
+    """The pages with these keys, scored."""
+    values = {"domain_id": domain_id, "keys": list(keys), "at": at}
+    return _scored(sorted(await _read(connection, BY_KEYS, values, context)), context)
+
+
 async def _read(
     connection: Connection, pages: str, values: dict[str, Any], context: ScoringContext
 ) -> list[CandidateRow]:
@@ -256,6 +268,7 @@ def _scored(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows:
             wanted=[row.wanted for row in rows],
             is_timed=[row.is_timed for row in rows],
             phase=[_phase_of(row) for row in rows],
+            signals=[row.signals for row in rows],
         )
     )
     return ScoredRows(rows, terms, importance, head)

@@ -5,18 +5,20 @@ the old order has pages that are worth a look now behind others that are not. No
 them before their old due times.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from psycopg.rows import dict_row
 
-from crawler.core.domain import Lease
+from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import weighs_alike
 from crawler.core.freshness import Defaults, PricePolicy, due_again
+from crawler.core.http import PageKey
 from crawler.store.claim import fence
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
-from crawler.store.hand_out.candidates import ScoredRows, score_slice
+from crawler.store.hand_out.candidates import ScoredRows, score_keys, score_slice
 from crawler.store.hand_out.hand_out import PUT_OFF, due_in
 from crawler.store.hand_out.scoring import scoring_context
 
@@ -56,7 +58,7 @@ async def reprice(db: Database, lease: Lease, *, at: datetime, defaults: Default
             await connection.execute(LEAVE_ALL, (lease.domain.id,))
         await connection.execute(BY_KEY)
         pages = await score_slice(connection, domain_id=lease.domain.id, after=after, most=most, at=at, context=context)
-        await _write(connection, lease, pages, at=at)
+        await _write(connection, lease.domain.id, pages, at=at)
         if len(pages.rows) < most:
             await connection.execute(DONE, (row["id"],))
         else:
@@ -64,12 +66,22 @@ async def reprice(db: Database, lease: Lease, *, at: datetime, defaults: Default
         return True
 
 
-async def _write(connection: Connection, lease: Lease, pages: ScoredRows, *, at: datetime) -> None:
+async def reweigh(
+    connection: Connection, domain: Domain, keys: Sequence[PageKey], *, at: datetime, defaults: Defaults
+) -> None:
+    """Give these pages the due times of today, since something was heard of them."""
+    context = await scoring_context(connection, domain, at=at, defaults=defaults)
+    if context is not None:
+        pages = await score_keys(connection, domain_id=domain.id, keys=keys, at=at, context=context)
+        await _write(connection, domain.id, pages, at=at)
+
+
+async def _write(connection: Connection, domain_id: int, pages: ScoredRows, *, at: datetime) -> None:
     moved, days = due_again(pages.head)
     if not len(moved):
         return
     values = {
-        "domain_id": lease.domain.id,
+        "domain_id": domain_id,
         "keys": [pages.rows[n].key for n in moved],
         "due_at": [due_in(float(each), at=at) for each in days],
     }

@@ -1,6 +1,6 @@
 """By what a domain's pages are measured today: clock and window of importance, price, costs, rules."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,6 +26,7 @@ from crawler.core.freshness import (
     ChangeValue,
     Defaults,
     RevisitPolicy,
+    SourceWorth,
     Terms,
     UsualAmount,
     drift_of,
@@ -46,7 +47,7 @@ from crawler.core.validators import (
 )
 from crawler.store.columns import costs_from
 from crawler.store.database import Connection
-from crawler.store.learned import Trusts, trusts_of
+from crawler.store.learned import Trusts, sources_of, trusts_of
 
 CONTEXT = """
     SELECT s.clock, s.coins - s.dormant AS circulating, s.window_passes, s.costs, s.drift, s.tracked, d.bytes_per_day,
@@ -79,6 +80,7 @@ class ScoringContext:
     suspected: validators that have lied in every group that was tested.
     held_back: groups whose new pages are held back, since such pages have brought nothing new of late.
     mean_amount: of a change, over the domain's pages.  revisit: when pages are looked at again.
+    sources: what sources of signals are worth, by their numbers.
     """
 
     clock: float
@@ -100,6 +102,7 @@ class ScoringContext:
     held_back: tuple[int, ...] = ()
     mean_amount: float = USUAL_AMOUNT
     revisit: RevisitPolicy = BY_PRICE
+    sources: tuple[SourceWorth, ...] = ()
 
     def usual_amount(self, group: float) -> UsualAmount | None:
         """What is expected of a change of a page whose group has this amount; None: each change counts alike."""
@@ -157,6 +160,7 @@ class ScoringContext:
             drift=self.drift,
             once=said.once,
             is_ruled=said.most is not None,
+            sources=self.sources,
         )
 
 
@@ -169,7 +173,9 @@ async def scoring_context(
         row = await cursor.fetchone()
     if row is None:
         return None
-    return _context(row, domain, defaults, at=at, trusts=await trusts_of(connection, domain.id))
+    context = _context(row, domain, defaults, at=at, trusts=await trusts_of(connection, domain.id))
+    sources = await sources_of(connection, domain.id)
+    return replace(context, sources=tuple(each.at(at).worth for each in sources)) if sources else context
 
 
 def _context(

@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any
 
 from crawler.core.budget import NO_RULE, REQUEST_KINDS, PageSample, RequestKind, sample_of
-from crawler.core.freshness import DAY, PRIOR, Belief, Defaults
+from crawler.core.freshness import DAY, PRIOR, Belief, Defaults, loudest
 from crawler.core.http import Url, Validators
 from crawler.store.database import Connection, Database
 from crawler.store.hand_out import ScoringContext, scoring_context
@@ -48,8 +48,9 @@ async def sample_domain(
         rows = await (await connection.execute(SAMPLE, values, binary=True)).fetchall()
         priors = await _priors(connection, domain_id)
         context = await scoring_context(connection, plan_input.domain, at=at, defaults=defaults)
+    sources = context.sources if context is not None else ()
     ruled = list(_ruled(rows, context)) if context is not None else []  # it may have been removed meanwhile
-    return sample_of(ruled, share=1 / slices, priors=priors, costs=plan_input.costs)
+    return sample_of(ruled, share=1 / slices, priors=priors, costs=plan_input.costs, source=loudest(sources))
 
 
 def slice_of(n: int, slices: int) -> dict[str, bytes]:

@@ -10,14 +10,14 @@ from psycopg.rows import dict_row
 from crawler.core.cash import Ordering, head_start, seed_endowment
 from crawler.core.domain import Lease
 from crawler.core.domain_settings import reads_alike
-from crawler.core.freshness import Wanted
+from crawler.core.freshness import ChangeSignal, Defaults, Wanted
 from crawler.core.http import Url, key_of
 from crawler.core.visit import State
 from crawler.store.claim import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
 from crawler.store.learned import groups_of
-from crawler.store.record import shared_schedules
+from crawler.store.record import shared_schedules, signals
 
 INBOX_CHUNK = 20  # rows
 PAGES_CHUNK = 20_000  # pages changed in one transaction, so that the lease is renewed in between
@@ -34,8 +34,8 @@ ADMIT_SEEDS = """
           FROM unnest(%(keys)s::bytea[], %(urls)s::text[]) AS x(key, url)
         ON CONFLICT DO NOTHING RETURNING key),
     waiting AS (
-        INSERT INTO frontier (domain_id, key, state, wanted, favoured, url_score)
-        SELECT %(domain_id)s, fresh.key, 'new', %(wanted)s, %(favoured)s, x.score
+        INSERT INTO frontier (domain_id, key, state, wanted, favoured, url_score, depth)
+        SELECT %(domain_id)s, fresh.key, 'new', %(wanted)s, %(favoured)s, x.score, %(depth)s
           FROM fresh JOIN unnest(%(keys)s::bytea[], %(scores)s::float8[]) AS x(key, score) ON x.key = fresh.key),
     dividend AS (
         UPDATE pool SET pages = pages + (SELECT count(*) FROM fresh)
@@ -117,10 +117,13 @@ REPOOL = """
 """
 
 
-async def drain(db: Database, lease: Lease, *, at: datetime, page_score: Callable[[Url], float] | None = None) -> bool:
+async def drain(
+    db: Database, lease: Lease, *, at: datetime, defaults: Defaults | None = None, max_pages: int | None = None
+) -> bool:
     """Apply a chunk of the domain's inbox, and say whether there was any. Raises LeaseLost.
 
-    page_score: of the pages that wait to be looked at first.
+    defaults: by which pages are weighed that signals mean, and new ones ordered; None: neither is.
+    max_pages: of the domain; URLs of which signals tell are not admitted beyond it.
     A new order of discovery, and pages that are to be read again in full, wait for a lease with the settings of today.
     """
     async with db.transaction() as connection:
@@ -134,13 +137,18 @@ async def drain(db: Database, lease: Lease, *, at: datetime, page_score: Callabl
                     await connection.execute(AFTER_NAMED, root)
                 is_done = True
             elif row["kind"] == "reorder":
-                is_done = await _reorder(connection, lease, row, page_score)
+                is_done = await _reorder(connection, lease, row, defaults.page_score if defaults else None)
             elif row["kind"] == "window":
                 is_done = await _rewindow(connection, lease, row)
             elif row["kind"] == "audit":
                 keys = [bytes.fromhex(key) for key in row["payload"]["keys"]]
                 values = {"domain_id": lease.domain.id, "keys": keys, "at": at, "wanted": Wanted.BY_AUDIT}
                 await connection.execute(LOOK_AGAIN, values)
+                is_done = True
+            elif row["kind"] == "signal":
+                told = signals_in(row["payload"])
+                unknown = await signals.take_in(connection, lease, told, at=at, defaults=defaults)
+                await _admit_told(connection, lease, unknown, at=at, max_pages=max_pages)
                 is_done = True
             elif row["kind"] == "share":
                 await shared_schedules.begin(connection, lease.domain.id, row["payload"]["pairs"])
@@ -173,10 +181,31 @@ async def _rows(connection: Connection, lease: Lease) -> list[dict[str, Any]]:
         return rows
 
 
-async def _admit_seeds(connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime) -> None:
+def signals_in(payload: Mapping[str, Any]) -> list[ChangeSignal]:
+    """The signals of one source that an inbox row holds."""
+    return [
+        ChangeSignal(url=Url(url), source=payload["source"], at=datetime.fromisoformat(at))
+        for url, at in payload["signals"]
+    ]
+
+
+async def _admit_told(
+    connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime, max_pages: int | None
+) -> None:
+    """Admit URLs that nobody knew before a signal, as far as the domain has room: pages like others, none wanted."""
+    tracked = await (await connection.execute(TRACKED, (lease.domain.id,))).fetchone()
+    room = len(urls) if max_pages is None or tracked is None else max(max_pages - tracked[0], 0)
+    if urls[:room]:
+        await _admit_seeds(connection, lease, urls[:room], at=at, wanted=Wanted.NO)
+
+
+async def _admit_seeds(
+    connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime, wanted: Wanted = Wanted.BY_NAME
+) -> None:
     """Seeds bring their endowment like all new pages, and no history but that debt: nobody has linked to them yet.
 
-    One that is known already becomes due: somebody wants it looked at.
+    One that is known already becomes due: somebody wants it looked at. wanted: why; where it is NO, they are pages one
+    link away from the root.
     """
     home = dict.fromkeys(lease.domain.scope(max_depth=0).home(url) for url in urls)
     ordering = lease.domain.settings.ordering
@@ -193,15 +222,20 @@ async def _admit_seeds(connection: Connection, lease: Lease, urls: Sequence[Url]
             "at": at,
             "pool": ordering.pool(known=False, favoured=favoured).value,
             "endowment": endowment,
-            "wanted": Wanted.BY_NAME,
+            "wanted": wanted,
+            "depth": 0 if wanted else 1,
         }
         fresh = await (await connection.execute(ADMIT_SEEDS, values)).fetchall()
         scores = dict(zip(values["keys"], values["scores"], strict=True))
-        ranks = [ordering.first_rank(net, clock=clock, depth=0, url_score=scores[key]) for key, net, clock in fresh]
+        ranks = [
+            ordering.first_rank(net, clock=clock, depth=values["depth"], url_score=scores[key])
+            for key, net, clock in fresh
+        ]
         groups = await groups_of(connection, lease.domain.id, chosen)
         await connection.execute(GROUP_SEEDS, values | {"groups": groups})
         await connection.execute(RANK_SEEDS, values | {"keys": [row[0] for row in fresh], "ranks": ranks})
-        await connection.execute(CALL_FOR, values)
+        if wanted:
+            await connection.execute(CALL_FOR, values)
 
 
 async def _make_due(connection: Connection, lease: Lease, row: dict[str, Any], *, at: datetime) -> bool:

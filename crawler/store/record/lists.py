@@ -20,6 +20,7 @@ from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.record import admissions, novelty
 from crawler.store.record.opic import load_batch, write_batch
 from crawler.store.record.positions import PagePosition
+from crawler.store.record.signals import take_in
 
 MOST_FEEDS = 16  # of a domain, found in the heads of its pages: some name one for the comments of each
 FIRST_LISTS = 8  # of those that one list names, asked for before any page; the others come in their turn
@@ -151,7 +152,8 @@ async def admit_listed(
         new_lists = await _name(connection, domain_id, lists, found_by=chunk.found_by, at=at)
         await _ask_first(connection, domain_id, new_lists[:FIRST_LISTS])
         signals = await _compare_dates(connection, domain_id, chunk, at=at)
-        await pass_on(connection, lease, signals, at=at, defaults=defaults)
+        if signals:
+            await take_in(connection, lease, signals, at=at, defaults=defaults)
         may_be_fetched = sum(stand.state is State.NEW for _, stand in admitted)
         return ChunkNews(
             new_pages=may_be_fetched - len({link.key for link, _ in admitted} & set(new_lists)),
@@ -163,12 +165,6 @@ async def admit_listed(
 def hinted_evidence(listed: ListedLink) -> tuple[float, float]:
     """What changefreq adds to the belief about a page that was never fetched: a part of a change, within its gap."""
     return (0.0, 0.0) if listed.gap is None else (HINTED_CHANGES, HINTED_CHANGES * (listed.gap / DAY))
-
-
-async def pass_on(
-    connection: Connection, lease: Lease, signals: Sequence[ChangeSignal], *, at: datetime, defaults: Defaults
-) -> None:
-    """Let the domain hear signals of change, within the transaction that found them."""
 
 
 async def _compare_dates(

@@ -16,6 +16,7 @@ PAGES = """
     UPDATE page p
        SET status = x.status, reason = x.reason, failures = x.failures, soft_errors = x.soft_errors,
            last_look_at = x.at, visits = p.visits + 1, evidence_a = x.evidence_a, evidence_b = x.evidence_b,
+           signals = CASE WHEN x.good THEN '' ELSE p.signals END,
            amount_total = x.amount_total, amount_changes = x.amount_changes,
            moved_to = CASE WHEN x.good AND x.reason <> %(bulk_redirect)s THEN x.moved_to
                            ELSE coalesce(x.moved_to, p.moved_to) END,

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from crawler.core.budget import NO_REFUND, Costs, Refund, RequestKind, learnt, settled
 from crawler.core.change import NoiseMask, SiteEdit
 from crawler.core.domain import Hold, Lease
-from crawler.core.freshness import DAY, Wanted
+from crawler.core.freshness import DAY, ChangeSignal, Wanted
 from crawler.core.http import Url
 from crawler.core.rendering import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
@@ -29,6 +29,7 @@ from crawler.store.claim import (
 )
 from crawler.store.columns import clean, copy, costs_from, costs_to
 from crawler.store.database import BY_KEY, Connection, Database
+from crawler.store.domains import post_signals
 from crawler.store.learned import put_mask, put_renders, put_soft_errors
 from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
 from crawler.store.record.events import parts_of
@@ -49,6 +50,12 @@ ADVANCE = f"""
            costs = %(costs)s, drift = %(drift)s, drift_at = coalesce(%(learnt_at)s, drift_at)
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  only our own statement is put in
+# What waits already serves for this, too.
+REPRICE = """
+    INSERT INTO inbox (domain_id, kind, payload, arrived_at)
+    SELECT %(domain_id)s, 'reprice', '{}', %(at)s
+     WHERE NOT EXISTS (SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'reprice' AND NOT payload ? 'after')
+"""
 VISITS = """
     COPY visit (domain_id, key, at, answer, status, reason, change, rung, distance_bits, conditional, requests,
                 received_bytes, saved_bytes, elapsed_ms, cash, expected, due_at, price, audit,
@@ -65,8 +72,8 @@ class Batch:
     the day's budget and not sent, and the bytes that were taken in advance for those that the visits received.
     is_shared: all counts for the budget of all domains together as well.  hold: leave the domain alone, because of one
     of these visits.  mask, soft_errors: of the domain, None if the visits taught nothing of them.  edit: of the
-    boilerplate of the domain, to be told together with the mask that has taken it in.  page_score: of the pages that
-    wait to be looked at first.
+    boilerplate of the domain, to be told together with the mask that has taken it in.  signals: about pages of the
+    domain, that these looks brought; they wait in the inbox.  page_score: of the pages that wait to be looked at first.
     """
 
     visits: Sequence[Visit]
@@ -78,6 +85,7 @@ class Batch:
     soft_errors: SoftErrorMemory | None = None
     renders: RenderMemory | None = None
     edit: SiteEdit | None = None
+    signals: Sequence[ChangeSignal] = ()
     page_score: Callable[[Url], float] | None = None
 
     @property
@@ -134,6 +142,10 @@ async def _renew_and_read(connection: Connection, lease: Lease) -> dict[str, Any
 
 async def _write_learnt(connection: Connection, domain_id: int, batch: Batch) -> None:
     await learned.learn_of(connection, domain_id, batch.visits)
+    at = max(visit.at for visit in batch.visits)
+    if await learned.learn_of_sources(connection, domain_id, batch.visits):
+        await connection.execute(REPRICE, {"domain_id": domain_id, "at": at})
+    await post_signals(connection, domain_id, batch.signals, at=at)
     if batch.mask is not None:
         await put_mask(connection, domain_id, batch.mask)
     if batch.soft_errors is not None:

@@ -53,6 +53,12 @@ INSIDE_ECONOMY = """
       LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = c.key
      WHERE c.domain_id = %(domain_id)s AND (f.key IS NULL OR f.state NOT IN ('new', 'known'))
 """
+UNKNOWN_SOURCE = """
+    SELECT p.url AS page, format('%%s, of %%s', octet_length(p.signals), o.many) AS figure
+      FROM page p
+     CROSS JOIN (SELECT count(*) AS many FROM domain_source WHERE domain_id = %(domain_id)s) o
+     WHERE p.domain_id = %(domain_id)s AND octet_length(p.signals) > o.many
+"""
 # Pools count from 0: new, known, new and favoured, known and favoured.
 WRONG_POOL = """
     SELECT coalesce(p.url, encode(c.key, 'hex')) AS page, format('%%s, in pool %%s', f.state, c.pool) AS figure
@@ -189,6 +195,7 @@ PAGE_RULES = (
     ("outside_economy", OUTSIDE_ECONOMY, "pages should take part in the economy and do not"),
     ("inside_economy", INSIDE_ECONOMY, "pages take part in the economy and should not"),
     ("wrong_pool", WRONG_POOL, "pages are paid in a pool that is not theirs"),
+    ("unknown_source", UNKNOWN_SOURCE, "pages count signals of sources that their domain does not have"),
     ("future_clock", FUTURE_CLOCK, "pages have a history from after their domain's clock"),
     ("stateless", STATELESS, "pages are in no state"),
     ("pageless", PAGELESS, "places in the frontier belong to no page"),

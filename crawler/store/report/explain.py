@@ -46,7 +46,7 @@ PAGE = f"""
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
            g.a + p.evidence_a AS belief_a, g.b + p.evidence_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
            p.amount_total, p.amount_changes, g.amount AS group_amount,
-           g.template, g.held_until IS NOT NULL AS is_template_held,
+           p.signals, g.template, g.held_until IS NOT NULL AS is_template_held,
            p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
            p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.is_rendered,
            p.received_bytes,
@@ -118,8 +118,15 @@ WAITING = """
      WHERE domain_id = %(domain_id)s AND coalesce(decode(payload->>'after', 'hex') < %(key)s, true)
        AND CASE kind WHEN 'refresh' THEN starts_with(%(url)s, payload->>'prefix')
                      WHEN 'seed' THEN payload->'urls' ? %(url)s
+                     WHEN 'signal' THEN jsonb_path_exists(payload, '$.signals[*][0] ? (@ == $url)',
+                                                          jsonb_build_object('url', %(url)s::text))
                      WHEN 'audit' THEN payload->'keys' ? encode(%(key)s, 'hex')
                      ELSE kind IN ('reprice', 'reorder') END
+"""
+SOURCES = """
+    SELECT o.source, o.signals, o.recall, o.precision, o.false_per_page_day, o.silence, o.measured_at
+      FROM report_source o JOIN domain_source n ON n.domain_id = o.domain_id AND n.source = o.source
+     WHERE o.domain_id = %(domain_id)s ORDER BY n.no
 """
 DOMAIN = """
     SELECT greatest(%(at)s::timestamptz, s.last_visit_at) AS at, r.body AS robots, s.tracked
@@ -135,6 +142,7 @@ class Waiting(StrEnum):
     REFRESH = "refresh"
     REREAD = "reread"  # a refresh that asks for the whole page, since its domain's settings have changed
     AUDIT = "audit"
+    SIGNAL = "signal"
     REPRICE = "reprice"
     REORDER = "reorder"
 
@@ -149,6 +157,7 @@ class PageFacts:
     popularity, url_score: what links and what the URL make of importance; a mixed order weighs both.
     is_template_held: new pages of its group are held back, since such pages have said nothing new of late.
     leader: whose schedule it shares.  riders: how many share its own.
+    signals: of change since its last good look, by the number of their source.
     outlinks: None if never read.  ahead: of a new page, how many new pages come before it.
     """
 
@@ -192,6 +201,7 @@ class PageFacts:
     moved_to: Url | None
     leader: Url | None
     riders: int
+    signals: tuple[int, ...]
     title: str | None
     outlinks: int | None
     ahead: int | None
@@ -246,6 +256,19 @@ class Linker:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """A source of change signals in a domain: a row of report_source, which says what its columns mean."""
+
+    source: str
+    signals: int
+    recall: float
+    precision: float | None
+    false_per_page_day: float
+    silence: float
+    measured_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """All that is known of a URL within its domain.
 
@@ -256,6 +279,7 @@ class Explanation:
     terms: what holds for its next look, at today's price.  trust: how far its group's validators can be believed.
     suspected: validators that have lied in every group that was tested.
     waiting: what the next crawl is to apply to it, by the domain's inbox; nothing else here knows of that yet.
+    sources: of change signals about pages of the domain, by their numbers.
     by_head: its length and date are asked for first.  challenge: its validators are put to the test, if it is the next.
     """
 
@@ -276,6 +300,7 @@ class Explanation:
     robots: bytes | None
     tracked: int
     waiting: frozenset[Waiting]
+    sources: tuple[SourceFacts, ...]
 
     @property
     def is_orphan(self) -> bool:
@@ -299,6 +324,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defau
         linkers = await _rows(connection, LINKERS, values)
         leads = (await _rows(connection, LEADS_HERE, values))[0]
         waiting = await _rows(connection, WAITING, values)
+        sources = await _rows(connection, SOURCES, values)
         context = await scoring_context(connection, domain, at=at, defaults=defaults)
         page = _page(pages[0]) if pages else None
         source = (
@@ -327,6 +353,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defau
         robots=domain_now["robots"],
         tracked=domain_now["tracked"],
         waiting=frozenset(Waiting(row["kind"]) for row in waiting),
+        sources=tuple(SourceFacts(**row) for row in sources),
     )
 
 
@@ -344,7 +371,7 @@ def _kind(page: PageFacts, context: ScoringContext) -> RequestKind:
 def _page(row: dict[str, Any]) -> PageFacts:
     belief = Belief(row.pop("belief_a"), row.pop("belief_b"))
     prior = Belief(row.pop("prior_a"), row.pop("prior_b"))
-    kinds = {"state": State(row["state"]), "wanted": Wanted(row["wanted"])}
+    kinds = {"state": State(row["state"]), "wanted": Wanted(row["wanted"]), "signals": tuple(row["signals"])}
     amounts = Amounts(row.pop("amount_total"), row.pop("amount_changes"))
     return PageFacts(**row | kinds | {"belief": belief, "prior": prior, "amounts": amounts})
 

@@ -30,7 +30,14 @@ FRESHNESS = """
     CASE WHEN f.state = 'known' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
          WHEN f.state = 'known' AND p.version > 0
          THEN page_freshness(g.a + p.evidence_a, g.b + p.evidence_b,
-                             greatest(%(at)s::timestamptz, s.last_visit_at) - p.last_good_at) END
+                             heard_gap(greatest(%(at)s::timestamptz, s.last_visit_at) - p.last_good_at, p.signals,
+                                       (SELECT array_agg(o.recall ORDER BY o.no) FROM domain_source o
+                                         WHERE o.domain_id = %(domain_id)s),
+                                       (SELECT array_agg(o.noise ORDER BY o.no) FROM domain_source o
+                                         WHERE o.domain_id = %(domain_id)s),
+                                       (SELECT max(o.silence) FROM domain_source o
+                                         WHERE o.domain_id = %(domain_id)s),
+                                       g.a + p.evidence_a, g.b + p.evidence_b)) END
 """
 PAGES = f"""
     SELECT p.key, p.url, f.state, {IMPORTANCE} AS importance, {POPULARITY} AS popularity,

@@ -37,6 +37,7 @@ def after_looks(belief: Belief, *, found: bool, gap: timedelta, drift: float) ->
         believed=belief,
         prior=PRIOR,
         gap_days=gap / DAY,
+        aged_days=(gap / DAY, gap / DAY),
         changed=found,
         drift=drift,
     )

@@ -43,6 +43,8 @@ class Candidate:
     cash: float = 0.0
     phase: float = 1.0
     gap: float = float("nan")
+    recall: float = 0.0
+    ahead: float = 0.0
 
 
 PAGE = Candidate(a=0.7, b=20.0, weight=1.0, price=2.0, least=0.01, most=180.0, unseen=30.0, due_in=-1.0)
@@ -247,6 +249,7 @@ def test_a_page_is_weighed_by_its_own_terms() -> None:
             phase=[1.0] * 3,
             amount=[1.0] * 3,
             gap=[float("nan")] * 3,
+            signals=[()] * 3,
         )
     )
 
@@ -276,6 +279,7 @@ def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and
             phase=[1.0] * count,
             amount=[1.0] * count,
             gap=[float("nan")] * count,
+            signals=[()] * count,
         )
     )
 
@@ -324,6 +328,7 @@ def test_a_head_without_pages_gives_none() -> None:
             phase=[],
             amount=[],
             gap=[],
+            signals=[],
         )
     )
 

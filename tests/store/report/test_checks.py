@@ -98,6 +98,7 @@ async def test_cash_below_nothing_is_found(db: Database, walked: Domain) -> None
         (["UPDATE frontier SET state = 'known' WHERE state = 'gone'"], {"outside_economy"}),
         (["UPDATE frontier SET favoured = NOT favoured"], {"wrong_pool"}),
         (["UPDATE cash SET clock = clock + 1e18"], {"future_clock"}),
+        (["UPDATE page SET signals = signals_with(signals, 1) WHERE version > 0"], {"unknown_source"}),
         (["DELETE FROM frontier WHERE state = 'gone'"], {"stateless"}),
         (["DELETE FROM frontier WHERE state = 'known'"], {"stateless", "inside_economy"}),
         (

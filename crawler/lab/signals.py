@@ -1,0 +1,78 @@
+"""What sources of change signals bring: the product's rule with each of them, beside the same without any."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from crawler.lab.comparison import Mean
+from crawler.lab.policies.clairvoyant import Clairvoyant
+from crawler.lab.policies.listening import Listening
+from crawler.lab.policies.ours import Ours
+from crawler.lab.simulation import simulate
+from crawler.lab.worlds.populations import make_world
+from crawler.lab.worlds.told import Manner, Told, Voice, told_by
+from crawler.lab.worlds.world import World
+
+WORLD = "log-normal"
+RECALLS, PRECISIONS = (0.3, 0.6, 1.0), (0.2, 0.5, 1.0)
+VOICES = (
+    *(Voice(recall=recall, precision=precision) for recall in RECALLS for precision in PRECISIONS),
+    *(Voice(manner) for manner in Manner if manner is not Manner.HONEST),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SignalTrial:
+    """What is tried: so many pages over so many days, of which the second half counts."""
+
+    pages: int = 800
+    days: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceRow:
+    """What one source brought at one budget, over seeds.
+
+    share: requests a day, as a share of the pages.  gain: freshness over that of the same crawl without signals.
+    ratio: freshness over that of the optimum, which knows the rates and hears nothing.  used: of the ledger.
+    calibration: expected less true freshness, without sign.
+    """
+
+    share: float
+    voice: Voice
+    freshness: Mean
+    gain: Mean
+    ratio: Mean
+    used: Mean
+    calibration: Mean
+
+
+def voices_compared(
+    trial: SignalTrial, shares: Sequence[float], *, seeds: int, tell: Callable[[str], None] = lambda _done: None
+) -> Iterator[VoiceRow]:
+    """A row for each source at each budget. tell: is told what is done."""
+    for share in shares:
+        found: dict[Voice, list[tuple[float, ...]]] = {voice: [] for voice in VOICES}
+        for seed in range(1, seeds + 1):
+            world = make_world(WORLD, pages=trial.pages, days=trial.days, seed=seed)
+            budget = max(round(share * trial.pages), 1)
+            best = simulate(world, Clairvoyant, budget_per_day=budget).freshness
+            deaf = simulate(world, lambda scene, _: Ours(scene), budget_per_day=budget).freshness
+            for voice in VOICES:
+                found[voice].append(_heard(world, told_by(voice, world, seed=seed), budget, deaf=deaf, best=best))
+                tell(f"seed {seed}, {voice.manner}")
+        yield from (VoiceRow(share, voice, *map(_mean, zip(*rows, strict=True))) for voice, rows in found.items())
+
+
+def _heard(world: World, told: Told, budget: int, *, deaf: float, best: float) -> tuple[float, ...]:
+    """Freshness, gain, ratio, share of the budget used and error of the report, in one world."""
+    outcome = simulate(world, lambda scene, _: Listening(scene, told), budget_per_day=budget)
+    fresh = outcome.freshness
+    error = outcome.calibration.error if outcome.calibration is not None else float("nan")
+    return fresh, fresh - deaf, fresh / best, outcome.requests / outcome.granted, error
+
+
+def _mean(numbers: Sequence[float]) -> Mean:
+    error = np.std(numbers, ddof=1) / np.sqrt(len(numbers)) if len(numbers) > 1 else 0.0
+    return Mean(float(np.mean(numbers)), float(error))

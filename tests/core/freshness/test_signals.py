@@ -1,0 +1,254 @@
+import math
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.freshness import (
+    NEVER_HEARD,
+    Belief,
+    Heard,
+    SourceRecord,
+    SourceWorth,
+    arrived,
+    chance_fresh,
+    changed,
+    changed_heard,
+    days_ahead,
+    due_gap,
+    heard_days,
+    heard_from,
+    heard_of,
+    learn_changed_heard,
+    mean_gap,
+    record_after,
+)
+from crawler.core.freshness.gamma import digamma
+from crawler.core.freshness.revisit_time import PlannedSource
+from crawler.core.freshness.signals import MOST_RECALL
+from crawler.core.freshness.value import first_values, most_worth, values, values_heard
+
+PAGE = Belief(a=2.0, b=40.0)
+GOOD = SourceWorth(recall=0.8, noise=0.01)
+DAY = timedelta(days=1)
+
+
+def heard(count: float, source: SourceWorth = GOOD) -> Heard:
+    return heard_of(np.array([count]), source)
+
+
+def fresh(unseen: float, count: float, source: SourceWorth = GOOD, page: Belief = PAGE) -> float:
+    return float(chance_fresh(page.a, page.b, heard_days(page.a, page.b, unseen, heard(count, source)))[0])
+
+
+def test_right_after_a_signal_a_page_is_fresh_by_the_papers_formula() -> None:
+    rate = PAGE.rate_per_day
+
+    for count in range(4):
+        assert fresh(0.0, count) == pytest.approx((GOOD.noise / (GOOD.noise + GOOD.recall * rate)) ** count)
+
+
+def test_of_a_known_rate_silence_and_signals_tell_what_the_paper_says() -> None:
+    sure = Belief(a=1e6, b=1e7)  # 0.1 a day, no doubt
+
+    expected = math.exp(-(1 - GOOD.recall) * 0.1 * 5) * (GOOD.noise / (GOOD.noise + GOOD.recall * 0.1)) ** 2
+
+    assert fresh(5.0, 2, page=sure) == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_source_of_no_worth_changes_nothing() -> None:
+    nothing = SourceWorth(recall=0.0, noise=0.5)
+
+    assert heard_days(PAGE.a, PAGE.b, 12.0, heard(9, nothing)).tolist() == [12.0]
+    assert fresh(12.0, 9, nothing) == pytest.approx(float(chance_fresh(PAGE.a, PAGE.b, 12.0)))
+
+
+@given(st.floats(0, 200), st.integers(0, 255), st.floats(0, 1), st.floats(1e-4, 10))
+def test_signals_only_age_a_page_and_silence_only_keeps_it_young(
+    unseen: float, count: int, recall: float, noise: float
+) -> None:
+    source = SourceWorth(recall, noise)
+
+    silent, told = (float(heard_days(PAGE.a, PAGE.b, unseen, heard(n, source))[0]) for n in (0, count))
+
+    assert (1 - MOST_RECALL) * unseen <= silent * (1 + 1e-9) <= unseen * (1 + 1e-9)
+    assert told >= silent
+
+
+def test_of_several_sources_the_one_that_says_most_is_heard_and_their_words_do_not_add_up() -> None:
+    weak = SourceWorth(recall=0.3, noise=0.5)
+    rate = np.array([PAGE.rate_per_day])
+
+    both = heard_from([(2, 1)], [(weak, GOOD)], rate)
+    alone = heard_from([(0, 1)], [(weak, GOOD)], rate)
+
+    assert heard_days(PAGE.a, PAGE.b, 3.0, both) == pytest.approx(heard_days(PAGE.a, PAGE.b, 3.0, alone))
+    assert both.recall == pytest.approx(GOOD.recall)
+
+
+def test_a_dead_sources_silence_says_nothing() -> None:
+    assert replace(GOOD, liveliness=0.0).silence == 0.0
+    assert heard_days(PAGE.a, PAGE.b, 7.0, heard(0, replace(GOOD, liveliness=0.0))).tolist() == [7.0]
+
+
+def posterior_moments(belief: Belief, days: float, recall: float, count: int, ratio: float) -> tuple[float, float]:
+    """Means of rate and ln rate under the prior times the chance of a change and of what was heard, on a fine grid."""
+    log_rate = np.linspace(-30, 8, 200_001)
+    rate = np.exp(log_rate)
+    chance = np.exp(-recall * rate * days + count * np.log1p(ratio * rate)) - np.exp(-rate * days)
+    log_density = belief.a * log_rate - belief.b * rate + np.log(np.maximum(chance, 1e-300))
+    weight = np.exp(log_density - log_density.max())
+    weight /= weight.sum()
+    return float((weight * rate).sum()), float((weight * log_rate).sum())
+
+
+@pytest.mark.parametrize(
+    ("page", "days", "recall", "count", "ratio"),
+    [
+        (Belief(0.5, 10.0), 20.0, 0.3, 1, 5.0),
+        (Belief(2.0, 40.0), 10.0, 0.9, 2, 100.0),
+        (Belief(0.5, 10.0), 20.0, 0.9, 0, 0.0),
+        (Belief(3.0, 20.0), 60.0, 0.1, 8, 1.0),
+    ],
+)
+def test_a_change_that_was_told_teaches_the_exact_means(
+    page: Belief, days: float, recall: float, count: int, ratio: float
+) -> None:
+    a, b = learn_changed_heard(page.a, page.b, days, Heard(recall, float(count), ratio))
+
+    mean, mean_log = posterior_moments(page, days, recall, count, ratio)
+    told_days = page.b + recall * days  # that no event takes back, or refitted priors run away
+    assert float(a[0] / b[0]) == pytest.approx(mean, rel=1e-6 if b[0] > told_days else 0.25)
+    if page.a < a[0] and b[0] > told_days:
+        assert float((digamma(a) - np.log(b))[0]) == pytest.approx(mean_log, rel=1e-5)
+
+
+def test_without_a_source_a_change_teaches_what_it_always_did() -> None:
+    nothing = Heard(0.0, 0.0, 0.0)
+
+    assert changed_heard(PAGE, gap=9 * DAY, heard=nothing) == changed(PAGE, gap=9 * DAY)
+
+
+words = st.builds(Heard, st.floats(0, 0.95), st.integers(0, 255).map(float), st.floats(0, 1e4))
+
+
+@given(st.floats(0.1, 50), st.floats(0.1, 500), st.floats(0, 300), words)
+def test_evidence_only_grows_whatever_was_heard(a: float, b: float, days: float, said: Heard) -> None:
+    after_a, after_b = learn_changed_heard(a, b, days, said)
+
+    assert a <= after_a[0] <= a + min(float(said.count), 8.0) + 1
+    assert b * (1 - 1e-12) <= after_b[0] < math.inf
+
+
+def test_looks_that_signals_bring_about_do_not_make_a_page_seem_faster() -> None:
+    """A perfect source, and a look at each signal: every gap ends with a change, and rates are still learnt right."""
+    rng = np.random.default_rng(5)
+    rate, naive, fair = 0.1, Belief(0.5, 10.0), Belief(0.5, 10.0)
+    source = heard_of(np.array([1.0]), SourceWorth(recall=0.95, noise=1e-4))
+
+    for gap in rng.exponential(1 / rate, 400):
+        naive = changed(naive, gap=timedelta(days=gap))
+        fair = changed_heard(fair, gap=timedelta(days=gap), heard=source)
+
+    assert fair.rate_per_day == pytest.approx(rate, rel=0.12)
+    assert naive.rate_per_day > 1.5 * rate
+
+
+def after_looks(*, recall: float, noise: float, days: int = 250, pages: int = 120, seed: int = 3) -> SourceRecord:
+    """The record of a source, of looks at the pages that were signalled, and some others."""
+    rng = np.random.default_rng(seed)
+    rate = np.exp(rng.normal(np.log(0.05), 0.8, pages))
+    last, count, is_changed = np.zeros(pages), np.zeros(pages, int), np.zeros(pages, bool)
+    record = NEVER_HEARD
+    for day in range(1, days + 1):
+        changes = rng.poisson(rate)
+        count += rng.binomial(changes, recall) + rng.poisson(noise, pages)
+        is_changed |= changes > 0
+        told, oldest = np.argsort(-(np.minimum(count, 1) + 1e-3 * (day - last))), np.argsort(last)
+        for n in {*told[: pages // 15], *oldest[: pages // 30]}:
+            record = record_after(
+                record,
+                believed=Belief(1e4 * rate[n], 1e4),
+                gap_days=day - last[n],
+                signals=int(count[n]),
+                changed=bool(is_changed[n]),
+            )
+            last[n], count[n], is_changed[n] = day, 0, False
+    return record
+
+
+@pytest.mark.parametrize(("recall", "noise"), [(0.3, 0.01), (0.6, 0.03), (0.9, 0.002)])
+def test_the_worth_of_a_source_is_learnt_from_looks_that_it_brings_about(recall: float, noise: float) -> None:
+    worth = after_looks(recall=recall, noise=noise).worth
+
+    assert worth.recall == pytest.approx(recall, abs=0.12)
+    assert worth.noise == pytest.approx(noise, rel=0.35, abs=0.002)
+
+
+def test_a_source_that_tells_of_all_pages_every_day_has_no_voice() -> None:
+    record = NEVER_HEARD
+    rng = np.random.default_rng(1)
+    for _ in range(400):
+        gap = float(rng.integers(1, 30))
+        is_changed = bool(rng.random() < 1 - math.exp(-0.05 * gap))
+        record = record_after(record, believed=Belief(500.0, 1e4), gap_days=gap, signals=int(gap), changed=is_changed)
+
+    assert record.precision is not None
+    assert record.precision < 0.05
+    assert fresh(10.0, 10, record.worth) == pytest.approx(fresh(10.0, 0, SourceWorth(0.0, 1.0)), abs=0.05)
+
+
+def test_who_turns_liar_is_silenced_within_a_few_looks() -> None:
+    record = after_looks(recall=0.9, noise=0.001)
+    assert record.worth.recall > 0.7
+
+    for _ in range(12):
+        record = record_after(record, believed=Belief(50.0, 1e3), gap_days=10.0, signals=1, changed=False)
+
+    assert record.worth.recall == 0.0
+
+
+def test_a_source_of_which_nothing_comes_any_more_is_not_taken_at_its_silence() -> None:
+    record = arrived(after_looks(recall=0.9, noise=0.001), days=30, pages=120, signals=200)
+
+    assert record.worth.silence > 0.5
+    assert arrived(record, days=30, pages=120).worth.silence < 0.1
+
+
+def test_no_signal_makes_a_look_worth_more_than_the_fresh_days_after_it() -> None:
+    ahead = days_ahead(0.3, 10.0, heard(200, SourceWorth(0.9, 1e-6)))
+
+    worth = values_heard(0.3, 10.0, 1.0, ahead, ahead=ahead, most=180.0)
+
+    assert values(0.3, 10.0, 1.0, ahead)[0] > worth[0]
+    assert worth[0] == pytest.approx(float(first_values(1.3, 10.0, 1.0, 180.0)))
+    assert most_worth(0.3, 10.0, 1.0, ahead=0.0, most=180.0) == math.inf
+
+
+def test_a_page_is_due_when_what_was_heard_makes_it_worth_its_price() -> None:
+    bounds = {"least": 0.01, "most": 180.0}
+    ahead = days_ahead(PAGE.a, PAGE.b, heard(1))
+
+    usual = float(due_gap(PAGE.a, PAGE.b, 1.0, 2.0, **bounds))
+    silent = float(due_gap(PAGE.a, PAGE.b, 1.0, 2.0, **bounds, recall=0.5))
+    told = float(due_gap(PAGE.a, PAGE.b, 1.0, 2.0, **bounds, recall=0.5, ahead=ahead)[0])
+
+    assert silent == pytest.approx(2 * usual)
+    assert told == 0.01
+    assert values(PAGE.a, PAGE.b, 1.0, 0.5 * silent) == pytest.approx(2.0)
+
+
+def test_a_plan_expects_the_looks_that_signals_bring_and_no_others() -> None:
+    bounds = {"least": 0.01, "most": 180.0}
+    page = (PAGE.a, PAGE.b, 1.0, 5.0)
+
+    usual = float(mean_gap(*page, **bounds, source=PlannedSource(0.0, 0.0, 0.0)))
+    dead = float(mean_gap(*page, **bounds, source=PlannedSource(0.5, 80.0, 0.0)))
+    lively = float(mean_gap(*page, **bounds, source=PlannedSource(0.5, 80.0, 0.05)))
+
+    assert usual == pytest.approx(float(due_gap(*page, **bounds)))
+    assert dead == pytest.approx(2 * usual)
+    assert lively < dead
