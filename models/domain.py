@@ -51,6 +51,7 @@ class Domain(SQLModel, table=True):
     include: list[str] = Field(sa_column=texts())
     exclude: list[str] = Field(sa_column=texts())
     allow_private: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    hours: str = Field(sa_column=text(default=""))
     # What comes first, and the dial of the reserve.
     discovery_order: str = Field(sa_column=text(default="opic"))
     url_share: float = Field(sa_column=real(default="0.3"))
@@ -239,6 +240,8 @@ class DomainState(SQLModel, table=True):
     addresses: list[str] = Field(sa_column=texts())
     # When to come again, in knowledge time.
     wake_at: datetime | None = Field(sa_column=instant(nullable=True))
+    closed_from: datetime | None = Field(sa_column=instant(nullable=True))  # its hours are closed from then
+    opens_at: datetime | None = Field(sa_column=instant(nullable=True))  # until then, as last found
     resume_at: datetime | None = Field(sa_column=instant(nullable=True))
     resume_reason: str = Field(sa_column=text(default=""))
     refusals: int = Field(sa_column=count())

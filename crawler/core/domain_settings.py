@@ -29,6 +29,16 @@ REVISIT = (
 )
 
 
+def _refused_hours(text: str) -> str:
+    from crawler.core.budget import parse_hours
+
+    try:
+        parse_hours(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def _usual_ordering() -> "Ordering":
     from crawler.core.cash import Ordering
 
@@ -98,6 +108,19 @@ class DomainSettings:
             "--delay SECONDS",
             "From the end of an answer to the next request; the delay of robots.txt holds where it is longer.",
             label="Delay",
+        ),
+    )
+    hours: str = entry(
+        "",
+        Setting(
+            Kind.TEXT,
+            "--hours HOURS",
+            "When it may be asked, and how fast: 'Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun', or '22-06 x2; 06-22 "
+            "x0.5 Europe/Vienna' for twice as fast by night. What is not named is closed.",
+            refuses=_refused_hours,
+            label="Hours",
+            unset="at any time",
+            reprices=True,
         ),
     )
     parallelism: int | None = entry(
@@ -256,11 +279,12 @@ class DomainSettings:
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """Why patterns that were stored before are not used; a domain with one is not crawled."""
+        """Why patterns and texts that were stored before are not used; a domain with one is not crawled."""
         from crawler.core.http import refusals_of
 
         of_rules = (refusal for rule in self.rules for refusal in rule.refusals)
-        return (*refusals_of((*self.include, *self.exclude, *self.ordering.favour)), *of_rules)
+        of_texts = (refusal for setting in SETTINGS for refusal in refusals_in(setting, value_of(self, setting)))
+        return (*refusals_of((*self.include, *self.exclude, *self.ordering.favour)), *of_rules, *of_texts)
 
 
 # Of DomainSettings.ordering, by the names of its fields; their defaults are its own.
@@ -318,6 +342,12 @@ def _named(setting: Setting) -> Setting:
 
 
 SETTINGS = _table()
+
+
+def refusals_in(setting: Setting, value: Any) -> tuple[str, ...]:
+    """Why the texts of a setting cannot be used; none where it says nothing of that."""
+    texts = () if setting.refuses is None or not value else (value,) if isinstance(value, str) else value
+    return tuple(filter(None, map(setting.refuses, texts))) if setting.refuses else ()
 
 
 def value_of(domain_settings: DomainSettings, setting: Setting) -> Any:

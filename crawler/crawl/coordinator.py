@@ -88,7 +88,8 @@ class LeaseCrawler:
         self._breaker = CircuitBreaker(lease, settings=settings, clock=clock)
         self._budget = LeaseBudget(store, clock=clock)
         self._deadline = LeaseDeadline(lease, since=claimed)
-        server = leased_server(webs.of(lease.domain), lease, settings=settings, fence=self._deadline.room_for)
+        web, fence = webs.of(lease.domain), self._deadline.room_for
+        server = leased_server(web, lease, settings=settings, clock=clock, fence=fence)
         self._requester = Requester(
             server,
             self._budget,

@@ -36,7 +36,7 @@ class Preparation:
             return None
         pacer = self._requester.pacer
         slow_down(pacer, rules, settings=self._settings)
-        await self._store.announce_delay(pacer.delay)
+        await self._store.announce_delay(pacer.longest_delay)
         return await known_under(self._store, rules, settings=self._settings)
 
     async def drain(self) -> bool:

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable
 from datetime import date, timedelta
 from typing import Protocol
 
+from crawler.clock import Clock
 from crawler.core.domain import Lease
 from crawler.core.http import NO_VALIDATORS, USUAL_BOUNDS, Answer, Bounds, Fetched, Method, Url, Validators
 from crawler.crawl.lease_budget import LeaseBudget
-from crawler.crawl.pacer import Pacer
+from crawler.crawl.pacer import OpenHours, Pacer
 from crawler.crawl.stats import CrawlStats
 from crawler.settings import Settings
 
@@ -46,13 +47,30 @@ def received_of(answer: Answer) -> int:
 
 
 class PacedWeb:
-    """One server, asked no sooner than its pacer allows. deadline: of a request.  language: as in Http.fetch."""
+    """One server, asked no sooner than its pacer allows.
+
+    deadline: of a request.  language: as in Http.fetch.  hours: of the domain; who sends asks before whether they are
+    closed.
+    """
 
     def __init__(
-        self, web: Web, pacer: Pacer, *, deadline: timedelta, language: str = "", fence: Fence = no_fence
+        self,
+        web: Web,
+        pacer: Pacer,
+        *,
+        deadline: timedelta,
+        language: str = "",
+        fence: Fence = no_fence,
+        hours: OpenHours | None = None,
     ) -> None:
         self.pacer = pacer
         self._web, self._deadline, self._language, self._fence = web, deadline, language, fence
+        self._hours = hours
+
+    @property
+    def is_closed(self) -> bool:
+        """The domain's hours are closed: nothing may be sent."""
+        return self._hours is not None and self._hours.are_closed
 
     async def turn(self, *, is_over: Callable[[], bool] = lambda: False) -> None:
         """Wait until one request may be sent, or nobody wants to."""
@@ -88,11 +106,12 @@ class PacedWeb:
         await self._fence(self._deadline)
 
 
-def leased_server(web: Web, lease: Lease, *, settings: Settings, fence: Fence) -> PacedWeb:
-    """The server of a leased domain, at the domain's delay. A longer request could outlast the lease."""
+def leased_server(web: Web, lease: Lease, *, settings: Settings, clock: Clock, fence: Fence) -> PacedWeb:
+    """The server of a leased domain, at the domain's delay, in its hours. A longer request could outlast the lease."""
     wished, deadline = lease.domain.settings, min(settings.deadline, lease.term / 2)
-    pacer = Pacer(delay=settings.delay_of(wished, is_own=lease.domain.is_own), wait=lease.wait)
-    return PacedWeb(web, pacer, deadline=deadline, language=wished.language, fence=fence)
+    hours = OpenHours(lease.domain.hours, clock=clock)
+    pacer = Pacer(delay=settings.delay_of(wished, is_own=lease.domain.is_own), wait=lease.wait, hours=hours)
+    return PacedWeb(web, pacer, deadline=deadline, language=wished.language, fence=fence, hours=hours)
 
 
 class Requester:
@@ -127,8 +146,15 @@ class Requester:
 
     @property
     def is_stopping(self) -> bool:
-        """Nothing new is begun; a domain whose next request is far off is released, not held."""
-        return self._is_ending() or self.pacer.wait > self._longest_wait
+        """Nothing new is begun; a domain that is closed, or whose next request is far off, is released, not held."""
+        return self._is_over() or self.pacer.wait > self._longest_wait
+
+    def _is_over(self) -> bool:
+        return self._is_ending() or self._is_closed()
+
+    def _is_closed(self) -> bool:
+        """The domain's hours are closed, which a wait may have brought about."""
+        return self._server.is_closed
 
     async def look(self, url: Url, *, validators: Validators = NO_VALIDATORS, method: Method = "GET") -> Answer | None:
         """The request that was taken when its page was handed out; None, and given back, if it was not begun."""
@@ -137,11 +163,11 @@ class Requester:
             self._budget.count_received(answered.received_bytes, is_look=True)
             return answered
         try:
-            await self._server.turn(is_over=self._is_ending)
+            await self._server.turn(is_over=self._is_over)
         except asyncio.CancelledError:
             self._budget.take_back(1, day=day)  # it was not sent
             raise
-        if self._budget.is_over or day != self._budget.day or self._is_ending() or not self._budget.has_bytes:
+        if self._budget.is_over or day != self._budget.day or self._is_over() or not self._budget.has_bytes:
             self._budget.take_back(1, day=day)
             return None
         return await self._send(url, validators, method, is_look=True)
@@ -156,10 +182,14 @@ class Requester:
 
     async def look_reserved(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
         """The request that was reserved; None where its day is over, or the domain wants to be left alone for long."""
+        day = self._budget.day
         if self.pacer.wait > self._longest_wait or self._budget.is_over:
-            self._budget.give_back(1, day=self._budget.day)
+            self._budget.give_back(1, day=day)
             return None
-        await self._server.turn()
+        await self._server.turn(is_over=self._is_closed)
+        if self._is_closed():
+            self._budget.give_back(1, day=day)
+            return None
         answer = await self._send(url, validators, "GET", is_look=True)
         self._stats.count_request()
         return answer
@@ -173,17 +203,21 @@ class Requester:
     async def ask(
         self, url: Url, *, validators: Validators = NO_VALIDATORS, bounds: Bounds = USUAL_BOUNDS
     ) -> Answer | None:
-        """One request for what is no look; None where the budget has none left."""
+        """One request for what is no look; None where the budget has none left, or the domain's hours are closed."""
         return await self._ask(url, validators, bounds, is_look=False)
 
     async def _ask(self, url: Url, validators: Validators, bounds: Bounds, *, is_look: bool) -> Answer | None:
-        if await self._budget.take(1) != 1:
+        if self._is_closed() or await self._budget.take(1) != 1:
             return None
+        day = self._budget.day
         try:
-            await self._server.turn()
+            await self._server.turn(is_over=self._is_closed)
         except asyncio.CancelledError:
-            self._budget.give_back(1, day=self._budget.day)
+            self._budget.give_back(1, day=day)
             raise
+        if self._is_closed():
+            self._budget.give_back(1, day=day)
+            return None
         answer = await self._send(url, validators, "GET", bounds=bounds, is_look=is_look)
         self._stats.count_request()
         return answer

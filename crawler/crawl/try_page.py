@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from crawler.clock import Clock
+from crawler.core.budget import opening
 from crawler.core.change import NO_MASK, NoiseMask, Observation, update_mask
 from crawler.core.domain import Domain
 from crawler.core.http import Answer, Fetched, Url
@@ -30,6 +31,7 @@ from crawler.store.report import target_of
 
 PAIRS = 2  # of looks that have to agree on what is volatile
 BUSY = "another worker has the domain or its address just now: try again in a moment"
+CLOSED = "its hours are closed now: recrawl domains show says when they open"
 SPENT = "its budget allows no request today"
 
 
@@ -78,6 +80,8 @@ async def try_page(
     target = await target_of(db, domain, url)
     if domain.settings.refusals:
         return TryResult(target, clock.now(), refusal=domain.settings.refusals[0])
+    if opening(domain.hours, clock.now()) > clock.now():
+        return TryResult(target, clock.now(), refusal=CLOSED)
     lease = await claim.claim(
         db,
         at=NEVER,  # whether anything is due makes no difference
@@ -109,7 +113,7 @@ class _Trial:
     def __init__(self, store: LeasedStore, web: Web, parser: DomainParser, *, settings: Settings) -> None:
         self._store, self._clock, self._parser, self._settings = store, store.clock, parser, settings
         self._budget = LeaseBudget(store, clock=store.clock)
-        server = leased_server(web, store.lease, settings=settings, fence=self._keep_lease)
+        server = leased_server(web, store.lease, settings=settings, clock=store.clock, fence=self._keep_lease)
         self._requester = Requester(server, self._budget, term=store.lease.term, stats=CrawlStats())
 
     @property
