@@ -22,6 +22,7 @@ class Domain(SQLModel, table=True):
         CheckConstraint("weight > 0", name="domain_weight_positive"),
         CheckConstraint("budget_per_day >= 0", name="domain_budget"),
         CheckConstraint("delay_s >= 0", name="domain_delay"),
+        CheckConstraint("latency_factor >= 0", name="domain_latency_factor"),
         CheckConstraint("parallelism BETWEEN 1 AND 256", name="domain_parallelism"),
         CheckConstraint("max_depth >= 0", name="domain_depth"),
         CheckConstraint("max_pages >= 1", name="domain_pages"),
@@ -51,6 +52,7 @@ class Domain(SQLModel, table=True):
     include: list[str] = Field(sa_column=texts())
     exclude: list[str] = Field(sa_column=texts())
     allow_private: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    latency_factor: float = Field(sa_column=real(default="2"))
     hours: str = Field(sa_column=text(default=""))
     # What comes first, and the dial of the reserve.
     discovery_order: str = Field(sa_column=text(default="opic"))

@@ -110,6 +110,20 @@ class DomainSettings:
             label="Delay",
         ),
     )
+    latency_factor: float = entry(
+        2.0,  # LATENCY_FACTOR
+        Setting(
+            Kind.NUMBER,
+            "--latency-factor NUMBER",
+            "A pause is at least so many times what answers take, up to 30 s, so that a slow server gets longer ones; "
+            "2 unless said. 0: never. Without a delay there is no pause to lengthen.",
+            most=100,
+            label="Slow server",
+            words="pauses for {} times what its answers take",
+            unset="pauses for twice what its answers take",
+            of_crawl=False,
+        ),
+    )
     hours: str = entry(
         "",
         Setting(

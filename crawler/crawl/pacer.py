@@ -9,6 +9,10 @@ from crawler.clock import Clock
 from crawler.core.budget import Hours, speed_at
 from crawler.core.domain import Lease
 
+# Of smoothed latency, a pause is never longer for it, as Heritrix has it (maxDelayMs; its delayFactor is 5, that of
+# Mercator 10: Heydon and Najork, World Wide Web 2 (4), 1999). A delay that is longer by itself stays.
+LONGEST_FOR_LATENCY = timedelta(seconds=30)
+SMOOTHING = 0.25  # of the newest answer; one slow page among fast ones does not stop the domain
 LOOK_UP_S = 0.25  # who waits for a turn sees so often whether it is wanted still
 
 
@@ -38,11 +42,21 @@ class Pacer:
     """Spaces the requests to one server: a delay after the last send and after the end of the last answer.
 
     delay: real time between two requests; none: they are not spaced.  wait: until the first.  hours: by whose speed the
-    delay is shorter or longer.
+    delay is shorter or longer.  latency_factor: a delay is at least so many times the smoothed latency of the answers,
+    up to LONGEST_FOR_LATENCY; 0: it is not. Without a delay nothing is spaced, however slow the server is.
     """
 
-    def __init__(self, *, delay: timedelta, wait: timedelta = timedelta(0), hours: OpenHours | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        delay: timedelta,
+        wait: timedelta = timedelta(0),
+        hours: OpenHours | None = None,
+        latency_factor: float = 0.0,
+    ) -> None:
         self._usual, self._hours = delay, hours
+        self._latency_factor = latency_factor
+        self._latency: timedelta | None = None  # smoothed
         self._least = timedelta(0)
         self._free_at = time.monotonic() + wait.total_seconds()
         self._last: float | None = None  # monotonic, when the last request was sent or answered
@@ -52,11 +66,16 @@ class Pacer:
     def delay(self) -> timedelta:
         """Real time between two requests now."""
         speed = (self._hours and self._hours.speed) or 1.0  # while the hours are closed nothing is sent at all
-        return max(self._usual / speed, self._least)
+        delay = max(self._usual / speed, self._least)
+        return max(delay, self._for_latency) if delay else delay
+
+    @property
+    def _for_latency(self) -> timedelta:
+        return min(self._latency_factor * (self._latency or timedelta(0)), LONGEST_FOR_LATENCY)
 
     @property
     def longest_delay(self) -> timedelta:
-        """Real time between two requests in the slowest of the hours."""
+        """Real time between two requests in the slowest of the hours, however fast the server answers."""
         return max(self._usual / (self._hours.slowest if self._hours else 1.0), self._least)
 
     @property
@@ -91,8 +110,11 @@ class Pacer:
                 await room()
             self._close()
 
-    def answered(self) -> None:
-        """Note that an answer came, or that none will."""
+    def answered(self, latency: timedelta | None = None) -> None:
+        """Note that an answer came, or that none will. latency: from the send to the end of an answer, if one came."""
+        if latency is not None:
+            before = latency if self._latency is None else self._latency
+            self._latency = before + SMOOTHING * (latency - before)
         self._last = time.monotonic()
         if self.delay:
             self._close()

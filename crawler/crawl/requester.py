@@ -11,7 +11,18 @@ from typing import Protocol
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease
-from crawler.core.http import NO_VALIDATORS, USUAL_BOUNDS, Answer, Bounds, Fetched, Method, Url, Validators
+from crawler.core.http import (
+    NO_VALIDATORS,
+    USUAL_BOUNDS,
+    Answer,
+    Bounds,
+    Fetched,
+    Method,
+    Reason,
+    Unreached,
+    Url,
+    Validators,
+)
 from crawler.crawl.lease_budget import LeaseBudget
 from crawler.crawl.pacer import OpenHours, Pacer
 from crawler.crawl.stats import CrawlStats
@@ -44,6 +55,13 @@ async def no_fence(_longest: timedelta) -> None:
 def received_of(answer: Answer) -> int:
     """Bytes that came over the wire beside the answer's head."""
     return answer.received_bytes
+
+
+def latency_of(answer: Answer) -> timedelta | None:
+    """How long the server took for an answer, or too long for one; None where it was not at work."""
+    if isinstance(answer, Unreached) and answer.reason is not Reason.DEADLINE:
+        return None
+    return answer.elapsed
 
 
 class PacedWeb:
@@ -85,8 +103,9 @@ class PacedWeb:
         bounds: Bounds = USUAL_BOUNDS,
     ) -> Answer:
         """The request whose turn it is."""
+        latency: timedelta | None = None
         try:
-            return await self._web.fetch(
+            answer = await self._web.fetch(
                 url,
                 validators=validators,
                 deadline=self._deadline,
@@ -94,8 +113,10 @@ class PacedWeb:
                 language=self._language,
                 bounds=bounds,
             )
+            latency = latency_of(answer)
         finally:
-            self.pacer.answered()
+            self.pacer.answered(latency)
+        return answer
 
     async def fetch(self, url: Url, *, bounds: Bounds = USUAL_BOUNDS) -> Answer:
         """One request in its turn."""
@@ -110,7 +131,12 @@ def leased_server(web: Web, lease: Lease, *, settings: Settings, clock: Clock, f
     """The server of a leased domain, at the domain's delay, in its hours. A longer request could outlast the lease."""
     wished, deadline = lease.domain.settings, min(settings.deadline, lease.term / 2)
     hours = OpenHours(lease.domain.hours, clock=clock)
-    pacer = Pacer(delay=settings.delay_of(wished, is_own=lease.domain.is_own), wait=lease.wait, hours=hours)
+    pacer = Pacer(
+        delay=settings.delay_of(wished, is_own=lease.domain.is_own),
+        wait=lease.wait,
+        hours=hours,
+        latency_factor=wished.latency_factor,
+    )
     return PacedWeb(web, pacer, deadline=deadline, language=wished.language, fence=fence, hours=hours)
 
 
