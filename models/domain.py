@@ -52,6 +52,14 @@ class Domain(SQLModel, table=True):
     include: list[str] = Field(sa_column=texts())
     exclude: list[str] = Field(sa_column=texts())
     allow_private: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    # What it is shown, secrets by reference, and the way to it.
+    headers: list[str] = Field(sa_column=texts())
+    auth: str = Field(sa_column=text(default=""))
+    login: str = Field(sa_column=text(default=""))
+    cookies: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    proxy: str = Field(sa_column=text(default=""))
+    ca_file: str = Field(sa_column=text(default=""))
+    insecure_tls: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
     latency_factor: float = Field(sa_column=real(default="2"))
     hours: str = Field(sa_column=text(default=""))
     # What comes first, and the dial of the reserve.

@@ -1,6 +1,7 @@
 """The names of reasons, as they are said to people."""
 
 from crawler.core.http import Reason
+from crawler.crawl import LOGIN_FAILED, NO_CERTIFICATES, NO_SECRET
 
 NO_ANSWER = {
     Reason.DNS: "its name is not known",
@@ -15,6 +16,17 @@ NO_ANSWER = {
 }
 
 
+# How a reason begins, and what is said in place of that; what follows is said as it is.
+ABOUT_ACCESS = {
+    NO_SECRET: "the secret",
+    LOGIN_FAILED: "its login failed:",
+    NO_CERTIFICATES: "a file of certificates cannot be read:",
+}
+
+
 def in_words(reason: str) -> str:
     """The name of a reason as it is said to people: what a connection does is not what robots.txt does."""
+    begin, _, rest = reason.partition(" ")
+    if begin in ABOUT_ACCESS:
+        return f"{ABOUT_ACCESS[begin]} {rest}"
     return NO_ANSWER[Reason(reason)] if reason in NO_ANSWER else reason

@@ -4,7 +4,7 @@ The command's options, JSON, the columns' reading and writing and docs/commands.
 one entry here, and one column in models/domain.py with its migration. Nothing heavy is imported: --help reads this.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from crawler.core.setting import Kind, Setting, entry
 
 if TYPE_CHECKING:
     from crawler.core.cash import Ordering
-    from crawler.core.http import Url
+    from crawler.core.http import Credentials, Url
     from crawler.core.page_rules import PageRule
 
 # RFC 9110, 12.5.4: a language range, or any, with the weight of the user's preference.
@@ -29,14 +29,48 @@ REVISIT = (
 )
 
 
-def _refused_hours(text: str) -> str:
-    from crawler.core.budget import parse_hours
-
+def _sentence_of(parse: Callable[[str], object], text: str) -> str:
+    """Why a text cannot be read; empty if it can."""
     try:
-        parse_hours(text)
+        parse(text)
     except ValueError as error:
         return str(error)
     return ""
+
+
+def _refused_hours(text: str) -> str:
+    from crawler.core.budget import parse_hours
+
+    return _sentence_of(parse_hours, text)
+
+
+def _refused_header(text: str) -> str:
+    from crawler.core.http import parse_header
+
+    return _sentence_of(parse_header, text)
+
+
+def _refused_auth(text: str) -> str:
+    from crawler.core.http import parse_auth
+
+    return _sentence_of(parse_auth, text)
+
+
+def _refused_login(text: str) -> str:
+    from crawler.core.http import parse_login
+
+    return _sentence_of(parse_login, text)
+
+
+def _refused_proxy(text: str) -> str:
+    from crawler.core.http import parse_proxy
+
+    return _sentence_of(parse_proxy, text)
+
+
+def _refused_file(text: str) -> str:
+    is_path = text.startswith("/") and text.isprintable()
+    return "" if is_path else "a file of certificates is named by its whole path, as it is where it is crawled"
 
 
 def _usual_ordering() -> "Ordering":
@@ -135,6 +169,83 @@ class DomainSettings:
             label="Hours",
             unset="at any time",
             reprices=True,
+        ),
+    )
+    headers: tuple[str, ...] = entry(
+        (),
+        Setting(
+            Kind.TEXTS,
+            "--header HEADER",
+            "Send this header to the domain, 'X-Key: env:DOCS_KEY'; its value stands in the environment (env:NAME) or "
+            "in a Prefect secret block (block:NAME); may be repeated.",
+            refuses=_refused_header,
+            label="Headers",
+            rereads=True,
+        ),
+    )
+    auth: str = entry(
+        "",
+        Setting(
+            Kind.TEXT,
+            "--auth AUTH",
+            "Authenticate: 'basic env:USER env:PASSWORD' or 'bearer env:TOKEN'.",
+            refuses=_refused_auth,
+            label="Authentication",
+            rereads=True,
+        ),
+    )
+    login: str = entry(
+        "",
+        Setting(
+            Kind.TEXT,
+            "--login LOGIN",
+            "Log in by a form before pages are asked: '/login user=env:DOCS_USER password=env:DOCS_PASSWORD'.",
+            refuses=_refused_login,
+            label="Login",
+            rereads=True,
+        ),
+    )
+    cookies: bool = entry(
+        default=False,
+        setting=Setting(
+            Kind.FLAG,
+            "--cookies/--no-cookies",
+            "Send back the cookies that it sets, while a crawl runs; with --login always.",
+            label="Cookies",
+            words="sent back",
+            rereads=True,
+        ),
+    )
+    proxy: str = entry(
+        "",
+        Setting(
+            Kind.TEXT,
+            "--proxy PROXY",
+            "Ask by way of an http proxy that tunnels: 'http://proxy.example:3128', and 'env:USER env:PASSWORD' after "
+            "it.",
+            refuses=_refused_proxy,
+            label="Proxy",
+        ),
+    )
+    ca_file: str = entry(
+        "",
+        Setting(
+            Kind.TEXT,
+            "--ca-file PATH",
+            "Trust the certificates in this file (PEM), and no others.",
+            refuses=_refused_file,
+            label="Certificates",
+            words="only those in {}",
+        ),
+    )
+    insecure_tls: bool = entry(
+        default=False,
+        setting=Setting(
+            Kind.FLAG,
+            "--insecure-tls/--no-insecure-tls",
+            "Do not ask whose certificate it is: anybody on the way may read and change what is sent.",
+            label="TLS",
+            words="INSECURE: no certificate is checked",
         ),
     )
     parallelism: int | None = entry(
@@ -284,12 +395,28 @@ class DomainSettings:
             from crawler.core.page_rules import refuse_twins
 
             refuse_twins(self.rules)
+        if self.insecure_tls and self.ca_file:
+            raise ValueError("either certificates are checked by --ca-file, or with --insecure-tls not at all")
         if self.target_freshness is not None and self.target_age is not None:
             raise ValueError("a domain has one target, a share that is fresh or an age, and not both")
         if self.target_freshness is not None and not 0 < self.target_freshness < 1:
             raise ValueError(f"a target of {self.target_freshness:g} is not between 0 and 1")
         if self.target_age is not None and self.target_age <= timedelta(0):
             raise ValueError("a target age must be above 0")
+
+    @property
+    def is_special(self) -> bool:
+        """The domain is asked in another way than others: it is shown something, or another way leads there."""
+        return bool(
+            self.headers or self.auth or self.login or self.cookies or self.proxy or self.ca_file or self.insecure_tls
+        )
+
+    @property
+    def credentials(self) -> "Credentials":
+        """What the domain is shown. ValueError for what was stored and cannot be read (see refusals)."""
+        from crawler.core.http import credentials_in
+
+        return credentials_in(self.headers, self.auth, self.login, self.proxy)
 
     @property
     def refusals(self) -> tuple[str, ...]:

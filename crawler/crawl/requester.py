@@ -12,8 +12,10 @@ from typing import Protocol
 from crawler.clock import Clock
 from crawler.core.domain import Lease
 from crawler.core.http import (
+    NO_ACCESS,
     NO_VALIDATORS,
     USUAL_BOUNDS,
+    Access,
     Answer,
     Bounds,
     Fetched,
@@ -25,6 +27,7 @@ from crawler.core.http import (
 )
 from crawler.crawl.lease_budget import LeaseBudget
 from crawler.crawl.pacer import OpenHours, Pacer
+from crawler.crawl.session import DomainSession
 from crawler.crawl.stats import CrawlStats
 from crawler.settings import Settings
 
@@ -41,9 +44,11 @@ class Web(Protocol):
         method: Method = "GET",
         language: str = "",
         bounds: Bounds = USUAL_BOUNDS,
+        access: Access = NO_ACCESS,
     ) -> Answer: ...
 
 
+Form = tuple[tuple[str, str], ...]  # names and values of fields
 # Waits until a request that may take so long may be sent, or raises.
 Fence = Callable[[timedelta], Awaitable[None]]
 
@@ -68,7 +73,7 @@ class PacedWeb:
     """One server, asked no sooner than its pacer allows.
 
     deadline: of a request.  language: as in Http.fetch.  hours: of the domain; who sends asks before whether they are
-    closed.
+    closed.  session: what its own URLs are shown; None: nothing.
     """
 
     def __init__(
@@ -80,10 +85,11 @@ class PacedWeb:
         language: str = "",
         fence: Fence = no_fence,
         hours: OpenHours | None = None,
+        session: DomainSession | None = None,
     ) -> None:
         self.pacer = pacer
         self._web, self._deadline, self._language, self._fence = web, deadline, language, fence
-        self._hours = hours
+        self._hours, self._session = hours, session
 
     @property
     def is_closed(self) -> bool:
@@ -101,8 +107,9 @@ class PacedWeb:
         validators: Validators = NO_VALIDATORS,
         method: Method = "GET",
         bounds: Bounds = USUAL_BOUNDS,
+        form: Form = (),
     ) -> Answer:
-        """The request whose turn it is."""
+        """The request whose turn it is. form: of a POST."""
         latency: timedelta | None = None
         try:
             answer = await self._web.fetch(
@@ -112,6 +119,7 @@ class PacedWeb:
                 method=method,
                 language=self._language,
                 bounds=bounds,
+                access=NO_ACCESS if self._session is None else self._session.access(url, form=form),
             )
             latency = latency_of(answer)
         finally:
@@ -127,7 +135,7 @@ class PacedWeb:
         await self._fence(self._deadline)
 
 
-def leased_server(web: Web, lease: Lease, *, settings: Settings, clock: Clock, fence: Fence) -> PacedWeb:
+def leased_server(session: DomainSession, lease: Lease, *, settings: Settings, clock: Clock, fence: Fence) -> PacedWeb:
     """The server of a leased domain, at the domain's delay, in its hours. A longer request could outlast the lease."""
     wished, deadline = lease.domain.settings, min(settings.deadline, lease.term / 2)
     hours = OpenHours(lease.domain.hours, clock=clock)
@@ -137,7 +145,8 @@ def leased_server(web: Web, lease: Lease, *, settings: Settings, clock: Clock, f
         hours=hours,
         latency_factor=wished.latency_factor,
     )
-    return PacedWeb(web, pacer, deadline=deadline, language=wished.language, fence=fence, hours=hours)
+    language = wished.language
+    return PacedWeb(session.web, pacer, deadline=deadline, language=language, fence=fence, hours=hours, session=session)
 
 
 class Requester:
@@ -232,7 +241,13 @@ class Requester:
         """One request for what is no look; None where the budget has none left, or the domain's hours are closed."""
         return await self._ask(url, validators, bounds, is_look=False)
 
-    async def _ask(self, url: Url, validators: Validators, bounds: Bounds, *, is_look: bool) -> Answer | None:
+    async def post(self, url: Url, form: Form) -> Answer | None:
+        """One request that sends a form, as for a login; None as of `ask`."""
+        return await self._ask(url, NO_VALIDATORS, USUAL_BOUNDS, is_look=False, form=form)
+
+    async def _ask(
+        self, url: Url, validators: Validators, bounds: Bounds, *, is_look: bool, form: Form = ()
+    ) -> Answer | None:
         if self._is_closed() or await self._budget.take(1) != 1:
             return None
         day = self._budget.day
@@ -244,13 +259,21 @@ class Requester:
         if self._is_closed():
             self._budget.give_back(1, day=day)
             return None
-        answer = await self._send(url, validators, "GET", bounds=bounds, is_look=is_look)
+        method: Method = "POST" if form else "GET"
+        answer = await self._send(url, validators, method, bounds=bounds, is_look=is_look, form=form)
         self._stats.count_request()
         return answer
 
     async def _send(
-        self, url: Url, validators: Validators, method: Method, *, bounds: Bounds = USUAL_BOUNDS, is_look: bool
+        self,
+        url: Url,
+        validators: Validators,
+        method: Method,
+        *,
+        bounds: Bounds = USUAL_BOUNDS,
+        is_look: bool,
+        form: Form = (),
     ) -> Answer:
-        answer = await self._server.send(url, validators=validators, method=method, bounds=bounds)
+        answer = await self._server.send(url, validators=validators, method=method, bounds=bounds, form=form)
         self._budget.count_received(received_of(answer), is_look=is_look)
         return answer

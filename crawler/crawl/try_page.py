@@ -16,9 +16,12 @@ from crawler.core.visit import NEVER, Baseline, Known, Target, Visit, decide, re
 from crawler.crawl.extra_fetches import baseline_of, fetch_again
 from crawler.crawl.lease import give_back
 from crawler.crawl.lease_budget import LeaseBudget
-from crawler.crawl.parsing import DomainParser, ParserPool
+from crawler.crawl.login import Login
+from crawler.crawl.parsing import DomainParser
 from crawler.crawl.preparation import found_rules, known_under, slow_down
-from crawler.crawl.requester import Requester, Web, leased_server
+from crawler.crawl.requester import Requester, leased_server
+from crawler.crawl.resources import CrawlResources
+from crawler.crawl.session import DomainSession
 from crawler.crawl.shift import holder_name
 from crawler.crawl.stats import CrawlStats
 from crawler.crawl.store_port import LeasedStore, RetryingStore
@@ -63,8 +66,7 @@ class TryResult:
 
 async def try_page(
     db: Database,
-    web: Web,
-    readers: ParserPool,
+    webs: CrawlResources,
     domain: Domain,
     url: Url,
     *,
@@ -82,6 +84,9 @@ async def try_page(
         return TryResult(target, clock.now(), refusal=domain.settings.refusals[0])
     if opening(domain.hours, clock.now()) > clock.now():
         return TryResult(target, clock.now(), refusal=CLOSED)
+    session = await webs.session_of(domain)
+    if isinstance(session, str):
+        return TryResult(target, clock.now(), refusal=session)  # as the reason of a hold
     lease = await claim.claim(
         db,
         at=NEVER,  # whether anything is due makes no difference
@@ -95,7 +100,8 @@ async def try_page(
         return TryResult(target, clock.now(), refusal=BUSY)
     unpaced = settings.model_copy(update={"pace": False})  # who asks for one page now does not wait for its turn
     store = RetryingStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
-    trial = _Trial(store, web, DomainParser(readers, PageRules(lease.domain.settings.rules)), settings=settings)
+    parser = DomainParser(webs.parsers, PageRules(lease.domain.settings.rules))
+    trial = _Trial(store, session, parser, settings=settings)
     try:
         return await trial.look(target, again=again)
     finally:
@@ -110,10 +116,11 @@ async def try_page(
 class _Trial:
     """One look under one lease, which is kept from request to request."""
 
-    def __init__(self, store: LeasedStore, web: Web, parser: DomainParser, *, settings: Settings) -> None:
+    def __init__(self, store: LeasedStore, session: DomainSession, parser: DomainParser, *, settings: Settings) -> None:
+        self._session, self._login_failed = session, ""
         self._store, self._clock, self._parser, self._settings = store, store.clock, parser, settings
         self._budget = LeaseBudget(store, clock=store.clock)
-        server = leased_server(web, store.lease, settings=settings, clock=store.clock, fence=self._keep_lease)
+        server = leased_server(session, store.lease, settings=settings, clock=store.clock, fence=self._keep_lease)
         self._requester = Requester(server, self._budget, term=store.lease.term, stats=CrawlStats())
 
     @property
@@ -169,7 +176,15 @@ class _Trial:
         if found.outage is not None:
             return f"its robots.txt cannot be had ({found.outage})"
         slow_down(self._requester.pacer, found.rules, settings=self._settings)
+        if self._session.login is not None and not await self._login().begin():
+            return self._login_failed or self._why_silent
         return await known_under(self._store, found.rules, settings=self._settings)
+
+    def _login(self) -> Login:
+        def failed(why: str) -> None:
+            self._login_failed = why
+
+        return Login(self._session, self._requester, self._store.lease.domain, leave_alone=failed)
 
     @property
     def _why_silent(self) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from datetime import timedelta
@@ -19,7 +20,9 @@ from aiohttp.tracing import Trace
 from yarl import URL
 
 from crawler.core.http import (
+    NO_ACCESS,
     USUAL_BOUNDS,
+    Access,
     Answer,
     Authority,
     Bounds,
@@ -34,6 +37,7 @@ from crawler.core.http import (
     normalise,
 )
 from crawler.web import encoding, guard
+from crawler.web.proxy import Proxy, ProxyError
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 MAX_HEADER_BYTES = 16 * 1024  # one line; content security policies and cookies do grow beyond 8 kB
@@ -123,6 +127,7 @@ class _CountingProtocol(ResponseHandler):
     """Counts what comes, since the client does not tell of frames and interim answers, and ends what is too much."""
 
     trip: _Trip | None = None  # for which request it comes
+    behind_proxy: str | None = None  # the address that a tunnel leads to
 
     def data_received(self, data: bytes) -> None:
         if self.trip is not None:
@@ -141,8 +146,11 @@ class _CountingProtocol(ResponseHandler):
 
 
 class _Connector(aiohttp.TCPConnector):
-    def __init__(self, **options: Any) -> None:
+    """Connects directly, or through a proxy. may_ask: why an address may not be asked, for the request under way."""
+
+    def __init__(self, *, proxy: Proxy | None, may_ask: Callable[[str], str | None], **options: Any) -> None:
         super().__init__(**options)
+        self._proxy, self._why_not = proxy, may_ask
         self._factory = cast("partial[ResponseHandler]", partial(_CountingProtocol, loop=asyncio.get_running_loop()))
 
     async def connect(
@@ -157,6 +165,8 @@ class _Connector(aiohttp.TCPConnector):
         transport = connection.transport
         peer = transport.get_extra_info("peername") if transport is not None else None
         trip.address = str(peer[0]) if peer else None
+        if isinstance(connection.protocol, _CountingProtocol) and connection.protocol.behind_proxy is not None:
+            trip.address = connection.protocol.behind_proxy
         if trip.public_only and trip.address is not None and not trip.fresh:
             # It was opened for a request that might go there.
             why = guard.refusal(trip.address, allow_private=False)
@@ -170,6 +180,70 @@ class _Connector(aiohttp.TCPConnector):
         trip.began = asyncio.get_running_loop().time()
         return connection
 
+    async def _create_direct_connection(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the client's own signature
+        *,
+        client_error: type[Exception] = aiohttp.ClientConnectorError,
+    ) -> tuple[asyncio.Transport, ResponseHandler]:
+        if self._proxy is None:
+            return await super()._create_direct_connection(req, traces, timeout, client_error=client_error)
+        address = await self._allowed_address(req)
+        tunnel = await self._tunnel(self._proxy, address, req.port or 80)
+        trust = self._get_ssl_context(req)
+        name = (req.url.raw_host or "").rstrip(".") if trust is not None else None
+        try:
+            transport, protocol = await asyncio.get_running_loop().create_connection(
+                self._factory, sock=tunnel, ssl=trust, server_hostname=name
+            )
+        except ssl.CertificateError as error:
+            raise aiohttp.ClientConnectorCertificateError(req.connection_key, error) from error
+        except ssl.SSLError as error:
+            raise aiohttp.ClientConnectorSSLError(req.connection_key, error) from error
+        assert isinstance(protocol, _CountingProtocol)
+        protocol.behind_proxy = address
+        return transport, protocol
+
+    async def _allowed_address(self, req: aiohttp.ClientRequest) -> str:
+        """An address behind the name of a request that may be asked. Raises ForbiddenAddressError if there is none."""
+        trip = _TRIP.get()
+        trip.fresh = True
+        assert req.url.raw_host is not None
+        try:
+            found = await self._resolve_host(req.url.raw_host, req.port or 80)
+        except OSError as error:
+            raise aiohttp.ClientConnectorDNSError(req.connection_key, error) from error
+        for each in found:
+            why = self._why_not(each["host"])
+            if why is None:
+                trip.tried = True
+                return each["host"]
+            trip.forbidden = trip.forbidden or f"{each['host']} is {why}"
+        raise guard.ForbiddenAddressError(trip.forbidden or "no address")
+
+    async def _tunnel(self, proxy: Proxy, address: str, port: int) -> socket.socket:
+        """A connection to an address through the proxy, which its user named: it may stand at a private one."""
+        try:
+            (first, *_) = await self._resolve_host(proxy.host, proxy.port)
+            family = socket.AF_INET6 if ":" in first["host"] else socket.AF_INET
+            info = (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (first["host"], proxy.port))
+            opened = guard.open_socket(info, allow_private=True)
+        except OSError as error:
+            raise ProxyError(f"the proxy has no address that may be asked ({error.strerror or error})") from error
+        try:
+            opened.setblocking(False)  # noqa: FBT003 - the standard library's own signature
+            await asyncio.get_running_loop().sock_connect(opened, (first["host"], proxy.port))
+            await proxy.tunnel(opened, address, port)
+        except OSError as error:
+            opened.close()
+            raise ProxyError(f"the proxy cannot be reached ({error.strerror or error})") from error
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
 
 class Http:
     """Asks for one URL at a time, follows nothing, remembers nothing but connections and addresses.
@@ -178,6 +252,8 @@ class Http:
     allow_private: private and loopback addresses may be asked; link-local ones (cloud metadata) never.
     max_body_bytes: of a body as it comes and as it expands; above it the answer is TOO_LARGE.
     connections: open at once, over all domains; more requests wait, and their deadlines run.
+    trust: whose certificates are believed; None: those that the machine believes.  proxy: by which all is asked. What
+    is asked is resolved and checked here all the same.
     To be used in `async with`, by any number of tasks.
     """
 
@@ -190,6 +266,7 @@ class Http:
         connections: int = 16,
         lookup: guard.Lookup = guard.look_up,
         trust: ssl.SSLContext | None = None,
+        proxy: Proxy | None = None,
     ) -> None:
         self.user_agent = user_agent
         self.allow_private = allow_private
@@ -197,12 +274,15 @@ class Http:
         self.connections = connections
         self._lookup = lookup
         self._trust = trust
+        self._proxy = proxy
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._threads = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="lookup")
         self._resolver = guard.Resolver(self._threads, self._lookup)
         connector = _Connector(
+            proxy=self._proxy,
+            may_ask=self._why_not,
             limit=self.connections,
             resolver=self._resolver,
             ttl_dns_cache=round(DNS_TTL.total_seconds()),
@@ -237,11 +317,13 @@ class Http:
         method: Method = "GET",
         language: str = "",
         bounds: Bounds = USUAL_BOUNDS,
+        access: Access = NO_ACCESS,
     ) -> Answer:
         """What the server says to one request for the URL, exactly as it is spelt.
 
         validators: sent back verbatim.  deadline: for everything, waiting for a connection included.
         language: the header Accept-Language; none is sent where it is empty.  bounds: of this request alone.
+        access: what is shown beside; of what came, its cookies are told.
         Never raises for anything that a server, a network or a name does.
         """
         assert self._session is not None, "use Http in `async with`"
@@ -252,7 +334,9 @@ class Http:
         token = _TRIP.set(trip)
         try:
             async with asyncio.timeout(deadline.total_seconds()):
-                answer = await self._ask(url, method, _headers(validators, language), trip, bounds)
+                answer = await self._ask(
+                    url, method, _headers(validators, language), trip, bounds=bounds, access=access
+                )
         except TimeoutError:
             answer = _unreached(Reason.DEADLINE, f"no answer within {deadline.total_seconds():g} s", trip)
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -283,11 +367,21 @@ class Http:
         address, why = next(iter(refused.items()))
         return _unreached(Reason.ADDRESS, f"{address} is {why}", trip)
 
-    async def _ask(self, url: Url, method: Method, headers: dict[str, str], trip: _Trip, bounds: Bounds) -> Answer:
+    async def _ask(
+        self, url: Url, method: Method, headers: dict[str, str], trip: _Trip, *, bounds: Bounds, access: Access
+    ) -> Answer:
         assert self._session is not None
         first = bounds.first_bytes
-        response = await self._session.request(method, URL(url, encoded=True), headers=headers, allow_redirects=False)
+        response = await self._session.request(
+            method,
+            URL(url, encoded=True),
+            headers=_with_access(headers, url, access),
+            data=list(access.form) if method == "POST" else None,
+            allow_redirects=False,
+        )
         try:
+            if access.cookies is not None:
+                access.cookies.take(url, response.headers.getall("Set-Cookie", ()))
             if response.status == 304:
                 return _not_modified(response, trip, was_asked=not headers.keys().isdisjoint(_CONDITIONS))
             declared = response.content_length
@@ -321,6 +415,10 @@ class Http:
             if first is None or trip.excess is None:
                 raise
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _why_not(self, address: str) -> str | None:
+        """Why an address may not be asked for the request under way; None if it may."""
+        return guard.refusal(address, allow_private=self.allow_private and not _TRIP.get().public_only)
 
     def _open_socket(self, info: guard.AddressInfo) -> socket.socket:
         trip = _TRIP.get()
@@ -356,6 +454,16 @@ async def _ask_again_if_stale(
 
 def _headers(validators: Validators, language: str) -> dict[str, str]:
     return _conditions(validators) | ({"Accept-Language": language} if language else {})
+
+
+def _with_access(headers: dict[str, str], url: Url, access: Access) -> dict[str, str]:
+    """The headers with those that let us in; a cookie of the user's own goes with those of the jar."""
+    shown = headers | dict(access.headers)
+    said = access.cookies.header_for(url) if access.cookies is not None else ""
+    if said:
+        own = next((name for name in shown if name.lower() == "cookie"), "Cookie")
+        shown[own] = "; ".join(filter(None, (shown.get(own), said)))
+    return shown
 
 
 def _conditions(validators: Validators) -> dict[str, str]:
@@ -427,6 +535,7 @@ def _location(response: aiohttp.ClientResponse, url: Url) -> Url | None:
 
 # The first that fits: the client's exceptions are also each other's.
 _REASONS: tuple[tuple[type[Exception], Reason], ...] = (
+    (ProxyError, Reason.REFUSED),
     (aiohttp.ClientConnectorDNSError, Reason.DNS),
     (aiohttp.ClientSSLError, Reason.TLS),
     (aiohttp.ClientConnectorError, Reason.REFUSED),

@@ -43,7 +43,7 @@ def test_a_slow_server_gets_longer_pauses_up_to_a_bound_and_shorter_ones_when_it
     pacer = Pacer(delay=SECOND, latency_factor=2)
     delays = [pacer.delay]
     for latency in (0.1, 4.1, None, 60):
-        pacer.answered(latency and latency * SECOND)
+        pacer.answered(None if latency is None else latency * SECOND)
         delays.append(pacer.delay)
     for _ in range(40):
         pacer.answered(0.1 * SECOND)

@@ -30,6 +30,7 @@ from crawler.crawl import (
     settle_memory,
 )
 from crawler.errors import BadInput
+from crawler.local.secrets import secrets_of
 from crawler.plugins import load, require_policy
 from crawler.register import home_seeds, require_not_before_last_visit, scope_of, url_of
 from crawler.settings import Settings, settings
@@ -159,7 +160,7 @@ async def _walk(
 ) -> ShiftResult:
     pending = (await _looks_due(db, wanted, at=clock.now()) if err().is_terminal else 0) or 0  # for the bar alone
     with CrawlProgress(pending=pending, most=request.pages) as progress:
-        async with open_resources(used, answered=answered) as webs:
+        async with open_resources(used, answered=answered, find_secret=secrets_of(used)) as webs:
             settle_memory()
             result = await run_shift(
                 db,

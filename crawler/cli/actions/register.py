@@ -146,6 +146,8 @@ def _most(domain_settings: DomainSettings) -> int | None:
 
 def why_unasked(domain_settings: DomainSettings, *, at: datetime) -> str:
     """Why a domain with these settings is registered without asking it, as part of a sentence; empty if it is asked."""
+    if domain_settings.is_special:
+        return "only its crawl uses its credentials, proxy and certificates"
     opens_at = opening(hours_in(domain_settings.hours), at)
     return f"its hours are closed until {shown_when(opens_at, now=at)}" if opens_at > at else ""
 

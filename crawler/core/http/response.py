@@ -97,4 +97,4 @@ class Bounds:
 
 USUAL_BOUNDS = Bounds()
 Answer = Fetched | NotModified | Unreached
-Method = Literal["GET", "HEAD"]
+Method = Literal["GET", "HEAD", "POST"]

@@ -16,6 +16,7 @@ from crawler.core.page.fingerprint import (
     shingles_of_words,
     words_of_text,
 )
+from crawler.core.page.forms import LoginForm, login_form_in
 from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import Block, BlockKind, BlockList, block_list, is_watched, left_out
@@ -31,6 +32,7 @@ __all__ = [
     "Document",
     "Fingerprint",
     "HtmlEnd",
+    "LoginForm",
     "PageContent",
     "Parsed",
     "Snapshot",
@@ -47,6 +49,7 @@ __all__ = [
     "is_watched",
     "kind_of",
     "left_out",
+    "login_form_in",
     "number_of",
     "parse",
     "parse_html",
