@@ -37,6 +37,7 @@ from crawler.core.http.response import (
     Validators,
 )
 from crawler.core.http.robots import ALLOW_ALL, MAX_ROBOTS_BYTES, REFUSE_ALL, RobotsRules, parse_robots
+from crawler.core.http.traffic import LOOKED_BACK, TrafficHour, far_from_usual
 from crawler.core.http.urls import (
     MOST_LINKS,
     Authority,
@@ -61,6 +62,7 @@ from crawler.core.http.urls import (
 
 __all__ = [
     "ALLOW_ALL",
+    "LOOKED_BACK",
     "MAX_ROBOTS_BYTES",
     "MOST_LINKS",
     "NO_ACCESS",
@@ -86,6 +88,7 @@ __all__ = [
     "RobotsRules",
     "Scope",
     "SecretSource",
+    "TrafficHour",
     "Unreached",
     "Url",
     "Validators",
@@ -93,6 +96,7 @@ __all__ = [
     "backoff",
     "basic",
     "credentials_in",
+    "far_from_usual",
     "from_user",
     "headers_of",
     "host_of",
