@@ -65,7 +65,7 @@ def test_what_cannot_be_is_refused_in_a_line_that_says_how_it_is_done(
 async def test_no_secret_is_found_in_the_database_the_output_the_files_or_the_process_list(
     db: Database, database_url: str, tmp_path: Path
 ) -> None:
-    club = Club(ends_after=4)
+    club = Club(ends_after=6)
     processes: list[str] = []
 
     def watched(asked: Asked) -> Reply:

@@ -87,4 +87,4 @@ async def test_a_server_that_takes_long_is_asked_more_seldom(
     await crawl(db, at=START, pages=4)
 
     pauses = [after.began - before.ended for before, after in pairwise(living.journal.entries)]
-    assert least_s <= min(pauses[1:]) < least_s + 0.4
+    assert 0.8 * least_s <= min(pauses[1:]) < least_s + 0.4  # by the clocks of two threads
