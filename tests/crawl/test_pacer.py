@@ -77,14 +77,12 @@ def test_hours_divide_the_delay_by_their_speed_and_robots_txt_bounds_it(hour: in
     assert (pacer.delay, pacer.longest_delay) == (seconds * SECOND, 8 * SECOND)
 
 
-@pytest.mark.parametrize(("factor", "least_s"), [(2.0, 0.5), (0.0, 0.02)])
-async def test_a_server_that_takes_long_is_asked_more_seldom(
-    db: Database, living: LivingServer, factor: float, least_s: float
-) -> None:
+@pytest.mark.parametrize("factor", [2.0, 0.0])
+async def test_a_server_that_takes_long_is_asked_more_seldom(db: Database, living: LivingServer, factor: float) -> None:
     await register(db, living.url, delay=0.02 * SECOND, parallelism=1, latency_factor=factor)
     living.slow(0.25)
 
     await crawl(db, at=START, pages=4)
 
     pauses = [after.began - before.ended for before, after in pairwise(living.journal.entries)]
-    assert 0.8 * least_s <= min(pauses[1:]) < least_s + 0.4  # by the clocks of two threads
+    assert (min(pauses[1:]) >= 0.45) == (factor > 0)  # twice what an answer takes, by the clocks of two threads
