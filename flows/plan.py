@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 
 from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
+from prefect.events import emit_event
 
 from crawler.local.stack import crawl_database
-from crawler.plan import Planned, plan_domains
+from crawler.plan import Planned, TrafficFinding, plan_domains, traffic_findings
 from crawler.register import domain_named
 from crawler.settings import settings
 from crawler.store import record, report
@@ -16,6 +17,7 @@ from flows.ending import says_why
 from flows.lease import if_heard
 from flows.shift import instant
 
+TRAFFIC_OFF = "recrawl.traffic.off"
 COMPARED = 20  # chunks of events of each domain in one run, so that 100,000 take half a minute; the next goes on
 SHOWN = 100  # domains in the artifact, the most important ones
 COLUMNS = ("domain", "importance", "price", "budget", "requests a day", "fresh", "age, days")
@@ -27,7 +29,7 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
     """Work out what a request must be worth in each domain, so that budgets are spent where they do most.
 
     New and changed pages are made ready to be compared with others, for `recrawl duplicates`. Those whose texts were
-    the same for some looks will share one schedule.
+    the same for some looks will share one schedule. Domains whose last hour was far from its usual are told.
 
     Args:
         domain: Show only this domain, such as docs.example.com; all are planned, since they share a budget.
@@ -42,12 +44,31 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
             for each in planned:
                 await report.fill(db, each.domain, chunks=COMPARED)
                 await record.propose(db, each.domain, at=now)
+            tell_of_traffic(await traffic_findings(db, at=now))
     shown = [each for each in planned if only is None or each.domain.id == only.id]
     for each in shown:
         if each.plan.finding:
             get_run_logger().warning("%s: %s", each.domain.authority, each.plan.finding)
     await if_heard(acreate_markdown_artifact(markdown(shown), key="plan-result", description="What was planned"))
     return {each.domain.authority: facts(each) for each in shown}
+
+
+def tell_of_traffic(found: Sequence[TrafficFinding]) -> None:
+    """Say which domains' last hour was far from its usual, in the log and as an event for automations."""
+    for each in found:
+        name, hour = each.domain.authority, each.judged.traffic
+        get_run_logger().warning("%s, hour from %s: %s", name, f"{hour.hour:%Y-%m-%dT%H:%MZ}", each.judged.why)
+        emit_event(
+            event=TRAFFIC_OFF,
+            resource={"prefect.resource.id": f"recrawl.domain.{name}", "prefect.resource.name": name},
+            payload={
+                "why": each.judged.why,
+                "hour": hour.hour.isoformat(),
+                "looks": hour.looks,
+                "errors": hour.errors,
+                "latency_ms": hour.latency_ms,
+            },
+        )
 
 
 def facts(planned: Planned) -> dict[str, object]:

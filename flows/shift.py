@@ -23,6 +23,7 @@ from crawler.crawl import (
     settle_memory,
 )
 from crawler.errors import BadInput
+from crawler.local.secrets import secrets_of
 from crawler.settings import Settings
 from crawler.store import report
 from crawler.store.database import Database
@@ -67,7 +68,7 @@ async def run(
             progress[lease.token].stats = stats
 
     with told_to_end() as told:
-        async with open_resources(settings) as webs:
+        async with open_resources(settings, find_secret=secrets_of(settings)) as webs:
             settle_memory()
             shift = await run_shift(
                 db,

@@ -22,6 +22,7 @@ class Domain(SQLModel, table=True):
         CheckConstraint("weight > 0", name="domain_weight_positive"),
         CheckConstraint("budget_per_day >= 0", name="domain_budget"),
         CheckConstraint("delay_s >= 0", name="domain_delay"),
+        CheckConstraint("latency_factor >= 0", name="domain_latency_factor"),
         CheckConstraint("parallelism BETWEEN 1 AND 256", name="domain_parallelism"),
         CheckConstraint("max_depth >= 0", name="domain_depth"),
         CheckConstraint("max_pages >= 1", name="domain_pages"),
@@ -52,6 +53,16 @@ class Domain(SQLModel, table=True):
     include: list[str] = Field(sa_column=texts())
     exclude: list[str] = Field(sa_column=texts())
     allow_private: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    # What it is shown, secrets by reference, and the way to it.
+    headers: list[str] = Field(sa_column=texts())
+    auth: str = Field(sa_column=text(default=""))
+    login: str = Field(sa_column=text(default=""))
+    cookies: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    proxy: str = Field(sa_column=text(default=""))
+    ca_file: str = Field(sa_column=text(default=""))
+    insecure_tls: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    latency_factor: float = Field(sa_column=real(default="2"))
+    hours: str = Field(sa_column=text(default=""))
     # What comes first, and the dial of the reserve.
     discovery_order: str = Field(sa_column=text(default="opic"))
     url_share: float = Field(sa_column=real(default="0.3"))
@@ -280,6 +291,8 @@ class DomainState(SQLModel, table=True):
     addresses: list[str] = Field(sa_column=texts())
     # When to come again, in knowledge time.
     wake_at: datetime | None = Field(sa_column=instant(nullable=True))
+    closed_from: datetime | None = Field(sa_column=instant(nullable=True))  # its hours are closed from then
+    opens_at: datetime | None = Field(sa_column=instant(nullable=True))  # until then, as last found
     resume_at: datetime | None = Field(sa_column=instant(nullable=True))
     resume_reason: str = Field(sa_column=text(default=""))
     refusals: int = Field(sa_column=count())

@@ -105,6 +105,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "rich": ("crawler/cli/",),
     "selectolax": (
         "crawler/core/page/html.py",
+        "crawler/core/page/forms.py",
         "crawler/core/page/content.py",
         "crawler/core/page/blocks.py",
         "crawler/core/page/outline.py",
@@ -118,7 +119,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "uvicorn": ("crawler/local/prefect_server.py",),
     "xxhash": ("crawler/core/page/fingerprint.py",),
     "yaml": ("crawler/local/",),
-    "yarl": ("crawler/web/http.py",),
+    "yarl": ("crawler/web/http.py", "crawler/web/cookies.py"),
     "zstandard": ("crawler/store/",),
 }
 

@@ -28,6 +28,7 @@ PLACES = {
     "hint": Place("crawler.cli.commands.hint", "hint"),
     "pages": Place("crawler.cli.commands.pages", "pages", LOOK),
     "report": Place("crawler.cli.commands.report", "report", LOOK),
+    "traffic": Place("crawler.cli.commands.traffic", "traffic", LOOK),
     "plan": Place("crawler.cli.commands.plan", "plan", LOOK),
     "audit": Place("crawler.cli.commands.audit", "audit", LOOK),
     "changes": Place("crawler.cli.commands.changes", "changes", LOOK),

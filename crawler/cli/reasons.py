@@ -2,6 +2,7 @@
 
 from crawler.core.http import Reason
 from crawler.core.rendering import RenderChoice, RenderFailure
+from crawler.crawl import LOGIN_FAILED, NO_CERTIFICATES, NO_SECRET
 
 NO_ANSWER = {
     Reason.DNS: "its name is not known",
@@ -32,8 +33,17 @@ RENDERING: dict[str, str] = {
     RenderFailure.NO_PAGE: "the browser made no page of it",
     RenderFailure.ENDING: "cut short by the end of its lease",
 }
+# How a reason begins, and what is said in place of that; what follows is said as it is.
+ABOUT_ACCESS = {
+    NO_SECRET: "the secret",
+    LOGIN_FAILED: "its login failed:",
+    NO_CERTIFICATES: "a file of certificates cannot be read:",
+}
 
 
 def in_words(reason: str) -> str:
     """The name of a reason as it is said to people: what a connection does is not what robots.txt does."""
+    begin, _, rest = reason.partition(" ")
+    if begin in ABOUT_ACCESS:
+        return f"{ABOUT_ACCESS[begin]} {rest}"
     return NO_ANSWER[Reason(reason)] if reason in NO_ANSWER else reason

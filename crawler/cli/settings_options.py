@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from crawler.cli import values
-from crawler.core.domain_settings import SETTINGS, DomainSettings, value_of, with_values
+from crawler.core.domain_settings import SETTINGS, DomainSettings, refusals_in, value_of, with_values
 from crawler.core.setting import Kind, Setting
 from crawler.errors import BadInput
 
@@ -115,7 +115,7 @@ def _option(setting: Setting) -> Any:
         given["metavar"] = metavar
     if setting.kind in {Kind.COUNT, Kind.NUMBER}:
         given |= {"min": setting.least, "max": setting.most}
-    elif setting.kind is Kind.TEXT:
+    elif setting.kind is Kind.TEXT or setting.refuses is not None:
         given["parser"] = _parser(setting)
     elif setting.kind in PARSERS:
         given["parser"] = PARSERS[setting.kind]
@@ -124,8 +124,10 @@ def _option(setting: Setting) -> Any:
 
 def _parser(setting: Setting) -> Callable[[str], str]:
     def parse(text: str) -> str:
-        if re.fullmatch(setting.pattern, text) is None:
+        if setting.pattern and re.fullmatch(setting.pattern, text) is None:
             raise typer.BadParameter(f"{text!r} is {setting.misfit}")
+        for refusal in refusals_in(setting, text):
+            raise typer.BadParameter(refusal)
         return text
 
     return parse

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from crawler.core.budget import ALWAYS, Hours, parse_hours
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, Scope, Url, host_of, is_private
 
@@ -28,6 +29,11 @@ class Domain:
         return is_own_server(self.authority, self.addresses, allow_private=self.settings.allow_private)
 
     @property
+    def hours(self) -> Hours:
+        """When it may be asked."""
+        return hours_in(self.settings.hours)
+
+    @property
     def root(self) -> Url:
         return Url(f"{self.scheme}://{self.authority}/")
 
@@ -43,6 +49,18 @@ class Domain:
             max_depth=max_depth if domain_settings.max_depth is None else domain_settings.max_depth,
             accepts=accepts,
         )
+
+
+def hours_in(text: str) -> Hours:
+    """The hours of a domain's settings.
+
+    Stored ones that this machine cannot read, as of a zone that it does not know, are all hours here: a domain with
+    such is not crawled at all (DomainSettings.refusals).
+    """
+    try:
+        return parse_hours(text)
+    except ValueError:
+        return ALWAYS
 
 
 def is_own_server(authority: Authority, addresses: Collection[str], *, allow_private: bool) -> bool:

@@ -4,7 +4,7 @@ The command's options, JSON, the columns' reading and writing and docs/commands.
 one entry here, and one column in models/domain.py with its migration. Nothing heavy is imported: --help reads this.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from crawler.core.setting import Kind, Setting, entry
 
 if TYPE_CHECKING:
     from crawler.core.cash import Ordering
-    from crawler.core.http import Url
+    from crawler.core.http import Credentials, Url
     from crawler.core.page_rules import PageRule
     from crawler.core.rendering import RenderMode
 
@@ -28,6 +28,50 @@ REVISIT = (
     r"fixed (?!0+(?:\.0+)?[smhdw])[0-9]{1,6}(?:\.[0-9]{1,3})?[smhdw]"
     r"|[A-Za-z][A-Za-z0-9_.-]{0,62}"  # price, similarity, or a plugin; who knows the plugins asks whether there is one
 )
+
+
+def _sentence_of(parse: Callable[[str], object], text: str) -> str:
+    """Why a text cannot be read; empty if it can."""
+    try:
+        parse(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _refused_hours(text: str) -> str:
+    from crawler.core.budget import parse_hours
+
+    return _sentence_of(parse_hours, text)
+
+
+def _refused_header(text: str) -> str:
+    from crawler.core.http import parse_header
+
+    return _sentence_of(parse_header, text)
+
+
+def _refused_auth(text: str) -> str:
+    from crawler.core.http import parse_auth
+
+    return _sentence_of(parse_auth, text)
+
+
+def _refused_login(text: str) -> str:
+    from crawler.core.http import parse_login
+
+    return _sentence_of(parse_login, text)
+
+
+def _refused_proxy(text: str) -> str:
+    from crawler.core.http import parse_proxy
+
+    return _sentence_of(parse_proxy, text)
+
+
+def _refused_file(text: str) -> str:
+    is_path = text.startswith("/") and text.isprintable()
+    return "" if is_path else "a file of certificates is named by its whole path, as it is where it is crawled"
 
 
 def _usual_ordering() -> "Ordering":
@@ -99,6 +143,110 @@ class DomainSettings:
             "--delay SECONDS",
             "From the end of an answer to the next request; the delay of robots.txt holds where it is longer.",
             label="Delay",
+        ),
+    )
+    latency_factor: float = entry(
+        2.0,  # LATENCY_FACTOR
+        Setting(
+            Kind.NUMBER,
+            "--latency-factor NUMBER",
+            "A pause is at least so many times what answers take, up to 30 s, so that a slow server gets longer ones; "
+            "2 unless said. 0: never. Without a delay there is no pause to lengthen.",
+            most=100,
+            label="Slow server",
+            words="pauses for {} times what its answers take",
+            unset="pauses for twice what its answers take",
+            of_crawl=False,
+        ),
+    )
+    hours: str = entry(
+        "",
+        Setting(
+            Kind.TEXT,
+            "--hours HOURS",
+            "When it may be asked, and how fast: 'Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun', or '22-06 x2; 06-22 "
+            "x0.5 Europe/Vienna' for twice as fast by night. What is not named is closed.",
+            refuses=_refused_hours,
+            label="Hours",
+            unset="at any time",
+            reprices=True,
+        ),
+    )
+    headers: tuple[str, ...] = entry(
+        (),
+        Setting(
+            Kind.TEXTS,
+            "--header HEADER",
+            "Send this header to the domain, 'X-Key: env:DOCS_KEY'; its value stands in the environment (env:NAME) or "
+            "in a Prefect secret block (block:NAME); may be repeated.",
+            refuses=_refused_header,
+            label="Headers",
+            rereads=True,
+        ),
+    )
+    auth: str = entry(
+        "",
+        Setting(
+            Kind.TEXT,
+            "--auth AUTH",
+            "Authenticate: 'basic env:USER env:PASSWORD' or 'bearer env:TOKEN'.",
+            refuses=_refused_auth,
+            label="Authentication",
+            rereads=True,
+        ),
+    )
+    login: str = entry(
+        "",
+        Setting(
+            Kind.TEXT,
+            "--login LOGIN",
+            "Log in by a form before pages are asked: '/login user=env:DOCS_USER password=env:DOCS_PASSWORD'.",
+            refuses=_refused_login,
+            label="Login",
+            rereads=True,
+        ),
+    )
+    cookies: bool = entry(
+        default=False,
+        setting=Setting(
+            Kind.FLAG,
+            "--cookies/--no-cookies",
+            "Send back the cookies that it sets, while a crawl runs; with --login always.",
+            label="Cookies",
+            words="sent back",
+            rereads=True,
+        ),
+    )
+    proxy: str = entry(
+        "",
+        Setting(
+            Kind.TEXT,
+            "--proxy PROXY",
+            "Ask by way of an http proxy that tunnels: 'http://proxy.example:3128', and 'env:USER env:PASSWORD' after "
+            "it.",
+            refuses=_refused_proxy,
+            label="Proxy",
+        ),
+    )
+    ca_file: str = entry(
+        "",
+        Setting(
+            Kind.TEXT,
+            "--ca-file PATH",
+            "Trust the certificates in this file (PEM), and no others.",
+            refuses=_refused_file,
+            label="Certificates",
+            words="only those in {}",
+        ),
+    )
+    insecure_tls: bool = entry(
+        default=False,
+        setting=Setting(
+            Kind.FLAG,
+            "--insecure-tls/--no-insecure-tls",
+            "Do not ask whose certificate it is: anybody on the way may read and change what is sent.",
+            label="TLS",
+            words="INSECURE: no certificate is checked",
         ),
     )
     parallelism: int | None = entry(
@@ -261,6 +409,8 @@ class DomainSettings:
             from crawler.core.page_rules import refuse_twins
 
             refuse_twins(self.rules)
+        if self.insecure_tls and self.ca_file:
+            raise ValueError("either certificates are checked by --ca-file, or with --insecure-tls not at all")
         if self.target_freshness is not None and self.target_age is not None:
             raise ValueError("a domain has one target, a share that is fresh or an age, and not both")
         if self.target_freshness is not None and not 0 < self.target_freshness < 1:
@@ -269,12 +419,27 @@ class DomainSettings:
             raise ValueError("a target age must be above 0")
 
     @property
+    def is_special(self) -> bool:
+        """The domain is asked in another way than others: it is shown something, or another way leads there."""
+        return bool(
+            self.headers or self.auth or self.login or self.cookies or self.proxy or self.ca_file or self.insecure_tls
+        )
+
+    @property
+    def credentials(self) -> "Credentials":
+        """What the domain is shown. ValueError for what was stored and cannot be read (see refusals)."""
+        from crawler.core.http import credentials_in
+
+        return credentials_in(self.headers, self.auth, self.login, self.proxy)
+
+    @property
     def refusals(self) -> tuple[str, ...]:
-        """Why patterns that were stored before are not used; a domain with one is not crawled."""
+        """Why patterns and texts that were stored before are not used; a domain with one is not crawled."""
         from crawler.core.http import refusals_of
 
         of_rules = (refusal for rule in self.rules for refusal in rule.refusals)
-        return (*refusals_of((*self.include, *self.exclude, *self.ordering.favour)), *of_rules)
+        of_texts = (refusal for setting in SETTINGS for refusal in refusals_in(setting, value_of(self, setting)))
+        return (*refusals_of((*self.include, *self.exclude, *self.ordering.favour)), *of_rules, *of_texts)
 
 
 # Of DomainSettings.ordering, by the names of its fields; their defaults are its own.
@@ -332,6 +497,12 @@ def _named(setting: Setting) -> Setting:
 
 
 SETTINGS = _table()
+
+
+def refusals_in(setting: Setting, value: Any) -> tuple[str, ...]:
+    """Why the texts of a setting cannot be used; none where it says nothing of that."""
+    texts = () if setting.refuses is None or not value else (value,) if isinstance(value, str) else value
+    return tuple(filter(None, map(setting.refuses, texts))) if setting.refuses else ()
 
 
 def value_of(domain_settings: DomainSettings, setting: Setting) -> Any:

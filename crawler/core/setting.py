@@ -1,5 +1,6 @@
 """What one setting of a domain is: its kind, its bounds, and how it is typed, kept, sent and shown."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -30,6 +31,7 @@ class Setting:
     option, help: of the command line, the option with the word for its value.
     least, most: bounds of a count or a number.  pattern, misfit: of a text, a regular expression for the whole of it,
     and what a text is that does not match.
+    refuses: why a text cannot be used, a sentence that repeats no secret; empty if it can.
     column, key: in the table domain and in JSON, where they are not the name with the unit.
     label: of its line in `domains show`; without one there is none.  words: around the value.  unset: of the default.
     instead_of: another setting, which this one takes the place of.
@@ -46,6 +48,7 @@ class Setting:
     most: float = MOST_COUNTED
     pattern: str = ""
     misfit: str = ""
+    refuses: Callable[[str], str] | None = None
     column: str = ""
     key: str = ""
     label: str = ""

@@ -8,18 +8,23 @@ registration call it.
 
 from crawler.crawl.coordinator import CrawlLimits
 from crawler.crawl.lease import BAD_PATTERN
+from crawler.crawl.login import LOGIN_FAILED
 from crawler.crawl.memory import settle_memory
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.parsing import DomainParser, ParserPool
 from crawler.crawl.requester import PacedWeb, received_of
 from crawler.crawl.resources import open_resources
 from crawler.crawl.robots import ask_for_robots, good_copy
+from crawler.crawl.session import NO_CERTIFICATES, NO_SECRET
 from crawler.crawl.shift import ShiftHooks, holder_name, run_shift
 from crawler.crawl.stats import CrawlStats, LeaseResult, ShiftResult
 from crawler.crawl.try_page import TryResult, try_page
 
 __all__ = [
     "BAD_PATTERN",
+    "LOGIN_FAILED",
+    "NO_CERTIFICATES",
+    "NO_SECRET",
     "CrawlLimits",
     "CrawlStats",
     "DomainParser",

@@ -35,6 +35,7 @@ from crawler.crawl.browsers import PageRenderer
 from crawler.crawl.extra_fetches import settle_pending
 from crawler.crawl.lease_budget import LeaseBudget
 from crawler.crawl.lists import ListReader
+from crawler.crawl.login import Login
 from crawler.crawl.pacer import LeaseDeadline
 from crawler.crawl.page_reader import PageReader
 from crawler.crawl.parsing import DomainParser
@@ -42,6 +43,7 @@ from crawler.crawl.preparation import Preparation
 from crawler.crawl.recorder import Recorder
 from crawler.crawl.requester import Requester, leased_server
 from crawler.crawl.resources import CrawlResources
+from crawler.crawl.session import DomainSession
 from crawler.crawl.stats import CrawlStats
 from crawler.crawl.store_port import LeasedStore
 from crawler.crawl.targets import TargetQueue
@@ -66,13 +68,15 @@ class CrawlLimits:
 class LeaseCrawler:
     """Crawls a domain under one lease.
 
-    claimed: monotonic seconds, read before the claim was sent.  progress: called after each record.
+    session: what the domain is shown.  claimed: monotonic seconds, read before the claim was sent.  progress: called
+    after each record.
     """
 
     def __init__(
         self,
         store: LeasedStore,
         webs: CrawlResources,
+        session: DomainSession,
         *,
         settings: Settings,
         claimed: float,
@@ -92,7 +96,8 @@ class LeaseCrawler:
         self._breaker = CircuitBreaker(lease, settings=settings, clock=clock)
         self._budget = LeaseBudget(store, clock=clock)
         self._deadline = LeaseDeadline(lease, since=claimed)
-        server = leased_server(webs.of(lease.domain), lease, settings=settings, fence=self._deadline.room_for)
+        fence = self._deadline.room_for
+        server = leased_server(session, lease, settings=settings, clock=clock, fence=fence)
         self._requester = Requester(
             server,
             self._budget,
@@ -102,7 +107,15 @@ class LeaseCrawler:
             answered=webs.answered,
         )
         self._targets = TargetQueue(store, self._budget, self._requester, settings=settings, pages=limits.pages)
-        self._preparation = Preparation(store, self._requester, self._breaker, settings=settings, stats=self.stats)
+        self._login = None if session.login is None else self._login_of(session)
+        self._preparation = Preparation(
+            store, self._requester, self._breaker, settings=settings, stats=self.stats, login=self._login
+        )
+
+    def _login_of(self, session: DomainSession) -> Login:
+        breaker = self._breaker
+        domain = self._store.lease.domain
+        return Login(session, self._requester, domain, leave_alone=lambda why: breaker.leave_alone(why, asked=None))
 
     @property
     def hold(self) -> Hold | None:
@@ -139,6 +152,7 @@ class LeaseCrawler:
                         clock=self._store.clock,
                         stored_body=self._store.stored_body,
                         lists=ListReader(self._store.admit_listed, self._parser),
+                        login=self._login,
                     )
                     recorder = Recorder(self._store, self._budget, self._breaker, settings=self._settings, kept=known)
                     for n in range(self._targets.parallelism):

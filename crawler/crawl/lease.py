@@ -20,6 +20,7 @@ log = logging.getLogger("recrawl.lease")
 
 RELEASE_DEADLINE = timedelta(seconds=10)
 BROKEN_FOR = timedelta(hours=1)  # a domain that our own code chokes on, or that has a bad pattern; the others go on
+UNEQUIPPED_FOR = timedelta(minutes=10)  # a domain of which a secret is missing: that bothers nobody's server
 BAD_PATTERN = "bad_pattern"  # the reason of a hold: a pattern of its settings is not used
 
 
@@ -36,12 +37,18 @@ async def crawl_lease(
 
     claimed: monotonic seconds, read before the claim was sent.  progress: called after each record.
     A domain with a pattern that is not used is left alone: without it other pages would be crawled than its user said.
+    So is one for which a secret is missing: without it other pages would be read.
     Raises LeaseLost where another worker took the domain, StoreUnavailable where the database stays silent. What was
     recorded before is safe; the rest will be looked at again.
     """
-    if store.lease.domain.settings.refusals:
-        return await _left_alone(store)
-    crawler = LeaseCrawler(store, webs, settings=settings, claimed=claimed, limits=limits, progress=progress)
+    domain = store.lease.domain
+    if domain.settings.refusals:
+        log.warning("lease.pattern", extra={"domain": domain.authority, "patterns": domain.settings.refusals})
+        return await _left_alone(store, BAD_PATTERN, span=BROKEN_FOR)
+    session = await webs.session_of(domain)
+    if isinstance(session, str):
+        return await _left_alone(store, session, span=UNEQUIPPED_FOR)
+    crawler = LeaseCrawler(store, webs, session, settings=settings, claimed=claimed, limits=limits, progress=progress)
     began = time.monotonic()
     try:
         await crawler.run()
@@ -56,13 +63,11 @@ async def crawl_lease(
     return LeaseResult(crawler.stats, crawler.hold)
 
 
-async def _left_alone(store: LeasedStore) -> LeaseResult:
-    """Leave a domain alone until its user has put another pattern in place of one that is not used."""
-    domain = store.lease.domain
-    log.warning("lease.pattern", extra={"domain": domain.authority, "patterns": domain.settings.refusals})
+async def _left_alone(store: LeasedStore, reason: str, *, span: timedelta) -> LeaseResult:
+    """Leave a domain alone that cannot be asked until its user has seen to something; no request is sent."""
     stats = CrawlStats(leases=1)
-    stats.count_outage(BAD_PATTERN)
-    hold = Hold(until=store.clock.now() + BROKEN_FOR, reason=BAD_PATTERN, refusals=store.lease.refusals)
+    stats.count_outage(reason)
+    hold = Hold(until=store.clock.now() + span, reason=reason, refusals=store.lease.refusals)
     try:
         await store.hold(hold)
     finally:

@@ -4,6 +4,7 @@ from crawler.core.http import RobotsRules
 from crawler.core.visit import Known
 from crawler.crawl.breaker import CircuitBreaker
 from crawler.crawl.lists import lists_of_site
+from crawler.crawl.login import Login
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.requester import Requester
 from crawler.crawl.robots import AskWithin, FoundRules, robots_of
@@ -14,7 +15,7 @@ from crawler.settings import Settings
 
 
 class Preparation:
-    """Prepares one lease. stats: where a domain that cannot be crawled is counted."""
+    """Prepares one lease. stats: where a domain that cannot be crawled is counted.  login: before its pages."""
 
     def __init__(
         self,
@@ -24,7 +25,9 @@ class Preparation:
         *,
         settings: Settings,
         stats: CrawlStats,
+        login: Login | None = None,
     ) -> None:
+        self._login = login
         self._store, self._requester, self._breaker = store, requester, breaker
         self._settings, self._stats = settings, stats
 
@@ -37,7 +40,12 @@ class Preparation:
             return None
         pacer = self._requester.pacer
         slow_down(pacer, rules, settings=self._settings)
-        await self._store.announce_delay(pacer.delay)
+        await self._store.announce_delay(pacer.longest_delay)
+        if self._login is not None and not await self._login.begin():
+            if self._breaker.hold is not None:
+                await self._store.hold(self._breaker.hold)
+                self._stats.count_outage(self._breaker.hold.reason)
+            return None
         known = await known_under(self._store, rules, settings=self._settings)
         await self._name_lists(known)
         return known

@@ -5,18 +5,23 @@ budget; registration, which has neither, by a pacer for each server.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from datetime import date, timedelta
 from typing import Protocol
 
+from crawler.clock import Clock
 from crawler.core.domain import Lease
 from crawler.core.http import (
+    NO_ACCESS,
     NO_VALIDATORS,
     USUAL_BOUNDS,
+    Access,
     Answer,
     Bounds,
     Fetched,
     Method,
+    Reason,
     Relay,
     Relayed,
     Unreached,
@@ -24,7 +29,8 @@ from crawler.core.http import (
     Validators,
 )
 from crawler.crawl.lease_budget import LeaseBudget
-from crawler.crawl.pacer import Pacer
+from crawler.crawl.pacer import OpenHours, Pacer
+from crawler.crawl.session import DomainSession
 from crawler.crawl.stats import CrawlStats
 from crawler.settings import Settings
 
@@ -43,13 +49,15 @@ class Web(Protocol):
         method: Method = "GET",
         language: str = "",
         bounds: Bounds = USUAL_BOUNDS,
+        access: Access = NO_ACCESS,
     ) -> Answer: ...
 
     async def relay(
-        self, request: Relay, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS
+        self, request: Relay, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS, access: Access = NO_ACCESS
     ) -> Relayed | Unreached: ...
 
 
+Form = tuple[tuple[str, str], ...]  # names and values of fields
 # Waits until a request that may take so long may be sent, or raises.
 Fence = Callable[[timedelta], Awaitable[None]]
 
@@ -63,14 +71,39 @@ def received_of(answer: Answer) -> int:
     return answer.received_bytes
 
 
+def latency_of(answer: Answer) -> timedelta | None:
+    """How long the server took for an answer, or too long for one; None where it was not at work."""
+    if isinstance(answer, Unreached) and answer.reason is not Reason.DEADLINE:
+        return None
+    return answer.elapsed
+
+
 class PacedWeb:
-    """One server, asked no sooner than its pacer allows. deadline: of a request.  language: as in Http.fetch."""
+    """One server, asked no sooner than its pacer allows.
+
+    deadline: of a request.  language: as in Http.fetch.  hours: of the domain; who sends asks before whether they are
+    closed.  session: what its own URLs are shown; None: nothing.
+    """
 
     def __init__(
-        self, web: Web, pacer: Pacer, *, deadline: timedelta, language: str = "", fence: Fence = no_fence
+        self,
+        web: Web,
+        pacer: Pacer,
+        *,
+        deadline: timedelta,
+        language: str = "",
+        fence: Fence = no_fence,
+        hours: OpenHours | None = None,
+        session: DomainSession | None = None,
     ) -> None:
         self.pacer = pacer
         self._web, self._deadline, self._language, self._fence = web, deadline, language, fence
+        self._hours, self._session = hours, session
+
+    @property
+    def is_closed(self) -> bool:
+        """The domain's hours are closed: nothing may be sent."""
+        return self._hours is not None and self._hours.are_closed
 
     async def turn(self, *, is_over: Callable[[], bool] = lambda: False) -> None:
         """Wait until one request may be sent, or nobody wants to."""
@@ -83,19 +116,24 @@ class PacedWeb:
         validators: Validators = NO_VALIDATORS,
         method: Method = "GET",
         bounds: Bounds = USUAL_BOUNDS,
+        form: Form = (),
     ) -> Answer:
-        """The request whose turn it is."""
+        """The request whose turn it is. form: of a POST."""
+        latency: timedelta | None = None
         try:
-            return await self._web.fetch(
+            answer = await self._web.fetch(
                 url,
                 validators=validators,
                 deadline=self._deadline,
                 method=method,
                 language=self._language,
                 bounds=bounds,
+                access=NO_ACCESS if self._session is None else self._session.access(url, form=form),
             )
+            latency = latency_of(answer)
         finally:
-            self.pacer.answered()
+            self.pacer.answered(latency)
+        return answer
 
     async def fetch(self, url: Url, *, bounds: Bounds = USUAL_BOUNDS) -> Answer:
         """One request in its turn."""
@@ -107,21 +145,35 @@ class PacedWeb:
         if not is_own:
             await self._room()
             return await self._web.relay(request, deadline=RELAY_DEADLINE, bounds=Bounds(public_only=True))
-        await self.turn()
+        await self.turn(is_over=lambda: self.is_closed)
+        if self.is_closed:
+            return Unreached(Reason.LEASE, timedelta(0), "the domain's hours are closed")
+        access = NO_ACCESS if self._session is None else self._session.access(request.url)
+        latency: timedelta | None = None
         try:
-            return await self._web.relay(request, deadline=RELAY_DEADLINE)
+            began = time.monotonic()
+            answer = await self._web.relay(request, deadline=RELAY_DEADLINE, access=access)
+            latency = timedelta(seconds=time.monotonic() - began)
         finally:
-            self.pacer.answered()
+            self.pacer.answered(latency)
+        return answer
 
     async def _room(self) -> None:
         await self._fence(self._deadline)
 
 
-def leased_server(web: Web, lease: Lease, *, settings: Settings, fence: Fence) -> PacedWeb:
-    """The server of a leased domain, at the domain's delay. A longer request could outlast the lease."""
+def leased_server(session: DomainSession, lease: Lease, *, settings: Settings, clock: Clock, fence: Fence) -> PacedWeb:
+    """The server of a leased domain, at the domain's delay, in its hours. A longer request could outlast the lease."""
     wished, deadline = lease.domain.settings, min(settings.deadline, lease.term / 2)
-    pacer = Pacer(delay=settings.delay_of(wished, is_own=lease.domain.is_own), wait=lease.wait)
-    return PacedWeb(web, pacer, deadline=deadline, language=wished.language, fence=fence)
+    hours = OpenHours(lease.domain.hours, clock=clock)
+    pacer = Pacer(
+        delay=settings.delay_of(wished, is_own=lease.domain.is_own),
+        wait=lease.wait,
+        hours=hours,
+        latency_factor=wished.latency_factor,
+    )
+    language = wished.language
+    return PacedWeb(session.web, pacer, deadline=deadline, language=language, fence=fence, hours=hours, session=session)
 
 
 class Requester:
@@ -156,8 +208,15 @@ class Requester:
 
     @property
     def is_stopping(self) -> bool:
-        """Nothing new is begun; a domain whose next request is far off is released, not held."""
-        return self._is_ending() or self.pacer.wait > self._longest_wait
+        """Nothing new is begun; a domain that is closed, or whose next request is far off, is released, not held."""
+        return self._is_over() or self.pacer.wait > self._longest_wait
+
+    def _is_over(self) -> bool:
+        return self._is_ending() or self._is_closed()
+
+    def _is_closed(self) -> bool:
+        """The domain's hours are closed, which a wait may have brought about."""
+        return self._server.is_closed
 
     async def look(
         self,
@@ -173,11 +232,11 @@ class Requester:
             self._budget.count_received(answered.received_bytes, is_look=True)
             return answered
         try:
-            await self._server.turn(is_over=self._is_ending)
+            await self._server.turn(is_over=self._is_over)
         except asyncio.CancelledError:
             self._budget.take_back(1, day=day)  # it was not sent
             raise
-        if self._budget.is_over or day != self._budget.day or self._is_ending() or not self._budget.has_bytes:
+        if self._budget.is_over or day != self._budget.day or self._is_over() or not self._budget.has_bytes:
             self._budget.take_back(1, day=day)
             return None
         return await self._send(url, validators, method, bounds=bounds, is_look=True)
@@ -192,10 +251,14 @@ class Requester:
 
     async def look_reserved(self, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
         """The request that was reserved; None where its day is over, or the domain wants to be left alone for long."""
+        day = self._budget.day
         if self.pacer.wait > self._longest_wait or self._budget.is_over:
-            self._budget.give_back(1, day=self._budget.day)
+            self._budget.give_back(1, day=day)
             return None
-        await self._server.turn()
+        await self._server.turn(is_over=self._is_closed)
+        if self._is_closed():
+            self._budget.give_back(1, day=day)
+            return None
         answer = await self._send(url, validators, "GET", is_look=True)
         self._stats.count_request()
         return answer
@@ -209,7 +272,7 @@ class Requester:
     async def ask(
         self, url: Url, *, validators: Validators = NO_VALIDATORS, bounds: Bounds = USUAL_BOUNDS
     ) -> Answer | None:
-        """One request for what is no look; None where the budget has none left."""
+        """One request for what is no look; None where the budget has none left, or the domain's hours are closed."""
         return await self._ask(url, validators, bounds, is_look=False)
 
     async def relay(self, request: Relay, *, is_own: bool) -> Relayed | Unreached | None:
@@ -221,21 +284,39 @@ class Requester:
         self._stats.count_request()
         return answer
 
-    async def _ask(self, url: Url, validators: Validators, bounds: Bounds, *, is_look: bool) -> Answer | None:
-        if await self._budget.take(1) != 1:
+    async def post(self, url: Url, form: Form) -> Answer | None:
+        """One request that sends a form, as for a login; None as of `ask`."""
+        return await self._ask(url, NO_VALIDATORS, USUAL_BOUNDS, is_look=False, form=form)
+
+    async def _ask(
+        self, url: Url, validators: Validators, bounds: Bounds, *, is_look: bool, form: Form = ()
+    ) -> Answer | None:
+        if self._is_closed() or await self._budget.take(1) != 1:
             return None
+        day = self._budget.day
         try:
-            await self._server.turn()
+            await self._server.turn(is_over=self._is_closed)
         except asyncio.CancelledError:
-            self._budget.give_back(1, day=self._budget.day)
+            self._budget.give_back(1, day=day)
             raise
-        answer = await self._send(url, validators, "GET", bounds=bounds, is_look=is_look)
+        if self._is_closed():
+            self._budget.give_back(1, day=day)
+            return None
+        method: Method = "POST" if form else "GET"
+        answer = await self._send(url, validators, method, bounds=bounds, is_look=is_look, form=form)
         self._stats.count_request()
         return answer
 
     async def _send(
-        self, url: Url, validators: Validators, method: Method, *, bounds: Bounds = USUAL_BOUNDS, is_look: bool
+        self,
+        url: Url,
+        validators: Validators,
+        method: Method,
+        *,
+        bounds: Bounds = USUAL_BOUNDS,
+        is_look: bool,
+        form: Form = (),
     ) -> Answer:
-        answer = await self._server.send(url, validators=validators, method=method, bounds=bounds)
+        answer = await self._server.send(url, validators=validators, method=method, bounds=bounds, form=form)
         self._budget.count_received(received_of(answer), is_look=is_look)
         return answer

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from crawler.clock import Clock
+from crawler.core.budget import opening
 from crawler.core.change import NO_MASK, NoiseMask, Observation, update_mask
 from crawler.core.domain import Domain
 from crawler.core.http import Answer, Fetched, Url
@@ -17,11 +18,13 @@ from crawler.crawl.browsers import PageRenderer
 from crawler.crawl.extra_fetches import baseline_of, fetch_again
 from crawler.crawl.lease import give_back
 from crawler.crawl.lease_budget import LeaseBudget
+from crawler.crawl.login import Login
 from crawler.crawl.page_reader import PageRead, PageReader
 from crawler.crawl.parsing import DomainParser
 from crawler.crawl.preparation import found_rules, known_under, slow_down
 from crawler.crawl.requester import Requester, leased_server
 from crawler.crawl.resources import CrawlResources
+from crawler.crawl.session import DomainSession
 from crawler.crawl.shift import holder_name
 from crawler.crawl.stats import CrawlStats
 from crawler.crawl.store_port import LeasedStore, RetryingStore
@@ -34,6 +37,7 @@ from crawler.store.report import target_of
 
 PAIRS = 2  # of looks that have to agree on what is volatile
 BUSY = "another worker has the domain or its address just now: try again in a moment"
+CLOSED = "its hours are closed now: recrawl domains show says when they open"
 SPENT = "its budget allows no request today"
 
 
@@ -84,6 +88,11 @@ async def try_page(
     target = await target_of(db, domain, url)
     if domain.settings.refusals:
         return TryResult(target, clock.now(), refusal=domain.settings.refusals[0])
+    if opening(domain.hours, clock.now()) > clock.now():
+        return TryResult(target, clock.now(), refusal=CLOSED)
+    session = await webs.session_of(domain)
+    if isinstance(session, str):
+        return TryResult(target, clock.now(), refusal=session)  # as the reason of a hold
     lease = await claim.claim(
         db,
         at=NEVER,  # whether anything is due makes no difference
@@ -97,7 +106,7 @@ async def try_page(
         return TryResult(target, clock.now(), refusal=BUSY)
     unpaced = settings.model_copy(update={"pace": False})  # who asks for one page now does not wait for its turn
     store = RetryingStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
-    trial = _Trial(store, webs, settings=settings)
+    trial = _Trial(store, session, webs, settings=settings)
     try:
         return await trial.look(target, again=again)
     finally:
@@ -117,11 +126,12 @@ def _unread(version: Version | None) -> Version | None:
 class _Trial:
     """One look under one lease, which is kept from request to request."""
 
-    def __init__(self, store: LeasedStore, webs: CrawlResources, *, settings: Settings) -> None:
+    def __init__(self, store: LeasedStore, session: DomainSession, webs: CrawlResources, *, settings: Settings) -> None:
         domain = store.lease.domain
+        self._session, self._login_failed = session, ""
         self._store, self._clock, self._settings = store, store.clock, settings
         self._budget = LeaseBudget(store, clock=store.clock)
-        server = leased_server(webs.of(domain), store.lease, settings=settings, fence=self._keep_lease)
+        server = leased_server(session, store.lease, settings=settings, clock=store.clock, fence=self._keep_lease)
         self._requester = Requester(server, self._budget, term=store.lease.term, stats=CrawlStats())
         self._parser = DomainParser(webs.parsers, PageRules(domain.settings.rules))
         self.renderer = PageRenderer(webs.browsers, self._requester, domain)
@@ -185,7 +195,15 @@ class _Trial:
         if found.outage is not None:
             return f"its robots.txt cannot be had ({found.outage})"
         slow_down(self._requester.pacer, found.rules, settings=self._settings)
+        if self._session.login is not None and not await self._login().begin():
+            return self._login_failed or self._why_silent
         return await known_under(self._store, found.rules, settings=self._settings)
+
+    def _login(self) -> Login:
+        def failed(why: str) -> None:
+            self._login_failed = why
+
+        return Login(self._session, self._requester, self._store.lease.domain, leave_alone=failed)
 
     @property
     def _why_silent(self) -> str:

@@ -38,6 +38,7 @@ from crawler.core.visit import (
 )
 from crawler.crawl.extra_fetches import baseline_of, fetch_again, probe_not_found
 from crawler.crawl.lists import LIST_BOUNDS, ListReader
+from crawler.crawl.login import Login, no_entry
 from crawler.crawl.page_reader import PageReader
 from crawler.crawl.parsing import DomainParser
 from crawler.crawl.requester import Requester, received_of
@@ -51,7 +52,7 @@ class Visitor:
     """Looks at the pages of one domain, any number of them at a time.
 
     known: what is known of the domain; each look adds to it.  stored_body: finds the body of a page's last Snapshot.
-    lists: reads sitemaps and feeds.
+    lists: reads sitemaps and feeds.  login: for pages that turn into its form.
     """
 
     def __init__(
@@ -64,9 +65,10 @@ class Visitor:
         clock: Clock,
         stored_body: FindStoredBody,
         lists: ListReader,
+        login: Login | None = None,
     ) -> None:
         self.requester, self.parser, self.reader, self.known = requester, parser, reader, known
-        self.clock, self.stored_body, self.lists = clock, stored_body, lists
+        self.clock, self.stored_body, self.lists, self.login = clock, stored_body, lists, login
         self.recent_texts = RecentTexts()
         self._received_beside: Counter[PageKey] = Counter()  # bytes of what looks under way asked for beside the page
 
@@ -99,9 +101,11 @@ class Visitor:
             return refused_visit(target, reason=refusal, now=self.clock.now())
         if target.asks_head and await self.requester.reserve():
             return await self.visit_by_head(target)
+        logins = self.login.done if self.login else 0
         answer = await self.requester.look(target.url, validators=target.validators)
         if answer is None:
             return None
+        answer = await self.let_in(target, answer, logins=logins)
         if isinstance(answer, Fetched) and 200 <= answer.status < 300 and is_list_body(answer.body):
             return await self._with_list(target, answer)
         visit = await self.decided(target, answer, now=self.clock.now())
@@ -150,11 +154,26 @@ class Visitor:
         if isinstance(head, Fetched) and head.status in OVERLOADED:
             self.requester.give_back(day=day)
             return await self.decided(target, head, now=now)
+        logins = self.login.done if self.login else 0
         answer = await self.requester.look_reserved(target.url, validators=target.validators)
         if answer is None:
             return unfinished_visit(target, now=now)
+        answer = await self.let_in(target, answer, logins=logins)
         visit = await self.decided(target, answer, now=self.clock.now())
         return replace(visit, second_fetches=visit.second_fetches + 1, head_outcome=head_outcome_of(head, answer))
+
+    async def let_in(self, target: Target, answer: Answer, *, logins: int) -> Answer:
+        """The answer, or where it wants a login, what the page says after one. logins: done when it was asked.
+
+        What wants a login all the same is no version of the page, and no move of it.
+        """
+        if self.login is None or not self.login.is_asked_by(answer, url=target.url):
+            return answer
+        later = await self.requester.look_on(target.url) if await self.login.renew(since=logins) else None
+        if later is None:
+            return no_entry(answer)
+        self._received_beside[target.key] += received_of(answer)
+        return no_entry(later) if self.login.is_asked_by(later, url=target.url) else later
 
     async def decided(self, target: Target, answer: Answer, *, now: datetime) -> Visit:
         """The visit that an answer makes; what it teaches of the domain is known from then on."""

@@ -69,6 +69,17 @@ async def client_of(api: Api) -> AsyncIterator[PrefectClient]:
             yield client
 
 
+async def secret_block(api: Api, name: str) -> str | None:
+    """The text in a Secret block; None where there is none of that name, or no text in it."""
+    async with client_of(api) as client:
+        try:
+            block = await client.read_block_document_by_name(name, "secret", include_secrets=True)
+        except ObjectNotFound:
+            return None
+    value = block.data.get("value")
+    return value if isinstance(value, str) else None
+
+
 async def ensure_deployments(api: Api, file: Path, *, is_ours: bool) -> int:
     """See to the work pool, and to the deployments of a prefect.yaml; gives how many were new or different.
 

@@ -1,12 +1,14 @@
 """What a request is worth: prices for all domains, forecasts for people, audits of what we report.
 
 `plan_domains` solves and writes the prices, `forecast` says what another budget would buy, `audit_domains` draws
-pages to look at regardless of their due times. Uses core, store, settings and clock.
+pages to look at regardless of their due times, `traffic_findings` says whose last hour was far from its usual. Uses
+core, store, settings and clock.
 """
 
 from crawler.plan.audit import LOOKED_BACK, AuditFinding, DomainAudit, audit_domains, findings
 from crawler.plan.forecast import BudgetSource, Forecast, ForecastStep, forecast
 from crawler.plan.plan import Planned, plan_domains
+from crawler.plan.traffic import JudgedHour, TrafficFinding, judged_hours, traffic_findings
 
 __all__ = [
     "LOOKED_BACK",
@@ -15,9 +17,13 @@ __all__ = [
     "DomainAudit",
     "Forecast",
     "ForecastStep",
+    "JudgedHour",
     "Planned",
+    "TrafficFinding",
     "audit_domains",
     "findings",
     "forecast",
+    "judged_hours",
     "plan_domains",
+    "traffic_findings",
 ]

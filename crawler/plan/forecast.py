@@ -110,7 +110,7 @@ async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Sett
         raise BadInput(f"{domain.authority} is not registered any more")
     if not own.sample.known:
         return None
-    terms, overall = limits_of(own.input, settings, importance=1.0), overall_of(settings)
+    terms, overall = limits_of(own.input, settings, importance=1.0, at=at), overall_of(settings)
     budget, source = _budget(terms, own.plan, overall)
     return Forecast(
         domain=domain,

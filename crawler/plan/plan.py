@@ -1,8 +1,9 @@
 """Planning: prices, priors and importances of all domains, solved apart from the crawl and stored for it to read."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from crawler.core.budget import (
     SAMPLE,
@@ -10,6 +11,7 @@ from crawler.core.budget import (
     Budget,
     DomainLimits,
     DomainPlan,
+    Hours,
     PageSample,
     Price,
     Refitted,
@@ -17,10 +19,12 @@ from crawler.core.budget import (
     Work,
     amounts_in,
     budget_for,
+    day_share,
     has_moved,
     price_correction,
     refitted,
     solve_plans,
+    week_from,
     work_in,
 )
 from crawler.core.cash import popularity
@@ -97,7 +101,8 @@ async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: 
     for each in found_now.domains:
         found = _planned(each, settings, at=at)
         wake = has_moved(each.input.price or Price(settings.price), found.price, each.work.known)
-        await plan.write_plan(db, found.domain, _written(found, each.sample, each.priors), wake=wake, at=at)
+        row = _written(found, each.sample, each.priors, at=at)
+        await plan.write_plan(db, found.domain, row, wake=wake, at=at)
         planned.append(found)
     return planned
 
@@ -117,7 +122,7 @@ async def domain_forecasts(
     if refits:
         priors = refitted(censuses, [site_kind(each.domain.authority) for each in inputs])
     works = [work_of(*each, settings) for each in zip(inputs, censuses, priors.domains, strict=True)]
-    terms = [limits_of(each, settings, importance=importances[each.domain.id]) for each in inputs]
+    terms = [limits_of(each, settings, importance=importances[each.domain.id], at=at) for each in inputs]
     resting = [each.rests(at=at, over=HOUR) for each in inputs]
     solved = _tariffs(works, terms, resting, settings)
     forecasts = [
@@ -185,21 +190,59 @@ def work_of(
     )
 
 
-def limits_of(plan_input: PlanInput, settings: Settings, *, importance: float) -> DomainLimits:
-    """Limits of the domain: its user's settings, and what politeness leaves."""
+def limits_of(plan_input: PlanInput, settings: Settings, *, importance: float, at: datetime) -> DomainLimits:
+    """Limits of the domain: its user's settings, and what politeness leaves; a mean day's, of the week from `at` on."""
     domain_settings, is_own = plan_input.domain.settings, plan_input.domain.is_own
-    delay = max(settings.delay_of(domain_settings, is_own=is_own).total_seconds(), plan_input.announced_s)
+    hours = plan_input.domain.hours
+    delays = _Delays.of(settings.delay_of(domain_settings, is_own=is_own), plan_input.announced_s, hours)
     lines = settings.parallelism_of(domain_settings, is_own=is_own)
+    open_days = open_day_share(hours, at=at)
     return DomainLimits(
         importance=importance,
-        budget=Budget(_or_no_limit(domain_settings.budget_per_day), _or_no_limit(domain_settings.bytes_per_day)),
-        delay_s=delay,
-        cap=DAY.total_seconds() / delay * lines if delay > 0 else NO_LIMIT,
+        budget=Budget(
+            _or_no_limit(domain_settings.budget_per_day) * open_days,
+            _or_no_limit(domain_settings.bytes_per_day) * open_days,
+        ),
+        delay_s=delays.at_speed(1.0),
+        cap=delays.requests_per_day(hours, at=at) * lines,
+        is_always_open=hours.is_always,
         freshness=domain_settings.target_freshness,
         oldest_days=domain_settings.target_age / DAY if domain_settings.target_age else None,
         usual_price=settings.price,
         most_days=settings.most_interval / DAY,
     )
+
+
+def open_day_share(hours: Hours, *, at: datetime) -> float:
+    """The share of the UTC days of a week that have open hours: the others' budgets are not spent."""
+    week = week_from(hours, at)
+    return max(sum(map(bool, week)), 1) / len(week)  # none in a week when a change of clocks leaves its one hour out
+
+
+@dataclass(frozen=True, slots=True)
+class _Delays:
+    """Seconds between two requests, at the usual speed, and at least, as robots.txt has it."""
+
+    usual: float
+    least: float
+
+    @classmethod
+    def of(cls, delay: timedelta, announced_s: float, hours: Hours) -> "_Delays":
+        """announced_s: by the last lease, for the slowest hours; what is more than these ask, robots.txt wants."""
+        usual = delay.total_seconds()
+        slowest = usual / min(window.speed for window in hours.windows)
+        return cls(usual, announced_s if announced_s > slowest else 0.0)
+
+    def at_speed(self, speed: float) -> float:
+        return max(self.usual / speed, self.least)
+
+    def requests_per_day(self, hours: Hours, *, at: datetime) -> float:
+        """One after the other, on a mean day of the week."""
+        if not self.at_speed(1.0):
+            return NO_LIMIT
+        week = week_from(hours, at)
+        lengths = ((span.length.total_seconds(), span.speed) for day in week for span in day)
+        return sum(seconds / self.at_speed(speed) for seconds, speed in lengths) / len(week)
 
 
 def _or_no_limit(number: int | None) -> float:
@@ -215,21 +258,26 @@ def shares_of(settings: Settings) -> Shares:
 
 
 def _corrected_price(plan_input: PlanInput, tariff: DomainPlan, *, at: datetime) -> float:
-    """The factor on the price, by the hour: what the day's looks have taken so far against what its pace allows."""
-    now = at.astimezone(UTC)
-    hours = (now - now.replace(hour=0, minute=0, second=0, microsecond=0)) / HOUR
+    """The factor on the price, by the hour: what the day's looks have taken so far against what its pace allows.
+
+    An hour is the 24th part of the day's open time.
+    """
+    hours = 24 * day_share(plan_input.domain.hours, at, lead=timedelta(0)).gone
     if tariff.price is None:
         return 1.0
     is_too_soon = plan_input.planned_at is None or at - plan_input.planned_at < CORRECTED_EVERY or hours < 1
     if is_too_soon or not plan_input.spent_today:  # a crawl that did not run says nothing about the price
         return plan_input.price_correction
-    used, allowed = (plan_input.spent_today + WHOLE) / hours, min(budget_for(tariff.requests), tariff.limit) / 24
+    per_open_day = min(budget_for(tariff.requests), tariff.limit) / open_day_share(plan_input.domain.hours, at=at)
+    used, allowed = (plan_input.spent_today + WHOLE) / hours, per_open_day / 24
     return price_correction(plan_input.price_correction, used=used, allowed=allowed, waiting=plan_input.waiting)
 
 
-def _written(found: Planned, sample: PageSample, priors: Sequence[Belief]) -> PlanRow:
+def _written(found: Planned, sample: PageSample, priors: Sequence[Belief], *, at: datetime) -> PlanRow:
     budget = found.domain.settings.budget_per_day
     asked = found.plan.asked
+    if asked is not None:  # of a mean day; days without open hours leave theirs to the others
+        asked = math.ceil(asked / open_day_share(found.domain.hours, at=at))
     by_group, mean = amounts_in(sample)
     return PlanRow(
         importance=found.importance,

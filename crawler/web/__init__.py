@@ -1,10 +1,14 @@
 """LOOKS: one request, one deadline.
 
 `Http` sends one GET or HEAD with all sizes, times and addresses bounded (`guard` checks each address when it
-connects) and answers with a value, never an exception of the web. Uses core alone; it never meets the store.
+connects) and answers with a value, never an exception of the web. `DomainCookies` is what one domain has it keep, a
+`Proxy` the way to it, `trust_of` whom it believes. Uses core alone; it never meets the store.
 """
 
+from crawler.web.cookies import DomainCookies
 from crawler.web.guard import refusal
 from crawler.web.http import Http
+from crawler.web.proxy import Proxy
+from crawler.web.trust import trust_of
 
-__all__ = ["Http", "refusal"]
+__all__ = ["DomainCookies", "Http", "Proxy", "refusal", "trust_of"]

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from datetime import timedelta
@@ -20,7 +20,9 @@ from aiohttp.tracing import Trace
 from yarl import URL
 
 from crawler.core.http import (
+    NO_ACCESS,
     USUAL_BOUNDS,
+    Access,
     Answer,
     Authority,
     Bounds,
@@ -37,6 +39,7 @@ from crawler.core.http import (
     normalise,
 )
 from crawler.web import encoding, guard
+from crawler.web.proxy import Proxy, ProxyError
 
 T = TypeVar("T")
 
@@ -128,6 +131,7 @@ class _CountingProtocol(ResponseHandler):
     """Counts what comes, since the client does not tell of frames and interim answers, and ends what is too much."""
 
     trip: _Trip | None = None  # for which request it comes
+    behind_proxy: str | None = None  # the address that a tunnel leads to
 
     def data_received(self, data: bytes) -> None:
         if self.trip is not None:
@@ -146,8 +150,11 @@ class _CountingProtocol(ResponseHandler):
 
 
 class _Connector(aiohttp.TCPConnector):
-    def __init__(self, **options: Any) -> None:
+    """Connects directly, or through a proxy. may_ask: why an address may not be asked, for the request under way."""
+
+    def __init__(self, *, proxy: Proxy | None, may_ask: Callable[[str], str | None], **options: Any) -> None:
         super().__init__(**options)
+        self._proxy, self._why_not = proxy, may_ask
         self._factory = cast("partial[ResponseHandler]", partial(_CountingProtocol, loop=asyncio.get_running_loop()))
 
     async def connect(
@@ -162,6 +169,8 @@ class _Connector(aiohttp.TCPConnector):
         transport = connection.transport
         peer = transport.get_extra_info("peername") if transport is not None else None
         trip.address = str(peer[0]) if peer else None
+        if isinstance(connection.protocol, _CountingProtocol) and connection.protocol.behind_proxy is not None:
+            trip.address = connection.protocol.behind_proxy
         if trip.public_only and trip.address is not None and not trip.fresh:
             # It was opened for a request that might go there.
             why = guard.refusal(trip.address, allow_private=False)
@@ -175,6 +184,70 @@ class _Connector(aiohttp.TCPConnector):
         trip.began = asyncio.get_running_loop().time()
         return connection
 
+    async def _create_direct_connection(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the client's own signature
+        *,
+        client_error: type[Exception] = aiohttp.ClientConnectorError,
+    ) -> tuple[asyncio.Transport, ResponseHandler]:
+        if self._proxy is None:
+            return await super()._create_direct_connection(req, traces, timeout, client_error=client_error)
+        address = await self._allowed_address(req)
+        tunnel = await self._tunnel(self._proxy, address, req.port or 80)
+        trust = self._get_ssl_context(req)
+        name = (req.url.raw_host or "").rstrip(".") if trust is not None else None
+        try:
+            transport, protocol = await asyncio.get_running_loop().create_connection(
+                self._factory, sock=tunnel, ssl=trust, server_hostname=name
+            )
+        except ssl.CertificateError as error:
+            raise aiohttp.ClientConnectorCertificateError(req.connection_key, error) from error
+        except ssl.SSLError as error:
+            raise aiohttp.ClientConnectorSSLError(req.connection_key, error) from error
+        assert isinstance(protocol, _CountingProtocol)
+        protocol.behind_proxy = address
+        return transport, protocol
+
+    async def _allowed_address(self, req: aiohttp.ClientRequest) -> str:
+        """An address behind the name of a request that may be asked. Raises ForbiddenAddressError if there is none."""
+        trip = _TRIP.get()
+        trip.fresh = True
+        assert req.url.raw_host is not None
+        try:
+            found = await self._resolve_host(req.url.raw_host, req.port or 80)
+        except OSError as error:
+            raise aiohttp.ClientConnectorDNSError(req.connection_key, error) from error
+        for each in found:
+            why = self._why_not(each["host"])
+            if why is None:
+                trip.tried = True
+                return each["host"]
+            trip.forbidden = trip.forbidden or f"{each['host']} is {why}"
+        raise guard.ForbiddenAddressError(trip.forbidden or "no address")
+
+    async def _tunnel(self, proxy: Proxy, address: str, port: int) -> socket.socket:
+        """A connection to an address through the proxy, which its user named: it may stand at a private one."""
+        try:
+            (first, *_) = await self._resolve_host(proxy.host, proxy.port)
+            family = socket.AF_INET6 if ":" in first["host"] else socket.AF_INET
+            info = (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (first["host"], proxy.port))
+            opened = guard.open_socket(info, allow_private=True)
+        except OSError as error:
+            raise ProxyError(f"the proxy has no address that may be asked ({error.strerror or error})") from error
+        try:
+            opened.setblocking(False)  # noqa: FBT003 - the standard library's own signature
+            await asyncio.get_running_loop().sock_connect(opened, (first["host"], proxy.port))
+            await proxy.tunnel(opened, address, port)
+        except OSError as error:
+            opened.close()
+            raise ProxyError(f"the proxy cannot be reached ({error.strerror or error})") from error
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
 
 class Http:
     """Asks for one URL at a time, follows nothing, remembers nothing but connections and addresses.
@@ -183,6 +256,8 @@ class Http:
     allow_private: private and loopback addresses may be asked; link-local ones (cloud metadata) never.
     max_body_bytes: of a body as it comes and as it expands; above it the answer is TOO_LARGE.
     connections: open at once, over all domains; more requests wait, and their deadlines run.
+    trust: whose certificates are believed; None: those that the machine believes.  proxy: by which all is asked. What
+    is asked is resolved and checked here all the same.
     To be used in `async with`, by any number of tasks.
     """
 
@@ -195,6 +270,7 @@ class Http:
         connections: int = 16,
         lookup: guard.Lookup = guard.look_up,
         trust: ssl.SSLContext | None = None,
+        proxy: Proxy | None = None,
     ) -> None:
         self.user_agent = user_agent
         self.allow_private = allow_private
@@ -202,12 +278,15 @@ class Http:
         self.connections = connections
         self._lookup = lookup
         self._trust = trust
+        self._proxy = proxy
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._threads = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="lookup")
         self._resolver = guard.Resolver(self._threads, self._lookup)
         connector = _Connector(
+            proxy=self._proxy,
+            may_ask=self._why_not,
             limit=self.connections,
             resolver=self._resolver,
             ttl_dns_cache=round(DNS_TTL.total_seconds()),
@@ -233,11 +312,13 @@ class Http:
         await self._session.close()
         self._threads.shutdown(wait=False, cancel_futures=True)  # a look-up can take minutes, and cannot be stopped
 
-    async def relay(self, request: Relay, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS) -> Relayed | Unreached:
+    async def relay(
+        self, request: Relay, *, deadline: timedelta, bounds: Bounds = USUAL_BOUNDS, access: Access = NO_ACCESS
+    ) -> Relayed | Unreached:
         """What the server says to a page's own request, with all its headers; bounded and guarded as `fetch` is."""
         assert self._session is not None, "use Http in `async with`"
         trip = _Trip(asyncio.get_running_loop().time(), limit=self.max_body_bytes, public_only=bounds.public_only)
-        return await self._bounded(trip, self._relay(request, trip), deadline)
+        return await self._bounded(trip, self._relay(request, trip, access), deadline)
 
     async def fetch(
         self,
@@ -248,18 +329,22 @@ class Http:
         method: Method = "GET",
         language: str = "",
         bounds: Bounds = USUAL_BOUNDS,
+        access: Access = NO_ACCESS,
     ) -> Answer:
         """What the server says to one request for the URL, exactly as it is spelt.
 
         validators: sent back verbatim.  deadline: for everything, waiting for a connection included.
         language: the header Accept-Language; none is sent where it is empty.  bounds: of this request alone.
+        access: what is shown beside; of what came, its cookies are told.
         Never raises for anything that a server, a network or a name does.
         """
         assert self._session is not None, "use Http in `async with`"
         first = bounds.first_bytes
         limit = self.max_body_bytes if first is None else max(self.max_body_bytes, MAX_FRAMING * first)
         trip = _Trip(asyncio.get_running_loop().time(), limit=limit, public_only=bounds.public_only)
-        return await self._bounded(trip, self._ask(url, method, _headers(validators, language), trip, bounds), deadline)
+        return await self._bounded(
+            trip, self._ask(url, method, _headers(validators, language), trip, bounds=bounds, access=access), deadline
+        )
 
     async def _bounded(self, trip: _Trip, asking: Awaitable[T], deadline: timedelta) -> T | Unreached:
         """What comes of a request within its deadline; whatever the web does to it is a value."""
@@ -296,11 +381,21 @@ class Http:
         address, why = next(iter(refused.items()))
         return _unreached(Reason.ADDRESS, f"{address} is {why}", trip)
 
-    async def _ask(self, url: Url, method: Method, headers: dict[str, str], trip: _Trip, bounds: Bounds) -> Answer:
+    async def _ask(
+        self, url: Url, method: Method, headers: dict[str, str], trip: _Trip, *, bounds: Bounds, access: Access
+    ) -> Answer:
         assert self._session is not None
         first = bounds.first_bytes
-        response = await self._session.request(method, URL(url, encoded=True), headers=headers, allow_redirects=False)
+        response = await self._session.request(
+            method,
+            URL(url, encoded=True),
+            headers=_with_access(headers, url, access),
+            data=list(access.form) if method == "POST" else None,
+            allow_redirects=False,
+        )
         try:
+            if access.cookies is not None:
+                access.cookies.take(url, response.headers.getall("Set-Cookie", ()))
             if response.status == 304:
                 return _not_modified(response, trip, was_asked=not headers.keys().isdisjoint(_CONDITIONS))
             declared = response.content_length
@@ -320,13 +415,17 @@ class Http:
             return _unreached(body, _BODY_DETAILS[body], trip)
         return _fetched(response, url, body if first is None else body[:first], trip)
 
-    async def _relay(self, request: Relay, trip: _Trip) -> Relayed | Unreached:
+    async def _relay(self, request: Relay, trip: _Trip, access: Access) -> Relayed | Unreached:
         assert self._session is not None
-        headers = dict(request.headers)
+        # Where a jar is kept of the domain, the browser has none of it.
+        headers = {name: value for name, value in request.headers if access.cookies is None or name != "cookie"}
+        headers = _with_access(headers, request.url, access)
         response = await self._session.request(
             request.method, URL(request.url, encoded=True), headers=headers, allow_redirects=False
         )
         try:
+            if access.cookies is not None:
+                access.cookies.take(request.url, response.headers.getall("Set-Cookie", ()))
             body = await self._read(response, trip, None)
         finally:
             response.release()
@@ -356,6 +455,10 @@ class Http:
             if first is None or trip.excess is None:
                 raise
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _why_not(self, address: str) -> str | None:
+        """Why an address may not be asked for the request under way; None if it may."""
+        return guard.refusal(address, allow_private=self.allow_private and not _TRIP.get().public_only)
 
     def _open_socket(self, info: guard.AddressInfo) -> socket.socket:
         trip = _TRIP.get()
@@ -391,6 +494,16 @@ async def _ask_again_if_stale(
 
 def _headers(validators: Validators, language: str) -> dict[str, str]:
     return _conditions(validators) | ({"Accept-Language": language} if language else {})
+
+
+def _with_access(headers: dict[str, str], url: Url, access: Access) -> dict[str, str]:
+    """The headers with those that let us in; a cookie of the user's own goes with those of the jar."""
+    shown = headers | dict(access.headers)
+    said = access.cookies.header_for(url) if access.cookies is not None else ""
+    if said:
+        own = next((name for name in shown if name.lower() == "cookie"), "Cookie")
+        shown[own] = "; ".join(filter(None, (shown.get(own), said)))
+    return shown
 
 
 def _conditions(validators: Validators) -> dict[str, str]:
@@ -462,6 +575,7 @@ def _location(response: aiohttp.ClientResponse, url: Url) -> Url | None:
 
 # The first that fits: the client's exceptions are also each other's.
 _REASONS: tuple[tuple[type[Exception], Reason], ...] = (
+    (ProxyError, Reason.REFUSED),
     (aiohttp.ClientConnectorDNSError, Reason.DNS),
     (aiohttp.ClientSSLError, Reason.TLS),
     (aiohttp.ClientConnectorError, Reason.REFUSED),

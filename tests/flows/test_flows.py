@@ -6,12 +6,16 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from playwright.sync_api import Page, sync_playwright
+from prefect.blocks.system import Secret
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+from pydantic import SecretStr
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
@@ -23,12 +27,14 @@ from crawler.local.stack import Stack, down, up
 from crawler.settings import Settings
 from crawler.store import domains, report
 from crawler.store.database import Database, open_database
+from tests.crawl.crawls import rows
 from tests.flows.stage import ENDED, ask, cancel_run, complaints, run_state, start_run
 from tests.patience import PATIENCE_S, SLOW, until
 
 pytestmark = [pytest.mark.xdist_group("stack"), SLOW]
 
 START = datetime.now(UTC).replace(microsecond=0)
+KEY = "key-of-the-door-5Qp"
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 T = TypeVar("T")
 
@@ -116,14 +122,20 @@ def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, domain: Domain, sit
 
 def test_each_lease_ends_with_an_event_that_counts(stack: Stack, domain: Domain) -> None:
     completed(stack, start_run(stack.api, "crawl/crawl", domain=domain.authority))
-    wanted = {"filter": {"event": {"name": ["recrawl.lease.ended"]}, "occurred": {"since": START.isoformat()}}}
+
+    assert until_events(stack, "recrawl.lease.ended", domain)[0]["payload"]["looks"] > 0
+
+
+def until_events(stack: Stack, name: str, domain: Domain) -> list[dict[str, Any]]:
+    """The events of a name about a domain, once there are any."""
+    wanted = {"filter": {"event": {"name": [name]}, "occurred": {"since": START.isoformat()}}}
 
     def mine() -> list[dict[str, Any]]:
         events = ask(stack.api, "/events/filter", wanted)["events"]
         return [event for event in events if event["resource"]["prefect.resource.name"] == domain.authority]
 
     until(lambda: bool(mine()))
-    assert mine()[0]["payload"]["looks"] > 0
+    return mine()
 
 
 def test_a_recrawl_of_a_prefix_looks_beneath_it_only(stack: Stack, domain: Domain, site: Remote) -> None:
@@ -142,6 +154,44 @@ def test_a_plan_shows_price_and_prospects_of_each_domain(stack: Stack, domain: D
     (row,) = [line.strip("| ").split(" | ") for line in shown.splitlines() if domain.authority in line]
     assert float(row[1]) > 0
     assert row[2] == "0.25"
+
+
+def test_the_plan_tells_of_an_hour_that_is_far_from_its_usual(stack: Stack, domain: Domain) -> None:
+    """A day of hours with twenty quick looks each, and one in which all of them failed."""
+    until_hour = START.replace(minute=0, second=0)
+    visits = """
+        INSERT INTO visit (domain_id, key, at, answer, status, change, rung, conditional, requests,
+                           received_bytes, saved_bytes, elapsed_ms)
+        SELECT %s, sha256((h || '/' || n)::bytea), %s::timestamptz - h * interval '1 hour' + n * interval '1 minute',
+               'fetched', CASE WHEN h = 1 THEN 503 ELSE 200 END, CASE WHEN h = 1 THEN 'unknown' ELSE 'same' END,
+               'main', false, 1, 100, 0, 50
+          FROM generate_series(1, 30) h, generate_series(1, 20) n RETURNING 1
+    """
+    in_database(stack, lambda db: rows(db, visits, domain.id, until_hour))
+
+    completed(stack, start_run(stack.api, "plan/plan", at=(until_hour + timedelta(minutes=1)).isoformat()))
+
+    (event,) = until_events(stack, "recrawl.traffic.off", domain)
+    assert event["payload"]["errors"] == 20
+    assert event["payload"]["why"].startswith("20 of 20 looks failed")
+
+
+def test_a_secret_block_opens_the_domain_that_names_it(stack: Stack, domain: Domain) -> None:
+    async def save() -> None:
+        with temporary_settings({PREFECT_API_URL: stack.api.url, PREFECT_API_AUTH_STRING: stack.api.auth}):
+            await Secret(value=SecretStr(KEY)).save("door-key")
+
+    keyed = replace(domain.settings, headers=("X-Key: block:door-key",))
+    in_database(stack, lambda db: domains.change(db, domain, keyed, at=START))
+    completed(stack, start_run(stack.api, "crawl/crawl", domain=domain.authority))
+    held = in_database(stack, lambda db: domains.status_of(db, domain, at=START))
+    asyncio.run(save())
+    later = (START + timedelta(hours=1)).isoformat()
+    run = completed(stack, start_run(stack.api, "crawl/crawl", domain=domain.authority, at=later))
+
+    assert held.resume_reason == "no_secret block:door-key is not there"
+    assert int(table(artifacts(stack, run["id"])["markdown"]["data"])["Pages looked at"]) > 50
+    assert KEY not in "".join(path.read_text(errors="replace") for path in (stack.home / "logs").rglob("*.log"))
 
 
 def test_a_plan_makes_what_was_crawled_ready_to_be_compared(stack: Stack, domain: Domain) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.cli.actions.crawl_outcome import CrawlOutcome, print_result
-from crawler.cli.actions.domains import why_not
+from crawler.cli.actions.domains import is_closed, why_not
 from crawler.cli.actions.explain_why import why_refused
 from crawler.cli.actions.register import ask_and_register, charge_request
 from crawler.cli.exits import DONE, PROBLEM
@@ -17,6 +17,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch
 from crawler.cli.values import shown_instant, shown_when
 from crawler.clock import Clock
+from crawler.core.budget import opening
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url, authority_of, path_and_query
 from crawler.crawl import (
@@ -29,6 +30,7 @@ from crawler.crawl import (
     settle_memory,
 )
 from crawler.errors import BadInput
+from crawler.local.secrets import secrets_of
 from crawler.plugins import load, require_policy
 from crawler.register import home_seeds, require_not_before_last_visit, scope_of, url_of
 from crawler.settings import Settings, settings
@@ -158,7 +160,7 @@ async def _walk(
 ) -> ShiftResult:
     pending = (await _looks_due(db, wanted, at=clock.now()) if err().is_terminal else 0) or 0  # for the bar alone
     with CrawlProgress(pending=pending, most=request.pages) as progress:
-        async with open_resources(used, answered=answered) as webs:
+        async with open_resources(used, answered=answered, find_secret=secrets_of(used)) as webs:
             settle_memory()
             result = await run_shift(
                 db,
@@ -207,13 +209,15 @@ async def _explain_idleness(db: Database, wanted: Sequence[Domain] | None, outco
         stats = outcome.shift.by_domain.get(domain.authority)
         status = await domains.status_of(db, domain, at=outcome.at)
         if status.wake_at is not None:
-            waking.append(max(status.wake_at, status.resume_at or status.wake_at))
+            woken = max(status.wake_at, status.resume_at or status.wake_at)
+            waking.append(max(woken, opening(domain.hours, woken)))
         if domain.authority in outcome.shift.holds or (stats is not None and stats.looks):
             continue
         reason = why_not(domain, status, at=outcome.at)
         if reason:
             outcome.idle[domain.authority] = reason
-            if status.budget_left is None or status.budget_left > 0:
+            is_spent = status.budget_left is not None and status.budget_left <= 0
+            if not is_spent and not is_closed(domain, at=outcome.at):
                 outcome.problems.add(domain.authority)
         elif status.wake_at is not None and status.wake_at > outcome.at:
             outcome.idle[domain.authority] = f"has nothing due before {shown_when(status.wake_at, now=outcome.at)}"

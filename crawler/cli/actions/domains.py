@@ -15,6 +15,7 @@ from crawler.cli.reasons import in_words
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch, facts_of, without
 from crawler.cli.values import shown_bytes, shown_instant, shown_when
+from crawler.core.budget import closing, opening, speed_at
 from crawler.core.cash import Order, Ordering
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.http import Url
@@ -75,6 +76,8 @@ def _state(listed: domains.Listed, *, at: datetime) -> str:
         return "paused"
     if listed.holder:
         return "being crawled"
+    if is_closed(listed.domain, at=at):
+        return "closed"
     return "left alone" if listed.resume_at is not None and listed.resume_at > at else "active"
 
 
@@ -102,6 +105,7 @@ def show_one(text: str, *, at: datetime | None, as_json: bool) -> int:
             ("Reserve pays", _shown_dial(ordering)),
             ("Rules", "\n".join(map(shown_rule, domain.settings.rules))),
             ("Not crawled", "\n".join(domain.settings.refusals)),
+            ("By its hours", shown_opening(domain, at=at or datetime.now(UTC))),
             ("Budget left", str(status.budget_left) if status.budget_left is not None else ""),
             ("Bytes left", shown_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
             ("Last visit", shown_instant(status.last_visit_at)),
@@ -132,6 +136,8 @@ def why_not(domain: Domain, status: DomainStatus, *, at: datetime) -> str:
         return f"is being crawled by {status.holder}"
     if status.resume_at is not None and status.resume_at > at:
         return f"is left alone until {shown_when(status.resume_at, now=at)} ({in_words(status.resume_reason)})"
+    if is_closed(domain, at=at):
+        return f"is closed by its hours until {shown_when(opening(domain.hours, at), now=at)}"
     if status.budget_left is not None and status.budget_left <= 0:
         return "has spent its budget of the day"
     if status.bytes_left is not None and status.bytes_left <= 0:
@@ -139,6 +145,23 @@ def why_not(domain: Domain, status: DomainStatus, *, at: datetime) -> str:
     if status.addresses_busy:
         return "shares its address with a domain that is being crawled"
     return ""
+
+
+def is_closed(domain: Domain, *, at: datetime) -> bool:
+    """Whether the domain's hours let no request be sent at an instant."""
+    return opening(domain.hours, at) > at
+
+
+def shown_opening(domain: Domain, *, at: datetime) -> str:
+    """Whether the hours are open at an instant, how fast requests may be sent, and until when."""
+    if domain.hours.is_always:
+        return ""
+    if is_closed(domain, at=at):
+        return f"closed until {shown_when(opening(domain.hours, at), now=at)}"
+    closes_at = closing(domain.hours, at)
+    until = f" until {shown_when(closes_at, now=at)}" if closes_at else ""
+    speed = speed_at(domain.hours, at)
+    return f"open{until}{f', {speed:g} times the usual speed' if speed != 1 else ''}"
 
 
 def change(text: str, *, patch: SettingsPatch, unset: Sequence[str], at: datetime | None, as_json: bool) -> int:

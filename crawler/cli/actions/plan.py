@@ -10,7 +10,7 @@ from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_share, shown_span, shown_when
-from crawler.core.budget import Expectation, PolicyForecast, Price
+from crawler.core.budget import Expectation, PolicyForecast, Price, week_from
 from crawler.plan import BudgetSource, Forecast, ForecastStep, Planned, forecast, plan_domains
 from crawler.plugins import load
 from crawler.register import domain_named, require_not_before_last_visit
@@ -166,6 +166,7 @@ def _show(found: Forecast) -> None:
             ("Pages", f"{found.known:,.0f} known{new}"),
             ("Price", _shown_price(found)),
             ("Budget a day", f"{found.budget:,.0f} {_shown_source(found)}"),
+            ("Hours", _shown_hours(found)),
             ("Rests", "nothing is sent now; this is what would hold otherwise" if found.rests else ""),
             ("Looked at again", "" if revisit == "price" else f"by policy: {revisit}"),
             ("Finding", found.now.finding),
@@ -184,6 +185,19 @@ def _show(found: Forecast) -> None:
         say("")
         show(POLICIES, [_policy_row(each) for each in found.policies], right=POLICIES[1:])
     show_plots([("plan", _chart(found))])
+
+
+def _shown_hours(found: Forecast) -> str:
+    """The domain's hours, and how much of the week from now on they are. All that is said of a day is a mean day's."""
+    hours = found.domain.hours
+    if hours.is_always:
+        return ""
+    week = week_from(hours, found.at)
+    length = sum((span.length for day in week for span in day), timedelta(0))
+    days = f"on {sum(map(bool, week))} of 7 days (UTC)"
+    return (
+        f"{found.domain.settings.hours}; open for {shown_span(length)} of the week, {days}; figures are of a mean day"
+    )
 
 
 def _shown_price(found: Forecast) -> str:

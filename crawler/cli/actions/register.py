@@ -12,7 +12,9 @@ from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch, as_document
-from crawler.core.domain import Domain, is_own_server
+from crawler.cli.values import shown_when
+from crawler.core.budget import opening
+from crawler.core.domain import Domain, hours_in, is_own_server
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Fetched
 from crawler.core.page_rules import PageRule
@@ -49,7 +51,8 @@ def add(
         instant = at or datetime.now(UTC)
         domain_settings = settings_of(patch)
         async with _roots(db, domain_settings, at=instant) as roots:
-            found = await _found(roots, wanted, offline=offline, most=_most(domain_settings))
+            silent = why_unasked(domain_settings, at=instant)
+            found = await _found(roots, wanted, offline=offline, silent=silent, most=_most(domain_settings))
         added = []
         for text, what in zip(wanted, found, strict=True):
             try:
@@ -77,14 +80,15 @@ def _lines(source: str) -> list[str]:
 
 
 async def _found(
-    roots: RootProbe, texts: Sequence[str], *, offline: bool, most: int | None
+    roots: RootProbe, texts: Sequence[str], *, offline: bool, silent: str, most: int | None
 ) -> list[FoundDomain | BadInput]:
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def one(text: str) -> FoundDomain | BadInput:
         try:
-            if offline:
-                return unasked(text)
+            if offline or silent:
+                found = unasked(text)
+                return found if offline else replace(found, warning=f"{found.authority} was not asked: {silent}")
             async with turn:
                 return await look_up(roots, text, deadline=settings().deadline, most=most)
         except BadInput as error:
@@ -140,6 +144,14 @@ def _most(domain_settings: DomainSettings) -> int | None:
     return 0 if domain_settings.bytes_per_day == 0 else domain_settings.budget_per_day
 
 
+def why_unasked(domain_settings: DomainSettings, *, at: datetime) -> str:
+    """Why a domain with these settings is registered without asking it, as part of a sentence; empty if it is asked."""
+    if domain_settings.is_special:
+        return "only its crawl uses its credentials, proxy and certificates"
+    opens_at = opening(hours_in(domain_settings.hours), at)
+    return f"its hours are closed until {shown_when(opens_at, now=at)}" if opens_at > at else ""
+
+
 def settings_of(patch: SettingsPatch) -> DomainSettings:
     """The settings of a domain that is registered now."""
     domain_settings = patch.applied_to(DomainSettings())
@@ -162,7 +174,8 @@ async def ask_and_register(
     """
     domain_settings = settings_of(patch)
     async with _roots(db, domain_settings, at=at) as roots:
-        (found,) = map(_or_raise, await _found(roots, [text], offline=offline, most=_most(domain_settings)))
+        silent, most = why_unasked(domain_settings, at=at), _most(domain_settings)
+        (found,) = map(_or_raise, await _found(roots, [text], offline=offline, silent=silent, most=most))
         existing = await domains.find(db, found.authority)  # typed by a name that was not known as an alias
         if existing is None and found.answer is not None:
             roots.leave_out(found.answer)

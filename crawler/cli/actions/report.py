@@ -97,6 +97,7 @@ def _facts(
     return [
         ("Domain", found.domain + (" (paused)" if found.paused else "")),
         ("At", shown_instant(found.at)),
+        ("TLS", shown_setting("insecure_tls", found.insecure_tls)),
         ("Fresh, by importance", shown_share(found.freshness)),
         ("Fresh, all pages alike", shown_share(found.freshness_plain)),
         ("As audits found", _shown_agreement(calibration.audits) or "no audit in this time: recrawl audit"),
@@ -189,6 +190,8 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
         "importance, but as audited: there each page counts alike."
     )
     for each, calibration in found:
+        if each.insecure_tls:
+            remark(f"{each.domain}: TLS is insecure, no certificate is checked (--insecure-tls)")
         if each.finding:
             remark(f"{each.domain}: {each.finding}")
         if calibration.audits.is_off or calibration.scheduled.is_off:

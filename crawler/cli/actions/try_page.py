@@ -1,5 +1,6 @@
 """recrawl try: one look at a page, and what of it would be compared."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from rich.text import Text
@@ -7,7 +8,7 @@ from rich.text import Text
 from crawler.cli.actions.domains import why_not
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import out, print_json, printable, say, show, show_facts
-from crawler.cli.reasons import RENDERING
+from crawler.cli.reasons import RENDERING, in_words
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant
 from crawler.clock import Clock
@@ -15,6 +16,7 @@ from crawler.core.change import Change, Difference, ExplainedBlock, Why, differe
 from crawler.core.http import Fetched, Unreached
 from crawler.core.rendering import RenderChoice
 from crawler.crawl import TryResult, open_resources, try_page
+from crawler.local.secrets import secrets_of
 from crawler.plugins import load
 from crawler.register import domain_named, require_not_before_last_visit, url_of
 from crawler.settings import settings
@@ -46,10 +48,11 @@ def try_url(text: str, *, again: bool, at: datetime | None, as_json: bool) -> in
         not_now = why_not(domain, await domains.status_of(db, domain, at=clock.now()), at=clock.now())
         if not_now:
             return TryResult(await target_of(db, domain, home), clock.now(), refusal=f"{domain.authority} {not_now}")
-        async with open_resources(settings()) as webs:
+        async with open_resources(settings(), find_secret=secrets_of(settings())) as webs:
             return await try_page(db, webs, domain, home, settings=settings(), clock=clock, again=again)
 
     seen = with_database(work)
+    seen = replace(seen, refusal=in_words(seen.refusal))
     if as_json:
         print_json(_document(seen))
     else:
@@ -85,13 +88,18 @@ def _blocks(seen: TryResult) -> list[ExplainedBlock]:
     return explain_blocks(seen.whole, seen.parsed.blocks, seen.mask, view=seen.view, apart=seen.apart)
 
 
+def _why(refusal: str) -> str:
+    """A refusal as it is said: some are words of a program, others sentences."""
+    return refusal if " " in refusal else refusal.replace("_", " ")
+
+
 def _show(seen: TryResult) -> None:
     blocks = _blocks(seen)
     found = differences(seen)
     show_facts(
         [
             ("URL", seen.target.url),
-            ("Not asked", seen.refusal.replace("_", " ") if seen.answer is None else ""),
+            ("Not asked", _why(seen.refusal) if seen.answer is None else ""),
             ("Answer", _shown_answer(seen)),
             ("Scripts", _shown_scripts(seen)),
             ("Compared with", _shown_version(seen)),

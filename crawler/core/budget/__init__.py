@@ -1,12 +1,23 @@
 """The shadow price of a request: the price at which a budget is spent, by domain and over all domains.
 
 `solve_plans` solves the prices of all domains from a sample of their pages; `ledger` is the arithmetic of one day's
-budget. Uses freshness and what is below it.
+budget, `hours` that of calendar windows. Uses freshness and what is below it.
 """
 
 from crawler.core.budget.cost import BY_TIME, Cost, Costs, Price, RequestKind, is_head_cheaper, learnt
 from crawler.core.budget.domain_prices import DomainPlan, has_moved, requests_at, solve_plans
 from crawler.core.budget.expected import FACTORS, Expectation
+from crawler.core.budget.hours import (
+    ALWAYS,
+    Hours,
+    closing,
+    day_share,
+    open_spans,
+    opening,
+    parse_hours,
+    speed_at,
+    week_from,
+)
 from crawler.core.budget.ledger import (
     NO_REFUND,
     NO_SHARED_LIMIT,
@@ -46,6 +57,7 @@ from crawler.core.budget.shadow_price import (
 from crawler.core.budget.target import AUDIT_SHARE, UNLIMITED, DomainLimits, budget_for, requests_for
 
 __all__ = [
+    "ALWAYS",
     "AUDIT_SHARE",
     "BY_TIME",
     "FACTORS",
@@ -65,6 +77,7 @@ __all__ = [
     "DomainLimits",
     "DomainPlan",
     "Expectation",
+    "Hours",
     "Ledger",
     "PageArrays",
     "PageSample",
@@ -78,7 +91,9 @@ __all__ = [
     "Work",
     "amounts_in",
     "budget_for",
+    "closing",
     "compare_policies",
+    "day_share",
     "debited",
     "floor_left",
     "grantable",
@@ -87,7 +102,10 @@ __all__ = [
     "is_head_cheaper",
     "learnt",
     "longest_gap",
+    "open_spans",
+    "opening",
     "page_arrays",
+    "parse_hours",
     "price_correction",
     "receivable",
     "refitted",
@@ -99,6 +117,8 @@ __all__ = [
     "shadow_price",
     "shadow_prices",
     "solve_plans",
+    "speed_at",
     "today",
+    "week_from",
     "work_in",
 ]

@@ -1,16 +1,17 @@
 """The budget of a UTC day as a ledger: a claim debits what it is granted, a record gives back what was not needed.
 
-Grants are paced over the day, a little ahead of it, so that the last of the day is granted while there is still time to
-use it. What is granted is never above the budget, at any moment of the day, whatever it was before.
+Grants are paced over the open hours of the day, a little ahead of them, so that the last of the day is granted while
+there is still time to use it. What is granted is never above the budget, at any moment of the day, whatever it was
+before.
 """
 
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
-from crawler.core.freshness import DAY
+from crawler.core.budget.hours import ALWAYS, Hours, day_share, speed_at
 
-LEAD = timedelta(minutes=15)  # that grants run ahead, so that the day's last can still be used in time
+LEAD = timedelta(minutes=15)  # of open time that grants run ahead, so that the day's last can still be used in time
 LEAST_LEAD = 1.0  # requests: the day's first is granted when it begins
 
 
@@ -45,33 +46,29 @@ def today(ledger: Ledger, *, now: datetime) -> Ledger:
     return ledger if ledger.day >= day else Ledger(day)
 
 
-def grantable(ledger: Ledger, budget: int, *, now: datetime, most_bytes: int | None = None) -> int:
+def grantable(
+    ledger: Ledger, budget: int, *, now: datetime, hours: Hours = ALWAYS, most_bytes: int | None = None
+) -> int:
     """How many requests may be debited now. Of several ledgers (domain's, overall) the least holds.
 
     budget: requests a day, 0 or more, as it is now, whatever it was when earlier requests were granted.
+    hours: over which the day's requests are spread; while they are closed nothing is granted.
     most_bytes: a day's; once so many are received, nothing is granted. Bodies under way may exceed it, one to each
     parallel slot.
     """
-    if most_bytes is not None and receivable(ledger, most_bytes, now=now) <= 0:
+    if not speed_at(hours, now):
         return 0
-    paced = math.floor(max(budget * _ahead(now), budget * (_gone(now) / DAY) + LEAST_LEAD) + 1e-9)
+    if most_bytes is not None and receivable(ledger, most_bytes, now=now, hours=hours) <= 0:
+        return 0
+    share = day_share(hours, now, lead=LEAD)
+    paced = math.floor(max(budget * share.ahead, budget * share.gone + LEAST_LEAD) + 1e-9)
     return max(min(paced, budget) - today(ledger, now=now).requests, 0)
 
 
-def receivable(ledger: Ledger, most_bytes: int, *, now: datetime) -> int:
+def receivable(ledger: Ledger, most_bytes: int, *, now: datetime, hours: Hours = ALWAYS) -> int:
     """How many bytes may be debited now. most_bytes: a day's; paced as requests are."""
-    return max(math.ceil(most_bytes * _ahead(now)) - today(ledger, now=now).received_bytes, 0)
-
-
-def _gone(now: datetime) -> timedelta:
-    """How much of the UTC day has gone by."""
-    at = now.astimezone(UTC)
-    return timedelta(hours=at.hour, minutes=at.minute, seconds=at.second, microseconds=at.microsecond)
-
-
-def _ahead(now: datetime) -> float:
-    """The part of the day up to which grants run ahead."""
-    return min((_gone(now) + LEAD) / DAY, 1.0)
+    ahead = day_share(hours, now, lead=LEAD).ahead
+    return max(math.ceil(most_bytes * ahead) - today(ledger, now=now).received_bytes, 0)
 
 
 def debited(ledger: Ledger, requests: int, *, received_bytes: int = 0) -> Ledger:

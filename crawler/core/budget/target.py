@@ -25,6 +25,7 @@ class DomainLimits:
     above 0 and below 1.  oldest_days: a target for the longest interval.  usual_price: where nothing is scarce.
     most_days: the longest interval, unless the target is shorter.  part: requests a day that a budget of all domains
     together leaves this one.  spends_all: the whole budget is spent, even if a target asks for less.
+    is_always_open: the domain has no hours; else all of a day is a mean day's.
     """
 
     importance: float = 1.0
@@ -37,6 +38,7 @@ class DomainLimits:
     most_days: float = 180.0
     part: float = float("inf")
     spends_all: bool = False
+    is_always_open: bool = True
 
     @property
     def limit(self) -> float:
@@ -92,7 +94,8 @@ def requests_for(looks: float) -> float:
 def own_limit(pages: PageArrays, terms: DomainLimits) -> Limit:
     """The tightest limit of a domain with these known pages, of its user's budget and politeness."""
     budget = f"{terms.budget.requests:,.0f}"
-    cap = f"the delay of {terms.delay_s:,.5g} s allows {terms.cap:,.0f}, which"
+    within = "" if terms.is_always_open else " in its hours"
+    cap = f"the delay of {terms.delay_s:,.5g} s allows {terms.cap:,.0f}{within}, which"
     limits = (
         Limit(math.inf, "even the least price", ""),
         Limit(terms.budget.requests, f"the budget of {budget}", f"{budget} requests a day"),

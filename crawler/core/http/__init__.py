@@ -6,6 +6,23 @@ possible answers; `backoff` says how long a domain that refuses is left alone. T
 
 from crawler.core.http.addresses import is_private, is_private_address
 from crawler.core.http.backoff import backoff, http_date, retry_after
+from crawler.core.http.credentials import (
+    NO_ACCESS,
+    Access,
+    Cookies,
+    Credentials,
+    LoginReference,
+    Reference,
+    SecretSource,
+    basic,
+    credentials_in,
+    headers_of,
+    parse_auth,
+    parse_header,
+    parse_login,
+    parse_proxy,
+    unusable,
+)
 from crawler.core.http.expressions import Expression
 from crawler.core.http.response import (
     NO_VALIDATORS,
@@ -22,6 +39,7 @@ from crawler.core.http.response import (
     Validators,
 )
 from crawler.core.http.robots import ALLOW_ALL, MAX_ROBOTS_BYTES, REFUSE_ALL, RobotsRules, parse_robots
+from crawler.core.http.traffic import LOOKED_BACK, TrafficHour, far_from_usual
 from crawler.core.http.urls import (
     MOST_LINKS,
     Authority,
@@ -46,32 +64,45 @@ from crawler.core.http.urls import (
 
 __all__ = [
     "ALLOW_ALL",
+    "LOOKED_BACK",
     "MAX_ROBOTS_BYTES",
     "MOST_LINKS",
+    "NO_ACCESS",
     "NO_VALIDATORS",
     "REFUSE_ALL",
     "USUAL_BOUNDS",
+    "Access",
     "Answer",
     "Authority",
     "Bounds",
+    "Cookies",
+    "Credentials",
     "Expression",
     "Fetched",
+    "LoginReference",
     "Method",
     "NotModified",
     "PageKey",
     "Pattern",
     "Reason",
+    "Reference",
     "Refusal",
     "Relay",
     "Relayed",
     "RobotsRules",
     "Scope",
+    "SecretSource",
+    "TrafficHour",
     "Unreached",
     "Url",
     "Validators",
     "authority_of",
     "backoff",
+    "basic",
+    "credentials_in",
+    "far_from_usual",
     "from_user",
+    "headers_of",
     "host_of",
     "http_date",
     "is_private",
@@ -79,6 +110,10 @@ __all__ = [
     "key_of",
     "normalise",
     "normalise_all",
+    "parse_auth",
+    "parse_header",
+    "parse_login",
+    "parse_proxy",
     "parse_robots",
     "path_and_query",
     "pattern_of",
@@ -87,4 +122,5 @@ __all__ = [
     "registrable",
     "retry_after",
     "scheme_of",
+    "unusable",
 ]

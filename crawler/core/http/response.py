@@ -97,7 +97,7 @@ class Bounds:
 
 USUAL_BOUNDS = Bounds()
 Answer = Fetched | NotModified | Unreached
-Method = Literal["GET", "HEAD"]
+Method = Literal["GET", "HEAD", "POST"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from crawler.core.page.fingerprint import (
     shingles_of_words,
     words_of_text,
 )
+from crawler.core.page.forms import LoginForm, login_form_in
 from crawler.core.page.html import parse_html
 from crawler.core.page.list_dates import ListDate
 from crawler.core.page.list_source import is_list_body
@@ -38,6 +39,7 @@ __all__ = [
     "ListDate",
     "ListEntry",
     "ListKind",
+    "LoginForm",
     "PageContent",
     "Parsed",
     "Snapshot",
@@ -56,6 +58,7 @@ __all__ = [
     "is_watched",
     "kind_of",
     "left_out",
+    "login_form_in",
     "number_of",
     "parse",
     "parse_html",

@@ -1,7 +1,7 @@
 """The ledgers of the UTC day: what a domain, and all domains together, may still ask for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from math import ceil
 from typing import Any
@@ -9,20 +9,24 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from crawler.core.budget import (
+    ALWAYS,
     NO_REFUND,
     NO_SHARED_LIMIT,
+    Hours,
     Ledger,
     Refund,
     RequestKind,
     SharedBudget,
     debited,
     grantable,
+    open_spans,
+    opening,
     receivable,
     settled,
+    speed_at,
     today,
 )
-from crawler.core.domain import Domain, Lease
-from crawler.core.freshness import DAY
+from crawler.core.domain import Domain, Lease, hours_in
 from crawler.errors import LeaseLost
 from crawler.store.columns import costs_from
 from crawler.store.database import Connection, Database
@@ -32,7 +36,7 @@ LEAST_PAUSE = timedelta(minutes=1)
 BYTES_PAUSE = timedelta(minutes=15)  # until the pace has caught up with a body that was larger than thought
 
 OWN = """
-    SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor, s.costs, d.bytes_per_day,
+    SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor, s.costs, d.bytes_per_day, d.hours,
            coalesce(d.budget_per_day, l.budget_per_day) AS budget
       FROM domain_state s
       JOIN domain d ON d.id = s.domain_id
@@ -78,21 +82,27 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class _DayBudget:
-    """One ledger with its limits."""
+    """One ledger with its limits. hours: over which its day is spread."""
 
     ledger: Ledger
     requests: int
     received_bytes: int | None
+    hours: Hours = ALWAYS
 
     def grantable(self, *, at: datetime, paced: bool) -> int:
-        now = at if paced else _end_of_day(at)
-        return grantable(self.ledger, self.requests, now=now, most_bytes=self.received_bytes)
+        if paced:
+            return grantable(self.ledger, self.requests, now=at, hours=self.hours, most_bytes=self.received_bytes)
+        if not speed_at(self.hours, at):
+            return 0
+        return grantable(self.ledger, self.requests, now=_end_of_day(at), most_bytes=self.received_bytes)
 
     def room(self, *, at: datetime, paced: bool) -> int | None:
         """Bytes that may be debited; None: no limit."""
         if self.received_bytes is None:
             return None
-        return receivable(self.ledger, self.received_bytes, now=at if paced else _end_of_day(at))
+        if paced:
+            return receivable(self.ledger, self.received_bytes, now=at, hours=self.hours)
+        return receivable(self.ledger, self.received_bytes, now=_end_of_day(at))
 
 
 async def debit(
@@ -108,7 +118,8 @@ async def debit(
 ) -> Grant:
     """Take up to `most` requests from the budgets of the day, and where bytes are limited, what they will likely bring.
 
-    paced: spread over the day; else the whole day's budget may go at once.  shared: what all domains together may
+    paced: spread over the day's open hours; else the whole day's budget may go at once. While the hours are closed
+    there is nothing.  shared: what all domains together may
     spend.  waiting: requests that were granted before and not made.  spare: bytes that were granted before and are
     given back for those granted now.  Raises LeaseLost.
     A debit that is repeated because its answer was lost takes twice: the ledger may count too many, never too few.
@@ -117,7 +128,8 @@ async def debit(
         row = await _one(connection, OWN, (lease.domain.id, lease.token))
         if row is None:
             raise LeaseLost(f"another worker has taken {lease.domain.authority}")
-        budgets = [_day_budget(row, row["budget"], row["bytes_per_day"], spare, at=at)]
+        hours = hours_in(row["hours"])
+        budgets = [replace(_day_budget(row, row["budget"], row["bytes_per_day"], spare, at=at), hours=hours)]
         if shared.is_limited:
             everybody = await _one(connection, LOCK_SHARED, ()) or {}
             budgets.append(_day_budget(everybody, shared.requests, shared.received_bytes, spare, at=at))
@@ -129,7 +141,7 @@ async def debit(
         values = ledger_values(own) | shared_values(*others) | {"domain_id": lease.domain.id}
         await connection.execute(WRITE_OWN, values)
         least = min(budget.requests for budget in budgets)
-        next_at = None if granted else _next_grant(least, at=at, paced=paced)
+        next_at = None if granted else _next_grant(least, hours, at=at, paced=paced)
         return Grant(granted, own.day, received_bytes, next_at, is_limited=least < NO_LIMIT)
 
 
@@ -206,12 +218,22 @@ def _end_of_day(at: datetime) -> datetime:
     return datetime.combine(at.astimezone(UTC).date(), datetime.max.time(), tzinfo=UTC)
 
 
-def _next_grant(budget: int, *, at: datetime, paced: bool) -> datetime:
-    """The instant when the pace allows one more request, or the next day begins."""
+def _next_grant(budget: int, hours: Hours, *, at: datetime, paced: bool) -> datetime:
+    """The instant when the pace allows one more request, or the next day begins; while the hours are open."""
+    return opening(hours, _next_by_pace(budget, hours, at=at, paced=paced))
+
+
+def _next_by_pace(budget: int, hours: Hours, *, at: datetime, paced: bool) -> datetime:
     tomorrow = datetime.combine(at.astimezone(UTC).date() + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
     if not paced or budget <= 0:
         return tomorrow
-    pause = BYTES_PAUSE if budget >= NO_LIMIT else DAY / budget
+    speed = speed_at(hours, at)
+    if not speed:
+        return at  # the next opening is what is waited for
+    pause = BYTES_PAUSE
+    if budget < NO_LIMIT:
+        of_day = sum((span.length * span.speed for span in open_spans(hours, at.astimezone(UTC).date())), timedelta(0))
+        pause = of_day / budget / speed
     return min(at + max(pause, LEAST_PAUSE), tomorrow)
 
 

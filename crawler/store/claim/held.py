@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from psycopg.rows import dict_row
 
-from crawler.core.budget import NO_REFUND, Refund, settled
+from crawler.core.budget import NO_REFUND, Hours, Refund, opening, settled
 from crawler.core.domain import Hold, Lease, RobotsCopy
 from crawler.errors import LeaseLost
 from crawler.store.claim.budgets import (
@@ -181,7 +181,8 @@ async def release(db: Database, lease: Lease, end: LeaseEnd = NOTHING_LEFT_OVER,
             row = await (await cursor.execute(END, values)).fetchone()
         if row is None:
             return
-        values |= {"free_at": row["free_at"], "wake_at": _later(row["wake_at"], end.not_before)}
+        wake_at = _later(row["wake_at"], end.not_before)
+        values |= {"free_at": row["free_at"], "wake_at": _when_open(wake_at, lease.domain.hours, at=at)}
         if lease.slots:
             await connection.execute(GIVE_SLOTS_BACK, values | {"slots": list(lease.slots)})
         values |= ledger_values(settled(ledger_from(row), end.refund))
@@ -192,6 +193,14 @@ async def release(db: Database, lease: Lease, end: LeaseEnd = NOTHING_LEFT_OVER,
 
 def _later(wake_at: datetime | None, not_before: datetime | None) -> datetime | None:
     return wake_at if wake_at is None or not_before is None else max(wake_at, not_before)
+
+
+def _when_open(wake_at: datetime | None, hours: Hours, *, at: datetime) -> datetime | None:
+    """When a domain is to wake that would wake at `wake_at`, or now, if its hours did not say otherwise."""
+    if wake_at is None:
+        return None
+    opens_at = opening(hours, max(wake_at, at))
+    return opens_at if opens_at > max(wake_at, at) else wake_at
 
 
 async def fence(connection: Connection, lease: Lease) -> None:

@@ -11,7 +11,9 @@ from uuid import UUID, uuid4
 
 from psycopg.rows import dict_row
 
-from crawler.core.domain import Domain, Lease, RobotsCopy, is_own_server
+from crawler.core.budget import opening
+from crawler.core.domain import Domain, Lease, RobotsCopy, hours_in, is_own_server
+from crawler.core.visit import NEVER
 from crawler.store.claim.held import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
@@ -23,6 +25,7 @@ AWAKE = """
        AND (s.resume_at IS NULL OR s.resume_at <= %(at)s)
        AND (s.wake_at <= %(at)s OR EXISTS (SELECT FROM inbox i WHERE i.domain_id = s.domain_id))
        AND (s.last_visit_at IS NULL OR s.last_visit_at <= %(at)s)
+       AND NOT coalesce(s.closed_from <= %(at)s AND %(at)s < s.opens_at, false)
        AND NOT coalesce(d.budget_per_day = 0, false)
        AND NOT coalesce(s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date
                         AND (s.spent_requests >= d.budget_per_day OR s.spent_bytes >= d.bytes_per_day), false)
@@ -40,7 +43,7 @@ BLOCKING = """
 # One row is locked, not every candidate: claims at the same time take different domains.
 CANDIDATE = f"""
     SELECT s.domain_id, s.addresses, coalesce({FREE_AT}, clock_timestamp()) AS free_at,
-           s.delay_s, d.delay_s AS wished_s, d.authority, d.allow_private
+           s.delay_s, d.delay_s AS wished_s, d.authority, d.allow_private, d.hours
       FROM domain_state s JOIN domain d ON d.id = s.domain_id
      WHERE {AWAKE} AND coalesce({FREE_AT} < clock_timestamp() + %(term)s / 2, true)
        AND NOT EXISTS (SELECT FROM {BLOCKING}) AND s.domain_id <> ALL(%(tried)s)
@@ -67,6 +70,10 @@ TAKE_SLOTS = """
        SET domain_id = excluded.domain_id, lease_token = excluded.lease_token, held_until = excluded.held_until
      WHERE a.held_until < clock_timestamp() OR a.domain_id = excluded.domain_id
     RETURNING a.address
+"""
+# What the hours say at an instant is reckoned here, not in SQL, and kept for all who ask until they open.
+KEEP_CLOSED = """
+    UPDATE domain_state SET closed_from = %(at)s, opens_at = %(opens_at)s WHERE domain_id = %(domain_id)s
 """
 TAKE = f"""
     UPDATE domain_state s
@@ -101,7 +108,7 @@ async def claim(
     only: choose among these.  exempt_addresses: networks whose addresses take no slot.  delay: of domains whose users
     set none, until announce_delay says what robots.txt wants; domains that may be private have none.
     held: domains that the caller is crawling already; their leases may have run out while the store was away.
-    None if there is no such domain now.
+    A domain whose hours are closed is passed over. None if there is no such domain now.
     """
     token = uuid4()
     values = {
@@ -117,7 +124,12 @@ async def claim(
             row = await (await connection.execute(CANDIDATE, values | {"tried": tried})).fetchone()
             if row is None:
                 return None
-            domain_id, addresses, free_at, announced_s, wished_s, authority, allow_private = row
+            domain_id, addresses, free_at, announced_s, wished_s, authority, allow_private, hours = row
+            # Who claims whatever is due (try_page) has looked at the hours before.
+            opens_at = at if at == NEVER else opening(hours_in(hours), at)
+            if opens_at > at:
+                await connection.execute(KEEP_CLOSED, {"domain_id": domain_id, "at": at, "opens_at": opens_at})
+                continue
             usual_s = 0 if is_own_server(authority, addresses, allow_private=allow_private) else delay.total_seconds()
             in_force = timedelta(seconds=max(announced_s, usual_s if wished_s is None else wished_s))
             found = _Candidate(domain_id, slotted(addresses, exempt_addresses), free_at=free_at, delay=in_force)

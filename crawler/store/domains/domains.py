@@ -48,6 +48,7 @@ STANDING = """
       FROM domain d JOIN domain_state s ON s.domain_id = d.id
      WHERE d.id = %(domain_id)s
 """
+FORGET_CLOSED = "UPDATE domain_state SET closed_from = NULL, opens_at = NULL WHERE domain_id = %s"
 # Tables without a foreign key: their rows go with the domain, here and nowhere else.
 OWNED = (
     *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit"),
@@ -211,6 +212,8 @@ async def change(db: Database, domain: Domain, domain_settings: DomainSettings, 
             domain.settings.rules != domain_settings.rules
         ):  # first: whoever holds several rows of a domain begins with the hot one
             await replace_rules(connection, domain.id, domain_settings.rules)
+        if domain.settings.hours != domain_settings.hours:  # first, likewise
+            await connection.execute(FORGET_CLOSED, (domain.id,))
         await connection.execute(UPDATE, _values(domain_settings) | {"id": domain.id})
         new_seeds = [seed for seed in domain_settings.seeds if seed not in domain.settings.seeds]
         if new_seeds:

@@ -22,6 +22,7 @@ from crawler.store.report.reports import (
     pages_beneath,
     workload,
 )
+from crawler.store.report.traffic import traffic
 
 __all__ = [
     "IMPORTANCE",
@@ -57,5 +58,6 @@ __all__ = [
     "read_feed",
     "stamp_feed",
     "target_of",
+    "traffic",
     "workload",
 ]

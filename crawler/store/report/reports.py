@@ -78,7 +78,8 @@ WINDOW = """
      GROUP BY change
 """
 STATE = """
-    SELECT d.authority, d.state = 'paused' AS paused, d.budget_per_day, s.last_visit_at, s.wake_at AS next_due_at,
+    SELECT d.authority, d.state = 'paused' AS paused, d.insecure_tls, d.budget_per_day, s.last_visit_at,
+           s.wake_at AS next_due_at,
            d.target_freshness, d.target_age_s * interval '1 second' AS target_age, l.budget_per_day AS asked_per_day,
            l.price_request * l.price_correction AS price, coalesce(l.finding, '') AS finding,
            greatest(%(at)s::timestamptz, s.last_visit_at) AS at,
@@ -160,6 +161,7 @@ class DomainReport:
     held_back: of the new pages, since pages like them have said nothing new of late.
     looks, changes, failures, requests, bytes: of the window; robots.txt is not among them.
     target_freshness, target_age: what its user wants instead of a budget.  asked_per_day: requests that this takes.
+    insecure_tls: nobody asks whose certificate its server has.
     price: importance x days that a request must be worth now, None for the usual.  finding: what cannot be had, as
     planned last, or an empty string.
     """
@@ -167,6 +169,7 @@ class DomainReport:
     domain: str
     at: datetime
     paused: bool
+    insecure_tls: bool
     new: int
     held_back: int
     known: int

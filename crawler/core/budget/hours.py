@@ -1,0 +1,278 @@
+"""Calendar windows: when a domain may be asked, and how fast, by the wall clock of a time zone.
+
+All arithmetic is exact over changes of clocks: an instant is open when the wall clock of the zone shows an open time at
+it, so a day of 23 hours has less open time, and one of 25 hours may have more.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from itertools import groupby, pairwise, zip_longest
+from zoneinfo import ZoneInfo
+
+DAY_NAMES = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+DAY_MINUTES = 24 * 60
+WEEK_MINUTES = 7 * DAY_MINUTES
+LEAST_SPEED, MOST_SPEED = 0.01, 100.0
+MOST_CHARS = 500
+# No request begins so shortly before the closing: its answer, which may take as long as a deadline, is in before.
+LAST_REQUEST = timedelta(seconds=30)
+SEARCHED = 15  # days: an opening of once a week may fall into the hour that a change of clocks leaves out
+EXAMPLE = "write them as in 'Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun' or '22-06 x2; 06-22 x0.5 Europe/Vienna'"
+
+_TIMES = re.compile(r"(\d{1,2})(?::(\d{2}))?-(\d{1,2})(?::(\d{2}))?", re.ASCII)
+_SPEED = re.compile(r"x(\d{1,3}(?:\.\d{1,3})?)", re.ASCII)
+_DAYS = re.compile(r"[a-z]{3}(?:-[a-z]{3})?(?:,[a-z]{3}(?:-[a-z]{3})?)*")
+_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Open time of every week. begin, end: minutes since Monday 00:00 on the wall clock.  speed: 1 is the usual one."""
+
+    begin: int
+    end: int
+    speed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """When a domain may be asked. zone: IANA name.  windows: in order, none overlapping; at least one."""
+
+    zone: str
+    windows: tuple[Window, ...]
+
+    @property
+    def is_always(self) -> bool:
+        """The domain may be asked at any time, as fast as usual."""
+        return self.windows == ALWAYS.windows
+
+
+ALWAYS = Hours("UTC", (Window(0, WEEK_MINUTES, 1.0),))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSpan:
+    """Time in which requests may begin, from one instant to another (UTC), at one speed."""
+
+    begin: datetime
+    end: datetime
+    speed: float
+
+    @property
+    def length(self) -> timedelta:
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, slots=True)
+class DayShare:
+    """How much of a UTC day's open time has gone by, weighted by speed: 0 to 1.
+
+    ahead: as much with some open time more, which grants run ahead.
+    """
+
+    gone: float
+    ahead: float
+
+
+@lru_cache(maxsize=1024)
+def parse_hours(text: str) -> Hours:
+    """The hours that a user wrote; of nothing, all of them.
+
+    Entries with ";" between them, each of days (Mon-Fri, Sat,Sun; every day unless said), times (22:00-06:00 or 22-06,
+    over midnight into the next day; the whole day unless said) and a speed (x2: twice as many requests; x0: closed).
+    Where entries overlap the later one holds; what none names is closed. One of them names the time zone, UTC unless
+    said. ValueError, a sentence with an example, for anything else.
+    """
+    if not text.strip():
+        return ALWAYS
+    if len(text) > MOST_CHARS:
+        raise ValueError(f"the hours are longer than {MOST_CHARS} characters; {EXAMPLE}")
+    speeds = [0.0] * WEEK_MINUTES
+    zones: set[str] = set()
+    for entry in filter(None, map(str.strip, text.split(";"))):
+        zones |= _paint(entry, speeds)
+    if len(zones) > 1:
+        raise ValueError(f"the hours have one time zone, and not {' and '.join(sorted(zones))}; {EXAMPLE}")
+    zone = zones.pop() if zones else "UTC"
+    windows = tuple(_runs(speeds))
+    if not windows:
+        raise ValueError(f"the hours are never open; {EXAMPLE}")
+    return Hours(zone, windows)
+
+
+def _paint(entry: str, speeds: list[float]) -> set[str]:
+    """Give the minutes of the week that an entry names their speed; the zone that it names."""
+    found: dict[str, str] = {}
+    for word in entry.split():
+        kind = _kind_of(word)
+        if kind is None:
+            raise ValueError(f"{word!r} is neither days, times, a speed nor a time zone; {EXAMPLE}")
+        if kind in found:
+            raise ValueError(f"the hours {entry!r} name {kind} twice; {EXAMPLE}")
+        found[kind] = word
+    zone = {_known_zone(found.pop("a time zone"))} if "a time zone" in found else set()
+    if found:
+        begin, end = _times_of(found.get("times", "00-24"))
+        speed = _speed_of(found.get("a speed", "x1"))
+        for day in _days_of(found.get("days", "mon-sun")):
+            for minute in range(begin, end):
+                speeds[(day * DAY_MINUTES + minute) % WEEK_MINUTES] = speed
+    return zone
+
+
+def _kind_of(word: str) -> str | None:
+    lower = word.lower()
+    if _DAYS.fullmatch(lower) and set(re.split("[-,]", lower)) <= set(DAY_NAMES):
+        return "days"
+    for kind, pattern in (("times", _TIMES), ("a speed", _SPEED), ("a time zone", _ZONE)):
+        if pattern.fullmatch(word):
+            return kind
+    return None
+
+
+def _days_of(word: str) -> Iterator[int]:
+    for part in word.lower().split(","):
+        first, _, last = part.partition("-")
+        begin = DAY_NAMES.index(first)
+        yield from ((begin + n) % 7 for n in range((DAY_NAMES.index(last or first) - begin) % 7 + 1))
+
+
+def _times_of(word: str) -> tuple[int, int]:
+    """Minutes since midnight; the end lies beyond a day where the times go over midnight."""
+    match = _TIMES.fullmatch(word)
+    assert match is not None
+    begin, end = (int(match[n]) * 60 + int(match[n + 1] or 0) for n in (1, 3))
+    if begin >= DAY_MINUTES or end > DAY_MINUTES or int(match[2] or 0) > 59 or int(match[4] or 0) > 59:
+        raise ValueError(f"{word!r} are no times of a day; {EXAMPLE}")
+    if begin == end:
+        raise ValueError(f"{word!r} begin when they end, and 00-24 is a whole day; {EXAMPLE}")
+    return begin, end if end > begin else end + DAY_MINUTES
+
+
+def _speed_of(word: str) -> float:
+    speed = float(word[1:])
+    if speed and not LEAST_SPEED <= speed <= MOST_SPEED:
+        raise ValueError(f"the speed {word} is not between x{LEAST_SPEED:g} and x{MOST_SPEED:g}; {EXAMPLE}")
+    return speed
+
+
+def _known_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:  # a folder of the database of zones is an OSError
+        raise ValueError(f"{name!r} is no time zone that this machine knows; {EXAMPLE}") from error
+    return name
+
+
+def _runs(speeds: list[float]) -> Iterator[Window]:
+    begin = 0
+    for speed, run in groupby(speeds):
+        end = begin + len(list(run))
+        if speed:
+            yield Window(begin, end, speed)
+        begin = end
+
+
+@lru_cache(maxsize=4096)
+def open_spans(hours: Hours, day: date) -> tuple[OpenSpan, ...]:
+    """The time of a UTC day in which requests may begin, in order: open hours, without their last LAST_REQUEST."""
+    midnight = datetime.combine(day, time(), tzinfo=UTC)
+    next_day = midnight + timedelta(days=1)
+    if hours.is_always:
+        return (OpenSpan(midnight, next_day, 1.0),)
+    found: list[OpenSpan] = []
+    wall_clock = list(_by_wall_clock(hours, midnight, next_day + LAST_REQUEST))
+    for span, later in zip_longest(wall_clock, wall_clock[1:]):
+        goes_on = span.end > next_day if later is None else later.begin == span.end
+        end = min(span.end if goes_on else span.end - LAST_REQUEST, next_day)
+        if span.begin < end:
+            found.append(OpenSpan(span.begin, end, span.speed))
+    return tuple(found)
+
+
+def _by_wall_clock(hours: Hours, begin: datetime, end: datetime) -> Iterator[OpenSpan]:
+    """The time between two instants (UTC) at which the wall clock of the zone shows an open time."""
+    zone = ZoneInfo(hours.zone)
+    for since, until in pairwise([begin, *_clock_changes(zone, begin, end), end]):
+        offset = _offset(zone, since)
+        local = (since + offset).replace(tzinfo=None)
+        monday = datetime.combine(local.date() - timedelta(days=local.weekday()), time(), tzinfo=UTC) - offset
+        for week in (monday, monday + timedelta(weeks=1)):
+            for window in hours.windows:
+                opens = max(week + timedelta(minutes=window.begin), since)
+                closes = min(week + timedelta(minutes=window.end), until)
+                if opens < closes:
+                    yield OpenSpan(opens, closes, window.speed)
+
+
+def _clock_changes(zone: ZoneInfo, begin: datetime, end: datetime) -> Iterator[datetime]:
+    """The instants between two others (UTC) at which the clocks of a zone are changed."""
+    hour = timedelta(hours=1)
+    since = begin
+    while since < end:
+        until = min(since + hour, end)
+        if _offset(zone, since) != _offset(zone, until):
+            before, after = since, until
+            while after - before > timedelta(seconds=1):
+                middle = before + (after - before) / 2
+                before, after = (middle, after) if _offset(zone, middle) == _offset(zone, since) else (before, middle)
+            yield after.replace(microsecond=0)
+        since = until
+
+
+def _offset(zone: ZoneInfo, at: datetime) -> timedelta:
+    return at.astimezone(zone).utcoffset() or timedelta(0)
+
+
+def speed_at(hours: Hours, now: datetime) -> float:
+    """How fast requests may begin at an instant, as a factor; 0 while the hours are closed."""
+    at = now.astimezone(UTC)
+    return next((span.speed for span in open_spans(hours, at.date()) if span.begin <= at < span.end), 0.0)
+
+
+def opening(hours: Hours, now: datetime) -> datetime:
+    """The first instant at which a request may begin: `now` itself, or when the hours open next."""
+    at = now.astimezone(UTC)
+    for n in range(SEARCHED):
+        for span in open_spans(hours, at.date() + timedelta(days=n)):
+            if span.end > at:
+                return max(span.begin, at)
+    raise AssertionError(f"the hours {hours} never open")
+
+
+def closing(hours: Hours, now: datetime) -> datetime | None:
+    """The instant from which no request may begin any more; None if the hours never close, or are closed at `now`."""
+    at = now.astimezone(UTC)
+    if not speed_at(hours, at):
+        return None
+    end = at
+    for n in range(SEARCHED):
+        for span in open_spans(hours, at.date() + timedelta(days=n)):
+            if span.begin > end:
+                return end
+            end = max(span.end, end)
+    return None
+
+
+def day_share(hours: Hours, now: datetime, *, lead: timedelta) -> DayShare:
+    """How much of the open time of the UTC day has gone by at an instant. lead: of open time."""
+    at = now.astimezone(UTC)
+    total = gone = ahead = 0.0
+    left = lead
+    for span in open_spans(hours, at.date()):
+        total += span.length.total_seconds() * span.speed
+        passed = max(min(at, span.end) - span.begin, timedelta(0))
+        more = min(span.length - passed, left)
+        left -= more
+        gone += passed.total_seconds() * span.speed
+        ahead += (passed + more).total_seconds() * span.speed
+    return DayShare(min(gone / total, 1.0), min(ahead / total, 1.0)) if total else DayShare(0.0, 0.0)
+
+
+def week_from(hours: Hours, now: datetime) -> tuple[tuple[OpenSpan, ...], ...]:
+    """The open time of the seven UTC days that begin with the day of `now`, day by day."""
+    first = now.astimezone(UTC).date()
+    return tuple(open_spans(hours, first + timedelta(days=n)) for n in range(7))

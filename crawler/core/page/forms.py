@@ -1,0 +1,68 @@
+"""The form of a login page: found by the names of its fields, and filled in as a browser would send it."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from selectolax.lexbor import LexborNode
+
+from crawler.core.http import Url, normalise
+from crawler.core.page.html import parse_html
+
+MOST_CONTROLS = 200  # of one form
+_NEVER_SENT = frozenset({"button", "image", "reset", "file"})
+
+
+@dataclass(frozen=True, slots=True)
+class LoginForm:
+    """A form that has all fields of a login. action: where it is sent.  is_post: else its fields would stand in a URL.
+
+    controls: name and value of what a browser would send of it as it came: hidden fields, above all.
+    """
+
+    action: Url | None
+    is_post: bool
+    controls: tuple[tuple[str, str], ...] = field(repr=False)
+
+    def filled(self, values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        """The fields to be sent, with these values in place of what was there."""
+        kept = [(name, value) for name, value in self.controls if name not in values]
+        return (*kept, *values.items())
+
+
+def login_form_in(body: bytes, content_type: str, *, url: Url, names: Collection[str]) -> LoginForm | None:
+    """The first form of a page with fields of all these names; None where there is none.
+
+    url: of the page.  Source for what is sent: HTML standard, 4.10.22.4 (constructing the entry list), as far as a
+    login needs it.
+    """
+    if not all(name.encode() in body for name in names):  # before anything is parsed
+        return None
+    tree = parse_html(body, content_type).tree
+    base = tree.css_first("base[href]")
+    base_url = normalise((base and base.attributes.get("href")) or "", base=url) or url
+    for form in tree.css("form"):
+        inputs = form.css("input[name],button[name]")[:MOST_CONTROLS]
+        if set(names) <= {each.attributes.get("name") for each in inputs}:
+            action = form.attributes.get("action")
+            return LoginForm(
+                action=normalise(action, base=base_url) if action else url,
+                is_post=(form.attributes.get("method") or "").lower() == "post",
+                controls=tuple(_sent(inputs)),
+            )
+    return None
+
+
+def _sent(inputs: list[LexborNode]) -> list[tuple[str, str]]:
+    """What is sent of a form whose first button is pressed."""
+    found: list[tuple[str, str]] = []
+    is_pressed = False
+    for each in inputs:
+        usual = "submit" if each.tag == "button" else "text"
+        kind = (each.attributes.get("type") or usual).lower()
+        is_off = kind in {"checkbox", "radio"} and "checked" not in each.attributes
+        if kind in _NEVER_SENT or is_off or "disabled" in each.attributes or (kind == "submit" and is_pressed):
+            continue
+        is_pressed = is_pressed or kind == "submit"
+        default = "on" if kind in {"checkbox", "radio"} else ""
+        found.append((each.attributes.get("name") or "", each.attributes.get("value", default) or ""))
+    return found

@@ -1,0 +1,96 @@
+"""What a domain is shown while this process crawls it, and the way to it; secrets are found when a lease begins.
+
+Secrets, cookies and logins live in the memory of the process and nowhere else (docs/decisions/0028).
+"""
+
+import logging
+import os
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
+
+from crawler.core.domain import Domain
+from crawler.core.http import (
+    NO_ACCESS,
+    Access,
+    Cookies,
+    LoginReference,
+    Reference,
+    SecretSource,
+    Url,
+    authority_of,
+    headers_of,
+    scheme_of,
+    unusable,
+)
+from crawler.web import Http
+
+log = logging.getLogger("recrawl.session")
+
+NO_SECRET = "no_secret"  # the reason of a hold: a secret that the domain's settings name is not there  # noqa: S105
+NO_CERTIFICATES = "no_certificates"  # likewise: the file of certificates cannot be read
+
+# The secret that stands at a reference; None where there is none.
+FindSecret = Callable[[Reference], Awaitable[str | None]]
+
+
+async def from_environment(reference: Reference) -> str | None:
+    """A variable of this process; None for a block, which only who knows a Prefect server can read."""
+    return os.environ.get(reference.name) if reference.source is SecretSource.ENV else None
+
+
+async def find_secrets(references: Collection[Reference], find: FindSecret) -> dict[Reference, str] | str:
+    """All secrets that are named; or why one cannot be used, as the reason of a hold, which tells its place alone."""
+    found: dict[Reference, str] = {}
+    for reference in references:
+        secret = await find(reference)
+        why = "is not there" if secret is None else unusable(secret)
+        if secret is None or why:
+            log.warning("secret.unusable", extra={"reference": str(reference), "why": why})
+            return f"{NO_SECRET} {reference} {why}"
+        found[reference] = secret
+    return found
+
+
+class DomainSession:
+    """What one domain is shown by this process, and by which client it is asked.
+
+    web: the client that all its requests go by.  cookies: None where none are kept.
+    """
+
+    def __init__(self, domain: Domain, web: Http, *, secrets: dict[Reference, str], cookies: Cookies | None) -> None:
+        self.web = web
+        self._own = frozenset({domain.authority, *domain.aliases})
+        self._is_secure = domain.scheme == "https"
+        self._secrets = secrets
+        self._login = domain.settings.credentials.login
+        self._access = NO_ACCESS
+        if secrets or cookies is not None:
+            self._access = Access(headers=headers_of(domain.settings.credentials, secrets), cookies=cookies)
+        self.logins = 0  # how often a login has succeeded
+        self.is_logged_in = self._login is None
+
+    def has(self, secrets: dict[Reference, str]) -> bool:
+        """Whether these are the secrets that the session was begun with."""
+        return secrets == self._secrets
+
+    @property
+    def login(self) -> LoginReference | None:
+        """The login by a form that the domain's user asks for."""
+        return self._login
+
+    def is_own(self, url: Url) -> bool:
+        """Whether a URL is the domain's own, so that it may be shown what its user gave for it.
+
+        A domain that is asked by https is shown nothing by http, where anybody on the way could read it.
+        """
+        return authority_of(url) in self._own and (not self._is_secure or scheme_of(url) == "https")
+
+    def access(self, url: Url, *, form: tuple[tuple[str, str], ...] = ()) -> Access:
+        """What a request for this URL shows: nothing where it is not the domain's own, as after a redirect."""
+        if not self.is_own(url):
+            return NO_ACCESS
+        return replace(self._access, form=form) if form else self._access
+
+    def values(self, login: LoginReference) -> dict[str, str]:
+        """The fields of the login with their values."""
+        return {name: self._secrets[reference] for name, reference in login.fields}

@@ -1,0 +1,30 @@
+"""Secrets that domains name: variables of this process, and Secret blocks of the Prefect server that is in use."""
+
+import os
+from collections.abc import Awaitable, Callable
+
+from crawler.core.http import Reference, SecretSource
+from crawler.errors import StackFailed
+from crawler.local.stack import server_in_use
+from crawler.settings import Settings
+
+
+def secrets_of(settings: Settings) -> Callable[[Reference], Awaitable[str | None]]:
+    """What finds the secret at a reference; None where there is none, and for a block while no server answers."""
+
+    async def find(reference: Reference) -> str | None:
+        if reference.source is SecretSource.ENV:
+            return os.environ.get(reference.name)
+        return await _block(reference.name, settings)
+
+    return find
+
+
+async def _block(name: str, settings: Settings) -> str | None:
+    try:
+        api = server_in_use(settings)
+    except StackFailed:
+        return None
+    from crawler.local.prefect import secret_block  # takes a second, and few domains name a block
+
+    return await secret_block(api, name)

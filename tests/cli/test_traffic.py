@@ -1,0 +1,31 @@
+"""recrawl traffic: what was asked and what came, by the hour."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tests.crawl.crawls import command
+from tests.crawl.doors import door
+from tests.crawl.test_keys import PAGES, site
+
+
+async def test_the_hour_of_a_crawl_is_shown_once_it_is_over(database_url: str, tmp_path: Path) -> None:
+    later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+
+    async def run(*arguments: str) -> str:
+        done = await asyncio.to_thread(command, *arguments, database_url=database_url, home=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    async with door(site) as server:
+        name = f"127.0.0.1:{server.port}"
+        nothing = await run("traffic")
+        await run("crawl", server.url, "--allow-private")
+        document = json.loads(await run("traffic", name, "--at", later, "--json"))
+        shown = await run("traffic", "--at", later)
+
+    assert nothing.startswith("No look in the 24 hours before")
+    assert sum(hour["requests"] for hour in document["hours"]) == len(server.pages) == 1 + len(PAGES)
+    assert {(hour["domain"], hour["off"], hour["errors"]) for hour in document["hours"]} == {(name, "", 0)}
+    assert name in shown

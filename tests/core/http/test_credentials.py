@@ -1,0 +1,86 @@
+from collections.abc import Callable
+
+import pytest
+
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import (
+    Reference,
+    SecretSource,
+    credentials_in,
+    headers_of,
+    parse_auth,
+    parse_header,
+    parse_login,
+    parse_proxy,
+    unusable,
+)
+
+LITERAL = "hunter2-s3cret"
+
+
+def test_every_secret_is_named_by_the_place_where_it_stands() -> None:
+    found = credentials_in(
+        ["X-Key: env:DOCS_KEY"],
+        "basic env:USER block:docs-password",
+        "/login name=env:USER password=env:PASS",
+        "http://proxy.test:3128 env:PROXY_USER env:PROXY_PASS",
+    )
+    secrets = {reference: f"<{reference}>" for reference in found.references}
+
+    assert [str(reference) for reference in found.references] == [
+        *("env:DOCS_KEY", "env:USER", "block:docs-password", "env:PASS", "env:PROXY_USER", "env:PROXY_PASS")
+    ]
+    assert headers_of(found, secrets) == (
+        ("X-Key", "<env:DOCS_KEY>"),
+        ("Authorization", "Basic PGVudjpVU0VSPjo8YmxvY2s6ZG9jcy1wYXNzd29yZD4="),
+    )
+    assert headers_of(credentials_in([], "Bearer env:T", "", ""), {Reference(SecretSource.ENV, "T"): "x"}) == (
+        ("Authorization", "Bearer x"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (parse_header, f"X-Key: {LITERAL}"),
+        (parse_header, f"X-Key {LITERAL}"),
+        (parse_header, f"X-Key: env:{LITERAL}!"),
+        (parse_header, f"X Key: env:KEY {LITERAL}"),
+        (parse_header, "Host: env:HOST"),
+        (parse_header, "content-length: env:LENGTH"),
+        (parse_auth, f"basic user {LITERAL}"),
+        (parse_auth, f"basic env:USER {LITERAL}"),
+        (parse_auth, f"bearer {LITERAL}"),
+        (parse_auth, "digest env:USER env:PASS"),
+        (parse_login, f"/login user=env:USER password={LITERAL}"),
+        (parse_login, f"/login password {LITERAL}"),
+        (parse_login, "/login"),
+        (parse_login, "http://elsewhere.test/login user=env:USER"),
+        (parse_login, "//elsewhere.test/login user=env:USER"),
+        (parse_proxy, f"http://user:{LITERAL}@proxy.test:3128"),
+        (parse_proxy, f"http://proxy.test:3128 user {LITERAL}"),
+        (parse_proxy, "socks5://proxy.test:1080"),
+        (parse_proxy, "http://proxy.test:99999"),
+        (parse_proxy, "http://proxy.test"),
+    ],
+)
+def test_a_secret_that_is_typed_is_refused_in_a_line_that_does_not_repeat_it(
+    parse: Callable[[str], object], text: str
+) -> None:
+    with pytest.raises(ValueError, match=r".") as refused:
+        parse(text)
+
+    assert LITERAL not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_secret_that_a_header_cannot_have_is_told_from_one_that_it_can() -> None:
+    assert [bool(unusable(secret)) for secret in ("", "a\r\nX-More: b", "\xe4", "a" * 9000, "a b:c=")] == [
+        *(True, True, True, True, False)
+    ]
+
+
+def test_stored_settings_that_cannot_be_read_are_refusals_and_no_exception() -> None:
+    stored = DomainSettings(auth="basic nothing", hours="Sun 22-25", headers=("X-Key: env:KEY", "nonsense"))
+
+    assert len(stored.refusals) == 3
