@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks import claim, crawl, decide, duplicates, fingerprint, record, schedule
+from benchmarks import claim, crawl, decide, duplicates, fingerprint, record, rendering, schedule
 from benchmarks.change import bench as change
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
@@ -14,6 +14,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "fingerprint": fingerprint.main,
     "decide": decide.main,
     "duplicates": duplicates.main,
+    "rendering": rendering.main,
     "change": change.main,
 }
 

@@ -91,7 +91,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "alembic": ("migrations/", "crawler/store/"),
     "lxml": ("crawler/core/page/xpath.py", "crawler/core/page/list_xml.py"),
     "numpy": ("crawler/core/", "crawler/lab/"),
-    "playwright": ("crawler/web/browser/browser.py",),
+    "playwright": ("crawler/web/browser/browser.py", "benchmarks/rendering.py"),
     "prefect": ("flows/", "crawler/local/"),
     "psutil": ("crawler/local/",),
     "psycopg": ("crawler/store/",),

@@ -18,7 +18,7 @@ from crawler.crawl.robots import ask_for_robots, good_copy
 from crawler.crawl.session import NO_CERTIFICATES, NO_SECRET
 from crawler.crawl.shift import ShiftHooks, holder_name, run_shift
 from crawler.crawl.stats import CrawlStats, LeaseResult, ShiftResult
-from crawler.crawl.try_page import TryResult, try_page
+from crawler.crawl.try_page import TryResult, TryWay, try_page
 
 __all__ = [
     "BAD_PATTERN",
@@ -35,6 +35,7 @@ __all__ = [
     "ShiftHooks",
     "ShiftResult",
     "TryResult",
+    "TryWay",
     "ask_for_robots",
     "good_copy",
     "holder_name",

@@ -1,6 +1,6 @@
 """A fetched page as it is judged and kept: read without its scripts and, where that says less, in a browser."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 
 from crawler.core.domain_settings import DomainSettings
@@ -44,6 +44,7 @@ class PageRead:
     begins to be rendered, or is rendered no more.  rendering: what is recorded of that.
     failure: why a page that is kept rendered could not be, so that nothing is known of it.
     plain, gain: of a page that was rendered, the script-free reading, and what the render added to it.
+    screenshot: a PNG of it, where one was wanted.
     received_bytes: by requests of the page in the browser.  is_readable: the parser has not failed.
     """
 
@@ -54,6 +55,7 @@ class PageRead:
     failure: RenderFailure | None = None
     plain: Parsed | None = None
     gain: RenderGain | None = None
+    screenshot: bytes | None = field(default=None, repr=False)
     received_bytes: int = 0
     is_readable: bool = True
 
@@ -63,10 +65,17 @@ class PageRead:
 
 
 class PageReader:
-    """Reads the pages of one lease. domain_settings: of its domain."""
+    """Reads the pages of one lease. domain_settings: of its domain.  takes_pictures: of what is rendered."""
 
-    def __init__(self, parser: DomainParser, renderer: PageRenderer, domain_settings: DomainSettings) -> None:
-        self._parser, self._renderer = parser, renderer
+    def __init__(
+        self,
+        parser: DomainParser,
+        renderer: PageRenderer,
+        domain_settings: DomainSettings,
+        *,
+        takes_pictures: bool = False,
+    ) -> None:
+        self._parser, self._renderer, self._takes_pictures = parser, renderer, takes_pictures
         self._rules, self._mode = PageRules(domain_settings.rules), domain_settings.render
 
     async def read(self, target: Target, answer: Fetched, known: Known) -> PageRead:
@@ -117,7 +126,7 @@ class PageReader:
         if not self._renderer.is_possible:
             read = _unrendered(answer, plain, choice=RenderChoice.NO_BROWSER)
             return replace(read, failure=RenderFailure.NO_BROWSER if _is_rendered(target) else None)
-        outcome = await self._renderer.render(target.url, answer, known)
+        outcome = await self._renderer.render(target.url, answer, known, screenshot=self._takes_pictures)
         reading = parsed = None
         if isinstance(outcome, Rendered):
             reading, parsed = await self._parsed(target, answer, outcome)
@@ -145,6 +154,7 @@ class PageReader:
             rendering=Rendering(word=choice.value, words=gain.words, links=gain.links, requests=outcome.requests),
             plain=plain,
             gain=gain,
+            screenshot=outcome.screenshot if isinstance(outcome, Rendered) else None,
             received_bytes=outcome.received_bytes,
         )
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from crawler.core.change import Change, Rung
 from crawler.core.domain import Domain, Hold
+from crawler.core.rendering import RenderChoice
 from crawler.core.visit import Visit
 
 
@@ -14,8 +15,9 @@ class CrawlStats:
     """Counts of one lease or of a whole shift.
 
     new: pages heard of for the first time, not yet fetched.  reasons: of `failed`, which is their sum.  refused: pages
-    that are not asked for, by robots.txt or by their user's wish.  outages: why domains could not be crawled, each one
-    before any look; these are no looks that failed.
+    that are not asked for, by robots.txt or by their user's wish.  rendered: pages that a browser has shown.
+    browserless: pages that would have been, and no browser was found.  outages: why domains could not be crawled, each
+    one before any look; these are no looks that failed.
     """
 
     looks: int = 0
@@ -26,6 +28,8 @@ class CrawlStats:
     not_modified: int = 0
     failed: int = 0
     refused: int = 0
+    rendered: int = 0
+    browserless: int = 0
     changes: Counter[Change] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     outages: Counter[str] = field(default_factory=Counter)
@@ -47,6 +51,8 @@ class CrawlStats:
             self.failed += 1
             self.reasons[visit.reason] += 1
         self.refused += not visit.requests
+        self.rendered += visit.rendering.words is not None
+        self.browserless += visit.rendering.word == RenderChoice.NO_BROWSER
 
     def count_request(self) -> None:
         """Count one request that began no look."""
@@ -74,6 +80,8 @@ class CrawlStats:
         self.not_modified += other.not_modified
         self.failed += other.failed
         self.refused += other.refused
+        self.rendered += other.rendered
+        self.browserless += other.browserless
         self.read += other.read
         self.leases += other.leases
         self.changes += other.changes
@@ -90,6 +98,8 @@ class CrawlStats:
             "reasons": dict(self.reasons.most_common()),
             "outages": dict(self.outages.most_common()),
             "refused": self.refused,
+            "rendered": self.rendered,
+            "browserless": self.browserless,
             "new": self.new,
             "read": self.read,
             "requests": self.requests,

@@ -42,6 +42,17 @@ SPENT = "its budget allows no request today"
 
 
 @dataclass(frozen=True, slots=True)
+class TryWay:
+    """How a page is tried. again: twice more, each after the domain's delay.  screenshot: rendered, and pictured."""
+
+    again: bool = False
+    screenshot: bool = False
+
+
+JUST_ONCE = TryWay()
+
+
+@dataclass(frozen=True, slots=True)
 class TryResult:
     """What one look showed.
 
@@ -78,9 +89,9 @@ async def try_page(
     *,
     settings: Settings,
     clock: Clock,
-    again: bool,
+    how: TryWay = JUST_ONCE,
 ) -> TryResult:
-    """Look at a page of the domain once. again: and twice more, each after the domain's delay.
+    """Look at a page of the domain once.
 
     Of the page nothing is recorded. What is kept is what any request owes others: the domain's delay, its account of
     the day, and its robots.txt.
@@ -106,9 +117,9 @@ async def try_page(
         return TryResult(target, clock.now(), refusal=BUSY)
     unpaced = settings.model_copy(update={"pace": False})  # who asks for one page now does not wait for its turn
     store = RetryingStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
-    trial = _Trial(store, session, webs, settings=settings)
+    trial = _Trial(store, session, webs, settings=settings, takes_pictures=how.screenshot)
     try:
-        return await trial.look(target, again=again)
+        return await trial.look(target, again=how.again)
     finally:
         await trial.renderer.aclose()
         # No record tells of what was received: it is charged here, and what was debited for it is given back.
@@ -126,7 +137,15 @@ def _unread(version: Version | None) -> Version | None:
 class _Trial:
     """One look under one lease, which is kept from request to request."""
 
-    def __init__(self, store: LeasedStore, session: DomainSession, webs: CrawlResources, *, settings: Settings) -> None:
+    def __init__(
+        self,
+        store: LeasedStore,
+        session: DomainSession,
+        webs: CrawlResources,
+        *,
+        settings: Settings,
+        takes_pictures: bool,
+    ) -> None:
         domain = store.lease.domain
         self._session, self._login_failed = session, ""
         self._store, self._clock, self._settings = store, store.clock, settings
@@ -135,7 +154,8 @@ class _Trial:
         self._requester = Requester(server, self._budget, term=store.lease.term, stats=CrawlStats())
         self._parser = DomainParser(webs.parsers, PageRules(domain.settings.rules))
         self.renderer = PageRenderer(webs.browsers, self._requester, domain)
-        self._reader = PageReader(self._parser, self.renderer, domain.settings)
+        wished = replace(domain.settings, render="always", rules=()) if takes_pictures else domain.settings
+        self._reader = PageReader(self._parser, self.renderer, wished, takes_pictures=takes_pictures)
 
     @property
     def received_bytes(self) -> int:

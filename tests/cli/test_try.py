@@ -1,8 +1,11 @@
 """recrawl try: what of a page would be compared, and that nothing comes of looking."""
 
+from pathlib import Path
+
 import psycopg
 import pytest
 
+from crawler.web.browser import BrowserMissing, find_browser
 from tests.cli.conftest import Answer, Recrawl, Site
 
 PAGE = "<title>Pumps</title><h1>{head}</h1><p class=clock>It is {time}</p><p class=price>Costs {price}</p>"
@@ -262,3 +265,20 @@ def test_the_rule_that_leaves_a_piece_out_is_named(recrawl: Recrawl, crawled: Si
     assert {piece["rule"] for piece in told["blocks"] if piece["why"] == "rule"} == {
         "only xpath://*[contains(., '19.99')][last()]/..//b and h1"
     }
+
+
+def test_what_a_browser_adds_is_told_and_pictured(recrawl: Recrawl, crawled: Site, tmp_path: Path) -> None:
+    try:
+        find_browser()
+    except BrowserMissing as missing:
+        pytest.skip(str(missing))
+    script = b"<script>document.body.append('Seven words that nobody else has said')</script>"
+    crawled.answers["/"] = Answer(b"<title>Pumps</title><p>Pumps" + script)
+
+    shown = recrawl("try", crawled.url, "--screenshot", str(tmp_path / "page.png"))
+    lost = recrawl("try", crawled.url, "--screenshot", str(tmp_path / "no" / "page.png"))
+
+    assert "1 word and 0 links without scripts, they add 7 words and 0 links; kept as rendered" in shown.out
+    assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
+    assert lost.code != 0
+    assert "cannot be written" in lost.err

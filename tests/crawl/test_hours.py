@@ -114,7 +114,7 @@ async def test_a_page_is_not_tried_in_closed_hours(db: Database, living: LivingS
     domain = await register(db, living.url, hours=NIGHTS)
     living.journal.clear()
     async with open_resources(QUICK) as webs:
-        tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.at(noon), again=False)
+        tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.at(noon))
 
     assert "hours are closed" in tried.refusal
     assert living.journal.counts.requests == 0

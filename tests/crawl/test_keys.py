@@ -74,9 +74,7 @@ async def test_who_shows_the_key_reads_every_page_and_robots_txt(
         domain = await register(db, server.url, **settings)
         await crawl(db, at=START)
         async with open_resources(QUICK) as webs:
-            tried = await try_page(
-                db, webs, domain, domain.root, settings=QUICK, clock=Clock.at(START + DAY), again=False
-            )
+            tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.at(START + DAY))
 
     assert await known(db) == 1 + len(PAGES)
     assert all(asked.headers.get(shown[0]) == shown[1] for asked in server.asked)
@@ -92,7 +90,7 @@ async def test_a_secret_that_is_missing_is_a_hold_with_its_place_and_no_request(
         domain = await register(db, server.url, headers=("X-Key: env:DOCS_TOKEN",))
         missing = await crawl(db, at=START)
         async with open_resources(QUICK) as webs:
-            tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.at(START), again=False)
+            tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.at(START))
         monkeypatch.setenv("DOCS_TOKEN", "two\r\nX-Lines: 1")
         unusable = await crawl(db, at=START + DAY)
         held = await hold_of(db)
@@ -193,9 +191,7 @@ async def test_a_login_by_a_form_opens_the_site_once_for_all_its_pages(db: Datab
         await crawl(db, at=START)
         crawled = len(server.asked)
         async with open_resources(QUICK) as webs:
-            tried = await try_page(
-                db, webs, domain, domain.root, settings=QUICK, clock=Clock.at(START + DAY), again=False
-            )
+            tried = await try_page(db, webs, domain, domain.root, settings=QUICK, clock=Clock.at(START + DAY))
 
     spent = await rows(db, "SELECT spent_requests FROM domain_state")
     assert (club.logins, club.tries) == (2, 2)  # of the crawl and of the try

@@ -11,6 +11,8 @@ from crawler.core.change import Change
 from crawler.core.http import Url
 from crawler.crawl import BAD_PATTERN, CrawlStats, ShiftResult
 
+NO_BROWSER = "no browser was found; `apt-get install chromium-headless-shell` brings one (docs/rendering.md)"
+
 
 @dataclass(slots=True)
 class CrawlOutcome:
@@ -88,6 +90,8 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
         ("Failed", f"{stats.failed} ({reasons})" if reasons else str(stats.failed)),
         ("Left alone", f"{counted(outages, 'domain')} ({_shown_reasons(stats.outages)})" if outages else ""),
         ("Refused", f"{stats.refused} (not asked for)" if stats.refused else ""),
+        ("Rendered", f"{counted(stats.rendered, 'page')} in a browser" if stats.rendered else ""),
+        ("Not rendered", f"{counted(stats.browserless, 'page')}: {NO_BROWSER}" if stats.browserless else ""),
         ("New URLs found", str(stats.new)),
         ("Received", shown_bytes(stats.received_bytes)),
         ("Saved", shown_bytes(stats.saved_bytes)),

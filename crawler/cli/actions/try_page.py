@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 
 from rich.text import Text
 
@@ -15,7 +16,8 @@ from crawler.clock import Clock
 from crawler.core.change import Change, Difference, ExplainedBlock, Why, difference, explain_blocks, why_no_news
 from crawler.core.http import Fetched, Unreached
 from crawler.core.rendering import RenderChoice
-from crawler.crawl import TryResult, open_resources, try_page
+from crawler.crawl import TryResult, TryWay, open_resources, try_page
+from crawler.errors import BadInput
 from crawler.local.secrets import secrets_of
 from crawler.plugins import load
 from crawler.register import domain_named, require_not_before_last_visit, url_of
@@ -36,7 +38,8 @@ REASONS = {
 MOST_SHOWN = 400  # characters of a piece
 
 
-def try_url(text: str, *, again: bool, at: datetime | None, as_json: bool) -> int:
+def try_url(text: str, *, how: TryWay, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
+    """screenshot: where the picture goes."""
     url = url_of(text)
     load(settings().plugins)  # whatever is wrong with one is said before anything begins
 
@@ -49,15 +52,28 @@ def try_url(text: str, *, again: bool, at: datetime | None, as_json: bool) -> in
         if not_now:
             return TryResult(await target_of(db, domain, home), clock.now(), refusal=f"{domain.authority} {not_now}")
         async with open_resources(settings(), find_secret=secrets_of(settings())) as webs:
-            return await try_page(db, webs, domain, home, settings=settings(), clock=clock, again=again)
+            return await try_page(db, webs, domain, home, settings=settings(), clock=clock, how=how)
 
     seen = with_database(work)
     seen = replace(seen, refusal=in_words(seen.refusal))
+    if screenshot is not None:
+        _save(screenshot, seen)
     if as_json:
         print_json(_document(seen))
     else:
         _show(seen)
     return DONE if seen.parsed is not None else PROBLEM
+
+
+def _save(file: Path, seen: TryResult) -> None:
+    """Write the picture of the page; it must not be lost for want of a folder."""
+    picture = seen.read.screenshot if seen.read is not None else None
+    if picture is None:
+        raise BadInput(f"there is no picture of it: {_shown_scripts(seen) or seen.refusal or 'it is no web page'}")
+    try:
+        file.write_bytes(picture)
+    except OSError as error:
+        raise BadInput(f"the picture cannot be written to {file}: {error.strerror}") from error
 
 
 def differences(seen: TryResult) -> list[tuple[Difference, Why]]:

@@ -1,5 +1,6 @@
 """recrawl try: its options and its help."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +13,10 @@ def try_page(
     again: Annotated[
         bool, typer.Option("--again", help="Look three times, one delay apart, and show what that teaches.")
     ] = False,
+    screenshot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Render it, and write a picture (PNG, without its images)."),
+    ] = None,
     at: At = None,
     as_json: Json = False,
 ) -> int:
@@ -24,8 +29,11 @@ def try_page(
 
         recrawl try https://docs.example.com/guide/install.html
         recrawl try https://docs.example.com/ --again
+        recrawl try https://app.example.com/ --screenshot app.png
         recrawl try https://docs.example.com/ --json
     """
     from crawler.cli.actions import try_page
+    from crawler.crawl import TryWay
 
-    return try_page.try_url(url, again=again, at=at, as_json=as_json)
+    how = TryWay(again=again, screenshot=screenshot is not None)
+    return try_page.try_url(url, how=how, screenshot=screenshot, at=at, as_json=as_json)

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from crawler.core.http import Url
 from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.web.browser import Browser, BrowserAnswer, BrowserRequest, RenderLimits
+from tests.patience import until
 
 SITE = "https://site.example"
 LINK = "(() => {const a = document.createElement('a'); a.href = '/found'; a.textContent = 'go'; return a})()"
@@ -184,3 +187,33 @@ async def test_the_proxy_speaks_to_its_own_browser_and_is_no_web_server(browser:
 
     assert said == b""
     assert not site.asked
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from crawler.core.http import Url
+from crawler.web.browser import Browser, BrowserAnswer, BrowserRequest
+
+async def main():
+    browser = Browser(Path(sys.argv[1]), user_agent="test")
+    async def answer(request):
+        print(*browser.pids, flush=True)
+        await asyncio.Event().wait()
+    async with browser, browser.tab(answer) as tab:
+        await tab.render(Url("https://site.example/"))
+
+asyncio.run(main())
+"""
+
+
+def test_a_worker_that_is_killed_leaves_no_browser(browser: Browser) -> None:
+    worker = subprocess.Popen([sys.executable, "-c", KILLED, str(browser.program)], stdout=subprocess.PIPE, text=True)
+    assert worker.stdout is not None
+    pids = [int(pid) for pid in worker.stdout.readline().split()]
+    assert len(pids) > 1
+    worker.kill()
+    worker.wait()
+    worker.stdout.close()
+
+    until(lambda: not any(map(is_running, pids)))
