@@ -29,6 +29,7 @@ RENDERING: dict[str, str] = {
     RenderChoice.NO_BROWSER: "it would be rendered, and there is no browser",
     RenderFailure.CRASHED: "the browser's tab crashed",
     RenderFailure.HUNG: "it hung in the browser",
+    RenderFailure.INCOMPLETE: "not all that they asked for came",
     RenderFailure.TOO_LARGE: "what they wrote is above the bound of a body",
     RenderFailure.NO_PAGE: "the browser made no page of it",
     RenderFailure.ENDING: "cut short by the end of its lease",

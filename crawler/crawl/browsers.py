@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url
-from crawler.core.rendering import NotRendered, RenderFailure, RenderOutcome
+from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderOutcome
 from crawler.core.visit import Known
 
 if TYPE_CHECKING:  # what drives the browser takes a while to import, and most crawls need none
@@ -87,6 +87,10 @@ class PageRenderer:
             self._idle.append((tab, requests))
         if isinstance(outcome, NotRendered) and outcome.reason is RenderFailure.NO_BROWSER:
             self._source.lose(outcome.detail)
+        if isinstance(outcome, Rendered) and requests.refused["budget"]:
+            outcome = NotRendered(RenderFailure.ENDING, outcome.elapsed, "not all that it asked for could be had")
+        elif isinstance(outcome, Rendered) and requests.missing:
+            outcome = NotRendered(RenderFailure.INCOMPLETE, outcome.elapsed, "its server did not answer all of it")
         return replace(
             outcome,
             requests=requests.requests,

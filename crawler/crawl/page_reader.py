@@ -46,6 +46,7 @@ class PageRead:
     plain, gain: of a page that was rendered, the script-free reading, and what the render added to it.
     screenshot: a PNG of it, where one was wanted.
     received_bytes: by requests of the page in the browser.  is_readable: the parser has not failed.
+    is_fault_of_page: that nothing came of its render.
     """
 
     kept: PageReading
@@ -58,6 +59,7 @@ class PageRead:
     screenshot: bytes | None = field(default=None, repr=False)
     received_bytes: int = 0
     is_readable: bool = True
+    is_fault_of_page: bool = False
 
     @property
     def is_switch(self) -> bool:
@@ -85,6 +87,8 @@ class PageReader:
             return _unrendered(answer, None)
         is_html = kind_of(answer.body, answer.content_type) == "html"
         choice = self._choice(target, answer, None, known) if is_html else RenderChoice.NO_SCRIPTS
+        if choice is RenderChoice.NO_BROWSER and _is_rendered(target):
+            return replace(_unrendered(answer, None, choice=choice), failure=RenderFailure.NO_BROWSER)
         if not is_new and not choice.is_yes:
             return _unrendered(answer, None, choice=choice if is_html else None)
         plain = await self._parser.parse(answer, target.url, outlined=wants_blocks(target, known))
@@ -107,11 +111,13 @@ class PageReader:
         return parsed
 
     def learnt(self, memory: RenderMemory, target: Target, read: PageRead) -> RenderMemory:
-        """What renders have brought, with this look."""
+        """What renders have brought, with this look. One that failed for no fault of the page's was none."""
+        if read.choice.is_yes and read.gain is None and not read.is_fault_of_page:
+            return memory
         return memory_after(memory, template_of(target.url), target.url, read.choice, read.gain)
 
     def _choice(self, target: Target, answer: Fetched, plain: Parsed | None, known: Known) -> RenderChoice:
-        return choice_of(
+        choice = choice_of(
             answer.body,
             plain,
             template=template_of(target.url),
@@ -119,13 +125,11 @@ class PageReader:
             memory=known.renders,
             is_kept_rendered=_is_rendered(target),
         )
+        return RenderChoice.NO_BROWSER if choice.is_yes and not self._renderer.is_possible else choice
 
     async def _read_rendered(
         self, target: Target, answer: Fetched, plain: Parsed, known: Known, choice: RenderChoice
     ) -> PageRead:
-        if not self._renderer.is_possible:
-            read = _unrendered(answer, plain, choice=RenderChoice.NO_BROWSER)
-            return replace(read, failure=RenderFailure.NO_BROWSER if _is_rendered(target) else None)
         outcome = await self._renderer.render(target.url, answer, known, screenshot=self._takes_pictures)
         reading = parsed = None
         if isinstance(outcome, Rendered):
@@ -139,6 +143,7 @@ class PageReader:
                 failure=failure if _is_rendered(target) else None,
                 plain=plain,
                 received_bytes=outcome.received_bytes,
+                is_fault_of_page=failure.is_its_own,
             )
         gain = gain_of(plain, parsed, usual=known.renders.usual_beside(target.url))
         before, rendered = PageReading(answer, plain), PageReading(reading, parsed)

@@ -72,11 +72,12 @@ class PageRequests:
         self.requests = 0
         self.received_bytes = 0
         self.refused: Counter[str] = Counter()
+        self.missing = 0  # answers of the domain's own server that did not come, or say that it has failed
 
     def begin(self, url: Url, document: Fetched, rules: RobotsRules) -> None:
         """Requests are those of this page from now on. document: what its server said a moment ago."""
         self._url, self._document, self._rules = url, document, rules
-        self.requests = self.received_bytes = 0
+        self.requests = self.received_bytes = self.missing = 0
         self.refused = Counter()
 
     async def answer(self, request: BrowserRequest) -> BrowserAnswer:
@@ -113,6 +114,7 @@ class PageRequests:
             self.requests -= 1
             return self._refuse("budget", status=503)
         self.received_bytes += answer.received_bytes
+        self.missing += is_own and (isinstance(answer, Unreached) or answer.status == 429 or answer.status >= 500)
         if isinstance(answer, Unreached):
             return self._refuse("address" if answer.reason is Reason.ADDRESS else "unreached", status=502)
         headers = tuple((name, value) for name, value in answer.headers if name.lower() not in _NOT_TOLD)

@@ -271,6 +271,20 @@ async def test_what_robots_txt_refuses_is_not_asked_for_by_a_page_either(db: Dat
     assert not {path for path in asked if path.startswith("/data/")}
 
 
+async def test_a_page_whose_data_do_not_come_has_not_changed(db: Database, tmp_path: Path) -> None:
+    write_app(tmp_path, NAMES[:3])
+    with StaticServer(tmp_path) as server:
+        domain = await register(db, server.url, seeds=(f"{server.url}/app/amber/",))
+        await crawl(db, at=START)
+        # A budget that ends in the middle of a page.
+        domain = await domains.change(db, domain, replace(domain.settings, budget_per_day=3), at=START + DAY)
+        await recrawl(db, domain, at=START + DAY)
+
+    assert say("amber") in await text_of(db, domain, "/app/amber/")
+    assert (await page(db, domain, "/app/amber/"))["changes"] == 0
+    assert (await renders(db))["app", "ending"] > 0
+
+
 async def test_a_page_whose_script_leads_elsewhere_has_moved(db: Database, tmp_path: Path) -> None:
     write(tmp_path, "index.html", "<a href=/old.html>old</a>")
     write(tmp_path, "old.html", "<title>old</title><script>location.replace('/new.html')</script>")

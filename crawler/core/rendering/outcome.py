@@ -44,11 +44,18 @@ class RenderFailure(StrEnum):
     NO_BROWSER = "no_browser"  # none was found, or it does not start
     CRASHED = "crashed"  # the tab, or the browser under it, ended: endless allocation is one cause
     HUNG = "hung"  # the page did not answer: endless loops
-    DEADLINE = "deadline"  # the document did not come in time
+    INCOMPLETE = "incomplete"  # something that it asked its own server for did not come, or not in time
     TOO_LARGE = "too_large"  # what it wrote is above the bound of a body
-    LEFT = "left"  # a script led to another site
     NO_PAGE = "no_page"  # the browser made no page of it: a download, or an error
-    ENDING = "ending"  # the lease ended, or its budget, before the browser could begin
+    ENDING = "ending"  # the lease ended, or its budget, before the page had all that it asked for
+
+    @property
+    def is_its_own(self) -> bool:
+        """Whether it says something of the page, and not of its server or of us."""
+        return self in _OF_THE_PAGE
+
+
+_OF_THE_PAGE = frozenset({RenderFailure.CRASHED, RenderFailure.HUNG, RenderFailure.TOO_LARGE, RenderFailure.NO_PAGE})
 
 
 @dataclass(frozen=True, slots=True)

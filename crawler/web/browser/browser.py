@@ -321,6 +321,8 @@ class Tab:
                 return rendering.result()
             if crashed.is_set():
                 return NotRendered(RenderFailure.CRASHED, _since(began), "the tab crashed", refused=self._events)
+            if self._proxy.in_flight:
+                return self._incomplete(began)
             detail = f"no answer within {self._browser.limits.longest.total_seconds():g} s"
             return NotRendered(RenderFailure.HUNG, _since(began), detail, refused=self._events)
         finally:
@@ -341,11 +343,17 @@ class Tab:
             else:
                 await self._settled(page)
             await self._settled(page)
+            if self._proxy.in_flight:
+                return self._incomplete(began)
             found = await page.evaluate(_script("read_dom"), [self._browser.limits.html_chars, MOST_URLS])
             picture = await page.screenshot(type="png") if screenshot else None
         except PlaywrightError as error:
             return NotRendered(_failure(error), _since(began), _first_line(error), refused=self._events)
         return self._outcome(found, picture, began=began)
+
+    def _incomplete(self, began: float) -> NotRendered:
+        detail = f"{self._proxy.in_flight} of its requests were not answered in time"
+        return NotRendered(RenderFailure.INCOMPLETE, _since(began), detail, refused=self._events)
 
     def _outcome(self, found: object, picture: bytes | None, *, began: float) -> RenderOutcome:
         """What was read of the document, in which its scripts may have had a hand."""
@@ -368,11 +376,14 @@ class Tab:
                 return NotRendered(RenderFailure.NO_PAGE, _since(began), detail, refused=self._events)
 
     async def _settled(self, page: Page, quiet: float | None = None) -> None:
-        """Wait until the page has been left alone for a while, and nothing that it asked for is outstanding."""
+        """Wait until the page has been left alone for a while, and nothing that it asked for is outstanding.
+
+        What is outstanding may wait for its turn in the domain's delay: that alone ends no wait but the page's last.
+        """
         wanted = self._browser.limits.quiet.total_seconds() if quiet is None else quiet
         until = time.monotonic() + self._browser.limits.settle.total_seconds()
-        while (left := until - time.monotonic()) > 0:
-            await page.evaluate(_script("settle"), [1000 * wanted, 1000 * left])
+        while (left := until - time.monotonic()) > 0 or self._proxy.in_flight:
+            await page.evaluate(_script("settle"), [1000 * wanted, 1000 * max(left, wanted)])
             if self._proxy.in_flight == 0:
                 return
 
