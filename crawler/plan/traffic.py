@@ -28,15 +28,20 @@ class TrafficFinding:
 
 
 async def judged_hours(db: Database, domain: Domain, *, at: datetime, last: timedelta) -> list[JudgedHour]:
-    """The hours of a domain with visits, within `last` before the hour of an instant began, each against those before.
+    """The hours of a domain with visits, within `last` before the hour of an instant, and that hour as far as it is.
 
-    last: whole hours.
+    last: whole hours.  Each whole hour is held against those before; of one that is not over there is nothing to say.
     """
-    until = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    since = until - last
-    hours = await report.traffic(db, domain, since=since - LOOKED_BACK, until=until)
+    running = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    since = running - last
+    hours = await report.traffic(db, domain, since=since - LOOKED_BACK, until=running + HOUR)
     return [
-        JudgedHour(each, far_from_usual(each, [h for h in hours[:n] if h.hour >= each.hour - LOOKED_BACK]))
+        JudgedHour(
+            each,
+            far_from_usual(each, [h for h in hours[:n] if h.hour >= each.hour - LOOKED_BACK])
+            if each.hour < running
+            else "",
+        )
         for n, each in enumerate(hours)
         if each.hour >= since
     ]
