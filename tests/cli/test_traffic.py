@@ -10,9 +10,7 @@ from tests.crawl.doors import door
 from tests.crawl.test_keys import PAGES, site
 
 
-async def test_the_hour_of_a_crawl_is_shown_while_it_lasts_and_once_it_is_over(
-    database_url: str, tmp_path: Path
-) -> None:
+async def test_the_hour_of_a_crawl_is_shown_at_once_and_later(database_url: str, tmp_path: Path) -> None:
     later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
 
     async def run(*arguments: str) -> str:
