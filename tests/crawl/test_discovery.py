@@ -66,7 +66,8 @@ def crawled(root: Path, order: Order, *, most: int, database_url: str, home: Pat
         assert done.returncode == 0, done.stderr
 
     with StaticServer(root) as server:
-        recrawl("domains", "add", server.url, "--offline", "--allow-private", "--parallelism", "1", "--order", order)
+        alone = ("--parallelism", "1", "--render", "never")  # so that the log is of pages alone
+        recrawl("domains", "add", server.url, "--offline", "--allow-private", *alone, "--order", order)
         recrawl("crawl", server.url, "--pages", str(most))
         return [entry.path for entry in server.entries if not NO_PAGE.fullmatch(entry.path)]
 

@@ -45,13 +45,32 @@ async def peak_of_a_crawl(url: str, database_url: str, home: Path, *, at: dateti
 
 
 def proportional_bytes(process: psutil.Popen) -> int:
-    """The memory of a process and its descendants; what several share counts once."""
+    """The memory of a process and its descendants, the browser aside; what several share counts once.
+
+    A browser takes half a gigabyte to begin with; what it takes of strangers' pages has its own bounds (web/browser).
+    """
     total = 0
     with suppress(psutil.Error):
-        for each in (process, *process.children(recursive=True)):
+        for each in (
+            process,
+            *(found for child in process.children() if not is_driver(child) for found in tree(child)),
+        ):
             with suppress(psutil.Error):  # it has just ended
                 total += each.memory_full_info().pss
     return total
+
+
+def is_driver(process: psutil.Process) -> bool:
+    """Whether a process is what drives the browser, which is its child."""
+    with suppress(psutil.Error):
+        return Path(process.exe()).name == "node"
+    return False
+
+
+def tree(process: psutil.Process) -> list[psutil.Process]:
+    with suppress(psutil.Error):
+        return [process, *process.children(recursive=True)]
+    return []
 
 
 async def found_on(db: Database, domain: Domain, at: datetime) -> dict[str, list[str]]:

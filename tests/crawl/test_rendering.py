@@ -276,6 +276,8 @@ async def test_a_page_whose_data_do_not_come_has_not_changed(db: Database, tmp_p
     with StaticServer(tmp_path) as server:
         domain = await register(db, server.url, seeds=(f"{server.url}/app/amber/",))
         await crawl(db, at=START)
+        for name in NAMES[:3]:
+            write(tmp_path, f"app/{name}/index.html", f"{SHELL}<!-- built anew -->")
         # A budget that ends in the middle of a page.
         domain = await domains.change(db, domain, replace(domain.settings, budget_per_day=3), at=START + DAY)
         await recrawl(db, domain, at=START + DAY)

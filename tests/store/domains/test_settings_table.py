@@ -30,7 +30,7 @@ VALUES: dict[Kind, Any] = {
 def another(setting: Setting) -> Any:
     """A value that is not the default."""
     named = {"seeds": ("http://a.test/b",), "order": "mixed", "language": "de-AT, de;q=0.8", "value": "changes"}
-    named |= {"revisit": "fixed 7d", "hours": "22-06 x2 Europe/Vienna"}
+    named |= {"revisit": "fixed 7d", "hours": "22-06 x2 Europe/Vienna", "render": "always"}
     named |= {"headers": ("X-Key: env:KEY",), "auth": "bearer env:TOKEN", "login": "/login user=env:USER"}
     named |= {"proxy": "http://proxy.test:3128", "ca_file": "/etc/ca.pem"}
     return named[setting.name] if setting.name in named else VALUES[setting.kind]
