@@ -18,6 +18,7 @@ from crawler.core.http import (
     authority_of,
     normalise,
 )
+from crawler.errors import CrawlerError
 from crawler.web.browser import BrowserAnswer, BrowserRequest
 
 MOST_REQUESTS = 100  # of one page, beside its document
@@ -109,7 +110,10 @@ class PageRequests:
 
     async def _asked(self, relay: Relay, request: BrowserRequest, *, is_own: bool) -> BrowserAnswer:
         self.requests += 1
-        answer = await self._ask.relay(relay, is_own=is_own)
+        try:
+            answer = await self._ask.relay(relay, is_own=is_own)
+        except CrawlerError:  # the lease is lost, or the store is silent: whoever keeps the lease finds that, too
+            answer = None
         if answer is None:
             self.requests -= 1
             return self._refuse("budget", status=503)

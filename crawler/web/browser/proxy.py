@@ -8,7 +8,6 @@ tunnel) finds a closed door. Each tab has a listener of its own, by which its re
 import asyncio
 import contextlib
 import os
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -62,7 +61,7 @@ class LoopbackProxy:
         try:
             if _is_own_account(writer):
                 await self._converse(reader, writer, None)
-        except (OSError, ssl.SSLError, h11.RemoteProtocolError, h11.LocalProtocolError, asyncio.CancelledError):
+        except (OSError, ValueError, h11.ProtocolError, asyncio.CancelledError):
             pass  # the browser went away, said what is no HTTP, or the tab was closed
         finally:
             self._connections.discard(task)
