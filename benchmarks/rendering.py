@@ -27,7 +27,7 @@ from benchmarks.measure import cpu_of_tree, measured
 from benchmarks.table import table
 from crawler.core.http import ALLOW_ALL, Authority, Fetched, Relay, Relayed, Unreached, Url
 from crawler.core.rendering import Rendered
-from crawler.crawl.page_requests import PageRequests, ScriptMemo
+from crawler.crawl.rendering.page_requests import PageRequests, ScriptMemo
 from crawler.web import Http
 from crawler.web.browser import Browser, BrowserMissing, find_browser
 from crawler.web.browser.process import resident_bytes, tree_of

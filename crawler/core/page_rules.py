@@ -87,6 +87,7 @@ class PageRules:
     page_score: Callable[[Url], float] | None = None
     _on_terms: tuple[PageRule, ...] = field(init=False, repr=False, compare=False)
     _on_pages: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _on_render: tuple[PageRule, ...] = field(init=False, repr=False, compare=False)
     _on_view: tuple[PageRule, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -97,6 +98,7 @@ class PageRules:
         on_pages = tuple(n for n, rule in enumerate(self.rules) if rule.max_pages is not None)
         object.__setattr__(self, "_on_terms", on_terms)
         object.__setattr__(self, "_on_pages", on_pages)
+        object.__setattr__(self, "_on_render", tuple(rule for rule in self.rules if rule.render is not None))
         object.__setattr__(self, "_on_view", tuple(rule for rule in self.rules if rule.view))
 
     def terms(self, url: Url) -> RuleResult:
@@ -123,7 +125,7 @@ class PageRules:
 
     def render(self, url: Url) -> RenderMode | None:
         """Whether a page is rendered in a browser; None where no rule says."""
-        return next((rule.render for rule in self.rules if rule.render is not None and rule.matches(url)), None)
+        return next((rule.render for rule in self._on_render if rule.matches(url)), None)
 
     def limiting(self, url: Url) -> tuple[int, ...]:
         """The rules that limit the number of pages like this one, by index; the page counts for each of them."""

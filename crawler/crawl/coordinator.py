@@ -31,16 +31,16 @@ from datetime import timedelta
 from crawler.core.domain import Hold
 from crawler.core.page_rules import PageRules
 from crawler.crawl.breaker import CircuitBreaker
-from crawler.crawl.browsers import PageRenderer
 from crawler.crawl.extra_fetches import settle_pending
 from crawler.crawl.lease_budget import LeaseBudget
 from crawler.crawl.lists import ListReader
 from crawler.crawl.login import Login
 from crawler.crawl.pacer import LeaseDeadline
-from crawler.crawl.page_reader import PageReader
 from crawler.crawl.parsing import DomainParser
 from crawler.crawl.preparation import Preparation
 from crawler.crawl.recorder import Recorder
+from crawler.crawl.rendering.browsers import PageRenderer
+from crawler.crawl.rendering.page_reader import PageReader
 from crawler.crawl.requester import Requester, leased_server
 from crawler.crawl.resources import CrawlResources
 from crawler.crawl.session import DomainSession

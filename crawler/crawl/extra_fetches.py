@@ -19,8 +19,8 @@ from crawler.core.visit import (
     with_soft_error_signs,
 )
 from crawler.crawl.breaker import CircuitBreaker
-from crawler.crawl.page_reader import PageReader
 from crawler.crawl.parsing import DomainParser
+from crawler.crawl.rendering.page_reader import PageReader
 from crawler.crawl.robots import Ask
 from crawler.store.record import StoredBody
 

@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Reference, Url
-from crawler.crawl.browsers import BrowserSource
 from crawler.crawl.parsing import ParserPool, readers_wanted
+from crawler.crawl.rendering.browsers import BrowserSource
 from crawler.crawl.session import NO_CERTIFICATES, DomainSession, FindSecret, find_secrets, from_environment
 from crawler.plugins import load
 from crawler.settings import Settings

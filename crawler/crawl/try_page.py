@@ -14,14 +14,14 @@ from crawler.core.http import Answer, Fetched, Url
 from crawler.core.page import WHOLE, BlockList, Parsed, Version, View
 from crawler.core.page_rules import PageRules
 from crawler.core.visit import NEVER, Baseline, Known, Target, Visit, decide, refusal_of
-from crawler.crawl.browsers import PageRenderer
 from crawler.crawl.extra_fetches import baseline_of, fetch_again
 from crawler.crawl.lease import give_back
 from crawler.crawl.lease_budget import LeaseBudget
 from crawler.crawl.login import Login
-from crawler.crawl.page_reader import PageRead, PageReader
 from crawler.crawl.parsing import DomainParser
 from crawler.crawl.preparation import found_rules, known_under, slow_down
+from crawler.crawl.rendering.browsers import PageRenderer
+from crawler.crawl.rendering.page_reader import PageRead, PageReader
 from crawler.crawl.requester import Requester, leased_server
 from crawler.crawl.resources import CrawlResources
 from crawler.crawl.session import DomainSession

@@ -39,8 +39,8 @@ from crawler.core.visit import (
 from crawler.crawl.extra_fetches import baseline_of, fetch_again, probe_not_found
 from crawler.crawl.lists import LIST_BOUNDS, ListReader
 from crawler.crawl.login import Login, no_entry
-from crawler.crawl.page_reader import PageReader
 from crawler.crawl.parsing import DomainParser
+from crawler.crawl.rendering.page_reader import PageReader
 from crawler.crawl.requester import Requester, received_of
 from crawler.store.record import StoredBody
 

@@ -13,7 +13,7 @@ from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.crawl import CrawlLimits, ParserPool, ShiftResult, run_shift
-from crawler.crawl.browsers import BrowserSource
+from crawler.crawl.rendering.browsers import BrowserSource
 from crawler.crawl.resources import CrawlResources
 from crawler.settings import Settings
 from crawler.store import domains

@@ -39,7 +39,7 @@ from crawler.store.database import Database
 from crawler.store.report import Explanation, GivenDate, ListReport, PageFacts
 
 
-class Listed(NamedTuple):
+class ListFacts(NamedTuple):
     """What a URL is as a list, None for one that is none, and the dates that lists gave it."""
 
     itself: ListReport | None
@@ -58,7 +58,7 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
 
     async def work(
         db: Database, _: Interrupts
-    ) -> tuple[Domain, Url, Explanation, ShownContent | None, str, Listed] | str:
+    ) -> tuple[Domain, Url, Explanation, ShownContent | None, str, ListFacts] | str:
         domain = await domains.find(db, authority_of(url))
         if domain is None:
             return await not_registered(db, authority_of(url))
@@ -86,9 +86,9 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
     return DONE
 
 
-async def _listed(db: Database, domain: Domain, url: Url) -> Listed:
+async def _listed(db: Database, domain: Domain, url: Url) -> ListFacts:
     lists = await report.lists_of(db, domain, key=key_of(url))
-    return Listed(lists[0] if lists else None, await report.dates_given(db, domain, key_of(url)))
+    return ListFacts(lists[0] if lists else None, await report.dates_given(db, domain, key_of(url)))
 
 
 def _asking(page: PageFacts, known: Explanation) -> str:
@@ -120,7 +120,7 @@ def _show(
     content_now: ShownContent | None,
     waits: str,
     *,
-    listed: Listed,
+    listed: ListFacts,
 ) -> None:
     refused = why_refused(page.url, domain, known.robots) if page.state is not State.REFUSED else ""
     show_facts(

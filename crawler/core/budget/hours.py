@@ -29,7 +29,7 @@ _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}", re.ASCII
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WeekSpan:
     """Open time of every week. begin, end: minutes since Monday 00:00 on the wall clock.  speed: 1 is the usual one."""
 
     begin: int
@@ -42,7 +42,7 @@ class Hours:
     """When a domain may be asked. zone: IANA name.  windows: in order, none overlapping; at least one."""
 
     zone: str
-    windows: tuple[Window, ...]
+    windows: tuple[WeekSpan, ...]
 
     @property
     def is_always(self) -> bool:
@@ -50,7 +50,7 @@ class Hours:
         return self.windows == ALWAYS.windows
 
 
-ALWAYS = Hours("UTC", (Window(0, WEEK_MINUTES, 1.0),))
+ALWAYS = Hours("UTC", (WeekSpan(0, WEEK_MINUTES, 1.0),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +167,12 @@ def _known_zone(name: str) -> str:
     return name
 
 
-def _runs(speeds: list[float]) -> Iterator[Window]:
+def _runs(speeds: list[float]) -> Iterator[WeekSpan]:
     begin = 0
     for speed, run in groupby(speeds):
         end = begin + len(list(run))
         if speed:
-            yield Window(begin, end, speed)
+            yield WeekSpan(begin, end, speed)
         begin = end
 
 

@@ -13,7 +13,6 @@ from typing import Protocol
 
 from crawler.core.http.urls import Url
 
-MOST_HEADERS = 16
 MOST_FIELDS = 16  # of a login
 MOST_SECRET_CHARS = 8192  # of a value; a session token is rarely half as long
 HOW = "name where it stands, env:NAME for a variable or block:NAME for a Prefect secret block"

@@ -1,14 +1,13 @@
 """Whether a page is rendered: by its user's word, by whether it has scripts, and by what renders have brought."""
 
 import re
-from typing import Literal, assert_never, get_args
+from typing import Literal, assert_never
 
 from crawler.core.page import Parsed
 from crawler.core.rendering.memory import RenderMemory
 from crawler.core.rendering.outcome import RenderChoice
 
 RenderMode = Literal["auto", "always", "never"]
-MODES: tuple[RenderMode, ...] = get_args(RenderMode)
 
 SAMPLES = 3  # pages of a template that are rendered before its renders are judged
 NEEDED_SHARE = 0.2  # of a template's renders that bring something, for all of its pages to be rendered

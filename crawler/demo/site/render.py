@@ -29,14 +29,14 @@ aside,footer{border-top:1px solid #bbb;font-size:.85em;color:#555}.price{font-we
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class PageParts:
     """A page without what a clock or a token puts into its footer: body = before + that + after."""
 
     before: str
     after: str
 
 
-def render(site: Site, sheet: Sheet, version: int) -> Rendered:
+def render(site: Site, sheet: Sheet, version: int) -> PageParts:
     """The page at a version; equal arguments give equal pages."""
     words = draft(site.seed, sheet, version if not sheet.lists else 0)
     menu = "".join(f'<li><a href="{path}">{name}</a></li>' for path, name in _MENU)
@@ -52,7 +52,7 @@ def render(site: Site, sheet: Sheet, version: int) -> Rendered:
         "<footer>\n<p>Printed and kept by the Millbrook reading society. "
         '<a href="/contact/">Write to us</a>.</p>\n'
     )
-    return Rendered(before, "</footer>\n</body>\n</html>\n")
+    return PageParts(before, "</footer>\n</body>\n</html>\n")
 
 
 def article(site: Site, sheet: Sheet, words: Draft, version: int) -> Iterator[str]:

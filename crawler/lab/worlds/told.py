@@ -93,7 +93,7 @@ def _today(world: World, since: float) -> tuple[Ints, Floats]:
 
 
 def _unchanged(rng: Generator, world: World, since: float) -> tuple[Ints, Floats]:
-    """As many signals as there are changes, none of a page that has changed within the last days."""
+    """Signals as many as there are changes, none of a page that has changed within the last days."""
     many = len(_changes(world)[0])
     page, day = rng.integers(world.size, size=many), rng.uniform(0, world.days, many)
     quiet = (day - world.last_change(page, day) > QUIET_DAYS) & (day >= since)

@@ -19,7 +19,7 @@ from crawler.core.budget import (
     speed_at,
     week_from,
 )
-from crawler.core.budget.hours import EXAMPLE, LAST_REQUEST, Window
+from crawler.core.budget.hours import EXAMPLE, LAST_REQUEST, WeekSpan
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 NIGHTS = parse_hours("Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun")
@@ -39,11 +39,11 @@ def open_time(hours: Hours, day: date) -> timedelta:
 def test_what_is_not_named_is_closed_and_the_later_entry_holds() -> None:
     assert parse_hours("") == ALWAYS
     assert parse_hours("00-24") == ALWAYS
-    assert parse_hours("Mon 9-17; 12:30-13 x0") == Hours("UTC", (Window(540, 750, 1.0), Window(780, 1020, 1.0)))
-    assert parse_hours("sun 23-01 x2").windows == (Window(0, 60, 2.0), Window(6 * 1440 + 1380, 7 * 1440, 2.0))
+    assert parse_hours("Mon 9-17; 12:30-13 x0") == Hours("UTC", (WeekSpan(540, 750, 1.0), WeekSpan(780, 1020, 1.0)))
+    assert parse_hours("sun 23-01 x2").windows == (WeekSpan(0, 60, 2.0), WeekSpan(6 * 1440 + 1380, 7 * 1440, 2.0))
     assert parse_hours("Sat-Mon,Wed; Europe/Vienna").windows == (
-        *(Window(0, 1440, 1.0), Window(2 * 1440, 3 * 1440, 1.0)),
-        Window(5 * 1440, 7 * 1440, 1.0),
+        *(WeekSpan(0, 1440, 1.0), WeekSpan(2 * 1440, 3 * 1440, 1.0)),
+        WeekSpan(5 * 1440, 7 * 1440, 1.0),
     )
 
 

@@ -22,8 +22,8 @@ from crawler.core.rendering import (
     memory_after,
 )
 from crawler.core.visit import Known, Target, needs_parsing, wants_blocks
-from crawler.crawl.browsers import PageRenderer
 from crawler.crawl.parsing import DomainParser
+from crawler.crawl.rendering.browsers import PageRenderer
 
 RENDERED_TYPE = "text/html; charset=utf-8"
 
@@ -94,14 +94,14 @@ class PageReader:
         plain = await self._parser.parse(answer, target.url, outlined=wants_blocks(target, known))
         if plain is None:
             return replace(_unrendered(answer, None), is_readable=False)
-        if is_html and not choice.is_yes:
+        if choice is RenderChoice.NO_GAIN:  # it may be a shell
             choice = self._choice(target, answer, plain, known)
         if not choice.is_yes or plain.content.is_passed_on:
             return _unrendered(answer, plain, choice=choice if is_html else None)
         return await self._read_rendered(target, answer, plain, known, choice)
 
     async def read_again(self, target: Target, answer: Fetched, known: Known, *, is_rendered: bool) -> Parsed | None:
-        """The same page a moment later, read in the same way; None where that cannot be done."""
+        """Read a second answer for a page in the way in which the first was read; None where that cannot be done."""
         if not is_rendered:
             return await self._parser.parse(answer, target.url, outlined=True)
         outcome = await self._renderer.render(target.url, answer, known)

@@ -12,7 +12,7 @@ from crawler.core.rendering import NotRendered, Rendered, RenderFailure, RenderO
 from crawler.core.visit import Known
 
 if TYPE_CHECKING:  # what drives the browser takes a while to import, and most crawls need none
-    from crawler.crawl.page_requests import AskForPage, PageRequests, ScriptMemo
+    from crawler.crawl.rendering.page_requests import AskForPage, PageRequests, ScriptMemo
     from crawler.web.browser import Browser, Tab
 
 log = logging.getLogger("recrawl.browser")
@@ -104,7 +104,7 @@ class PageRenderer:
         await self._stack.aclose()
 
     async def _opened(self, browser: "Browser", agent: str) -> "tuple[Tab, PageRequests]":
-        from crawler.crawl.page_requests import PageRequests, ScriptMemo  # noqa: PLC0415  likewise
+        from crawler.crawl.rendering.page_requests import PageRequests, ScriptMemo  # noqa: PLC0415  likewise
 
         self._memo = self._memo or ScriptMemo()
         own = {self._domain.authority, *self._domain.aliases}
