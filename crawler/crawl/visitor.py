@@ -1,8 +1,8 @@
 """One look at a page: fetched, parsed, compared with the last Snapshot, and decided. Nothing is stored here."""
 
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -48,6 +48,17 @@ from crawler.store.record import StoredBody
 FindStoredBody = Callable[[Target, Parsed], Awaitable[StoredBody | None]]
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a look cost beside the one answer that it is decided by."""
+
+    requests: int = 0
+    received_bytes: int = 0
+
+    def __add__(self, other: "Beside") -> "Beside":
+        return Beside(self.requests + other.requests, self.received_bytes + other.received_bytes)
+
+
 class Visitor:
     """Looks at the pages of one domain, any number of them at a time.
 
@@ -70,7 +81,7 @@ class Visitor:
         self.requester, self.parser, self.reader, self.known = requester, parser, reader, known
         self.clock, self.stored_body, self.lists, self.login = clock, stored_body, lists, login
         self.recent_texts = RecentTexts()
-        self._received_beside: Counter[PageKey] = Counter()  # bytes of what looks under way asked for beside the page
+        self._beside: defaultdict[PageKey, Beside] = defaultdict(Beside)  # of looks under way
 
     def take_site_edits(self, *, at: datetime) -> SiteEdit | None:
         """The change of the whole site's boilerplate that is due to be told, if any; it counts as told from now on."""
@@ -83,14 +94,16 @@ class Visitor:
         try:
             visit = await self._looked(target)
         finally:
-            beside = self._received_beside.pop(target.key, 0)
-        return visit and replace(visit, received_bytes=visit.received_bytes + beside)
+            beside = self._beside.pop(target.key, Beside())
+        return visit and replace(
+            visit, received_bytes=visit.received_bytes + beside.received_bytes, requests_beside=beside.requests
+        )
 
     async def ask_beside(self, target: Target, url: Url, *, validators: Validators = NO_VALIDATORS) -> Answer | None:
         """One request more for a look at a page; None where the budget has none left, or the lease is ending."""
         answer = await self.requester.look_on(url, validators=validators)
         if answer is not None:
-            self._received_beside[target.key] += received_of(answer)
+            self._beside[target.key] += Beside(requests=1, received_bytes=received_of(answer))
         return answer
 
     async def _looked(self, target: Target) -> Visit | None:
@@ -160,7 +173,8 @@ class Visitor:
             return unfinished_visit(target, now=now)
         answer = await self.let_in(target, answer, logins=logins)
         visit = await self.decided(target, answer, now=self.clock.now())
-        return replace(visit, second_fetches=visit.second_fetches + 1, head_outcome=head_outcome_of(head, answer))
+        self._beside[target.key] += Beside(requests=1)
+        return replace(visit, head_outcome=head_outcome_of(head, answer))
 
     async def let_in(self, target: Target, answer: Answer, *, logins: int) -> Answer:
         """The answer, or where it wants a login, what the page says after one. logins: done when it was asked.
@@ -172,7 +186,7 @@ class Visitor:
         later = await self.requester.look_on(target.url) if await self.login.renew(since=logins) else None
         if later is None:
             return no_entry(answer)
-        self._received_beside[target.key] += received_of(answer)
+        self._beside[target.key] += Beside(requests=1, received_bytes=received_of(answer))
         return no_entry(later) if self.login.is_asked_by(later, url=target.url) else later
 
     async def decided(self, target: Target, answer: Answer, *, now: datetime) -> Visit:
@@ -181,7 +195,7 @@ class Visitor:
             return await self._judged(target, answer, None, now=now)
         read = await self.reader.read(target, answer, self.known)
         self.known = replace(self.known, renders=self.reader.learnt(self.known.renders, target, read))
-        self._received_beside[target.key] += read.received_bytes
+        self._beside[target.key] += Beside(received_bytes=read.received_bytes)
         if not read.is_readable:
             return unreadable_visit(target, answer, now=now)
         if read.failure is not None:
@@ -263,7 +277,7 @@ class Visitor:
         answer = await self.ask_beside(visit.target, visit.target.url, validators=doubted)
         if answer is None or isinstance(answer, Unreached):
             return visit
-        return replace(visit, second_fetches=visit.second_fetches + 1, refused_304=not isinstance(answer, NotModified))
+        return replace(visit, refused_304=not isinstance(answer, NotModified))
 
 
 MOST_FIRSTS = 64

@@ -138,9 +138,11 @@ def reconsider(visit: Visit, known: Known) -> Visit:
         return visit
     return replace(
         reconsidered,
-        second_fetches=visit.second_fetches,
+        requests_beside=visit.requests_beside,
         head_outcome=visit.head_outcome,
+        refused_304=visit.refused_304,
         received_bytes=visit.received_bytes,
+        rendering=visit.rendering,
         list_news=visit.list_news,
     )
 
@@ -192,8 +194,7 @@ def _parsed_visit(
         signals = comparison.signals if comparison is not None else signals_of(target, parsed, baseline, known=known)
         soft_error = soft_error_of(target, signals, now=now, known=known)
         if signals is not None and soft_error is not None:
-            hidden = soft_error_visit(target, answer, signals, soft_error, now=now, known=known)
-            return replace(hidden, second_fetches=len(baseline.second_fetches) if baseline else 0)
+            return soft_error_visit(target, answer, signals, soft_error, now=now, known=known)
     modified = modified_of(answer, now=now)
     if target.state in {State.GONE, State.MOVED} and before is not None:
         verdict = replace(verdict, change=Change.BACK)
@@ -210,7 +211,6 @@ def _parsed_visit(
         external_links=() if alias else external_links,
         modified_honest=honest,
         snapshot=_snapshot(content, answer, after, verdict) if _is_new_version(verdict, before, after) else None,
-        second_fetches=len(baseline.second_fetches) if baseline else 0,
         mask=None if settled else _mask_after(target, parsed, comparison, now=now, known=known),
         evidence=Evidence(answer, parsed, baseline) if changed and baseline else None,
         signals=signals,

@@ -198,7 +198,7 @@ class Visit:
     failures: int
     requests: int
     soft_errors: int = 0  # looks in a row, with this one, that met the soft error that `reason` names
-    second_fetches: int = 0  # requests for the page again, seconds later
+    requests_beside: int = 0  # for the page again, or for a URL that cannot exist
     received_bytes: int = 0
     saved_bytes: int = 0
     elapsed: timedelta = timedelta(0)

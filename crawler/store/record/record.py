@@ -249,7 +249,7 @@ def _visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
         visit.verdict.rung.value,
         visit.verdict.distance_bits,
         visit.conditional,
-        min(visit.requests + visit.second_fetches + visit.rendering.requests, 32_000),
+        min(visit.requests + visit.requests_beside + visit.rendering.requests, 32_000),
         visit.received_bytes,
         visit.saved_bytes,
         round(visit.elapsed.total_seconds() * 1000),
