@@ -42,7 +42,7 @@ class LeaseBudget:
 
     @property
     def is_limited(self) -> bool:
-        """Requests of the day are limited: what is taken, others do not have."""
+        """Requests or bytes of the day are limited: what is taken, others do not have."""
         return self._is_limited
 
     @property

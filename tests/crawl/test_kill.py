@@ -110,6 +110,33 @@ async def test_a_killed_crawl_takes_few_requests_of_a_limited_budget_with_it(
     assert 0 <= burnt <= 3 * (LIMITED_AHEAD + 8)
 
 
+async def test_a_killed_crawl_takes_the_bytes_of_few_pages_of_a_budget_of_bytes_with_it(
+    db: Database, database_url: str, living: LivingServer, tmp_path: Path
+) -> None:
+    domain = await register(db, living.url, max_depth=12, bytes_per_day=1_000_000_000)
+    await crawl(db, at=START)
+    living.slow(0.05)
+    largest = int((await rows(db, "SELECT max(received_bytes) FROM visit"))[0][0])
+    before, received = await spent_bytes(db)
+    for n in range(1, 4):
+        at = START + timedelta(minutes=n)
+        await domains.refresh(db, domain, prefix=domain.root, at=at)
+        assert await run_until_killed(domain, living, database_url, tmp_path, at=at, requests=10, batch=100)
+        await expire(db)
+
+    after, received_after = await spent_bytes(db)
+
+    assert 0 <= (after - before) - (received_after - received) <= 3 * (LIMITED_AHEAD + 8) * largest
+
+
+async def spent_bytes(db: Database) -> tuple[int, int]:
+    """Bytes of the day's budget that are gone, and those that recorded looks received."""
+    (row,) = await rows(
+        db, "SELECT spent_bytes, (SELECT coalesce(sum(received_bytes), 0) FROM visit) FROM domain_state"
+    )
+    return int(row[0]), int(row[1])
+
+
 async def spent_requests(db: Database) -> int:
     ((spent,),) = await rows(db, "SELECT spent_requests FROM domain_state")
     return int(spent)

@@ -70,7 +70,7 @@ class Grant:
     """Requests that may be made on that UTC day.
 
     received_bytes: what they may bring before more is asked for; None: no limit.  next_at: where there are no requests,
-    when to ask again (knowledge time).  is_limited: the day's requests are.
+    when to ask again (knowledge time).  is_limited: requests or bytes of the day are.
     """
 
     requests: int
@@ -142,7 +142,7 @@ async def debit(
         await connection.execute(WRITE_OWN, values)
         least = min(budget.requests for budget in budgets)
         next_at = None if granted else _next_grant(least, hours, at=at, paced=paced)
-        return Grant(granted, own.day, received_bytes, next_at, is_limited=least < NO_LIMIT)
+        return Grant(granted, own.day, received_bytes, next_at, is_limited=least < NO_LIMIT or bool(rooms))
 
 
 async def left_of_shared_budget(db: Database, shared: SharedBudget, *, at: datetime) -> int | None:
