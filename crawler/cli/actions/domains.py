@@ -171,15 +171,7 @@ def change(text: str, *, patch: SettingsPatch, unset: Sequence[str], at: datetim
     async def work(db: Database, _: Interrupts) -> Domain:
         domain = await domain_named(db, text)
         await require_not_before_last_visit(db, [domain] if at is not None else [], at)
-        domain_settings = patch.applied_to(without(domain.settings, list(unset)))
-        if "revisit" in patch.values:
-            require_policy(domain_settings.revisit, settings().plugins)
-        more = tuple(_seed(domain, typed) for typed in patch.seeds)
-        domain_settings = replace(
-            domain_settings,
-            seeds=tuple(dict.fromkeys([*domain_settings.seeds, *home_seeds(scope_of(domain, domain_settings), more)])),
-        )
-        return await domains.change(db, domain, domain_settings, at=at or datetime.now(UTC))
+        return await change_settings(db, domain, patch, unset=unset, at=at or datetime.now(UTC))
 
     domain = with_database(work)
     if as_json:
@@ -187,6 +179,21 @@ def change(text: str, *, patch: SettingsPatch, unset: Sequence[str], at: datetim
     else:
         say(f"{domain.authority} is changed")
     return DONE
+
+
+async def change_settings(
+    db: Database, domain: Domain, patch: SettingsPatch, *, unset: Sequence[str] = (), at: datetime
+) -> Domain:
+    """The domain with the named options back at their defaults, then what was typed. Raises BadInput."""
+    domain_settings = patch.applied_to(without(domain.settings, list(unset)))
+    if "revisit" in patch.values:
+        require_policy(domain_settings.revisit, settings().plugins)
+    more = tuple(_seed(domain, typed) for typed in patch.seeds)
+    domain_settings = replace(
+        domain_settings,
+        seeds=tuple(dict.fromkeys([*domain_settings.seeds, *home_seeds(scope_of(domain, domain_settings), more)])),
+    )
+    return await domains.change(db, domain, domain_settings, at=at)
 
 
 def _seed(domain: Domain, typed: str) -> Url:

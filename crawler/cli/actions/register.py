@@ -48,25 +48,34 @@ def add(
         raise BadInput("nothing to register: name a URL, or a file with --from")
 
     async def work(db: Database, _: Interrupts) -> list[Added]:
-        instant = at or datetime.now(UTC)
-        domain_settings = settings_of(patch)
-        async with _roots(db, domain_settings, at=instant) as roots:
-            silent = why_unasked(domain_settings, at=instant)
-            found = await _found(roots, wanted, offline=offline, silent=silent, most=_most(domain_settings))
-        added = []
-        for text, what in zip(wanted, found, strict=True):
-            try:
-                domain = await _register(db, _or_raise(what), domain_settings, at=instant)
-                added.append(Added(text, domain, warning=_or_raise(what).warning))
-            except BadInput as error:
-                if not many and len(wanted) == 1:
-                    raise
-                added.append(Added(text, None, error=str(error)))
-        return added
+        return await register_all(db, wanted, patch, offline=offline, at=at or datetime.now(UTC))
 
     results = with_database(work)
+    if not many and len(results) == 1 and results[0].error:
+        raise BadInput(results[0].error)
     _show_added(results, as_json=as_json)
     return PROBLEM if any(result.domain is None for result in results) else DONE
+
+
+async def register_all(
+    db: Database, texts: Sequence[str], patch: SettingsPatch, *, offline: bool, at: datetime
+) -> list[Added]:
+    """Register what each text names, their roots asked side by side; what came of each, in their order.
+
+    Raises BadInput for settings that cannot be.
+    """
+    domain_settings = settings_of(patch)
+    async with _roots(db, domain_settings, at=at) as roots:
+        silent = why_unasked(domain_settings, at=at)
+        found = await _found(roots, texts, offline=offline, silent=silent, most=_most(domain_settings))
+    added = []
+    for text, what in zip(texts, found, strict=True):
+        try:
+            domain = await _register(db, _or_raise(what), domain_settings, at=at)
+            added.append(Added(text, domain, warning=_or_raise(what).warning))
+        except BadInput as error:
+            added.append(Added(text, None, error=str(error)))
+    return added
 
 
 def _lines(source: str) -> list[str]:

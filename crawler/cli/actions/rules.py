@@ -41,15 +41,7 @@ def list_all(text: str, *, as_json: bool) -> int:
 
 def add(text: str, rule_of: Callable[[], PageRule], *, first: bool, at: datetime | None, as_json: bool) -> int:
     """Add a rule. rule_of: makes it of what was typed, or raises ValueError."""
-    try:
-        rule = rule_of()
-    except ValueError as error:
-        raise BadInput(str(error)) from error
-    if not rule.says_something:
-        raise BadInput(
-            f"the rule for {rule.pattern} says nothing: add --least, --most, --weight, --once, --max-pages, --ignore, "
-            "--ignore-text, --watch or --render"
-        )
+    rule = usable(rule_of)
     _change(text, lambda before: with_rule(before, rule, first=first), at=at, as_json=as_json, said=shown_rule(rule))
     return DONE
 
@@ -66,6 +58,20 @@ def remove(text: str, pattern: str, *, at: datetime | None, as_json: bool) -> in
     return DONE
 
 
+def usable(rule_of: Callable[[], PageRule]) -> PageRule:
+    """The rule. Raises BadInput where it cannot be made, or says nothing."""
+    try:
+        rule = rule_of()
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+    if not rule.says_something:
+        raise BadInput(
+            f"the rule for {rule.pattern} says nothing: add --least, --most, --weight, --once, --max-pages, --ignore, "
+            "--ignore-text, --watch or --render"
+        )
+    return rule
+
+
 def with_rule(before: tuple[PageRule, ...], rule: PageRule, *, first: bool) -> tuple[PageRule, ...]:
     """The rules with one more: in place of that of its pattern, or else at the end; first: before all others."""
     others = tuple(each for each in before if each.pattern != rule.pattern)
@@ -78,9 +84,17 @@ def with_rule(before: tuple[PageRule, ...], rule: PageRule, *, first: bool) -> t
     return tuple(rule if each.pattern == rule.pattern else each for each in before)
 
 
+RuleChange = Callable[[tuple[PageRule, ...]], tuple[PageRule, ...]]
+
+
+async def change_rules(db: Database, domain: Domain, change: RuleChange, *, at: datetime) -> Domain:
+    """The domain with other rules. Raises BadInput."""
+    return await domains.change(db, domain, replace(domain.settings, rules=change(domain.settings.rules)), at=at)
+
+
 def _change(
     text: str,
-    change: Callable[[tuple[PageRule, ...]], tuple[PageRule, ...]],
+    change: RuleChange,
     *,
     at: datetime | None,
     as_json: bool,
@@ -89,8 +103,7 @@ def _change(
     async def work(db: Database, _: Interrupts) -> tuple[Domain, dict[str, int]]:
         domain = await domain_named(db, text)
         await require_not_before_last_visit(db, [domain] if at is not None else [], at)
-        domain_settings = replace(domain.settings, rules=change(domain.settings.rules))
-        domain = await domains.change(db, domain, domain_settings, at=at or datetime.now(UTC))
+        domain = await change_rules(db, domain, change, at=at or datetime.now(UTC))
         return domain, await domains.pages_by_pattern(db, domain)
 
     domain, pages = with_database(work)

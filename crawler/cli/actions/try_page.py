@@ -14,7 +14,8 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant
 from crawler.clock import Clock
 from crawler.core.change import Change, Difference, ExplainedBlock, Why, difference, explain_blocks, why_no_news
-from crawler.core.http import Fetched, Unreached
+from crawler.core.domain import Domain
+from crawler.core.http import Fetched, Unreached, Url
 from crawler.core.rendering import RenderChoice
 from crawler.crawl import TryResult, TryWay, open_resources, try_page
 from crawler.errors import BadInput
@@ -46,16 +47,9 @@ def try_url(text: str, *, how: TryWay, screenshot: Path | None, at: datetime | N
     async def work(db: Database, _: Interrupts) -> TryResult:
         domain = await domain_named(db, text)
         await require_not_before_last_visit(db, [domain], at)
-        clock = Clock.at(at)
-        home = domain.scope(max_depth=settings().max_depth).home(url)
-        not_now = why_not(domain, await domains.status_of(db, domain, at=clock.now()), at=clock.now())
-        if not_now:
-            return TryResult(await target_of(db, domain, home), clock.now(), refusal=f"{domain.authority} {not_now}")
-        async with open_resources(settings(), find_secret=secrets_of(settings())) as webs:
-            return await try_page(db, webs, domain, home, settings=settings(), clock=clock, how=how)
+        return await look_once(db, domain, url, how=how, clock=Clock.at(at))
 
     seen = with_database(work)
-    seen = replace(seen, refusal=in_words(seen.refusal))
     if screenshot is not None:
         _save(screenshot, seen)
     if as_json:
@@ -63,6 +57,17 @@ def try_url(text: str, *, how: TryWay, screenshot: Path | None, at: datetime | N
     else:
         _show(seen)
     return DONE if seen.parsed is not None else PROBLEM
+
+
+async def look_once(db: Database, domain: Domain, url: Url, *, how: TryWay, clock: Clock) -> TryResult:
+    """One look at a page of the domain; of one that may not be made, why not, in words."""
+    home = domain.scope(max_depth=settings().max_depth).home(url)
+    not_now = why_not(domain, await domains.status_of(db, domain, at=clock.now()), at=clock.now())
+    if not_now:
+        return TryResult(await target_of(db, domain, home), clock.now(), refusal=f"{domain.authority} {not_now}")
+    async with open_resources(settings(), find_secret=secrets_of(settings())) as webs:
+        seen = await try_page(db, webs, domain, home, settings=settings(), clock=clock, how=how)
+    return replace(seen, refusal=in_words(seen.refusal))
 
 
 def _save(file: Path, seen: TryResult) -> None:
@@ -98,7 +103,8 @@ def lessons(seen: TryResult) -> list[Difference]:
     return _single(difference(seen.parsed.blocks, seen.second_fetches[0], seen.before.volatile))
 
 
-def _blocks(seen: TryResult) -> list[ExplainedBlock]:
+def pieces_of(seen: TryResult) -> list[ExplainedBlock]:
+    """The blocks of the page, each with what of it is compared, and why not the rest."""
     if seen.parsed is None:
         return []
     return explain_blocks(seen.whole, seen.parsed.blocks, seen.mask, view=seen.view, apart=seen.apart)
@@ -110,7 +116,7 @@ def _why(refusal: str) -> str:
 
 
 def _show(seen: TryResult) -> None:
-    blocks = _blocks(seen)
+    blocks = pieces_of(seen)
     found = differences(seen)
     show_facts(
         [
@@ -243,7 +249,7 @@ def _document(seen: TryResult) -> dict[str, object]:
         "parts": sorted(seen.visit.verdict.significant.kinds) if seen.visit else [],
         "differs": [_pair(each) | {"news": not why, "why": why} for each, why in differences(seen)],
         "seconds_later": [_pair(each) for each in lessons(seen)],
-        "blocks": [_piece(piece) for piece in _blocks(seen)],
+        "blocks": [_piece(piece) for piece in pieces_of(seen)],
     }
 
 
