@@ -1,7 +1,7 @@
 """plan: what all domains together say about each."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
@@ -12,12 +12,15 @@ from crawler.plan import Planned, TrafficFinding, plan_domains, traffic_findings
 from crawler.register import domain_named
 from crawler.settings import settings
 from crawler.store import record, report
-from crawler.store.database import open_database
+from crawler.store.database import Database, open_database
+from flows.choices import tell_forms
 from flows.ending import says_why
 from flows.lease import if_heard
 from flows.shift import instant
 
+FRESHNESS_BELOW = "recrawl.freshness.below"
 TRAFFIC_OFF = "recrawl.traffic.off"
+HOUR = timedelta(hours=1)
 COMPARED = 20  # chunks of events of each domain in one run, so that 100,000 take half a minute; the next goes on
 SHOWN = 100  # domains in the artifact, the most important ones
 COLUMNS = ("domain", "importance", "price", "budget", "requests a day", "fresh", "age, days")
@@ -44,6 +47,8 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
             for each in planned:
                 await report.fill(db, each.domain, chunks=COMPARED)
                 await record.propose(db, each.domain, at=now)
+            await tell_of_targets(db, planned, at=now)
+            await if_heard(tell_forms(db))
             tell_of_traffic(await traffic_findings(db, at=now))
     shown = [each for each in planned if only is None or each.domain.id == only.id]
     for each in shown:
@@ -51,6 +56,21 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
             get_run_logger().warning("%s: %s", each.domain.authority, each.plan.finding)
     await if_heard(acreate_markdown_artifact(markdown(shown), key="plan-result", description="What was planned"))
     return {each.domain.authority: facts(each) for each in shown}
+
+
+async def tell_of_targets(db: Database, planned: Sequence[Planned], *, at: datetime) -> None:
+    """Say which domains' copies are less fresh than their users want, in the log and as an event for automations."""
+    for each in planned:
+        name, target = each.domain.authority, each.domain.settings.target_freshness
+        found = await report.domain_report(db, each.domain, at=at, window=HOUR) if target is not None else None
+        if target is None or found is None or found.freshness is None or found.freshness >= target:
+            continue
+        get_run_logger().warning("%s: %.1f %% fresh of %.1f %% wanted", name, 100 * found.freshness, 100 * target)
+        emit_event(
+            event=FRESHNESS_BELOW,
+            resource={"prefect.resource.id": f"recrawl.domain.{name}", "prefect.resource.name": name},
+            payload={"freshness": found.freshness, "target": target, "finding": each.plan.finding},
+        )
 
 
 def tell_of_traffic(found: Sequence[TrafficFinding]) -> None:

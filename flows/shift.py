@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime
 from uuid import UUID
 
+from prefect import get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 
 from crawler import times
 from crawler.clock import Clock
-from crawler.core.change import Change
 from crawler.core.domain import Domain, Lease
 from crawler.crawl import (
     CrawlLimits,
@@ -29,6 +29,7 @@ from crawler.store import report
 from crawler.store.database import Database
 from flows.ending import end_early, told_to_end
 from flows.lease import Progress, as_task, if_heard
+from flows.result import is_worth_showing, markdown, sentences
 
 RESULT = "crawl-result"
 STACK = "RECRAWL_STACK"  # the local stack's name: it frees the leases of runs that it finds dead
@@ -80,49 +81,12 @@ async def run(
                 limits=CrawlLimits(pages, settings.shift_time, told),
                 hooks=ShiftHooks(show, walk_lease),
             )
-    await if_heard(acreate_markdown_artifact(markdown(shift), key=RESULT, description="What this run did"))
+    for line in sentences(shift):
+        get_run_logger().info("%s", line)
+    if is_worth_showing(shift):
+        await if_heard(acreate_markdown_artifact(markdown(shift), key=RESULT, description="What this run did"))
     if told.is_set():
         await end_early()
     if shift.broken:
         raise BrokenDomains("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
     return shift
-
-
-def markdown(shift: ShiftResult) -> str:
-    """The result of a shift as a person reads it."""
-    total = shift.stats
-    lines = ["| | |", "|---|---:|", *(f"| {name} | {value} |" for name, value in facts(total))]
-    if total.reasons:
-        lines += ["", "Failed: " + ", ".join(f"{reason} {count}" for reason, count in total.reasons.most_common())]
-    if len(shift.by_domain) > 1:
-        lines += ["", "| domain | looked at | changed | new | failed |", "|---|---:|---:|---:|---:|"]
-        lines += [
-            f"| {name} | {stats.looks} | {stats.changes[Change.CHANGED]} | {stats.new} | {stats.failed} |"
-            for name, stats in sorted(shift.by_domain.items())
-        ]
-    lines += [
-        f"\n{name} is left alone until {times.shown_instant(hold.until)}: {hold.reason}"
-        for name, hold in shift.holds.items()
-    ]
-    return "\n".join(lines)
-
-
-def facts(stats: CrawlStats) -> list[tuple[str, str]]:
-    """Name and value of each count that is worth telling."""
-    return [
-        ("Requests", f"{stats.requests:,}"),
-        ("Pages looked at", f"{stats.looks:,}"),
-        ("Not modified", f"{stats.not_modified:,}"),
-        ("Same", f"{stats.changes[Change.SAME] + stats.changes[Change.COSMETIC]:,}"),
-        ("Changed", f"{stats.changes[Change.CHANGED]:,}"),
-        ("First seen", f"{stats.changes[Change.FIRST]:,}"),
-        ("New links", f"{stats.new:,}"),
-        ("Gone", f"{stats.changes[Change.GONE]:,}"),
-        ("Moved", f"{stats.changes[Change.MOVED]:,}"),
-        ("Back", f"{stats.changes[Change.BACK]:,}"),
-        ("Failed", f"{stats.failed:,}"),
-        ("Refused, not asked for", f"{stats.refused:,}"),
-        ("Bytes received", f"{stats.received_bytes:,}"),
-        ("Bytes saved", f"{stats.saved_bytes:,}"),
-        ("Seconds", f"{stats.elapsed.total_seconds():.1f}"),
-    ]

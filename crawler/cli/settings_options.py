@@ -102,6 +102,13 @@ def patch_of(typed: Mapping[str, Any]) -> SettingsPatch:
     )
 
 
+def _parser(setting: Setting) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        return read_text(setting, text)
+
+    return parse
+
+
 def _parameter(setting: Setting) -> inspect.Parameter:
     # Made here, not written, so that the type checker cannot read it.
     annotation = Annotated[TYPES[setting.kind] | None, _option(setting)]  # type: ignore[valid-type,name-defined]
@@ -122,15 +129,15 @@ def _option(setting: Setting) -> Any:
     return typer.Option(words, **given)
 
 
-def _parser(setting: Setting) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if setting.pattern and re.fullmatch(setting.pattern, text) is None:
-            raise typer.BadParameter(f"{text!r} is {setting.misfit}")
-        for refusal in refusals_in(setting, text):
-            raise typer.BadParameter(refusal)
-        return text
-
-    return parse
+def read_text(setting: Setting, text: str) -> Any:
+    """The value of a setting that is typed as text. Raises BadParameter."""
+    if setting.kind in PARSERS:
+        return PARSERS[setting.kind](text)
+    if setting.pattern and re.fullmatch(setting.pattern, text) is None:
+        raise typer.BadParameter(f"{text!r} is {setting.misfit}")
+    for refusal in refusals_in(setting, text):
+        raise typer.BadParameter(refusal)
+    return text
 
 
 def without(domain_settings: DomainSettings, options: Iterable[str]) -> DomainSettings:

@@ -17,7 +17,7 @@ from crawler.crawl.resources import open_resources
 from crawler.crawl.robots import ask_for_robots, good_copy
 from crawler.crawl.session import NO_CERTIFICATES, NO_SECRET
 from crawler.crawl.shift import ShiftHooks, holder_name, run_shift
-from crawler.crawl.stats import CrawlStats, LeaseResult, ShiftResult
+from crawler.crawl.stats import CrawlStats, FoundPage, LeaseResult, ShiftResult
 from crawler.crawl.try_page import TryResult, TryWay, try_page
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "CrawlLimits",
     "CrawlStats",
     "DomainParser",
+    "FoundPage",
     "LeaseResult",
     "PacedWeb",
     "Pacer",

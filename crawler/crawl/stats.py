@@ -1,13 +1,25 @@
 """What a crawl did, counted while it goes on: one lease, or a whole shift."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from crawler.core.change import Change, Rung
 from crawler.core.domain import Domain, Hold
+from crawler.core.http import Url
 from crawler.core.rendering import RenderChoice
 from crawler.core.visit import Visit
+
+MOST_NAMED = 50  # pages of each kind
+TOLD = frozenset({Change.FIRST, Change.CHANGED, Change.GONE, Change.MOVED, Change.BACK})
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """A page of which there is something to tell. reason: why its look failed; empty where it did not."""
+
+    url: Url
+    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -17,7 +29,8 @@ class CrawlStats:
     new: pages heard of for the first time, not yet fetched.  reasons: of `failed`, which is their sum.  refused: pages
     that are not asked for, by robots.txt or by their user's wish.  rendered: pages that a browser has shown.
     browserless: pages that would have been, and no browser was found.  outages: why domains could not be crawled, each
-    one before any look; these are no looks that failed.
+    one before any look; these are no looks that failed.  pages: the first ones that
+    are worth telling, by what was found; UNKNOWN for looks that failed.
     """
 
     looks: int = 0
@@ -35,6 +48,7 @@ class CrawlStats:
     outages: Counter[str] = field(default_factory=Counter)
     read: int = 0  # bodies that had to be parsed
     leases: int = 0
+    pages: defaultdict[Change, list[FoundPage]] = field(default_factory=lambda: defaultdict(list))
     elapsed: timedelta = timedelta(0)
 
     def add(self, visit: Visit) -> None:
@@ -47,9 +61,12 @@ class CrawlStats:
         self.read += visit.links is not None
         self.new += visit.list_news.new_pages if visit.list_news else 0
         self.changes[visit.change] += 1
+        if visit.change in TOLD:
+            self._name(visit.change, FoundPage(visit.target.url))
         if not visit.is_good and visit.requests:
             self.failed += 1
             self.reasons[visit.reason] += 1
+            self._name(visit.change, FoundPage(visit.target.url, visit.reason))
         self.refused += not visit.requests
         self.rendered += visit.rendering.words is not None
         self.browserless += visit.rendering.word == RenderChoice.NO_BROWSER
@@ -87,6 +104,12 @@ class CrawlStats:
         self.changes += other.changes
         self.reasons += other.reasons
         self.outages += other.outages
+        for change, pages in other.pages.items():
+            self.pages[change] += pages[: MOST_NAMED - len(self.pages[change])]
+
+    def _name(self, change: Change, page: FoundPage) -> None:
+        if len(self.pages[change]) < MOST_NAMED:
+            self.pages[change].append(page)
 
     def as_dict(self) -> dict[str, object]:
         """The counts by name, for JSON, artifacts and events."""

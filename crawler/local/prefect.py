@@ -15,7 +15,7 @@ from uuid import UUID
 
 import yaml
 from prefect.client.orchestration import PrefectClient, get_client
-from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate, WorkPoolUpdate
+from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate, WorkPoolCreate, WorkPoolUpdate
 from prefect.client.schemas.filters import (
     FlowRunFilter,
     FlowRunFilterExpectedStartTime,
@@ -39,6 +39,8 @@ from crawler.local.environment import HEARTBEAT_SECONDS, Api
 
 POOL = "recrawl"
 COMMAND = "python -m prefect.engine"
+DOMAIN = "domain"  # the parameter of a flow that names one
+MOST_OFFERED = 500  # in a list of a form; beyond that nobody looks for a name in it
 ALIVE = [StateType.RUNNING, StateType.PENDING, StateType.CANCELLING]
 ZOMBIES = "recrawl: mark runs as crashed that have gone silent"
 # Three heartbeats and a little: a run whose machine is busy may miss one, even two.
@@ -86,10 +88,11 @@ async def ensure_deployments(api: Api, file: Path, *, is_ours: bool) -> int:
     What is there already in this version is left alone, with the schedules that a user has paused or changed and the
     runs that are waiting.  is_ours: the server is this home's own, and so is the pool.
     """
-    version = version_of(file)
+    version, automations = version_of(file), read_automations(file.with_name("automations.yaml"))
     async with client_of(api) as client:
         await ensure_pool(client, is_ours=is_ours)
-        await ensure_zombie_automation(client)
+        for automation in (mark_zombies(), *automations):
+            await ensure_automation(client, automation)
         known = {each.name: each.version for each in await client.read_deployments()}
         different = [wanted for wanted in read_deployments(file) if known.get(wanted.name) != version]
         for wanted in different:
@@ -152,6 +155,28 @@ async def register_one(client: PrefectClient, wanted: Deployment, *, version: st
     )
 
 
+async def offer_domains(client: PrefectClient, names: Collection[str]) -> None:
+    """Let the forms that ask for a domain offer these, at most MOST_OFFERED of them, in order.
+
+    Whoever starts a run by the API may name one that was registered since; the run itself knows which there are.
+    """
+    offered = sorted(names)[:MOST_OFFERED]
+    for deployment in await client.read_deployments(
+        work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL]))
+    ):
+        schema = deepcopy(deployment.parameter_openapi_schema)
+        asked = schema.get("properties", {}).get(DOMAIN) if schema else None
+        if schema is None or asked is None:
+            continue
+        blank = [] if DOMAIN in schema.get("required", ()) else [""]
+        asked.pop("enum", None)
+        if offered:
+            asked["enum"] = blank + offered
+        if schema != deployment.parameter_openapi_schema or deployment.enforce_parameter_schema:
+            update = DeploymentUpdate(parameter_openapi_schema=schema, enforce_parameter_schema=False)
+            await client.update_deployment(deployment.id, update)
+
+
 async def ensure_pool(client: PrefectClient, *, is_ours: bool) -> None:
     """See to it that the pool is there, and that no run can choose the command that its worker starts for it.
 
@@ -188,25 +213,33 @@ def named_command(template: dict[str, Any]) -> str | None:
     return str(found) if found is not None else None
 
 
-async def ensure_zombie_automation(client: PrefectClient) -> None:
-    """See to it that a run whose process is gone, with nobody left to say so, does not stay Running for ever."""
-    if await client.read_automations_by_name(ZOMBIES):
-        return
+def mark_zombies() -> AutomationCore:
+    """The automation by which a run that is gone, with nobody left to say so, does not stay Running for ever."""
     heartbeat = "prefect.flow-run.heartbeat"
-    await client.create_automation(
-        AutomationCore(
-            name=ZOMBIES,
-            trigger=EventTrigger(
-                after={heartbeat},
-                expect={heartbeat, *(f"prefect.flow-run.{state}" for state in ENDED)},
-                for_each={"prefect.resource.id"},
-                posture=Posture.Proactive,
-                threshold=1,
-                within=SILENCE,
-            ),
-            actions=[ChangeFlowRunState(state=StateType.CRASHED, message="no heartbeat: its process is gone")],
-        )
+    return AutomationCore(
+        name=ZOMBIES,
+        trigger=EventTrigger(
+            after={heartbeat},
+            expect={heartbeat, *(f"prefect.flow-run.{state}" for state in ENDED)},
+            for_each={"prefect.resource.id"},
+            posture=Posture.Proactive,
+            threshold=1,
+            within=SILENCE,
+        ),
+        actions=[ChangeFlowRunState(state=StateType.CRASHED, message="no heartbeat: its process is gone")],
     )
+
+
+def read_automations(file: Path) -> list[AutomationCore]:
+    """The automations in a file such as deployments/automations.yaml; none where there is no such file."""
+    entries = yaml.safe_load(file.read_bytes())["automations"] if file.exists() else ()
+    return [AutomationCore.model_validate(entry) for entry in entries]
+
+
+async def ensure_automation(client: PrefectClient, wanted: AutomationCore) -> None:
+    """Make an automation unless there is one of its name, which its user may have changed or disabled."""
+    if not await client.read_automations_by_name(wanted.name):
+        await client.create_automation(wanted)
 
 
 async def living_runs(client: PrefectClient) -> list[FlowRun]:

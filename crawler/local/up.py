@@ -25,7 +25,8 @@ from crawler.local.postgres import keep_postgres, running_postgres
 from crawler.local.private import OURS, private_folder
 from crawler.local.server import ensure_server, wait_for_server
 from crawler.settings import Settings
-from crawler.store.database import prepare
+from crawler.store import domains
+from crawler.store.database import open_database, prepare
 
 DEPLOYMENTS = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 
@@ -101,6 +102,16 @@ def start_server(home: Path, settings: Settings, *, report: Report) -> Child:
     )
 
 
+async def offer(api: Api, database_url: str) -> None:
+    """Let the forms of the deployments offer the domains that are registered."""
+    from crawler.local.prefect import client_of, offer_domains
+
+    async with open_database(database_url, connections=1) as db:
+        names = [listed.domain.authority for listed in await domains.every(db)]
+    async with client_of(api) as client:
+        await offer_domains(client, names)
+
+
 def staff(home: Path, server: Child | None, *, api: Api, database_url: str, deployments: Path, report: Report) -> Child:
     """The deployments, and a worker for them; before a new worker starts, what a dead one left is cleared away."""
     from crawler.local.prefect import ensure_deployments
@@ -115,5 +126,6 @@ def staff(home: Path, server: Child | None, *, api: Api, database_url: str, depl
     registered = asyncio.run(ensure_deployments(api, deployments, is_ours=server is not None))
     if registered:
         report(f"Deployments: {registered} registered")
+    asyncio.run(offer(api, database_url))
     report("Worker: starting" if worker is None else "Worker: running")
     return worker or start_worker(home, tag=stack_tag(home), api=api, database_url=database_url, report=report)

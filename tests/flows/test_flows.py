@@ -120,6 +120,94 @@ def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, domain: Domain, sit
     assert int(again["Not modified"]) > 0
 
 
+def test_the_artifact_of_a_run_names_what_it_found(stack: Stack, domain: Domain, site: Remote) -> None:
+    first = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+    site.set_instant(START + timedelta(days=2))
+    later = (START + timedelta(days=2)).isoformat()
+    second = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority, at=later))
+    in_database(stack, lambda db: domains.set_paused(db, domain, paused=True))
+    much_later = (START + timedelta(days=3)).isoformat()
+    third = completed(stack, start_run(stack.api, "crawl/crawl", domain=domain.authority, at=much_later))
+
+    seen = artifacts(stack, first["id"])["markdown"]["data"]
+    assert "### Read for the first time" in seen
+    assert f"(<{domain.root}" in seen
+    assert "### Changed" not in seen
+    again = artifacts(stack, second["id"])["markdown"]["data"]
+    changed = int(table(again)["Changed"])
+    assert changed > 0
+    listed = again.split("### Changed")[1].split("###")[0]
+    assert listed.count("\n- [") == min(changed, 50)
+    assert "markdown" not in artifacts(stack, third["id"])  # nothing was due: there is nothing to look at
+    assert any(line.startswith("Looked at ") for line in log_of(stack, second["id"]))
+    assert log_of(stack, third["id"]).count("Nothing was due") == 1
+
+
+def log_of(stack: Stack, run: str) -> list[str]:
+    """The lines of a run's log, once it has told its end."""
+    wanted = {"logs": {"flow_run_id": {"any_": [run]}}}
+
+    def lines() -> list[str]:
+        return [each["message"] for each in ask(stack.api, "/logs/filter", wanted)]
+
+    until(lambda: any("Finished in state" in line for line in lines()))
+    return lines()
+
+
+def test_a_site_is_added_by_its_form_and_the_forms_offer_it_from_then_on(stack: Stack, site: Remote) -> None:
+    wishes = {"allow_private": True, "target_freshness": "90%", "max_pages": 20, "exclude": ["/-/"], "delay": "0"}
+    run = completed(stack, start_run(stack.api, "add/add", site=site.url, domain_settings=wishes))
+
+    name = site.url.removeprefix("http://")
+    assert run["name"] == f"add {site.url}"
+    assert int(table(artifacts(stack, run["id"])["markdown"]["data"])["First seen"].replace(",", "")) > 5
+    (added,) = [listed.domain for listed in in_database(stack, domains.every) if listed.domain.authority == name]
+    assert added.settings.target_freshness == 0.9
+    assert (added.settings.max_pages, added.settings.exclude) == (20, ("/-/",))
+    offered = ask(stack.api, "/deployments/name/recrawl/recrawl")["parameter_openapi_schema"]["properties"]["domain"]
+    assert name in offered["enum"]
+    assert "" not in offered["enum"]
+    of_crawl = ask(stack.api, "/deployments/name/crawl/crawl")["parameter_openapi_schema"]["properties"]
+    assert "" in of_crawl["domain"]["enum"]
+
+
+def test_a_wish_that_cannot_be_is_told_with_its_field(stack: Stack) -> None:
+    run = start_run(stack.api, "add/add", site="127.0.0.1:9", domain_settings={"target_freshness": "often"})
+    until(lambda: run_state(stack.api, run) in ENDED)
+
+    assert run_state(stack.api, run) == "Failed"
+    said = ask(stack.api, f"/flow_runs/{run}")["state"]["message"]
+    assert said == "Target: 'often' is no share above 0 and below 1, such as 95% or 0.95"
+
+
+def test_what_is_worth_hearing_of_is_an_automation(stack: Stack) -> None:
+    names = {each["name"] for each in ask(stack.api, "/automations/filter", {})}
+    assert {
+        "recrawl: a crawl has failed",
+        "recrawl: a domain is less fresh than wanted",
+        "recrawl: a report is not true",
+        "recrawl: a domain's traffic is off",
+    } <= names
+
+
+def test_a_copy_that_falls_below_its_target_is_told_and_its_automation_fires(stack: Stack, domain: Domain) -> None:
+    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+    in_database(stack, lambda db: domains.change(db, domain, replace(domain.settings, target_freshness=0.99), at=START))
+    later = (START + timedelta(days=200)).isoformat()
+    completed(stack, start_run(stack.api, "plan/plan", domain=domain.authority, at=later))
+
+    (event,) = until_events(stack, "recrawl.freshness.below", domain)
+    assert event["payload"]["freshness"] < event["payload"]["target"] == 0.99
+
+    def fired() -> bool:
+        of_automations = {"name": ["prefect.automation.triggered"]}
+        wanted = {"filter": {"event": of_automations, "occurred": {"since": START.isoformat()}}}
+        events = ask(stack.api, "/events/filter", wanted)["events"]
+        return any("less fresh" in each["resource"].get("prefect.resource.name", "") for each in events)
+
+    until(fired)
+
+
 def test_each_lease_ends_with_an_event_that_counts(stack: Stack, domain: Domain) -> None:
     completed(stack, start_run(stack.api, "crawl/crawl", domain=domain.authority))
 
@@ -277,6 +365,7 @@ def page(tmp_path: Path) -> Iterator[Page]:
 def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
     stack: Stack, domain: Domain, page: Page, tmp_path: Path
 ) -> None:
+    completed(stack, start_run(stack.api, "plan/plan"))  # which tells the forms of the domains there are
     asked: set[str] = set()
     page.on("request", lambda request: asked.add(request.url.split("/")[2]))
 
@@ -290,7 +379,9 @@ def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
     page.get_by_text("Custom run").click()
     page.get_by_text("A registered domain, such as docs.example.com.").wait_for()
     page.get_by_text("What the pages' URLs begin with").wait_for()
-    page.locator("form textarea").first.fill(domain.authority)
+    page.locator("form .p-select-button__control").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.get_by_text(domain.authority, exact=True).last.click()
     page.screenshot(path=tmp_path / "form.png")
     page.get_by_role("button", name="Submit").click()
 

@@ -1,0 +1,53 @@
+"""add: a domain, by a form."""
+
+from datetime import UTC, datetime
+
+from prefect import flow, get_run_logger
+from prefect.runtime import flow_run
+
+from crawler.cli.actions.register import register_all
+from crawler.errors import BadInput
+from crawler.local.stack import crawl_database
+from crawler.settings import settings
+from crawler.store.database import open_database
+from flows.choices import tell_forms
+from flows.ending import says_why
+from flows.form import SettingsForm, patch_in
+from flows.lease import if_heard
+from flows.shift import run
+
+
+def _name() -> str:
+    return f"add {flow_run.parameters.get('site', '')}"
+
+
+@flow(name="add", flow_run_name=_name, persist_result=False)
+@says_why
+async def add(
+    site: str,
+    *,
+    crawl_now: bool = True,
+    domain_settings: SettingsForm = SettingsForm(),  # noqa: B008
+) -> dict[str, object]:
+    """Register a domain and read it for the first time.
+
+    Args:
+        site: A name such as docs.example.com, or the URL of a page to begin with.
+        crawl_now: Look at its pages at once; else they wait for the next scheduled crawl.
+        domain_settings: What is left as it is means the default; all of it can be changed later.
+
+    """
+    chosen, now = settings(), datetime.now(UTC)
+    patch = patch_in(domain_settings)
+    with crawl_database(chosen) as url:
+        async with open_database(url) as db:
+            (added,) = await register_all(db, [site], patch, offline=False, at=now)
+            if added.domain is None:
+                raise BadInput(added.error)
+            if added.warning:
+                get_run_logger().warning("%s", added.warning)
+            await if_heard(tell_forms(db))
+            if not crawl_now:
+                return {"domain": added.domain.authority}
+            shift = await run(db, chosen, only=[added.domain], at=None)
+            return {"domain": added.domain.authority} | shift.stats.as_dict()

@@ -1,0 +1,75 @@
+"""A domain's settings as a form of the user interface: one field for each entry of the table of settings."""
+
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from crawler.cli.settings_options import SettingsPatch, patch_of, read_text
+from crawler.core.domain_settings import SETTINGS
+from crawler.core.setting import Kind, Setting
+from crawler.errors import BadInput
+
+_CHOICE = re.compile(r"[a-z]+(\|[a-z]+)+")  # a pattern that is a list of words
+# Typed as for the command: 95%, 500MB, 3d. What nobody has typed is empty.
+_TYPED = {Kind.SHARE, Kind.BYTES, Kind.DELAY, Kind.SPAN}
+
+
+def _field(setting: Setting, position: int) -> tuple[Any, Any]:
+    """Type and description of one field. position: in the form, which Prefect sorts by it."""
+    about: dict[str, Any] = {
+        "title": setting.label or setting.name,
+        "description": setting.help,
+        "json_schema_extra": {"position": position},
+    }
+    match setting.kind:
+        case Kind.COUNT:
+            return int | None, Field(None, ge=int(setting.least), le=int(setting.most), **about)
+        case Kind.NUMBER:
+            return float, Field(setting.default, ge=setting.least, le=setting.most, **about)
+        case Kind.FACTOR:
+            return float, Field(setting.default, gt=0, **about)
+        case Kind.FLAG:
+            return bool, Field(setting.default, **about)
+        case Kind.TEXTS:
+            return list[str], Field([], **about)
+        case Kind.TEXT if _CHOICE.fullmatch(setting.pattern):
+            return Literal[tuple(setting.pattern.split("|"))], Field(setting.default, **about)
+        case kind:
+            return str, Field("" if kind in _TYPED else setting.default, **about)
+
+
+if TYPE_CHECKING:
+
+    class SettingsForm(BaseModel):
+        """Settings of a domain, by name."""
+
+else:
+    SettingsForm = create_model(
+        "SettingsForm",
+        __config__=ConfigDict(extra="forbid"),
+        __doc__="Settings of a domain; what is left as it is means the default.",
+        **{setting.name: _field(setting, n) for n, setting in enumerate(SETTINGS) if not setting.of_importance},
+    )
+
+
+def patch_in(form: SettingsForm) -> SettingsPatch:
+    """What was filled in. Raises BadInput, with the label of the field."""
+    given = {setting: getattr(form, setting.name, setting.default) for setting in SETTINGS}
+    return patch_of(
+        {
+            setting.name: _value(setting, value)
+            for setting, value in given.items()
+            if value != setting.default and value not in (None, "", [])
+        }
+    )
+
+
+def _value(setting: Setting, value: Any) -> Any:
+    try:
+        if isinstance(value, list):
+            return [read_text(setting, one) for one in value]
+        return read_text(setting, value) if isinstance(value, str) else value
+    except typer.BadParameter as error:
+        raise BadInput(f"{setting.label or setting.name}: {error.message}") from error

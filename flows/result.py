@@ -1,0 +1,122 @@
+"""What a run says of its result: an artifact to look at, and three lines in its log."""
+
+import re
+
+from crawler import times
+from crawler.cli.reasons import in_words
+from crawler.cli.values import counted, shown_bytes
+from crawler.core.change import Change
+from crawler.core.http import Url
+from crawler.crawl import CrawlStats, FoundPage, ShiftResult
+
+LONGEST = 100  # characters of an address that are shown
+# In the order in which people want to see them.
+HEADINGS = {
+    Change.CHANGED: "Changed",
+    Change.GONE: "Gone",
+    Change.MOVED: "Moved",
+    Change.BACK: "Back",
+    Change.UNKNOWN: "Failed",
+    Change.FIRST: "Read for the first time",
+}
+_MARKS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$&:])")
+_UNSAFE = {ord(char): f"%{ord(char):02X}" for char in "<>\\|\"' \r\n\t"}
+
+
+def is_worth_showing(shift: ShiftResult) -> bool:
+    """Whether there is anything to look at; most runs of a schedule find nothing due."""
+    return bool(shift.stats.requests or shift.stats.looks or shift.stats.refused or shift.holds or shift.broken)
+
+
+def sentences(shift: ShiftResult) -> list[str]:
+    """What happened, in three lines at most."""
+    stats = shift.stats
+    if not is_worth_showing(shift):
+        return ["Nothing was due"]
+    looked = f"Looked at {counted(stats.looks, 'page')} of {counted(len(shift.by_domain), 'domain')}"
+    spent = f"Spent {counted(stats.requests, 'request')} and {shown_bytes(stats.received_bytes)}"
+    lines = [
+        f"{looked}: {', '.join(_counts(stats)) or 'all as they were'}",
+        f"{spent} in {stats.elapsed.total_seconds():.1f} s; saved {shown_bytes(stats.saved_bytes)}",
+    ]
+    if shift.holds:
+        held = (f"{name} until {times.shown_instant(hold.until)} ({hold.reason})" for name, hold in shift.holds.items())
+        lines.append(f"Left alone: {', '.join(held)}")
+    return lines
+
+
+def _counts(stats: CrawlStats) -> list[str]:
+    found = [(HEADINGS[change].lower(), stats.changes[change]) for change in HEADINGS if change is not Change.UNKNOWN]
+    found += [("failed", stats.failed), ("new links", stats.new)]
+    return [f"{count:,} {name}" for name, count in found if count]
+
+
+def markdown(shift: ShiftResult) -> str:
+    """The result of a shift as a person reads it; what strangers wrote is text in it, whatever it says."""
+    total = shift.stats
+    lines = ["| | |", "|---|---:|", *(f"| {name} | {value} |" for name, value in facts(total))]
+    if total.reasons:
+        lines += [
+            "",
+            "Failed: " + ", ".join(f"{said(reason)} {count}" for reason, count in total.reasons.most_common()),
+        ]
+    if len(shift.by_domain) > 1:
+        lines += ["", "| domain | looked at | changed | new | failed |", "|---|---:|---:|---:|---:|"]
+        lines += [
+            f"| {name} | {stats.looks} | {stats.changes[Change.CHANGED]} | {stats.new} | {stats.failed} |"
+            for name, stats in sorted(shift.by_domain.items())
+        ]
+    lines += [
+        f"\n{name} is left alone until {times.shown_instant(hold.until)}: {text(hold.reason)}"
+        for name, hold in shift.holds.items()
+    ]
+    lines += [f"\n{name} broke off: {text(error)}" for name, error in shift.broken.items()]
+    for change, heading in HEADINGS.items():
+        pages = total.pages[change]
+        if pages:
+            lines += ["", f"### {heading}", "", *map(_item, pages)]
+            more = (total.failed if change is Change.UNKNOWN else total.changes[change]) - len(pages)
+            if more > 0:
+                lines.append(f"- and {more:,} more")
+    return "\n".join(lines)
+
+
+def _item(page: FoundPage) -> str:
+    return f"- {link(page.url)}{f': {said(page.reason)}' if page.reason else ''}"
+
+
+def said(reason: str) -> str:
+    """Why a look failed, in words, as text of a Markdown document."""
+    return text(in_words(reason))
+
+
+def link(url: Url) -> str:
+    """A link to a page in Markdown."""
+    shown = url if len(url) <= LONGEST else f"{url[:LONGEST]}…"
+    return f"[{text(shown)}](<{url.translate(_UNSAFE)}>)"
+
+
+def text(words: str) -> str:
+    """A stranger's words, as text of a Markdown document: none of them marks anything up."""
+    return _MARKS.sub(r"\\\1", " ".join(words.split()))
+
+
+def facts(stats: CrawlStats) -> list[tuple[str, str]]:
+    """Name and value of each count that is worth telling."""
+    return [
+        ("Requests", f"{stats.requests:,}"),
+        ("Pages looked at", f"{stats.looks:,}"),
+        ("Not modified", f"{stats.not_modified:,}"),
+        ("Same", f"{stats.changes[Change.SAME] + stats.changes[Change.COSMETIC]:,}"),
+        ("Changed", f"{stats.changes[Change.CHANGED]:,}"),
+        ("First seen", f"{stats.changes[Change.FIRST]:,}"),
+        ("New links", f"{stats.new:,}"),
+        ("Gone", f"{stats.changes[Change.GONE]:,}"),
+        ("Moved", f"{stats.changes[Change.MOVED]:,}"),
+        ("Back", f"{stats.changes[Change.BACK]:,}"),
+        ("Failed", f"{stats.failed:,}"),
+        ("Refused, not asked for", f"{stats.refused:,}"),
+        ("Bytes received", f"{stats.received_bytes:,}"),
+        ("Bytes saved", f"{stats.saved_bytes:,}"),
+        ("Seconds", f"{stats.elapsed.total_seconds():.1f}"),
+    ]

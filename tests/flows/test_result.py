@@ -1,0 +1,83 @@
+"""What a run says of its result."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+from markdown_it import MarkdownIt
+
+from crawler.core.change import Change
+from crawler.core.domain import Hold
+from crawler.core.http import Url
+from crawler.crawl import CrawlStats, FoundPage, ShiftResult
+from flows.result import is_worth_showing, link, markdown, sentences, text
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "![x](http://evil.example/pixel)",
+    "[click](javascript:alert(1))",
+    "<http://evil.example>",
+    "| a | b |\n|---|---|\n| c | d |",
+    "# heading\n- item\n1. item",
+    "**bold** _it_ `code` ~~gone~~ $x$ &lt;b&gt;",
+    "http://evil.example/auto",
+    "\x1b[31mred\x1b[0m",
+]
+
+
+def shift(**found: object) -> ShiftResult:
+    return ShiftResult(stats=CrawlStats(**found))  # type: ignore[arg-type]
+
+
+def test_what_strangers_wrote_is_text_and_nothing_else() -> None:
+    reader = MarkdownIt("gfm-like", {"html": True, "linkify": False})
+    for words in HOSTILE:
+        tokens = reader.parse(text(words))
+        assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"], words
+        assert {child.type for child in tokens[1].children or ()} <= {"text", "text_special"}, words
+        shown = "".join(child.content for child in tokens[1].children or ())
+        assert shown == " ".join(words.split())
+
+
+def test_a_link_leads_where_its_page_is_whatever_its_address_says() -> None:
+    reader = MarkdownIt("gfm-like", {"html": True, "linkify": False})
+    for path in ("plain", "a)b](x", "a_b*c", "q?x=[y](z)&<b>", "long" * 100):
+        url = Url(f"http://127.0.0.1/{path}")
+        (_, inline, _) = reader.parse(link(url))
+        opened, *shown, closed = inline.children or []
+        assert (opened.type, closed.type) == ("link_open", "link_close")
+        assert str(opened.attrs["href"]).replace("%3C", "<").replace("%3E", ">").startswith("http://127.0.0.1/")
+        assert {each.type for each in shown} <= {"text", "text_special"}
+
+
+def test_an_artifact_names_the_pages_by_what_was_found_and_counts_the_rest() -> None:
+    found = CrawlStats(looks=9, requests=10, changes=Counter({Change.CHANGED: 3, Change.GONE: 1}), failed=1)
+    found.reasons["deadline"] = 1
+    found.pages[Change.CHANGED] = [FoundPage(Url("http://a.test/one")), FoundPage(Url("http://a.test/two"))]
+    found.pages[Change.GONE] = [FoundPage(Url("http://a.test/old"))]
+    found.pages[Change.UNKNOWN] = [FoundPage(Url("http://a.test/slow"), "deadline")]
+
+    said = markdown(ShiftResult(stats=found, by_domain={"a.test": found}))
+
+    parts = said.split("### ")
+    assert [part.splitlines()[0] for part in parts[1:]] == ["Changed", "Gone", "Failed"]
+    assert parts[1].count("- [") == 2
+    assert "- and 1 more" in parts[1]
+    assert parts[3].rstrip().endswith(": no answer in time")
+
+
+def test_a_run_without_anything_due_says_so_in_a_line_and_shows_nothing() -> None:
+    assert not is_worth_showing(shift())
+    assert sentences(shift()) == ["Nothing was due"]
+
+
+def test_a_run_says_in_three_lines_what_happened() -> None:
+    found = CrawlStats(looks=12, requests=13, received_bytes=2_500_000, changes=Counter({Change.CHANGED: 2}))
+    until = datetime(2026, 1, 2, tzinfo=UTC)
+    done = ShiftResult(stats=found, by_domain={"a.test": found}, holds={"a.test": Hold(until, "503", refusals=1)})
+    found.ran_for(timedelta(seconds=4))
+
+    first, second, third = sentences(done)
+
+    assert first == "Looked at 12 pages of 1 domain: 2 changed"
+    assert second == "Spent 13 requests and 2.5 MB in 4.0 s; saved 0 B"
+    assert third.startswith("Left alone: a.test until ")
