@@ -8,6 +8,8 @@ from crawler.store.report.checks import Finding, check, count_domains
 from crawler.store.report.duplicates import Alike, Near, alike, fill, near
 from crawler.store.report.explain import Explanation, PageFacts, Waiting, explain
 from crawler.store.report.feed import Edit, EventKind, FeedItem, last_of, read_feed, stamp_feed
+from crawler.store.report.groups import GroupedPage, PageGroup, count_groups, pages_of_group
+from crawler.store.report.history import PastFreshness, freshness_over_time
 from crawler.store.report.lists import GivenDate, ListReport, dates_given, lists_of
 from crawler.store.report.pages import target_of
 from crawler.store.report.prior_source import PriorLevel, PriorSource
@@ -34,10 +36,13 @@ __all__ = [
     "FeedItem",
     "Finding",
     "GivenDate",
+    "GroupedPage",
     "ListReport",
     "Near",
     "PageFacts",
+    "PageGroup",
     "PageLine",
+    "PastFreshness",
     "PriorLevel",
     "PriorSource",
     "Waiting",
@@ -45,16 +50,19 @@ __all__ = [
     "alike",
     "check",
     "count_domains",
+    "count_groups",
     "dates_given",
     "domain_report",
     "explain",
     "fill",
+    "freshness_over_time",
     "holders",
     "last_of",
     "lists_of",
     "near",
     "pages",
     "pages_beneath",
+    "pages_of_group",
     "read_feed",
     "stamp_feed",
     "target_of",
