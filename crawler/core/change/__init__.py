@@ -25,7 +25,6 @@ from crawler.core.change.variants import ENOUGH_RETURNS, Variant, learn_variants
 from crawler.core.change.word_diff import (
     BlockDiff,
     BlockStatus,
-    Hunk,
     PageDiff,
     RunKind,
     WordRun,
@@ -50,7 +49,6 @@ __all__ = [
     "DuplicateGroup",
     "Edits",
     "ExplainedBlock",
-    "Hunk",
     "NoiseMask",
     "Observation",
     "PageDiff",

@@ -105,7 +105,7 @@ def diff_pages(
     """The difference between two versions of a page, in the order of the new one; what went stands where it stood.
 
     context: unchanged blocks to show beside each change.  news: blocks of either version that are the page's own
-    change; None where all of them are.
+    change, by kind and text; None where all of them are.
     """
     every = _with_moves(list(_aligned(before, after, news)))
     hunks = tuple(_hunks(every, context))
@@ -240,7 +240,7 @@ def _shortened(text: str, beside: int, *, is_first: bool, is_last: bool) -> str:
 def _aligned(before: BlockList, after: BlockList, news: Collection[Block] | None) -> Iterator[BlockDiff]:
     """All blocks of both versions, those that stand for each other in one."""
     left = MOST_CHARS_ALIGNED
-    own = None if news is None else frozenset(news)
+    own = None if news is None else {(block.kind, block.text) for block in news}
     n = m = 0
     end = slice(len(before), len(before)), slice(len(after), len(after))
     for old, new in (*gaps(_forms(before), _forms(after)), end):
@@ -257,7 +257,7 @@ def _aligned(before: BlockList, after: BlockList, news: Collection[Block] | None
                 runs=_block_runs(was, now, in_words=left >= 0),
                 was_at=None if was_at is None else old.start + was_at,
                 is_at=None if is_at is None else new.start + is_at,
-                is_news=own is None or was in own or now in own,
+                is_news=own is None or any((side.kind, side.text) in own for side in (was, now) if side is not None),
             )
         n, m = old.stop, new.stop
 
