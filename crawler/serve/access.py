@@ -90,7 +90,8 @@ class Doorkeeper:
     """
 
     def __init__(self, key: str, *, addresses: tuple[str, ...], opened_at: datetime) -> None:
-        self._signer, self._opened_at = Signer(key), opened_at
+        self._signer = Signer(key)
+        self._opened_at = opened_at.replace(microsecond=opened_at.microsecond // 1000 * 1000)  # as exact as a code
         self.addresses = addresses
         self._hosts = {address.partition("://")[2] for address in addresses}
         self._used: set[str] = set()

@@ -47,7 +47,7 @@ async def add_domain(db: Database, form: Mapping[str, str], *, at: datetime) -> 
         raise BadInput(added.error)
     name = added.domain.authority
     seen_at = await _started(RefreshAsked(domain=added.domain, prefix=added.domain.root, pages=0))
-    then = "its first crawl has begun" if seen_at else f"no stack is running, so crawl it yourself: recrawl crawl {name}"
+    then = "its first crawl has begun" if seen_at else f"no stack is running, so crawl it: recrawl crawl {name}"
     warned = f" {added.warning}." if added.warning else ""
     return Outcome(f"{name} is registered; {then}.{warned}", added.domain, is_well=not added.warning, seen_at=seen_at)
 

@@ -27,9 +27,17 @@ from crawler.serve.home import home_facts
 from crawler.serve.links import SERVED
 from crawler.serve.page import VersionsAsked, url_facts
 from crawler.serve.pieces import piece_facts
-from crawler.serve.render import Notice, Reader, changes_page, domain_page, home_page, pieces_page, problem_page
+from crawler.serve.render import (
+    Notice,
+    Reader,
+    changes_page,
+    domain_page,
+    home_page,
+    pieces_page,
+    problem_page,
+    url_page,
+)
 from crawler.serve.render import try_page as tried_page
-from crawler.serve.render import url_page
 from crawler.serve.shown import style
 from crawler.store.database import Database
 from crawler.store.report import EventKind
@@ -127,9 +135,7 @@ def _changes(server: PageServer) -> Page:
     async def changes(request: Request) -> Response:
         given = request.query_params
         kinds = frozenset(kind for kind in EventKind if kind.value in given.getlist("kind"))
-        asked = ChangesAsked(
-            domain=given.get("domain", ""), kinds=kinds or NEWS, before=given.get("before", "")
-        )
+        asked = ChangesAsked(domain=given.get("domain", ""), kinds=kinds or NEWS, before=given.get("before", ""))
         facts = await change_facts(server.db, asked, at=server.now())
         return _html(changes_page(facts, links=SERVED, reader=server.reader(request)))
 

@@ -202,7 +202,7 @@ def step_rows(found: Forecast) -> list[tuple[str, ForecastStep, str, str]]:
     """The steps of a forecast with their names, ages and longest waits."""
     return [
         (
-            "" if step.factor is None else "today" if step.factor == 1.0 else f"× {step.factor:g}",
+            "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}",
             step,
             shown_span(timedelta(days=step.plan.expected.age_days)),
             shown_span(timedelta(days=step.plan.longest_days)),

@@ -51,5 +51,5 @@ def _slug(text: str) -> str:
 
 
 def outside(url: str) -> str:
-    """The address of a stranger's page for a link; empty for all but http and https, which alone cannot run anything."""
+    """The address of a stranger's page for a link; empty for all but http and https: others could run something."""
     return url if url.lower().startswith(("http://", "https://")) else ""

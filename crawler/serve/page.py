@@ -36,8 +36,8 @@ class UrlFacts:
     """What the page of one URL shows.
 
     untracked: why it is not one of the domain's pages; empty for one that is.  next, belief, refused, signals: as
-    `recrawl explain` says them.  waits: why its domain cannot be crawled now.  fresh: the chance that the copy is as the
-    page is.  worth: of a look now, in importance x days.  more: the number of the last version shown; 0 at the end.
+    `recrawl explain` says them.  waits: why its domain cannot be crawled now.  fresh: the chance that the copy is true.
+    worth: of a look now, in importance x days.  more: the number of the last version shown; 0 at the end.
     """
 
     url: Url

@@ -93,7 +93,7 @@ def _axes(plot: Plot) -> tuple[Axis, Axis]:
     if plot.x_range is not None:
         return Axis(*plot.x_range), y_axis
     if plot.times and xs:
-        return Axis(min(xs), max(max(xs), min(xs) + 1)), y_axis
+        return Axis(min(xs), max(*xs, min(xs) + 1)), y_axis
     return axis_over(xs, log=plot.log_x), y_axis
 
 

@@ -13,7 +13,7 @@ from crawler.serve.domain import SOURCES, DomainFacts, budget_plot, step_rows, t
 from crawler.serve.home import WINDOW, HomeFacts
 from crawler.serve.links import Links
 from crawler.serve.page import UrlFacts
-from crawler.serve.pieces import PieceFacts, PickWay
+from crawler.serve.pieces import PickWay, PieceFacts
 from crawler.serve.shown import rendered, style
 from crawler.store.report import EventKind, FeedItem, PageGroup
 

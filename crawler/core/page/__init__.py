@@ -64,8 +64,8 @@ __all__ = [
     "parse",
     "parse_html",
     "read_url_list",
-    "shingles_of_words",
     "selector_of",
+    "shingles_of_words",
     "together",
     "words_of_text",
 ]
