@@ -44,7 +44,8 @@ from crawler.store.report import EventKind
 
 MOST_FORM_BYTES = 64 << 10
 MOST_NOTICES = 1000  # of sessions that sent a form and never looked at what came of it
-NEWEST = 10  # changes on the first page, and on a domain's
+NEWEST = 10  # changes on the first page
+NEWEST_OF_DOMAIN = 5
 NO_STORE = {"cache-control": "no-store"}
 
 Page = Callable[[Request], Awaitable[Response]]
@@ -125,7 +126,7 @@ def _domain(server: PageServer) -> Page:
         facts = await domain_facts(server.db, found, at=at)
         if facts is None:
             raise BadInput(f"{found.authority} is not registered any more")
-        items = await newest(server.db, at=at, most=NEWEST, only=found)
+        items = await newest(server.db, at=at, most=NEWEST_OF_DOMAIN, only=found)
         return _html(domain_page(facts, items, links=SERVED, reader=server.reader(request)))
 
     return domain

@@ -10,6 +10,7 @@ from crawler.store.report import Edit
 
 BESIDE = 120  # characters on each side of a change in a list
 MOST = 600  # characters of a run that went or came, there
+CUT = 499  # an event keeps 500 characters of a block, without a blank at their end
 TAGS = {RunKind.OLD: "del", RunKind.NEW: "ins"}
 
 
@@ -37,7 +38,12 @@ def new_side(runs: Sequence[WordRun]) -> Markup:
 
 def short_runs(edit: Edit) -> tuple[WordRun, ...]:
     """A changed block as a list shows it: without the words that are far from any change."""
-    return excerpt(diff_words(edit.was or "", edit.now or "", part=edit.part), beside=BESIDE, most=MOST)
+    was, now = edit.was or "", edit.now or ""
+    runs = list(diff_words(was, now, part=edit.part))
+    if min(len(was), len(now)) >= CUT:  # both end where they were cut, and not at one place
+        while len(runs) > 2 and runs[-1].kind is not RunKind.KEPT:
+            runs.pop()
+    return excerpt(runs, beside=BESIDE, most=MOST)
 
 
 def words_of(before: str, after: str) -> tuple[WordRun, ...]:

@@ -27,6 +27,7 @@ MOST_GROUPS = 10  # of duplicates
 MEMBERS = 4  # pages of a group
 NEAR_BITS = 3  # as `recrawl duplicates` has it
 HOURS = 48  # of traffic
+HOUR = 3600.0  # seconds
 MOST_GROUPED = 20  # pages of a group: failing, gone and the like
 
 
@@ -184,9 +185,10 @@ def traffic_plot(hours: Sequence[TrafficHour], *, until: datetime) -> Plot:
         summary=f"{sum(hour.requests for hour in hours):,} requests in {HOURS} hours",
         x_label="time (UTC)",
         y_label="requests an hour",
-        lines=(Line("requests", dots), Line("errors", errors, style="found", joined=False)),
+        lines=(Line("requests", dots, bar=HOUR), Line("errors", errors, style="found", bar=HOUR)),
+        low=0.0,
         times=True,
-        x_range=(until.timestamp() - HOURS * 3600, until.timestamp()),
+        x_range=(until.timestamp() - HOURS * HOUR, until.timestamp()),
     )
 
 

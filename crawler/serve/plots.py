@@ -9,10 +9,21 @@ from markupsafe import Markup
 
 from crawler.cli.charts.axes import Axis, axis_over, shown
 
-WIDTH, HEIGHT = 720, 260  # units of the drawing; it is as wide as its place
-LEFT, RIGHT, TOP, BOTTOM = 52, 16, 14, 44  # around the plot
+LEFT, RIGHT, TOP, BOTTOM = 40, 14, 26, 40  # pixels around the plot
 MOST_DOTS = 60  # of a line; beyond, it goes without
-LEAST_APART = 46  # of two numbers below the plot
+CHARACTER = 6.6  # pixels of a letter, about
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The size of a drawing, in pixels where its place is as wide; else it shrinks with all that is in it."""
+
+    width: int
+    height: int
+
+
+ROOMY = Size(720, 270)
+NARROW = Size(340, 170)  # for a card, and for a phone
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +38,16 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Points in order of x. style: of the style sheet: main, target, found, today, dots.  joined: with a line."""
+    """Points in order of x. style: of the style sheet: main, target, found, today, dots.
+
+    joined: with a line.  bar: how wide a bar from the ground each point is, in units of x; 0 for points.
+    """
 
     label: str
     dots: tuple[Dot, ...]
     style: str = "main"
     joined: bool = True
+    bar: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +73,12 @@ class Plot:
         return [dot for line in self.lines for dot in line.dots]
 
 
-def drawn(plot: Plot) -> Markup:
+def drawn(plot: Plot, size: Size = ROOMY) -> Markup:
     """The plot as an svg element."""
-    svg = Element(
-        "svg",
-        {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "img", "aria-label": f"{plot.title}: {plot.summary}"},
-    )
-    frame = _Frame(plot, *_axes(plot))
+    label = _plain(f"{plot.title}: {plot.summary}")
+    role = "group" if any(dot.href for dot in plot.dots) else "img"  # a picture has nothing in it to go to
+    svg = Element("svg", {"viewBox": f"0 0 {size.width} {size.height}", "role": role, "aria-label": label})
+    frame = _Frame(plot, *_axes(plot), size)
     _draw_grid(svg, frame)
     for line in plot.lines:
         _draw_line(svg, frame, line)
@@ -76,12 +90,21 @@ class _Frame:
     plot: Plot
     x_axis: Axis
     y_axis: Axis
+    size: Size
+
+    @property
+    def right(self) -> float:
+        return self.size.width - RIGHT
+
+    @property
+    def bottom(self) -> float:
+        return self.size.height - BOTTOM
 
     def x(self, value: float) -> float:
-        return LEFT + self.x_axis.place(value) * (WIDTH - LEFT - RIGHT)
+        return LEFT + self.x_axis.place(value) * (self.right - LEFT)
 
     def y(self, value: float) -> float:
-        return TOP + (1 - self.y_axis.place(value)) * (HEIGHT - TOP - BOTTOM)
+        return TOP + (1 - self.y_axis.place(value)) * (self.bottom - TOP)
 
 
 def _axes(plot: Plot) -> tuple[Axis, Axis]:
@@ -98,17 +121,17 @@ def _axes(plot: Plot) -> tuple[Axis, Axis]:
 
 
 def _draw_grid(svg: Element, frame: _Frame) -> None:
-    left, right, top, bottom = LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM
+    left, right, bottom = LEFT, frame.right, frame.bottom
     for mark in frame.y_axis.marks():
         y = frame.y(mark)
         SubElement(svg, "path", {"class": "grid", "d": f"M{left} {y:.1f}H{right}"})
         _text(svg, shown(mark), x=left - 8, y=y + 4, anchor="end")
     for x, words in _spaced(_x_marks(frame)):
         SubElement(svg, "path", {"class": "tick", "d": f"M{x:.1f} {bottom}v4"})
-        _text(svg, words, x=x, y=bottom + 18, anchor="middle")
+        _text(svg, words, x=x, y=bottom + 17, anchor="middle")
     SubElement(svg, "path", {"class": "axis", "d": f"M{left} {bottom}H{right}"})
-    _text(svg, frame.plot.x_label, x=right, y=bottom + 36, anchor="end")
-    _text(svg, frame.plot.y_label, x=left + 6, y=top + 8, anchor="start")
+    _text(svg, frame.plot.x_label, x=right, y=bottom + 35, anchor="end")
+    _text(svg, frame.plot.y_label, x=0, y=12, anchor="start")
 
 
 def _x_marks(frame: _Frame) -> Iterator[tuple[float, str]]:
@@ -123,9 +146,10 @@ def _spaced(marks: Iterator[tuple[float, str]]) -> Iterator[tuple[float, str]]:
     """The marks without those whose words would touch the ones before."""
     end = float("-inf")
     for x, words in marks:
-        if x - end >= LEAST_APART:
+        half = len(words) * CHARACTER / 2
+        if x - half > end + 2 * CHARACTER:
             yield x, words
-            end = x
+            end = x + half
 
 
 STEPS = (
@@ -149,16 +173,30 @@ def time_marks(low: float, high: float) -> Iterator[tuple[float, str]]:
 
 def _draw_line(svg: Element, frame: _Frame, line: Line) -> None:
     group = SubElement(svg, "g", {"class": f"line {line.style}"})
+    if line.bar:
+        _draw_bars(group, frame, line)
+        return
     places = [(frame.x(dot.x), frame.y(dot.y)) for dot in line.dots]
     if line.joined and len(places) > 1:
         SubElement(group, "path", {"d": "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)})
     if line.joined and len(places) > MOST_DOTS:
         return
     for dot, (x, y) in zip(line.dots, places, strict=True):
-        above = SubElement(group, "a", {"href": dot.href}) if dot.href else group
+        above = group
+        if dot.href:  # for a pointer: a table beside the plot has the pages that matter, for the keyboard
+            above = SubElement(group, "a", {"href": dot.href, "tabindex": "-1", "aria-label": _plain(dot.tells)})
         circle = SubElement(above, "circle", {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": "3.5"})
         if dot.tells:
             SubElement(circle, "title").text = _plain(dot.tells)
+
+
+def _draw_bars(group: Element, frame: _Frame, line: Line) -> None:
+    ground = frame.y(max(frame.y_axis.low, 0.0))
+    for dot in line.dots:
+        left, right, top = max(frame.x(dot.x), LEFT), min(frame.x(dot.x + line.bar), frame.right), frame.y(dot.y)
+        size = {"width": f"{max(right - left - 1, 1):.1f}", "height": f"{max(ground - top, 0):.1f}"}
+        bar = SubElement(group, "rect", {"x": f"{left:.1f}", "y": f"{top:.1f}", **size})
+        SubElement(bar, "title").text = _plain(dot.tells)
 
 
 def _text(svg: Element, words: str, *, x: float, y: float, anchor: str) -> None:

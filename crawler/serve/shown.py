@@ -13,10 +13,10 @@ from markupsafe import Markup, escape
 from crawler import __version__
 from crawler.cli.actions.explain_why import why_failed
 from crawler.cli.values import counted, shown_bytes, shown_rate, shown_share, shown_span
-from crawler.core.change import ExplainedBlock
+from crawler.core.change import Change, ExplainedBlock
 from crawler.core.http import Url, path_and_query
 from crawler.serve.links import outside
-from crawler.serve.plots import drawn
+from crawler.serve.plots import NARROW, drawn
 from crawler.store.report import GroupedPage
 from crawler.times import shown_instant
 
@@ -71,6 +71,23 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+FOUND = {
+    Change.FIRST: "first seen",
+    Change.SAME: "the same",
+    Change.COSMETIC: "no news",
+    Change.CHANGED: "changed",
+    Change.MOVED: "moved",
+    Change.GONE: "gone",
+    Change.BACK: "back",
+    Change.UNKNOWN: "not to be had",
+}
+
+
+def found_by_look(change: Change) -> str:
+    """The finding of a look, in a word or two."""
+    return FOUND[change]
+
+
 def why_grouped(page: GroupedPage) -> str:
     """Why a page stands in its group, in a few words."""
     if page.moved_to:
@@ -113,6 +130,7 @@ def environment() -> Environment:
         "counted": counted,
         "drawn": drawn,
         "exactly": exactly,
+        "found_by_look": found_by_look,
         "harmless": harmless,
         "outside": outside,
         "paragraphs": paragraphs,
@@ -127,7 +145,7 @@ def environment() -> Environment:
         "why_grouped": why_grouped,
         "with_masks": with_masks,
     }
-    made.globals |= {"version": __version__}
+    made.globals |= {"version": __version__, "narrow": NARROW}
     return made
 
 
