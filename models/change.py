@@ -2,7 +2,8 @@
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, UniqueConstraint
+from sqlalchemy import BigInteger, CheckConstraint, Column, Index, UniqueConstraint
+from sqlalchemy import text as sql
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
@@ -20,6 +21,8 @@ class Event(SQLModel, table=True):
             "change IN ('first', 'changed', 'moved', 'gone', 'back', 'boilerplate', 'held_back', 'let_go')",
             name="event_change",
         ),
+        Index("event_page", "domain_id", "key", "number"),
+        Index("event_news", "at", "domain_id", "number", postgresql_where=sql("change <> 'first'")),
         {"postgresql_partition_by": HASHED},
     )
     domain_id: int = Field(sa_column=domain_key())

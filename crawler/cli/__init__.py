@@ -1,9 +1,22 @@
 """The command `recrawl`: parses what was typed, calls the rooms, prints what they give.
 
 `main` is its entrance. Each command is imported when it is called, so that `--help` waits for none of them. It may
-use all rooms but the laboratory, whose own command (crawler/lab/cli) uses the shell offered here; nobody else does.
+use all rooms but the laboratory, whose own command (crawler/lab/cli) uses the shell offered here; so do the pages of
+crawler/serve, which say what the command says, and do what it does. Its commands alone may call those.
 """
 
 from crawler.cli.main import main
 
-__all__ = ["charts", "exits", "main", "options", "output", "progress", "session", "values"]
+__all__ = [
+    "actions",
+    "charts",
+    "exits",
+    "main",
+    "options",
+    "output",
+    "progress",
+    "reasons",
+    "session",
+    "settings_options",
+    "values",
+]

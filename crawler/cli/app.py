@@ -39,6 +39,7 @@ PLACES = {
     "down": Place(STACK, "down", RUN),
     "status": Place(STACK, "status", RUN),
     "ui": Place(STACK, "ui", RUN),
+    "serve": Place("crawler.cli.commands.serve", "serve", RUN),
     "demo": Place("crawler.cli.commands.demo", "demo", RUN),
     "domains": Place("crawler.cli.commands.domains", "app"),
     "rules": Place("crawler.cli.commands.rules", "app"),

@@ -1,9 +1,9 @@
 """WALKS: one shift, one lease, one page at a time through the rooms.
 
 `run_shift` claims domains and crawls several at once; `crawl_lease` crawls one and gives it back, whatever happens; the
-coordinator's head tells how the parts work together. `try_page` is one look that records nothing. A `PacedWeb` is how
-anybody here or in registration asks the web. Uses core, web, store, settings and clock; the command, the flows and
-registration call it.
+coordinator's head tells how the parts work together. `try_page` is one look that records nothing, `diff_versions` reads
+two stored versions of a page again. A `PacedWeb` is how anybody here or in registration asks the web. Uses core, web,
+store, settings and clock; the command, the flows and registration call it.
 """
 
 from crawler.crawl.coordinator import CrawlLimits
@@ -11,6 +11,7 @@ from crawler.crawl.lease import BAD_PATTERN
 from crawler.crawl.login import LOGIN_FAILED
 from crawler.crawl.memory import settle_memory
 from crawler.crawl.pacer import Pacer
+from crawler.crawl.page_diff import diff_versions
 from crawler.crawl.parsing import DomainParser, ParserPool
 from crawler.crawl.requester import PacedWeb, received_of
 from crawler.crawl.resources import open_resources
@@ -38,6 +39,7 @@ __all__ = [
     "TryResult",
     "TryWay",
     "ask_for_robots",
+    "diff_versions",
     "good_copy",
     "holder_name",
     "open_resources",

@@ -9,7 +9,7 @@ from pathlib import Path
 from crawler.core.domain import Domain
 from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.report import Edit, FeedItem
+from crawler.store.report import ChangeFilter, Edit, FeedItem
 from crawler.store.report.feed import EventKind
 from tests.crawl.crawls import DAY, RECRAWL, START, crawl, environ, recrawl, register, rows
 from tests.crawl.scripted import Said, Scripted, events, scripted
@@ -35,7 +35,7 @@ def site_of(menu: tuple[str, ...] = MENU, *, year: int = 2019) -> dict[str, Said
 async def told(db: Database, domain: Domain) -> list[FeedItem]:
     """What the feed has of the site itself."""
     await report.stamp_feed(db, at=START)
-    found = await report.read_feed(db, domain_id=domain.id, blocks=True)
+    found = await report.read_feed(db, ChangeFilter(domain_id=domain.id), blocks=True)
     return [item for item in found if item.change is EventKind.BOILERPLATE]
 
 

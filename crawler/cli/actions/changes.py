@@ -11,7 +11,7 @@ from crawler.core.freshness import template_of
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.report import EventKind, FeedItem
+from crawler.store.report import ChangeFilter, EventKind, FeedItem
 
 
 def changes(
@@ -26,9 +26,11 @@ def changes(
         await report.stamp_feed(db, at=instant)
         items = await report.read_feed(
             db,
-            after=since if isinstance(since, int) else 0,
-            since=None if isinstance(since, int) else since if isinstance(since, datetime) else instant - since,
-            domain_id=only.id if only is not None else None,
+            ChangeFilter(
+                after=since if isinstance(since, int) else 0,
+                since=None if isinstance(since, int) else since if isinstance(since, datetime) else instant - since,
+                domain_id=only.id if only is not None else None,
+            ),
             most=top + 1,
             blocks=diff,
         )

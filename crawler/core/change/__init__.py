@@ -1,7 +1,8 @@
 """Changes between two versions of a page, and whether they are the page's own.
 
 `judge` decides by digests; `difference` and `significant` by blocks, under the domain's noise mask and without the
-site's boilerplate; `update_mask` learns from a comparison. Uses volatile and what is below it.
+site's boilerplate; `update_mask` learns from a comparison; `diff_pages` shows people what changed, word by word. Uses
+volatile and what is below it.
 """
 
 from crawler.core.change.boilerplate import BlockCount, Boilerplate, form_of
@@ -21,6 +22,18 @@ from crawler.core.change.observation import (
 )
 from crawler.core.change.site_edits import Edits, SiteEdit
 from crawler.core.change.variants import ENOUGH_RETURNS, Variant, learn_variants, numbers_of, returns_of, variant_of
+from crawler.core.change.word_diff import (
+    BlockDiff,
+    BlockStatus,
+    PageDiff,
+    RunKind,
+    WordRun,
+    cut_at_word,
+    diff_pages,
+    diff_texts,
+    diff_words,
+    excerpt,
+)
 
 __all__ = [
     "ENOUGH_RETURNS",
@@ -28,6 +41,8 @@ __all__ = [
     "NEAR_BITS",
     "NO_MASK",
     "BlockCount",
+    "BlockDiff",
+    "BlockStatus",
     "Boilerplate",
     "Change",
     "Difference",
@@ -36,14 +51,22 @@ __all__ = [
     "ExplainedBlock",
     "NoiseMask",
     "Observation",
+    "PageDiff",
+    "RunKind",
     "Rung",
     "SiteEdit",
     "Variant",
     "Verdict",
     "Why",
+    "WordRun",
+    "cut_at_word",
+    "diff_pages",
+    "diff_texts",
+    "diff_words",
     "difference",
     "distance_between",
     "duplicate_groups",
+    "excerpt",
     "explain_blocks",
     "form_of",
     "has_second_fetches_left",

@@ -22,6 +22,7 @@ from crawler.core.page.list_dates import ListDate
 from crawler.core.page.list_source import is_list_body
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import Block, BlockKind, BlockList, block_list, is_watched, left_out
+from crawler.core.page.pick import selector_of
 from crawler.core.page.selectors import WHOLE, View, together
 from crawler.core.page.snapshot import Parsed, Snapshot, Version, parse
 from crawler.core.page.url_list import MAX_LIST_BYTES, ListEntry, ListKind, UrlList, read_url_list
@@ -63,6 +64,7 @@ __all__ = [
     "parse",
     "parse_html",
     "read_url_list",
+    "selector_of",
     "shingles_of_words",
     "together",
     "words_of_text",

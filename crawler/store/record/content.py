@@ -69,11 +69,11 @@ async def stored_body(
         row = await (await connection.execute(VERSION, values)).fetchone()
         if row is None:
             return None
-        body = await get(connection, domain_id, row[0])
+        body = await body_of(connection, domain_id, row[0])
         return None if body is None else StoredBody(body, row[1], row[2], row[3])
 
 
-async def get(connection: Connection, domain_id: int, digest: bytes) -> bytes | None:
+async def body_of(connection: Connection, domain_id: int, digest: bytes) -> bytes | None:
     """The body of that digest, or None if it is not kept (any more)."""
     cursor = await connection.execute(
         "SELECT encoding, body_bytes, data FROM content WHERE domain_id = %s AND digest = %s", (domain_id, digest)

@@ -1,13 +1,26 @@
 """What people ask of the store: pages, reports, changes, explanations, duplicates, checks.
 
-`domain_report` says how fresh a domain is, `explain` why a page was or was not looked at, `read` what changed,
-`check` whether the invariants hold. Nothing here is called by a crawl but `stamp`. Uses all rooms before it.
+`domain_report` says how fresh a domain is, `explain` why a page was or was not looked at, `newest_changes` and
+`read_feed` what changed, `version_of` what a page said at an instant, `check` whether the invariants hold. Nothing here
+is called by a crawl but `stamp_feed`. Uses all rooms before it.
 """
 
 from crawler.store.report.checks import Finding, check, count_domains
 from crawler.store.report.duplicates import Alike, Near, alike, fill, near
 from crawler.store.report.explain import Explanation, PageFacts, Waiting, explain
-from crawler.store.report.feed import Edit, EventKind, FeedItem, last_of, read_feed, stamp_feed
+from crawler.store.report.feed import (
+    ChangeFilter,
+    Edit,
+    EventKind,
+    FeedItem,
+    count_changes,
+    last_of,
+    newest_changes,
+    read_feed,
+    stamp_feed,
+)
+from crawler.store.report.groups import GroupedPage, PageGroup, count_groups, pages_of_group
+from crawler.store.report.history import PastFreshness, freshness_over_time
 from crawler.store.report.lists import GivenDate, ListReport, dates_given, lists_of
 from crawler.store.report.pages import target_of
 from crawler.store.report.prior_source import PriorLevel, PriorSource
@@ -23,10 +36,19 @@ from crawler.store.report.reports import (
     workload,
 )
 from crawler.store.report.traffic import traffic
+from crawler.store.report.versions import (
+    KeptHeaders,
+    PageVersion,
+    VersionContent,
+    pages_at,
+    version_of,
+    versions_of,
+)
 
 __all__ = [
     "IMPORTANCE",
     "Alike",
+    "ChangeFilter",
     "DomainReport",
     "Edit",
     "EventKind",
@@ -34,30 +56,44 @@ __all__ = [
     "FeedItem",
     "Finding",
     "GivenDate",
+    "GroupedPage",
+    "KeptHeaders",
     "ListReport",
     "Near",
     "PageFacts",
+    "PageGroup",
     "PageLine",
+    "PageVersion",
+    "PastFreshness",
     "PriorLevel",
     "PriorSource",
+    "VersionContent",
     "Waiting",
     "Workload",
     "alike",
     "check",
+    "count_changes",
     "count_domains",
+    "count_groups",
     "dates_given",
     "domain_report",
     "explain",
     "fill",
+    "freshness_over_time",
     "holders",
     "last_of",
     "lists_of",
     "near",
+    "newest_changes",
     "pages",
+    "pages_at",
     "pages_beneath",
+    "pages_of_group",
     "read_feed",
     "stamp_feed",
     "target_of",
     "traffic",
+    "version_of",
+    "versions_of",
     "workload",
 ]

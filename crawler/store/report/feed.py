@@ -1,13 +1,14 @@
 """The change feed: every domain's events in one order, for any number of readers with cursors."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from psycopg.rows import dict_row
+
 from crawler.core.domain import Domain
-from crawler.core.http import Url, key_of
+from crawler.core.http import PageKey, Url, key_of
 from crawler.core.page import BlockKind
 from crawler.store.database import Database
 
@@ -35,21 +36,35 @@ STAMP = """
  RETURNING a.many
 """
 CHUNK = 10_000
-READ = """
-    SELECT f.position, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts, e.pages,
-           CASE WHEN %(blocks)s THEN e.blocks END
-      FROM feed f
-      JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
-      JOIN domain d ON d.id = f.domain_id
-     WHERE f.position > %(after)s AND (%(since)s::timestamptz IS NULL OR e.at >= %(since)s)
-       AND (%(domain_id)s::bigint IS NULL OR f.domain_id = %(domain_id)s)
-     ORDER BY f.position LIMIT %(most)s
+EVENT = """
+    e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts, e.pages,
+    CASE WHEN %(blocks)s THEN e.blocks END AS blocks
 """
-LAST = """
-    SELECT 0, d.authority, e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts, e.pages, e.blocks
-      FROM event e JOIN domain d ON d.id = e.domain_id
-     WHERE e.domain_id = %s AND e.key = %s AND e.change = 'changed' ORDER BY e.number DESC LIMIT 1
+FOUND = f"""
+    SELECT e.domain_id, e.key, f.position, {EVENT}
+      FROM event e JOIN feed f ON f.domain_id = e.domain_id AND f.number = e.number
+"""  # noqa: S608  only our own expressions are put in
+# Titles and importance are looked up for the rows that are shown, and for no others.
+SHOWN = """
+    WITH found AS MATERIALIZED ({found})
+    SELECT e.position, d.authority AS domain, e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts,
+           e.pages, e.blocks, coalesce(s.title, '') AS title, r.importance,
+           CASE WHEN e.change = 'moved' THEN t.url END AS moved_to
+      FROM found e
+      JOIN domain d ON d.id = e.domain_id
+      LEFT JOIN snapshot s ON s.domain_id = e.domain_id AND s.key = e.key AND s.number = e.version
+      LEFT JOIN page p ON p.domain_id = e.domain_id AND p.key = e.key
+      LEFT JOIN page t ON t.domain_id = e.domain_id AND t.key = p.moved_to
+      LEFT JOIN LATERAL (SELECT importance FROM report_page
+                          WHERE domain_id = e.domain_id AND key = e.key) r ON true
+     ORDER BY {order}
 """
+COUNT = "SELECT e.change, count(*) FROM event e JOIN feed f ON f.domain_id = e.domain_id AND f.number = e.number"
+LAST = f"""
+    SELECT e.domain_id, e.key, 0 AS position, {EVENT}
+      FROM event e
+     WHERE e.domain_id = %(domain_id)s AND e.key = %(key)s AND e.change = 'changed' ORDER BY e.number DESC LIMIT 1
+"""  # noqa: S608  the same
 
 
 class EventKind(StrEnum):
@@ -74,6 +89,53 @@ class Edit:
     now: str | None
 
 
+ALL_KINDS = frozenset(EventKind)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFilter:
+    """Which changes are wanted. domain_id, key: of one domain, or one page of it.  prefix: of their URLs.
+
+    since: found at or after this knowledge time.  after: behind this position of the feed.
+    """
+
+    domain_id: int | None = None
+    key: PageKey | None = None
+    prefix: str = ""
+    kinds: frozenset[EventKind] = ALL_KINDS
+    since: datetime | None = None
+    after: int = 0
+
+    @property
+    def conditions(self) -> list[str]:
+        """Conditions in SQL on an event e and its place f in the feed; only what is asked for, for the planner."""
+        wanted = {
+            "e.domain_id = %(domain_id)s": self.domain_id is not None,
+            "e.key = %(key)s": self.key is not None,
+            "starts_with(e.url, %(prefix)s)": bool(self.prefix),
+            "e.change = ANY(%(kinds)s)": self.kinds != ALL_KINDS,
+            "e.change <> 'first'": EventKind.FIRST not in self.kinds,  # said once more as the index event_news has it
+            "e.at >= %(since)s": self.since is not None,
+            "f.position > %(after)s": self.after > 0,
+        }
+        return [condition for condition, is_wanted in wanted.items() if is_wanted]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The parameters of the conditions."""
+        return {
+            "domain_id": self.domain_id,
+            "key": self.key,
+            "prefix": self.prefix,
+            "kinds": [kind.value for kind in self.kinds],
+            "since": self.since,
+            "after": self.after,
+        }
+
+
+EVERY_CHANGE = ChangeFilter()
+
+
 @dataclass(frozen=True, slots=True)
 class FeedItem:
     """One change. position: the cursor from which to read on.
@@ -82,6 +144,8 @@ class FeedItem:
     parts: what changed: text, link, image, title, meta; empty where the blocks were not compared.
     blocks: the first blocks that changed, if they were asked for.  pages: of a change of the boilerplate, on how many
     pages it had been seen.
+    title: of the version that it brought, or of the last one.  importance: of the page now, the domain's mean is 1;
+    None outside the economy.  moved_to: where a page that moved is now, as far as that is a page of the domain.
     """
 
     position: int
@@ -95,6 +159,14 @@ class FeedItem:
     parts: tuple[BlockKind, ...] = ()
     blocks: tuple[Edit, ...] = ()
     pages: int | None = None
+    title: str = ""
+    importance: float | None = None
+    moved_to: Url | None = None
+
+    @property
+    def place(self) -> tuple[datetime, int]:
+        """Its place among the newest changes, from which `newest_changes` reads on."""
+        return self.at, self.position
 
 
 async def stamp_feed(db: Database, *, at: datetime) -> int:
@@ -113,43 +185,70 @@ async def stamp_feed(db: Database, *, at: datetime) -> int:
 
 
 async def read_feed(
+    db: Database, wanted: ChangeFilter = EVERY_CHANGE, *, most: int = 1000, blocks: bool = False
+) -> list[FeedItem]:
+    """The changes that are wanted, in the feed's order. blocks: with those that changed."""
+    statement = _chosen(wanted.conditions, order="f.position")
+    return await _items(db, statement, "e.position", wanted.values | {"most": most, "blocks": blocks})
+
+
+async def newest_changes(
     db: Database,
+    wanted: ChangeFilter = EVERY_CHANGE,
     *,
-    after: int = 0,
-    since: datetime | None = None,
-    domain_id: int | None = None,
-    most: int = 1000,
+    before: tuple[datetime, int] | None = None,
+    most: int = 100,
     blocks: bool = False,
 ) -> list[FeedItem]:
-    """The changes that follow a cursor (0: from the beginning), in the feed's order.
+    """The changes in the feed, the newest first.
 
-    since: only those found at or after this knowledge time.  blocks: with the blocks that changed.
+    before: only those after this place, `FeedItem.place` of the last one shown (keyset paging).
     """
-    values = {"after": after, "since": since, "domain_id": domain_id, "most": most, "blocks": blocks}
+    conditions = wanted.conditions
+    if before is not None:
+        conditions += ["e.at <= %(before_at)s", "(e.at, f.position) < (%(before_at)s, %(before_position)s)"]
+    at, position = before or (None, None)
+    values = {"before_at": at, "before_position": position, "most": most, "blocks": blocks}
+    statement = _chosen(conditions, order="e.at DESC, f.position DESC")
+    return await _items(db, statement, "e.at DESC, e.position DESC", wanted.values | values)
+
+
+async def count_changes(db: Database, wanted: ChangeFilter = EVERY_CHANGE) -> dict[EventKind, int]:
+    """How many changes of each kind there are in the feed."""
     async with db.transaction() as connection:
-        cursor = await connection.execute(READ, values)
-        return [_item(row) for row in await cursor.fetchall()]
+        cursor = await connection.execute(
+            f"{COUNT} WHERE {_all(wanted.conditions)} GROUP BY e.change".encode(), wanted.values
+        )
+        return {EventKind(change): many for change, many in await cursor.fetchall()}
 
 
 async def last_of(db: Database, domain: Domain, url: Url) -> FeedItem | None:
     """The last change of a page, with the blocks that changed, whether the feed has it yet or not (position 0)."""
-    async with db.transaction() as connection:
-        row = await (await connection.execute(LAST, (domain.id, key_of(url)))).fetchone()
-    return None if row is None else _item(row)
+    values = {"domain_id": domain.id, "key": key_of(url), "blocks": True}
+    found = await _items(db, LAST, "e.position", values)
+    return found[0] if found else None
 
 
-def _item(row: Sequence[Any]) -> FeedItem:
-    position, domain, at, url, change, version, distance_bits, amount, parts, pages, blocks = row
-    return FeedItem(
-        position=position,
-        domain=domain,
-        at=at,
-        url=Url(url),
-        change=EventKind(change),
-        version=version,
-        distance_bits=distance_bits,
-        amount=amount,
-        parts=tuple(map(BlockKind, parts.split())),
-        blocks=tuple(Edit(BlockKind(part), was, now) for part, was, now in blocks or ()),
-        pages=pages,
-    )
+def _chosen(conditions: list[str], *, order: str) -> str:
+    return f"{FOUND} WHERE {_all(conditions)} ORDER BY {order} LIMIT %(most)s"
+
+
+def _all(conditions: list[str]) -> str:
+    return " AND ".join(conditions) or "true"
+
+
+async def _items(db: Database, found: str, order: str, values: dict[str, Any]) -> list[FeedItem]:
+    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(SHOWN.format(found=found, order=order).encode(), values)
+        return [_item(row) for row in await cursor.fetchall()]
+
+
+def _item(row: dict[str, Any]) -> FeedItem:
+    special = {
+        "url": Url(row["url"]),
+        "change": EventKind(row["change"]),
+        "parts": tuple(map(BlockKind, row["parts"].split())),
+        "blocks": tuple(Edit(part=BlockKind(part), was=was, now=now) for part, was, now in row["blocks"] or ()),
+        "moved_to": Url(row["moved_to"]) if row["moved_to"] else None,
+    }
+    return FeedItem(**row | special)

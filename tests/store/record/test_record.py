@@ -268,7 +268,7 @@ async def test_the_feed_holds_each_change_once_in_one_order_whoever_stamps(db: D
     await asyncio.gather(*(report.stamp_feed(db, at=START) for _ in range(4)))
     await report.stamp_feed(db, at=START)
     items = await report.read_feed(db)
-    rest = await report.read_feed(db, after=items[2].position)
+    rest = await report.read_feed(db, report.ChangeFilter(after=items[2].position))
 
     assert [item.position for item in items] == [1, 2, 3, 4, 5]
     assert rest == items[3:]

@@ -277,8 +277,8 @@ async def test_every_view_and_every_column_of_it_is_documented(db: Database) -> 
         )
         rows = await cursor.fetchall()
 
-    views = ("calibration", "change", "domain", "duplicates", "list", "page", "source", "traffic", "trust")
-    assert {row[0] for row in rows} == {f"report_{name}" for name in views}
+    views = ("calibration", "change", "domain", "duplicates", "freshness", "list", "page", "source", "traffic", "trust")
+    assert {row[0] for row in rows} == {"page_text", "page_versions", *(f"report_{name}" for name in views)}
     assert [row for row in rows if not (row[2] and row[3])] == []
 
 

@@ -1,0 +1,36 @@
+"""recrawl serve: its options and its help."""
+
+from typing import Annotated
+
+import typer
+
+from crawler.cli.exits import DONE
+
+
+def serve(
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Listen here; what is not this machine's own is open to its network.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65_535, metavar="N", help="Else 4280, or any that is free.")
+    ] = None,
+) -> int:
+    """Show a page of one's own in the browser: what changed, how fresh, what to worry about. Ctrl-C ends it.
+
+    The address that it prints lets in once, and the browser stays let in for a month. Keep it to yourself.
+
+    Examples:
+
+        recrawl serve
+        recrawl serve --port 8080
+    """
+    from crawler.cli.output import remark, say
+    from crawler.serve import serve
+    from crawler.settings import settings
+
+    def told(address: str) -> None:
+        say(f"Look at it: {address}")
+        remark("Ctrl-C ends it")
+
+    serve(settings(), host=host, port=port, report=told)
+    return DONE

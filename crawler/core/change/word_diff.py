@@ -1,0 +1,368 @@
+"""The difference between two versions of a page for people: which blocks changed, and which words of them.
+
+Blocks are aligned first, then the words of those that stand for each other, so that the cost stays bounded on large
+pages. What is news among the changed blocks is decided elsewhere (`significant`) and only marked here.
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from crawler.core.page import Block, BlockKind, BlockList
+from crawler.core.volatile import counterparts, gaps, words_of
+
+LEAST_ALIKE = 0.4  # Dice coefficient of two blocks' words, from which on one is taken for an edit of the other
+MOST_PAIRS = 4096  # of blocks in one gap that are compared by their words; beyond, their paths tell which is which
+MOST_TOKENS = 10_000  # words, and what stands between them, of one block on either side; a tenth of a second
+MOST_CHARS_ALIGNED = 500_000  # of a whole page, both sides; blocks after them are shown as replaced whole
+CONTEXT = 1  # unchanged blocks shown before and after a change
+ELLIPSIS = "…"
+
+
+class RunKind(StrEnum):
+    """The side that a run of words belongs to."""
+
+    KEPT = "kept"
+    OLD = "old"
+    NEW = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class WordRun:
+    """Words in a row that were kept, went or came, as they are written, with the space between them."""
+
+    kind: RunKind
+    text: str
+
+
+class BlockStatus(StrEnum):
+    """What became of a block."""
+
+    SAME = "same"
+    CHANGED = "changed"
+    ADDED = "added"
+    REMOVED = "removed"
+    MOVED = "moved"  # the same words in another place
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDiff:
+    """One block of a difference.
+
+    Always: KEPT and OLD runs together are the text that was, KEPT and NEW runs the text that is.
+    was_at, is_at: its position among the blocks of each version; None where that has none.
+    is_news: a change of the page's own; False for what is known to be noise.
+    """
+
+    status: BlockStatus
+    part: BlockKind
+    runs: tuple[WordRun, ...]
+    was_at: int | None
+    is_at: int | None
+    is_news: bool = True
+
+    @property
+    def was(self) -> str:
+        """Its text before; empty for a block that came."""
+        return "" if self.was_at is None else "".join(run.text for run in self.runs if run.kind is not RunKind.NEW)
+
+    @property
+    def now(self) -> str:
+        """Its text after; empty for a block that went."""
+        return "" if self.is_at is None else "".join(run.text for run in self.runs if run.kind is not RunKind.OLD)
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Changed blocks that stand close together, with the unchanged ones around them. skipped: unchanged, before it."""
+
+    skipped: int
+    blocks: tuple[BlockDiff, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageDiff:
+    """The difference between two versions of a page. skipped: unchanged blocks after the last hunk."""
+
+    hunks: tuple[Hunk, ...] = ()
+    skipped: int = 0
+    counts: Counter[BlockStatus] = field(default_factory=Counter)
+
+    def __bool__(self) -> bool:
+        return bool(self.hunks)
+
+    @property
+    def changed(self) -> Iterator[BlockDiff]:
+        """All blocks that are not the same, in their order."""
+        return (block for hunk in self.hunks for block in hunk.blocks if block.status is not BlockStatus.SAME)
+
+
+def diff_pages(
+    before: BlockList, after: BlockList, *, context: int = CONTEXT, news: Collection[Block] | None = None
+) -> PageDiff:
+    """The difference between two versions of a page, in the order of the new one; what went stands where it stood.
+
+    context: unchanged blocks to show beside each change.  news: blocks of either version that are the page's own
+    change, by kind and text; None where all of them are.
+    """
+    every = _with_moves(list(_aligned(before, after, news)))
+    hunks = tuple(_hunks(every, context))
+    shown = sum(hunk.skipped + len(hunk.blocks) for hunk in hunks)
+    return PageDiff(hunks=hunks, skipped=len(every) - shown, counts=Counter(block.status for block in every))
+
+
+def diff_texts(before: str, after: str, *, context: int = CONTEXT) -> PageDiff:
+    """The difference between two texts, line by line."""
+    one, other = (tuple(Block(css_path=0, text=line) for line in text.split("\n") if line) for text in (before, after))
+    return diff_pages(one, other, context=context)
+
+
+def diff_words(before: str, after: str, *, part: BlockKind = BlockKind.TEXT) -> tuple[WordRun, ...]:
+    """The words in which two texts of one block differ.
+
+    Always: KEPT and OLD runs together are `before`, KEPT and NEW runs are `after`; no run is empty.
+    """
+    one, other = _tokens(before, part), _tokens(after, part)
+    if max(len(one), len(other)) > MOST_TOKENS:
+        return tuple(_runs([_Edit(kept="", old=before, new=after)], rest=""))
+    edits: list[_Edit] = []
+    end = 0
+    for old, new in gaps(one, other):
+        kept = "".join(one[end : old.start])
+        edits.append(_Edit(kept=kept, old="".join(one[old]), new="".join(other[new])))
+        end = old.stop
+    return tuple(_runs(_without_scraps(edits), rest="".join(one[end:])))
+
+
+def excerpt(runs: Sequence[WordRun], *, beside: int, most: int) -> tuple[WordRun, ...]:
+    """Runs shortened for one line or two: an ellipsis stands for what is left out, and no word is cut.
+
+    beside: characters to keep on each side of a change.  most: characters of each run that went or came.
+    """
+    return tuple(
+        replace(run, text=_shortened(run.text, beside, is_first=n == 0, is_last=n == len(runs) - 1))
+        if run.kind is RunKind.KEPT
+        else replace(run, text=cut_at_word(run.text, most))
+        for n, run in enumerate(runs)
+    )
+
+
+def cut_at_word(text: str, most: int) -> str:
+    """The beginning of a text up to the end of a word, with an ellipsis where something follows."""
+    if len(text) <= most:
+        return text
+    kept = text[:most]
+    space = kept.rfind(" ")
+    return (kept[:space] if space > most // 2 else kept).rstrip() + ELLIPSIS
+
+
+def end_from_word(text: str, most: int) -> str:
+    """The end of a text from the beginning of a word on, with an ellipsis where something stands before."""
+    if len(text) <= most:
+        return text
+    kept = text[-most:] if most else ""
+    space = kept.find(" ")
+    return ELLIPSIS + (kept[space + 1 :] if -1 < space < most // 2 else kept).lstrip()
+
+
+class _Edit(NamedTuple):
+    """Words that were kept, and what went and came after them."""
+
+    kept: str
+    old: str
+    new: str
+
+
+def _tokens(text: str, part: BlockKind) -> list[str]:
+    """The words of a text and what stands between them: together they are the text."""
+    tokens = []
+    end = 0
+    for word in words_of(Block(css_path=0, text=text, kind=part)):
+        start = text.index(word, end)
+        if start > end:
+            tokens.append(text[end:start])
+        end = start + len(word)
+        tokens.append(word)
+    return [*tokens, text[end:]] if end < len(text) else tokens
+
+
+def _without_scraps(edits: Sequence[_Edit]) -> Sequence[_Edit]:
+    """Edits joined over words between them that happen to be equal.
+
+    Such a scrap has no letter and no digit, or is not longer than either edit beside it.
+    Source: Fraser, "Diff strategies", 2006, section 3.2 (semantic cleanup).
+    """
+    while len(joined := _joined(edits)) < len(edits):
+        edits = joined
+    return joined
+
+
+def _joined(edits: Sequence[_Edit]) -> list[_Edit]:
+    found: list[_Edit] = []
+    for edit in edits:
+        if found and _is_scrap(found[-1], edit):
+            last = found.pop()
+            old, new = (before + edit.kept + after for before, after in zip(last[1:], edit[1:], strict=True))
+            found.append(_Edit(kept=last.kept, old=old, new=new))
+        else:
+            found.append(edit)
+    return found
+
+
+def _is_scrap(one: _Edit, other: _Edit) -> bool:
+    smaller = min(max(len(one.old), len(one.new)), max(len(other.old), len(other.new)))
+    return len(other.kept) <= smaller or not any(map(str.isalnum, other.kept))
+
+
+def _runs(edits: Sequence[_Edit], *, rest: str) -> Iterator[WordRun]:
+    for edit in edits:
+        sides = ((RunKind.KEPT, edit.kept), (RunKind.OLD, edit.old), (RunKind.NEW, edit.new))
+        yield from (WordRun(kind, text) for kind, text in sides if text)
+    if rest:
+        yield WordRun(RunKind.KEPT, rest)
+
+
+def _shortened(text: str, beside: int, *, is_first: bool, is_last: bool) -> str:
+    """Kept words between two edits, or beside the first or the last, without those that are far from both."""
+    if is_first and is_last:
+        return cut_at_word(text, 2 * beside)
+    if is_first:
+        return end_from_word(text, beside)
+    if is_last:
+        return cut_at_word(text, beside)
+    if len(text) <= 2 * beside + len(ELLIPSIS) + 2:
+        return text
+    return f"{cut_at_word(text, beside)} {end_from_word(text, beside).removeprefix(ELLIPSIS)}"
+
+
+def _aligned(before: BlockList, after: BlockList, news: Collection[Block] | None) -> Iterator[BlockDiff]:
+    """All blocks of both versions, those that stand for each other in one."""
+    left = MOST_CHARS_ALIGNED
+    own = None if news is None else {(block.kind, block.text) for block in news}
+    n = m = 0
+    end = slice(len(before), len(before)), slice(len(after), len(after))
+    for old, new in (*gaps(_forms(before), _forms(after)), end):
+        while n < old.start:
+            yield _same(before[n], n, m)
+            n, m = n + 1, m + 1
+        for was_at, is_at in _pairs(before[old], after[new]):
+            was = None if was_at is None else before[old.start + was_at]
+            now = None if is_at is None else after[new.start + is_at]
+            left -= len(was.text) + len(now.text) if was and now else 0
+            yield BlockDiff(
+                status=_status(was, now),
+                part=(now or was or _NOTHING).kind,
+                runs=_block_runs(was, now, in_words=left >= 0),
+                was_at=None if was_at is None else old.start + was_at,
+                is_at=None if is_at is None else new.start + is_at,
+                is_news=own is None or any((side.kind, side.text) in own for side in (was, now) if side is not None),
+            )
+        n, m = old.stop, new.stop
+
+
+def _forms(page: BlockList) -> list[tuple[BlockKind, str]]:
+    return [(block.kind, block.text) for block in page]
+
+
+def _same(block: Block, was_at: int, is_at: int) -> BlockDiff:
+    runs = (WordRun(RunKind.KEPT, block.text),) if block.text else ()
+    return BlockDiff(status=BlockStatus.SAME, part=block.kind, runs=runs, was_at=was_at, is_at=is_at, is_news=False)
+
+
+def _status(was: Block | None, now: Block | None) -> BlockStatus:
+    if was is None:
+        return BlockStatus.ADDED
+    return BlockStatus.REMOVED if now is None else BlockStatus.CHANGED
+
+
+def _block_runs(was: Block | None, now: Block | None, *, in_words: bool) -> tuple[WordRun, ...]:
+    if was is not None and now is not None and in_words:
+        return diff_words(was.text, now.text, part=now.kind)
+    return tuple(_runs([_Edit(kept="", old=was.text if was else "", new=now.text if now else "")], rest=""))
+
+
+def _pairs(old: BlockList, new: BlockList) -> Iterator[tuple[int | None, int | None]]:
+    """Which blocks of a gap stand for each other: by their words, and between those by their paths."""
+    n = m = 0
+    for i, j in (*_alike(old, new), (len(old), len(new))):
+        paths = ([(block.css_path, block.kind) for block in side] for side in (old[n:i], new[m:j]))
+        for was_at, is_at in counterparts(*paths):
+            yield (None if was_at is None else n + was_at, None if is_at is None else m + is_at)
+        if i < len(old) and j < len(new):
+            yield i, j
+        n, m = i + 1, j + 1
+
+
+def _alike(old: BlockList, new: BlockList) -> list[tuple[int, int]]:
+    """The pairs of blocks, in the order of both sides, that have most words in common altogether."""
+    if not old or not new or len(old) * len(new) > MOST_PAIRS:
+        return []
+    one, other = ([(block.kind, frozenset(words_of(block))) for block in side] for side in (old, new))
+    likeness = [[_dice(a, b) for b in other] for a in one]
+    best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    for i in reversed(range(len(old))):
+        for j in reversed(range(len(new))):
+            paired = likeness[i][j] + best[i + 1][j + 1] if likeness[i][j] else 0.0
+            best[i][j] = max(best[i + 1][j], best[i][j + 1], paired)
+    found = []
+    i = j = 0
+    while i < len(old) and j < len(new):
+        if likeness[i][j] and best[i][j] == likeness[i][j] + best[i + 1][j + 1]:
+            found.append((i, j))
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+    return found
+
+
+def _dice(one: tuple[BlockKind, frozenset[str]], other: tuple[BlockKind, frozenset[str]]) -> float:
+    """Dice coefficient of two blocks' words; 0 for blocks of two kinds, and below LEAST_ALIKE."""
+    if one[0] is not other[0]:
+        return 0.0
+    found = 2 * len(one[1] & other[1]) / max(len(one[1]) + len(other[1]), 1)
+    return found if found >= LEAST_ALIKE else 0.0
+
+
+def _with_moves(blocks: list[BlockDiff]) -> list[BlockDiff]:
+    """The blocks with one that went and came elsewhere, word by word, as one that moved."""
+    gone: dict[tuple[BlockKind, str], deque[int]] = defaultdict(deque)
+    for n, block in enumerate(blocks):
+        if block.status is BlockStatus.REMOVED and block.was:
+            gone[block.part, block.was].append(n)
+    left_out: set[int] = set()
+    for m, block in enumerate(blocks):
+        if block.status is BlockStatus.ADDED and gone[block.part, block.now]:
+            n = gone[block.part, block.now].popleft()
+            left_out.add(n)
+            blocks[m] = replace(
+                block,
+                status=BlockStatus.MOVED,
+                runs=(WordRun(RunKind.KEPT, block.now),),
+                was_at=blocks[n].was_at,
+                is_news=block.is_news or blocks[n].is_news,
+            )
+    return [block for n, block in enumerate(blocks) if n not in left_out]
+
+
+def _hunks(blocks: Sequence[BlockDiff], context: int) -> Iterator[Hunk]:
+    end = 0  # of the hunk before
+    begin: int | None = None
+    last = 0
+    for n, block in enumerate(blocks):
+        if block.status is BlockStatus.SAME:
+            continue
+        if begin is not None and n - last > 2 * context + 1:
+            yield Hunk(skipped=begin - end, blocks=tuple(blocks[begin : last + 1 + context]))
+            end, begin = last + 1 + context, None
+        if begin is None:
+            begin = max(n - context, end)
+        last = n
+    if begin is not None:
+        yield Hunk(skipped=begin - end, blocks=tuple(blocks[begin : last + 1 + context]))
+
+
+_NOTHING = Block(css_path=0, text="")

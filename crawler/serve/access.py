@@ -1,0 +1,179 @@
+"""Who may see the pages: the user, by a key that stands in a file of RECRAWL_HOME, from pages of the server's own.
+
+An address with a code lets in once and is exchanged for a cookie. A page of any site could have the user's browser ask
+this server, so every request names its own address, and every form carries a word that only its session has.
+"""
+
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from crawler.local.private import private_folder, write_private
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Asgi = Callable[[Message, Receive, Send], Awaitable[None]]
+
+KEY_BYTES = 32
+CODE_LASTS = timedelta(hours=12)  # an address that was printed and not used
+SESSION_LASTS = timedelta(days=30)
+ENTRANCE = "/enter"
+OPEN_PATHS = (ENTRANCE, "/style.css")  # what is served to somebody who has not entered
+READING = ("GET", "HEAD")
+
+# Nothing but a style sheet and pictures of our own: texts of strangers' pages cannot become anything that runs.
+POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    # With no-referrer browsers would send forms with "Origin: null", which is what a stranger's would have.
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+
+def key_file(home: Path) -> Path:
+    return home / "run" / "pages-key"
+
+
+def ensure_key(home: Path) -> str:
+    """The key of the pages of `home`, made the first time; its owner alone can read it."""
+    try:
+        return key_file(home).read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        made = secrets.token_urlsafe(KEY_BYTES)
+        write_private(private_folder(home, "run") / key_file(home).name, made)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Texts that nobody can make or change who does not know the key."""
+
+    key: str = field(repr=False)
+
+    def mac(self, purpose: str, text: str) -> str:
+        """The proof that the text was made for this purpose by somebody who knows the key."""
+        return hmac.digest(self.key.encode(), f"{purpose}\n{text}".encode(), "sha256").hex()
+
+    def signed(self, purpose: str, at: datetime) -> str:
+        """A new word that is good for a purpose, with the instant at which it was made."""
+        word = f"{int(at.timestamp() * 1000)}.{secrets.token_urlsafe(16)}"
+        return f"{word}.{self.mac(purpose, word)}"
+
+    def made_at(self, purpose: str, given: str) -> datetime | None:
+        """When a word was made for that purpose; None for one that was not made here."""
+        word, _, mac = given.rpartition(".")
+        if not word or not hmac.compare_digest(self.mac(purpose, word).encode(), mac.encode()):
+            return None
+        return datetime.fromtimestamp(int(word.partition(".")[0]) / 1000).astimezone()
+
+
+def entrance(address: str, key: str, *, at: datetime) -> str:
+    """The address that lets its user in, once and for half a day."""
+    return f"{address}{ENTRANCE}?code={Signer(key).signed('enter', at)}"
+
+
+class Doorkeeper:
+    """Knows who has entered. address: of the server, as browsers write an origin.  opened_at: when it began to serve.
+
+    A code that was made before that is refused, since a former server may have seen it.
+    """
+
+    def __init__(self, key: str, *, addresses: tuple[str, ...], opened_at: datetime) -> None:
+        self._signer = Signer(key)
+        self._opened_at = opened_at.replace(microsecond=opened_at.microsecond // 1000 * 1000)  # as exact as a code
+        self.addresses = addresses
+        self._hosts = {address.partition("://")[2] for address in addresses}
+        self._used: set[str] = set()
+        # Browsers keep cookies by name of host alone: two servers of one machine must not overwrite each other's.
+        self.cookie = f"recrawl_{addresses[0].rpartition(':')[2]}"
+
+    def admit(self, code: str, *, at: datetime) -> str | None:
+        """The session that a code is exchanged for; None if it is none, is too old, or was used."""
+        made_at = self._signer.made_at("enter", code)
+        if made_at is None or code in self._used or made_at < self._opened_at or at - made_at > CODE_LASTS:
+            return None
+        self._used.add(code)
+        return self._signer.signed("session", at)
+
+    def knows(self, session: str, *, at: datetime) -> bool:
+        """Whether that is a session of somebody who has entered."""
+        made_at = self._signer.made_at("session", session)
+        return made_at is not None and at - made_at <= SESSION_LASTS
+
+    def form_word(self, session: str) -> str:
+        """What every form of a session carries."""
+        return self._signer.mac("form", session)
+
+    def is_form_of(self, session: str, word: str) -> bool:
+        """Whether a form was made by this server for this session."""
+        return hmac.compare_digest(self.form_word(session).encode(), word.encode())
+
+    def refusal(self, scope: Mapping[str, Any]) -> str:
+        """Why a request is not from a page of this server, or not for this server; empty if it may be answered."""
+        if [value.decode("latin-1").lower() for value in _values(scope, b"host")] not in [[h] for h in self._hosts]:
+            return f"this is {self.addresses[0]}"
+        origins = [value.decode("latin-1") for value in _values(scope, b"origin")]
+        if not set(origins) <= set(self.addresses) or (scope["method"] not in READING and len(origins) != 1):
+            return "only its own pages may ask"
+        return ""
+
+
+def _values(scope: Mapping[str, Any], name: bytes) -> list[bytes]:
+    return [value for key, value in scope["headers"] if key == name]
+
+
+def guarded(app: Asgi, doorkeeper: Doorkeeper, *, now: Callable[[], datetime], refuse: Asgi) -> Asgi:
+    """The application behind the doorkeeper; every answer has the headers of this module.
+
+    scope["session"]: of who has entered, else an empty string.  refuse: answers who has not.
+    """
+
+    async def checked(scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *HEADERS]
+            await send(message)
+
+        why = doorkeeper.refusal(scope)
+        if why:
+            await _plainly(send_guarded, 403, why)
+            return
+        session = _cookie(scope, doorkeeper.cookie)
+        scope["session"] = session if doorkeeper.knows(session, at=now()) else ""
+        is_open = bool(scope["session"]) or scope["path"] in OPEN_PATHS
+        await (app if is_open else refuse)(scope, receive, send_guarded)
+
+    return checked
+
+
+def _cookie(scope: Mapping[str, Any], name: str) -> str:
+    for header in _values(scope, b"cookie"):
+        for pair in header.decode("latin-1").split(";"):
+            key, _, value = pair.strip().partition("=")
+            if key == name:
+                return value
+    return ""
+
+
+async def _plainly(send: Send, status: int, text: str) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text.encode()})

@@ -1,0 +1,135 @@
+"""What the forms do: each calls the function behind the command of that name, and says what came of it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import typer
+
+from crawler.cli.actions.domains import change_settings
+from crawler.cli.actions.refresh import RefreshAsked, ask_for_refresh, start_run
+from crawler.cli.actions.register import register_all
+from crawler.cli.actions.rules import change_rules, shown_rule, with_rule
+from crawler.cli.settings_options import BY_NAME, PARSERS, SettingsPatch
+from crawler.cli.values import counted
+from crawler.core.domain import Domain
+from crawler.core.setting import Kind
+from crawler.errors import BadInput, StackFailed
+from crawler.serve.pieces import PickWay, PieceAsked, rule_of
+from crawler.store import domains
+from crawler.store.database import Database
+
+# The settings that the pages offer, by the names of their fields; all others are the command's.
+OFFERED = ("budget_per_day", "target_freshness", "target_age", "bytes_per_day")
+MOST_DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a form. href: the page that shows it; seen_at: where its run can be watched, if there is one."""
+
+    said: str
+    domain: Domain
+    is_well: bool = True
+    seen_at: str = ""
+
+
+async def add_domain(db: Database, form: Mapping[str, str], *, at: datetime) -> Outcome:
+    """Register a domain, and let the running stack begin with it. Raises BadInput."""
+    typed = form.get("url", "").strip()
+    if not typed:
+        raise BadInput("name a web address, such as https://docs.example.com")
+    values = _typed_settings(form) | ({"allow_private": True} if form.get("allow_private") else {})
+    (added,) = await register_all(db, [typed], SettingsPatch(values), offline=False, at=at)
+    if added.domain is None:
+        raise BadInput(added.error)
+    name = added.domain.authority
+    seen_at = await _started(RefreshAsked(domain=added.domain, prefix=added.domain.root, pages=0))
+    then = "its first crawl has begun" if seen_at else f"no stack is running, so crawl it: recrawl crawl {name}"
+    warned = f" {added.warning}." if added.warning else ""
+    return Outcome(f"{name} is registered; {then}.{warned}", added.domain, is_well=not added.warning, seen_at=seen_at)
+
+
+async def set_domain(db: Database, domain: Domain, form: Mapping[str, str], *, at: datetime) -> Outcome:
+    """Set a domain's budget and target as they were typed; what was left empty goes back to its default."""
+    values = _typed_settings(form)
+    offered = [name for name in OFFERED if name in form]
+    unset = [BY_NAME[name].option.split(" ")[0].split("/")[0] for name in offered if name not in values]
+    changed = await change_settings(db, domain, SettingsPatch(values), unset=unset, at=at)
+    return Outcome(f"{changed.authority} is changed; the next plan, within the hour, spreads its looks anew.", changed)
+
+
+async def set_paused(db: Database, domain: Domain, *, paused: bool) -> Outcome:
+    """Leave a domain alone, or crawl it again."""
+    await domains.set_paused(db, domain, paused=paused)
+    return Outcome(f"{domain.authority} is {'paused' if paused else 'active'}.", domain)
+
+
+async def refresh(db: Database, domain: Domain, prefix: str) -> Outcome:
+    """Have the pages under a prefix looked at now. Raises BadInput."""
+    asked = await ask_for_refresh(db, domain, prefix, at=None)
+    seen_at = await _started(asked)
+    what = f"{counted(asked.pages, 'page')} under {asked.prefix} {'is' if asked.pages == 1 else 'are'} due now"
+    then = "the running stack looks at them" if seen_at else f"next: recrawl crawl {domain.authority}"
+    return Outcome(f"{what}; {then}.", domain, seen_at=seen_at)
+
+
+async def make_rule(db: Database, domain: Domain, asked: PieceAsked, *, at: datetime) -> Outcome:
+    """Make the rule of a pick. Raises BadInput."""
+    made = rule_of(domain.settings.rules, asked)
+    changed = await change_rules(db, domain, lambda before: with_rule(before, made, first=False), at=at)
+    return Outcome(f"From now on: {shown_rule(made)}.", changed)
+
+
+async def remove_rule(db: Database, domain: Domain, pattern: str, *, at: datetime) -> Outcome:
+    """Take a rule back."""
+    changed = await change_rules(
+        db, domain, lambda before: tuple(rule for rule in before if rule.pattern != pattern), at=at
+    )
+    return Outcome(f"There is no rule for {pattern} any more.", changed)
+
+
+def piece_asked(form: Mapping[str, str]) -> PieceAsked:
+    """A pick as a form or an address has it. Raises BadInput."""
+    try:
+        way = PickWay(form.get("way", PickWay.IGNORE_TEXT))
+    except ValueError as error:
+        raise BadInput("choose what is to become of the piece: ignore its text, its place, or watch it") from error
+    return PieceAsked(
+        piece=number(form.get("piece", "")),
+        way=way,
+        said=form.get("said", "").strip(),
+        pattern=form.get("pattern", "").strip() or "/",
+    )
+
+
+def number(typed: str) -> int:
+    """A number that an address names, 0 for anything else."""
+    return int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= MOST_DIGITS else 0
+
+
+async def _started(asked: RefreshAsked) -> str:
+    """Where a run of the stack that looks at these pages can be watched; empty where no stack runs, or it cannot."""
+    try:
+        return await asyncio.to_thread(start_run, asked) or ""
+    except StackFailed:
+        return ""
+
+
+def _typed_settings(form: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of OFFERED that were typed, by name. Raises BadInput for one that cannot be."""
+    return {name: _typed(name, form[name].strip()) for name in OFFERED if form.get(name, "").strip()}
+
+
+def _typed(name: str, text: str) -> Any:
+    setting = BY_NAME[name]
+    if setting.kind is Kind.COUNT:
+        if not (text.isascii() and text.isdigit() and setting.least <= number(text) <= setting.most):
+            raise BadInput(f"{setting.label}: {text!r} is no whole number from {setting.least:g} to {setting.most:,}")
+        return int(text)
+    try:
+        return PARSERS[setting.kind](text)
+    except typer.BadParameter as error:
+        raise BadInput(f"{setting.label}: {error.message}") from error

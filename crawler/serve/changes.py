@@ -1,0 +1,89 @@
+"""What changed, the newest first: of all domains or one, by kind, from any place on."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from crawler.core.domain import Domain
+from crawler.errors import BadInput
+from crawler.register import domain_named
+from crawler.store import domains, report
+from crawler.store.database import Database
+from crawler.store.report import ChangeFilter, EventKind, FeedItem
+
+SHOWN = 25  # changes of one page of the list
+NEWS = frozenset(EventKind) - {EventKind.FIRST}  # a first look brings a page, and no news of it
+NAMES = {
+    EventKind.FIRST: "first seen",
+    EventKind.CHANGED: "changed",
+    EventKind.MOVED: "moved",
+    EventKind.GONE: "gone",
+    EventKind.BACK: "back",
+    EventKind.BOILERPLATE: "the site's frame changed",
+    EventKind.HELD_BACK: "pages like it are held back",
+    EventKind.LET_GO: "pages like it are asked for again",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesAsked:
+    """The filter as it was typed. before: the place after which to go on, as `more` of the page before has it."""
+
+    domain: str = ""
+    kinds: frozenset[EventKind] = NEWS
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFacts:
+    """A page of the list. names: all domains to choose from.  more: the place from which to go on; empty at the end."""
+
+    at: datetime
+    asked: ChangesAsked
+    names: tuple[str, ...]
+    items: tuple[FeedItem, ...]
+    more: str
+
+
+async def change_facts(db: Database, asked: ChangesAsked, *, at: datetime, most: int = SHOWN) -> ChangeFacts:
+    """The newest changes under a filter. Raises BadInput."""
+    only = await domain_named(db, asked.domain) if asked.domain else None
+    items = await newest(db, only=only, kinds=asked.kinds, before=_place(asked.before), most=most + 1, at=at)
+    shown = items[:most]
+    return ChangeFacts(
+        at=at,
+        asked=asked,
+        names=tuple(sorted(await domains.names(db))),
+        items=tuple(shown),
+        more=_typed(shown[-1]) if len(items) > most else "",
+    )
+
+
+async def newest(
+    db: Database,
+    *,
+    at: datetime,
+    most: int,
+    only: Domain | None = None,
+    kinds: frozenset[EventKind] = NEWS,
+    before: tuple[datetime, int] | None = None,
+) -> list[FeedItem]:
+    """The newest changes with the blocks that changed. at: knowledge time, at which the feed is brought up to date."""
+    await report.stamp_feed(db, at=at)
+    wanted = ChangeFilter(domain_id=only.id if only is not None else None, kinds=kinds)
+    return await report.newest_changes(db, wanted, before=before, most=most, blocks=True)
+
+
+def _typed(item: FeedItem) -> str:
+    """A place in the list as an address has it."""
+    at, position = item.place
+    return f"{at.timestamp():.6f}_{position}"
+
+
+def _place(typed: str) -> tuple[datetime, int] | None:
+    if not typed:
+        return None
+    seconds, _, position = typed.partition("_")
+    try:
+        return datetime.fromtimestamp(float(seconds), UTC), int(position)
+    except (ValueError, OverflowError, OSError) as error:
+        raise BadInput(f"{typed[:40]!r} is no place in the list of changes") from error

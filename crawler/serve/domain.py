@@ -1,0 +1,213 @@
+"""The page of one domain: how fresh, what to worry about, what more requests would buy, what failed, how true it is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from crawler.cli.actions.domains import shown_opening, why_not
+from crawler.cli.actions.lists import shown_lists
+from crawler.cli.actions.rules import shown_rule
+from crawler.cli.actions.trust import shown_standings
+from crawler.cli.settings_options import facts_of
+from crawler.cli.values import shown_share, shown_span
+from crawler.core.domain import Domain
+from crawler.core.http import TrafficHour
+from crawler.plan import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
+from crawler.serve.home import DomainCard, card_of
+from crawler.serve.links import Links
+from crawler.serve.plots import Dot, Line, Plot
+from crawler.settings import settings
+from crawler.store import domains, learned, report
+from crawler.store.database import Database
+from crawler.store.report import Alike, GroupedPage, PageGroup, PageLine
+
+MOST_WEIGHED = 300  # pages in the plot of what to worry about, the most important ones
+WORRIES = 10  # of them in the table
+MOST_GROUPS = 10  # of duplicates
+MEMBERS = 4  # pages of a group
+NEAR_BITS = 3  # as `recrawl duplicates` has it
+HOURS = 48  # of traffic
+HOUR = 3600.0  # seconds
+MOST_GROUPED = 20  # pages of a group: failing, gone and the like
+
+
+@dataclass(frozen=True, slots=True)
+class Worry:
+    """A page and how much of the domain's importance is probably out of date with it."""
+
+    page: PageLine
+    staleness: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class DomainFacts:
+    """What the page of one domain shows.
+
+    waits: why it cannot be crawled now, as the end of a sentence; empty if it can be.
+    """
+
+    card: DomainCard
+    waits: str
+    opening: str
+    worries: tuple[Worry, ...]
+    weighed: tuple[PageLine, ...]
+    forecast: Forecast | None
+    counts: Mapping[PageGroup, int]
+    groups: Mapping[PageGroup, Sequence[GroupedPage]]
+    alike: tuple[Alike, ...]
+    hours: tuple[JudgedHour, ...]
+    standings: str
+    lists: str
+    settings: tuple[tuple[str, str], ...]
+    rules: tuple[str, ...]
+
+    @property
+    def domain(self) -> Domain:
+        return self.card.domain
+
+    @property
+    def at(self) -> datetime:
+        return self.card.report.at
+
+    @property
+    def doubled(self) -> ForecastStep | None:
+        """What twice the requests would buy."""
+        steps = self.forecast.steps if self.forecast else ()
+        return next((step for step in steps if step.factor == 2.0), None)
+
+
+async def domain_facts(db: Database, domain: Domain, *, at: datetime) -> DomainFacts | None:
+    """All about one domain; None if it was removed meanwhile."""
+    card = await card_of(db, domain, at=at)
+    if card is None:
+        return None
+    now = card.report.at
+    weighed = tuple(await report.pages(db, domain, top=MOST_WEIGHED, at=now))
+    await report.fill(db, domain)
+    counts = await report.count_groups(db, domain)
+    found = [group for group, count in counts.items() if count]
+    groups = {each: await report.pages_of_group(db, domain, each, most=MOST_GROUPED) for each in found}
+    return DomainFacts(
+        card=card,
+        waits=why_not(domain, await domains.status_of(db, domain, at=now), at=now),
+        opening=shown_opening(domain, at=now),
+        worries=worries_of(weighed),
+        weighed=weighed,
+        forecast=await forecast(db, domain, at=now, settings=settings()),
+        counts=counts,
+        groups=groups,
+        alike=tuple(await report.alike(db, domain, bits=NEAR_BITS, most=MOST_GROUPS, members=MEMBERS)),
+        hours=tuple(await judged_hours(db, domain, at=now, last=timedelta(hours=HOURS))),
+        standings=shown_standings(await learned.trust_rows(db, domain)),
+        lists=shown_lists(await report.lists_of(db, domain)),
+        settings=tuple((name, value) for name, value in facts_of(domain.settings) if value),
+        rules=tuple(map(shown_rule, domain.settings.rules)),
+    )
+
+
+def worries_of(pages: Sequence[PageLine]) -> tuple[Worry, ...]:
+    """The pages by the importance that is probably out of date: importance times the chance that the copy is stale."""
+    known = [page for page in pages if page.importance is not None and page.freshness is not None]
+    whole = sum(page.importance or 0.0 for page in known) or 1.0
+    found = [
+        Worry(page, 1 - page.freshness, page.importance * (1 - page.freshness) / whole)
+        for page in known
+        if page.importance is not None and page.freshness is not None
+    ]
+    return tuple(sorted(found, key=lambda worry: -worry.share)[:WORRIES])
+
+
+def worry_plot(facts: DomainFacts, links: Links) -> Plot:
+    """Importance against the chance that the copy is out of date; what stands above and to the right matters."""
+    dots = tuple(
+        Dot(
+            page.importance,
+            100 * (1 - page.freshness),
+            tells=f"{page.url}: importance {page.importance:.2f}, {shown_share(1 - page.freshness)} likely stale",
+            href=links.page(page.url),
+        )
+        for page in reversed(facts.weighed)
+        if page.importance is not None and page.freshness is not None and page.importance > 0
+    )
+    return Plot(
+        title="What to worry about",
+        summary=f"{len(dots)} pages by importance and by the chance that the copy is out of date",
+        x_label="importance; the mean page has 1",
+        y_label="chance that the copy is stale, per cent",
+        lines=(Line("pages", dots, style="dots", joined=False),),
+        log_x=True,
+        low=0.0,
+    )
+
+
+def budget_plot(found: Forecast) -> Plot:
+    """Freshness over requests a day, with today's point."""
+    dots = tuple(
+        Dot(
+            step.budget,
+            100 * step.plan.expected.freshness,
+            tells=f"{step.budget:,.0f} requests a day: {shown_share(step.plan.expected.freshness)} fresh",
+        )
+        for step in found.steps
+        if step.budget > 0
+    )
+    today = tuple(
+        Dot(step.budget, 100 * step.plan.expected.freshness, tells="today")
+        for step in found.steps
+        if step.factor == 1.0
+    )
+    return Plot(
+        title="What requests buy",
+        summary=", ".join(dot.tells for dot in dots),
+        x_label="requests a day",
+        y_label="fresh, per cent",
+        lines=(Line("by budget", dots), Line("today", today, style="today", joined=False)),
+        log_x=True,
+        low=max(0.0, 10.0 * int(min((dot.y for dot in dots), default=0.0) // 10)),
+        high=100.0,
+    )
+
+
+def traffic_plot(hours: Sequence[TrafficHour], *, until: datetime) -> Plot:
+    """Requests by the hour, with hours of many errors marked."""
+    dots = tuple(
+        Dot(hour.hour.timestamp(), hour.requests, tells=f"{hour.hour:%H:%M}: {hour.requests:,} requests")
+        for hour in hours
+    )
+    errors = tuple(
+        Dot(hour.hour.timestamp(), hour.errors, tells=f"{hour.hour:%H:%M}: {hour.errors:,} errors")
+        for hour in hours
+        if hour.errors
+    )
+    return Plot(
+        title="Traffic",
+        summary=f"{sum(hour.requests for hour in hours):,} requests in {HOURS} hours",
+        x_label="time (UTC)",
+        y_label="requests an hour",
+        lines=(Line("requests", dots, bar=HOUR), Line("errors", errors, style="found", bar=HOUR)),
+        low=0.0,
+        times=True,
+        x_range=(until.timestamp() - HOURS * HOUR, until.timestamp()),
+    )
+
+
+SOURCES = {
+    BudgetSource.BUDGET: "by its budget",
+    BudgetSource.TARGET: "by its target",
+    BudgetSource.OVERALL: "of what all domains together may make",
+    BudgetSource.PRICE: "for what is worth its price; it has no budget of its own",
+}
+
+
+def step_rows(found: Forecast) -> list[tuple[str, ForecastStep, str, str]]:
+    """The steps of a forecast with their names, ages and longest waits."""
+    return [
+        (
+            "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}",
+            step,
+            shown_span(timedelta(days=step.plan.expected.age_days)),
+            shown_span(timedelta(days=step.plan.longest_days)),
+        )
+        for step in found.steps
+    ]

@@ -1,0 +1,123 @@
+"""The first page: every domain with its freshness against its target and what that costs, and what changed of late."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from crawler.core.domain import Domain
+from crawler.core.freshness import DAY
+from crawler.serve.plots import Dot, Line, Plot
+from crawler.store import domains, plan, report
+from crawler.store.database import Database
+from crawler.store.plan import Calibration
+from crawler.store.report import DomainReport, PastFreshness
+
+WINDOW = timedelta(days=30)  # that figures are summed over, as `recrawl report` does
+INSTANTS = 30  # at which past freshness is reckoned
+DOMAINS_SHOWN = 24  # on one page
+
+
+@dataclass(frozen=True, slots=True)
+class DomainCard:
+    """One domain in short. past: its freshness over the window, today's report last."""
+
+    domain: Domain
+    report: DomainReport
+    calibration: Calibration
+    past: tuple[PastFreshness, ...]
+
+    @property
+    def saved_share(self) -> float | None:
+        """The part of all bytes that were not sent for validators and the like."""
+        whole = self.report.received_bytes + self.report.saved_bytes
+        return self.report.saved_bytes / whole if whole else None
+
+    @property
+    def is_below(self) -> bool:
+        """Whether the copy is less fresh than its user wants."""
+        target, fresh = self.report.target_freshness, self.report.freshness
+        return target is not None and fresh is not None and fresh < target
+
+    @property
+    def plot(self) -> Plot:
+        """Freshness over time, against the target."""
+        return freshness_plot(self)
+
+
+@dataclass(frozen=True, slots=True)
+class HomeFacts:
+    """What the first page shows. more: the name after which the next domains stand; empty where these are the last."""
+
+    at: datetime
+    cards: tuple[DomainCard, ...]
+    count: int
+    more: str
+
+
+async def home_facts(db: Database, *, at: datetime, after: str = "", most: int = DOMAINS_SHOWN) -> HomeFacts:
+    """The domains by name, those that follow `after`."""
+    every = sorted((listed.domain for listed in await domains.every(db)), key=lambda domain: domain.authority)
+    following = [domain for domain in every if domain.authority > after]
+    cards = [await card_of(db, domain, at=at) for domain in following[:most]]
+    more = following[most - 1].authority if len(following) > most else ""
+    return HomeFacts(at=at, cards=tuple(card for card in cards if card), count=len(every), more=more)
+
+
+async def card_of(db: Database, domain: Domain, *, at: datetime, window: timedelta = WINDOW) -> DomainCard | None:
+    """One domain in short; None if it was removed meanwhile."""
+    found = await report.domain_report(db, domain, at=at, window=window)
+    if found is None:
+        return None
+    today = found.at.astimezone(UTC).date()
+    past = await report.freshness_over_time(db, domain, instants=_instants(domain, found.at, window))
+    if found.freshness is not None and found.freshness_plain is not None:
+        now = PastFreshness(
+            at=found.at, pages=found.known, freshness=found.freshness, freshness_plain=found.freshness_plain
+        )
+        past = [*past, now]
+    return DomainCard(
+        domain=domain,
+        report=found,
+        calibration=await plan.calibration(db, domain, since=today - max(window, DAY), until=today),
+        past=tuple(past),
+    )
+
+
+def _instants(domain: Domain, until: datetime, window: timedelta) -> Sequence[datetime]:
+    """Instants before `until`, evenly over the window, or over the domain's life where that is shorter."""
+    length = min(window, max(until - domain.registered_at, timedelta(0)))
+    return [until - length + length * n / INSTANTS for n in range(INSTANTS)]
+
+
+def freshness_plot(card: DomainCard) -> Plot:
+    """Freshness by importance over time, the target, and what audits of the window found, at its end."""
+    found = [each for each in card.past if each.freshness is not None]
+    points = tuple(
+        Dot(
+            each.at.timestamp(),
+            100 * each.freshness,
+            tells=f"{each.at.astimezone():%Y-%m-%d %H:%M}: {100 * each.freshness:.1f} % fresh",
+        )
+        for each in found
+        if each.freshness is not None
+    )
+    lines = [Line("fresh, by importance", points)]
+    target = card.report.target_freshness
+    if target is not None and points:
+        ends = (Dot(points[0].x, 100 * target), Dot(points[-1].x, 100 * target))
+        lines.append(Line("target", ends, style="target"))
+    audited = card.calibration.audits.found_fresh
+    if audited is not None and points:
+        dot = Dot(points[-1].x, 100 * audited, tells=f"audits found {100 * audited:.1f} % fresh")
+        lines.append(Line("as audits found", (dot,), style="found", joined=False))
+    least = min((dot.y for line in lines for dot in line.dots), default=0.0)
+    return Plot(
+        title="Freshness",
+        summary=f"from {points[0].y:.1f} to {points[-1].y:.1f} per cent" if points else "no page has been read yet",
+        x_label="time (UTC)",
+        y_label="fresh, per cent",
+        lines=tuple(lines),
+        low=max(0.0, 10.0 * int(min(least, 89.0) // 10)),
+        high=100.0,
+        times=True,
+    )

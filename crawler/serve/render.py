@@ -1,0 +1,127 @@
+"""The pages as HTML: what each template is given."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crawler.cli.actions.try_page import REASONS, differences, pieces_of
+from crawler.core.change import BlockStatus, Why
+from crawler.core.domain import Domain
+from crawler.crawl import TryResult
+from crawler.serve import diffs
+from crawler.serve.changes import NAMES, NEWS, ChangeFacts
+from crawler.serve.domain import SOURCES, DomainFacts, budget_plot, step_rows, traffic_plot, worry_plot
+from crawler.serve.home import WINDOW, HomeFacts
+from crawler.serve.links import Links
+from crawler.serve.page import UrlFacts
+from crawler.serve.pieces import PickWay, PieceFacts
+from crawler.serve.shown import rendered, style
+from crawler.store.report import EventKind, FeedItem, PageGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What came of a form. href: where more of it can be seen."""
+
+    said: str
+    is_well: bool = True
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who looks at a page. word: what their forms carry; empty where there are none."""
+
+    word: str = ""
+    notice: Notice | None = None
+
+
+NOBODY = Reader()
+
+
+def home_page(facts: HomeFacts, items: Sequence[FeedItem], *, links: Links, reader: Reader = NOBODY) -> str:
+    """All domains, and what changed of late."""
+    return _page("home.html", links, reader, facts=facts, items=items, names=NAMES, window=WINDOW)
+
+
+def domain_page(facts: DomainFacts, items: Sequence[FeedItem], *, links: Links, reader: Reader = NOBODY) -> str:
+    """One domain."""
+    hours = [each.traffic for each in facts.hours]
+    return _page(
+        "domain.html",
+        links,
+        reader,
+        facts=facts,
+        items=items,
+        names=NAMES,
+        worry=worry_plot(facts, links),
+        budget=budget_plot(facts.forecast) if facts.forecast else None,
+        steps=step_rows(facts.forecast) if facts.forecast else [],
+        sources=SOURCES,
+        traffic=traffic_plot(hours, until=facts.at) if hours else None,
+        groups=GROUPS,
+    )
+
+
+GROUPS = {
+    PageGroup.FAILING: "Failing",
+    PageGroup.GONE: "Gone",
+    PageGroup.MOVED: "Moved",
+    PageGroup.REFUSED: "May not be fetched",
+    PageGroup.RENDERED: "Rendered in a browser",
+}
+
+
+def changes_page(facts: ChangeFacts, *, links: Links, reader: Reader = NOBODY) -> str:
+    """What changed."""
+    return _page("changes.html", links, reader, facts=facts, names=NAMES, kinds=list(EventKind), news=NEWS)
+
+
+def url_page(facts: UrlFacts, *, links: Links, reader: Reader = NOBODY, is_beside: bool = False) -> str:
+    """One page of a domain. is_beside: the two versions stand side by side."""
+    return _page("page.html", links, reader, facts=facts, names=NAMES, is_beside=is_beside)
+
+
+def pieces_page(facts: PieceFacts, *, links: Links, reader: Reader = NOBODY) -> str:
+    """What of a page is compared."""
+    return _page("pieces.html", links, reader, facts=facts, ways=WAYS, reasons=REASONS)
+
+
+WAYS = {
+    PickWay.IGNORE_TEXT: "Ignore text like this, wherever it stands",
+    PickWay.IGNORE: "Ignore this place, whatever it says",
+    PickWay.WATCH: "Watch only this place",
+}
+
+
+def try_page(seen: TryResult, domain: Domain, *, links: Links, reader: Reader = NOBODY) -> str:
+    """What one look showed."""
+    found = differences(seen)
+    return _page(
+        "try.html",
+        links,
+        reader,
+        seen=seen,
+        domain=domain,
+        pieces=pieces_of(seen),
+        differences=found,
+        news=sum(why is Why.NOT for _, why in found),
+        reasons=REASONS,
+    )
+
+
+def problem_page(title: str, said: str, *, links: Links | None = None, reader: Reader = NOBODY) -> str:
+    """Why something cannot be shown."""
+    return _page("problem.html", links or Links(), reader, title=title, said=said)
+
+
+def _page(template: str, links: Links, reader: Reader, **given: object) -> str:
+    return rendered(
+        template,
+        links=links,
+        reader=reader,
+        style=style() if links.are_files else "",
+        diffs=diffs,
+        BlockStatus=BlockStatus,
+        Why=Why,
+        **given,
+    )

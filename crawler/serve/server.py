@@ -1,0 +1,106 @@
+"""recrawl serve: the pages on a port of this machine, for as long as the command runs."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import uvicorn
+
+from crawler.cli.session import Interrupts, with_database
+from crawler.crawl import ParserPool
+from crawler.errors import StackFailed
+from crawler.local.own_address import NAMES
+from crawler.plugins import load
+from crawler.serve.access import Doorkeeper, ensure_key, entrance
+from crawler.serve.app import PageServer, application
+from crawler.settings import Settings
+from crawler.store.database import Database
+
+USUAL_PORT = 4280
+CONNECTIONS = 4
+DRAIN_SECONDS = 5  # that a request under way gets when the server ends
+
+
+def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[str], None]) -> None:
+    """Serve the pages until the process is told to end. report: is told the address that lets the user in.
+
+    port: None for the usual one, or any that is free where that is taken.  Raises StackFailed where it cannot listen.
+    """
+    plugins = load(settings.plugins)
+    key = ensure_key(settings.home.resolve())
+
+    async def work(db: Database, interrupts: Interrupts) -> None:
+        with listening(host, port) as listener:
+            addresses = addresses_of(host, listener.getsockname()[1])
+            opened_at = datetime.now(UTC)
+            doorkeeper = Doorkeeper(key, addresses=addresses, opened_at=opened_at)
+            async with ParserPool(1, plugins=plugins) as readers:
+                pages = PageServer(db=db, readers=readers, doorkeeper=doorkeeper, now=lambda: datetime.now(UTC))
+                server = Uvicorn(
+                    uvicorn.Config(
+                        application(pages),
+                        log_level="warning",
+                        access_log=False,
+                        server_header=False,
+                        proxy_headers=False,
+                        timeout_graceful_shutdown=DRAIN_SECONDS,
+                    )
+                )
+                report(entrance(addresses[0], key, at=opened_at))
+                await until_told(server, listener, interrupts.stop)
+
+    with_database(work, connections=CONNECTIONS, patient=True)
+
+
+class Uvicorn(uvicorn.Server):
+    """The server without handlers of signals: those of the command end it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def until_told(server: Uvicorn, listener: socket.socket, stop: asyncio.Event) -> None:
+    """Serve until `stop` is set."""
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(server.serve(sockets=[listener]), name="serve-pages")
+        asked = tasks.create_task(stop.wait(), name="stop-pages")
+        await asyncio.wait((serving, asked), return_when=asyncio.FIRST_COMPLETED)
+        server.should_exit = True
+        asked.cancel()
+
+
+@contextmanager
+def listening(host: str, port: int | None) -> Iterator[socket.socket]:
+    """A socket that listens. Raises StackFailed where the address or the port is not to be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        wanted = USUAL_PORT if port is None else port
+        try:
+            if port is None:
+                with suppress(OSError):
+                    listener.bind((host, wanted))
+                if not listener.getsockname()[1]:
+                    listener.bind((host, 0))
+            else:
+                listener.bind((host, wanted))
+            listener.listen()
+        except OSError as error:
+            raise StackFailed(f"{host} port {wanted} is not to be had: {error.strerror or error}") from error
+        yield listener
+
+
+def addresses_of(host: str, port: int) -> tuple[str, ...]:
+    """The addresses at which the server is asked: by the one it listens on, and on this machine by its usual names."""
+    names = [f"[{host}]" if ":" in host else host]
+    names += [name for name in NAMES if host in NAMES and name != host]
+    return tuple(f"http://{name}:{port}" for name in names)
+
+
+def address_file(home: Path) -> Path:
+    """Where the address of the server that `recrawl up` started stands."""
+    return home / "run" / "pages.json"

@@ -1,0 +1,222 @@
+"""Versions of pages: what there are of a page, what one said, and the pages of a domain as they were at an instant.
+
+Nothing is deleted by age: every version's text and body is kept until its domain is removed. A body that is missing all
+the same is told as None, and never taken for an empty one.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from crawler.core.domain import Domain
+from crawler.core.http import Url, key_of
+from crawler.core.page import BlockKind
+from crawler.core.visit import State
+from crawler.store.database import Connection, Database
+from crawler.store.record import body_of
+from crawler.store.report.feed import EventKind
+
+VERSION = """
+    SELECT v.number, v.at,
+           (SELECT n.at FROM snapshot n
+             WHERE n.domain_id = %(domain_id)s AND n.key = v.key AND n.number = v.number + 1) AS until,
+           e.change, coalesce(e.parts, '') AS parts, e.amount, v.distance_bits, v.title, v.language, v.content_type,
+           octet_length(v.text) AS text_bytes, c.body_bytes, v.is_rendered
+      FROM snapshot v
+      LEFT JOIN LATERAL (SELECT o.change, o.parts, o.amount FROM event o
+                          WHERE o.domain_id = %(domain_id)s AND o.key = v.key AND o.version = v.number AND o.at = v.at
+                          ORDER BY o.number LIMIT 1) e ON true
+      LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = v.body_digest
+     WHERE v.domain_id = %(domain_id)s AND v.key = %(key)s
+"""
+VERSIONS = f"""
+    {VERSION} AND (%(before)s::int IS NULL OR v.number < %(before)s) ORDER BY v.number DESC LIMIT %(most)s
+"""
+WANTED = f"""
+    {VERSION} AND v.number = coalesce(
+        %(number)s::int,
+        (SELECT max(o.number) FROM snapshot o
+          WHERE o.domain_id = %(domain_id)s AND o.key = %(key)s AND (%(at)s::timestamptz IS NULL OR o.at <= %(at)s)))
+"""  # noqa: S608  the same
+CONTENT = """
+    SELECT v.text, v.body_digest, l.status,
+           CASE WHEN v.number = p.version THEN p.etag END AS etag,
+           CASE WHEN v.number = p.version THEN p.last_modified END AS last_modified
+      FROM snapshot v
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = v.key
+      LEFT JOIN visit l ON l.domain_id = %(domain_id)s AND l.key = v.key AND l.at = v.at
+     WHERE v.domain_id = %(domain_id)s AND v.key = %(key)s AND v.number = %(number)s
+"""
+# A page's state at an instant is told by its last event until then; without one that says otherwise it was known.
+STATE_AT = """
+    SELECT o.change, o.at FROM event o
+     WHERE o.domain_id = %(domain_id)s AND o.key = {key} AND (%(at)s::timestamptz IS NULL OR o.at <= %(at)s)
+       AND o.change IN ('first', 'changed', 'back', 'gone', 'moved')
+     ORDER BY o.number DESC LIMIT 1
+"""
+PAGES_AT = f"""
+    SELECT p.url, v.number, v.at, v.title, octet_length(v.text) AS text_bytes, e.change, e.at AS state_at
+      FROM (SELECT key, url FROM page
+             WHERE domain_id = %(domain_id)s AND version > 0 AND first_seen_at <= %(at)s
+               AND (%(after)s::text IS NULL OR url COLLATE "C" > %(after)s) AND starts_with(url, %(prefix)s)
+               AND EXISTS (SELECT FROM snapshot s WHERE s.domain_id = %(domain_id)s AND s.key = page.key
+                                                    AND s.number = 1 AND s.at <= %(at)s)
+             ORDER BY url COLLATE "C" LIMIT %(most)s) p
+      JOIN LATERAL (SELECT s.number, s.at, s.title, s.text FROM snapshot s
+                     WHERE s.domain_id = %(domain_id)s AND s.key = p.key AND s.at <= %(at)s
+                     ORDER BY s.number DESC LIMIT 1) v ON true
+      LEFT JOIN LATERAL ({STATE_AT.format(key="p.key")}) e ON true
+     ORDER BY p.url COLLATE "C"
+"""  # noqa: S608  the same
+STATES = {EventKind.GONE: State.GONE, EventKind.MOVED: State.MOVED}
+
+
+@dataclass(frozen=True, slots=True)
+class PageVersion:
+    """One version of a page. until: when the next one was first seen; None for the newest.
+
+    change: what brought it, FIRST, CHANGED or BACK; None for a list of URLs, of which no change is told.
+    amount: the part of the page that changed, 0 to 1; None where nobody can tell.
+    body_bytes: before compression; None where the body is not kept.
+    """
+
+    number: int
+    at: datetime
+    until: datetime | None
+    change: EventKind | None
+    parts: tuple[BlockKind, ...]
+    amount: float | None
+    distance_bits: int | None
+    title: str
+    language: str
+    content_type: str
+    text_bytes: int
+    body_bytes: int | None
+    is_rendered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeptHeaders:
+    """What is kept of the answer that brought a version; other headers are not.
+
+    status: None where the visit is not kept any more.  etag, last_modified: of the newest version alone, and there of
+    the newest good look.
+    """
+
+    status: int | None
+    content_type: str
+    etag: str | None
+    last_modified: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionContent:
+    """A version of a page with all that is kept of it.
+
+    state: of the page at the instant that was asked for: a page that was gone had said this last.
+    text: the main text.  body: as it came, or as a browser made it; None where it is not kept.
+    """
+
+    url: Url
+    version: PageVersion
+    state: State
+    state_at: datetime | None
+    headers: KeptHeaders
+    text: str = field(repr=False)
+    body: bytes | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PastPage:
+    """A page as it was at an instant. state_at: when its state was found."""
+
+    url: Url
+    state: State
+    state_at: datetime | None
+    version: int
+    version_at: datetime
+    title: str
+    text_bytes: int
+
+
+async def versions_of(
+    db: Database, domain: Domain, url: Url, *, most: int = 100, before: int | None = None
+) -> list[PageVersion]:
+    """The versions of a page, the newest first. before: only those with a lower number (keyset paging)."""
+    values = {"domain_id": domain.id, "key": key_of(url), "most": most, "before": before}
+    async with db.transaction() as connection:
+        return [_version(row) for row in await _rows(connection, VERSIONS, values)]
+
+
+async def version_of(
+    db: Database, domain: Domain, url: Url, *, number: int | None = None, at: datetime | None = None
+) -> VersionContent | None:
+    """The version of that number, or else the one that was the newest at an instant (None: now); None without one."""
+    values = {"domain_id": domain.id, "key": key_of(url), "number": number, "at": at}
+    async with db.transaction() as connection:
+        found = await _rows(connection, WANTED, values)
+        if not found:
+            return None
+        version = _version(found[0])
+        (content,) = await _rows(connection, CONTENT, values | {"number": version.number})
+        last = await _rows(connection, STATE_AT.format(key="%(key)s"), values)
+        body = await body_of(connection, domain.id, content["body_digest"])
+    return VersionContent(
+        url=url,
+        version=version,
+        state=_state(last[0]["change"] if last else None),
+        state_at=last[0]["at"] if last else None,
+        headers=KeptHeaders(
+            status=content["status"],
+            content_type=version.content_type,
+            etag=content["etag"],
+            last_modified=content["last_modified"],
+        ),
+        text=content["text"],
+        body=body,
+    )
+
+
+async def pages_at(
+    db: Database, domain: Domain, *, at: datetime, prefix: str = "", after: Url | None = None, most: int = 1000
+) -> list[PastPage]:
+    """The pages of a domain that had been seen by an instant, as they were then, by URL.
+
+    prefix: of their URLs; empty for all.  after: only those whose URL follows this one (keyset paging).
+    """
+    values = {"domain_id": domain.id, "at": at, "prefix": prefix, "after": after, "most": most}
+    async with db.transaction() as connection:
+        rows = await _rows(connection, PAGES_AT, values)
+    return [
+        PastPage(
+            url=Url(row["url"]),
+            state=_state(row["change"]),
+            state_at=row["state_at"],
+            version=row["number"],
+            version_at=row["at"],
+            title=row["title"],
+            text_bytes=row["text_bytes"],
+        )
+        for row in rows
+    ]
+
+
+def _state(change: str | None) -> State:
+    return STATES.get(EventKind(change), State.KNOWN) if change is not None else State.KNOWN
+
+
+def _version(row: dict[str, Any]) -> PageVersion:
+    change, parts = row.pop("change"), row.pop("parts")
+    return PageVersion(
+        **row,
+        change=EventKind(change) if change is not None else None,
+        parts=tuple(map(BlockKind, parts.split())),
+    )
+
+
+async def _rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement.encode(), values)
+        return await cursor.fetchall()

@@ -1,0 +1,125 @@
+"""The pages as their user has them: a process that serves, and whoever asks it over HTTP."""
+
+import http.client
+import re
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from tests.cli.conftest import RECRAWL, Recrawl, Site, environ, recrawl, serving, site
+from tests.patience import PATIENCE_S
+
+__all__ = ["recrawl", "serving", "site"]
+
+HOST_AND_PORT = re.compile(r"http://[^/?]+")
+WORD = re.compile(r'name="word" value="([0-9a-f]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    @property
+    def words(self) -> str:
+        """What a reader sees: the text without its elements."""
+        return " ".join(unescape(re.sub(r"<[^>]*>", " ", self.text)).split())
+
+
+@dataclass(slots=True)
+class Visitor:
+    """Somebody who asks the server, with a cookie if it was given one. entrance: the address that lets in once."""
+
+    address: str
+    entrance: str
+    cookie: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def get(self, path: str, **headers: str) -> Seen:
+        return self.ask("GET", path, b"", headers)
+
+    def post(self, path: str, form: Mapping[str, str], **headers: str) -> Seen:
+        given = {"Origin": self.address, "Content-Type": "application/x-www-form-urlencoded"} | headers
+        return self.ask("POST", path, urlencode(form).encode(), given)
+
+    def ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Seen:
+        connection = http.client.HTTPConnection(urlsplit(self.address).netloc, timeout=PATIENCE_S)
+        cookies = {"Cookie": self.cookie} if self.cookie else {}
+        try:
+            connection.request(method, path, body or None, {**cookies, **self.headers, **headers})
+            answer = connection.getresponse()
+            text = answer.read().decode()
+            return Seen(answer.status, {name.lower(): value for name, value in answer.getheaders()}, text)
+        finally:
+            connection.close()
+
+    def enter(self) -> Seen:
+        """Use the address that was printed."""
+        seen = self.get(self.entrance.removeprefix(self.address))
+        if "set-cookie" in seen.headers:
+            self.cookie = seen.headers["set-cookie"].partition(";")[0]
+        return seen
+
+    def send(self, path: str, **form: str) -> Seen:
+        """Send a form as a page of the server would, and see the page that it leads to."""
+        found = WORD.search(self.get("/").text)
+        assert found is not None
+        seen = self.post(path, {"word": found[1], **form})
+        return self.get(seen.headers["location"]) if seen.status == 303 else seen
+
+
+@contextmanager
+def served(database_url: str, home: Path) -> Iterator[Visitor]:
+    """The pages on this database, and somebody who has not entered yet."""
+    server = subprocess.Popen(
+        [RECRAWL, "serve"],
+        env=environ(database_url, home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        found = HOST_AND_PORT.search(line)
+        assert found is not None, server.communicate()
+        yield Visitor(found[0], line.split()[-1])
+    finally:
+        server.send_signal(signal.SIGTERM)
+        _, complaint = server.communicate(timeout=PATIENCE_S)
+        assert "Traceback" not in complaint, complaint
+        assert server.returncode in {0, 128 + signal.SIGTERM}
+
+
+@pytest.fixture
+def stranger(database_url: str, tmp_path: Path) -> Iterator[Visitor]:
+    """Somebody who has not entered."""
+    with served(database_url, tmp_path) as visitor:
+        yield visitor
+
+
+@pytest.fixture
+def visitor(stranger: Visitor) -> Visitor:
+    """Somebody who has."""
+    assert stranger.enter().status == 303
+    return stranger
+
+
+@pytest.fixture
+def crawled(recrawl: Recrawl, site: Site) -> Site:
+    """A site that was crawled once, whose pages have words of their own."""
+    site.page("/", "/one", "/two", text="The mill by the river opens at nine and sells flour to whoever asks.")
+    site.page("/one", "/two", text="Rye is sown in autumn and cut in July, before the wheat of the lower fields.")
+    site.page("/two", "/", text="Bread keeps for a week in a linen bag, longer where the pantry is cold.")
+    assert recrawl("crawl", site.url, "--allow-private").code == 0
+    return site
