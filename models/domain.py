@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import Uuid
 from sqlmodel import Field, SQLModel
 
-from models.columns import big, count, domain_reference, instant, octets, real, reals, small, text, texts
+from models.columns import big, count, domain_reference, instant, instants, octets, real, reals, small, text, texts
 
 
 class Domain(SQLModel, table=True):
@@ -315,6 +315,10 @@ class DomainState(SQLModel, table=True):
     # What its looks say of how often a page's rate is drawn anew, up to drift_at; empty before the first of them.
     drift: list[float] = Field(sa_column=reals())
     drift_at: datetime | None = Field(sa_column=instant(nullable=True))
+    # Deploys that looks have told, the last ones; and what speaks for one that is not told yet, and since when.
+    deployed_at: list[datetime] = Field(sa_column=instants())
+    deploy_evidence: float = Field(sa_column=real(default="0"))
+    deploy_since: datetime | None = Field(sa_column=instant(nullable=True))
     # Mean requests and bytes of a look, by kind.
     costs: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
     # The change feed.

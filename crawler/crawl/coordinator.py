@@ -192,7 +192,7 @@ class LeaseCrawler:
             elif is_quiet and self._requester.is_stopping:
                 return
             elif is_quiet and targets.is_dry:
-                if targets.is_used_up or not await self._preparation.drain():
+                if targets.is_used_up or not await self._preparation.catch_up():
                     return
                 targets.look_again()
             else:

@@ -63,6 +63,10 @@ class Preparation:
             count += 1
         return count > 0
 
+    async def catch_up(self) -> bool:
+        """Apply what has come while pages were looked at: the inbox, and other due times, as after a deploy."""
+        return await self.drain() | await self._store.reprice()
+
     async def _rules(self) -> RobotsRules | None:
         """Rules of robots.txt. None if it cannot be had (the domain is put on hold) or the day's budget is spent."""
         found = await found_rules(self._store, self._requester.ask)

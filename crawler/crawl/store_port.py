@@ -60,8 +60,8 @@ class LeasedStore(Protocol):
         """Apply a chunk of the domain's inbox, and say whether there was any."""
         ...
 
-    async def reprice(self) -> None:
-        """Give a slice of the domain's pages the due times of today's price."""
+    async def reprice(self) -> bool:
+        """Give a slice of the domain's pages the due times of today's price; whether any waited for that."""
         ...
 
     async def hand_out(self, most: int, *, without: Collection[PageKey]) -> list[Target]:
@@ -152,9 +152,9 @@ class RetryingStore:
             )
         )
 
-    async def reprice(self) -> None:
+    async def reprice(self) -> bool:
         defaults = self._defaults
-        await self._until_available(
+        return await self._until_available(
             lambda _: hand_out.reprice(self._db, self.lease, at=self.clock.now(), defaults=defaults)
         )
 

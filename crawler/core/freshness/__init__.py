@@ -43,6 +43,7 @@ from crawler.core.freshness.belief import (
 )
 from crawler.core.freshness.calibration import Agreement, pooled_agreement
 from crawler.core.freshness.change_signal import SOURCE_NAME, ChangeSignal, SignalSource
+from crawler.core.freshness.deploys import DeployWatch, Finding, watched
 from crawler.core.freshness.drift import UNKNOWN, Scores, blend, blended, chances, drift_of, scores_after, share_redrawn
 from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.freshness.policies import (
@@ -106,7 +107,7 @@ from crawler.core.freshness.signals import (
     worth_has_moved,
 )
 from crawler.core.freshness.site_kind import ALL_KINDS, NO_KIND, KindPrior, site_kind
-from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after
+from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after, worth_of
 from crawler.core.freshness.terms import USUAL_TERMS, Defaults, Terms, Wanted
 from crawler.core.freshness.value import NOT_ZERO, first_values, fresh_days, value, values_heard, weight_of, weights_of
 
@@ -138,6 +139,8 @@ __all__ = [
     "ChangeSignal",
     "ChangeValue",
     "Defaults",
+    "DeployWatch",
+    "Finding",
     "Floats",
     "Heard",
     "KindPrior",
@@ -226,10 +229,12 @@ __all__ = [
     "template_of",
     "value",
     "values_heard",
+    "watched",
     "weight_of",
     "weights_of",
     "with_change",
     "with_prior",
     "without_prior",
     "worth_has_moved",
+    "worth_of",
 ]

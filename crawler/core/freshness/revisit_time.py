@@ -82,8 +82,9 @@ def due_gap(
 
     recall, ahead: what sources of signals make of the time (signals.heard_days).
     """
-    gap = (gap_worth(a, b, weight, price) - ahead) / (1 - recall)
-    gap = np.where(most_worth(a, b, weight, ahead=ahead, most=most) < price, np.inf, gap)
+    way = gap_worth(a, b, weight, price)
+    is_told_enough = most_worth(a, b, weight, ahead=ahead, most=most) >= price
+    gap = np.where(is_told_enough, way - ahead, way) / (1 - recall)
     return np.asarray(np.maximum(least, np.minimum(gap, most)))
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crawler.core.freshness.belief import Belief
+from crawler.core.freshness.change_signal import SignalSource
 from crawler.core.freshness.drift import chances
 from crawler.core.freshness.signals import MOST_COUNTED, SourceWorth, heard_days, heard_of
 
@@ -83,6 +84,14 @@ class SourceRecord:
 
 
 NEVER_HEARD = SourceRecord()
+
+
+def worth_of(record: SourceRecord, source: str) -> SourceWorth:
+    """What the word of the source with that name is worth.
+
+    The silence about deploys says nothing: who tells of them are looks, and where none are made none are told.
+    """
+    return replace(record.worth, liveliness=0.0) if source == SignalSource.DEPLOY else record.worth
 
 
 def record_after(

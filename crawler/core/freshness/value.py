@@ -63,9 +63,11 @@ def values_heard(a: Numbers, b: Numbers, weight: Numbers, aged: Numbers, *, ahea
     """The value of looking now at pages that signals have made `aged` days old (signals.heard_days).
 
     ahead: the days of these that signals added. No signal makes a look worth more than the fresh days, within `most`,
-    that follow a change that is certain.
+    that follow a change that is certain; nor worth less than it would be without: a signal about all pages at once
+    would let none be looked at, where each of them changes too often.
     """
-    return np.minimum(values(a, b, weight, aged), most_worth(a, b, weight, ahead=ahead, most=most))
+    told = np.minimum(values(a, b, weight, aged), most_worth(a, b, weight, ahead=ahead, most=most))
+    return np.maximum(told, values(a, b, weight, np.asarray(aged) - ahead))
 
 
 def most_worth(a: Numbers, b: Numbers, weight: Numbers, *, ahead: Numbers, most: Numbers) -> Floats:

@@ -126,7 +126,8 @@ KNOWN = """
            f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL OR p.leader IS NOT NULL
                AS is_timed,
            p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.visits, p.is_rendered,
-           u.key IS NOT NULL AS is_list, p.signals
+           u.key IS NOT NULL AS is_list,
+           signals_and_deploys(p.signals, %(deploy_no)s, %(deployed_at)s, p.last_good_at) AS signals
       FROM ({}) f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
@@ -223,6 +224,8 @@ async def _read(
         "passes": context.window_passes,
         "clock": context.clock,
         "pages": context.pages,
+        "deploy_no": context.deploy_no,
+        "deployed_at": list(context.deployed_at),
         "url_share": ordering.url_share if ordering.order is Order.MIXED else 0.0,
     }
     async with connection.cursor(binary=True) as cursor:

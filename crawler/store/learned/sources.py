@@ -17,6 +17,7 @@ from crawler.core.freshness import (
     arrived,
     record_after,
     worth_has_moved,
+    worth_of,
 )
 from crawler.core.visit import TEACHES, Visit
 from crawler.store.database import Connection
@@ -60,6 +61,10 @@ class KnownSource:
         """Its record at an instant: the time since it was measured brought no signal."""
         return arrived(self.record, days=(instant - self.measured_at) / DAY, pages=self.pages)
 
+    def worth_at(self, instant: datetime) -> SourceWorth:
+        """What its word is worth at an instant."""
+        return worth_of(self.at(instant), self.source)
+
 
 async def sources_of(connection: Connection, domain_id: int) -> list[KnownSource]:
     """The domain's sources, by their numbers, which begin at 0."""
@@ -83,7 +88,7 @@ async def source_named(connection: Connection, domain_id: int, source: str, *, a
     found = next((each for each in known if each.source == source), None)
     if found is not None or len(known) >= MOST_SOURCES:
         return found
-    values = _values(domain_id, len(known), NEVER_HEARD, at=at)
+    values = _values(domain_id, len(known), NEVER_HEARD, worth_of(NEVER_HEARD, source), at=at)
     await connection.execute(ADD, values | {"source": source})
     return next(each for each in await sources_of(connection, domain_id) if each.source == source)
 
@@ -128,14 +133,14 @@ def _after(record: SourceRecord, visit: Visit, no: int) -> SourceRecord:
 async def _put(
     connection: Connection, domain_id: int, source: KnownSource, record: SourceRecord, *, at: datetime, heard: int = 0
 ) -> bool:
-    moved = worth_has_moved(source.weighed, record.worth)
-    values = _values(domain_id, source.no, record, at=at) | {"heard": heard, "moved": moved}
+    worth = worth_of(record, source.source)
+    moved = worth_has_moved(source.weighed, worth)
+    values = _values(domain_id, source.no, record, worth, at=at) | {"heard": heard, "moved": moved}
     await connection.execute(PUT, values)
     return moved
 
 
-def _values(domain_id: int, no: int, record: SourceRecord, *, at: datetime) -> dict[str, Any]:
-    worth = record.worth
+def _values(domain_id: int, no: int, record: SourceRecord, worth: SourceWorth, *, at: datetime) -> dict[str, Any]:
     return {
         "domain_id": domain_id,
         "no": no,

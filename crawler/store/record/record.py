@@ -31,7 +31,7 @@ from crawler.store.columns import clean, copy, costs_from, costs_to
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.domains import post_signals
 from crawler.store.learned import put_mask, put_renders, put_soft_errors
-from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
+from crawler.store.record import admissions, deploys, events, lists, novelty, pages, shared_schedules
 from crawler.store.record.events import parts_of
 from crawler.store.record.opic import load_batch, write_batch
 
@@ -39,7 +39,8 @@ RENEW_AND_READ = """
     UPDATE domain_state
        SET leased_until = clock_timestamp() + %(term)s
      WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- expiry only lets others take it
- RETURNING next_event, costs, drift, drift_at, budget_day, spent_requests, spent_bytes, spent_floor
+ RETURNING next_event, costs, drift, drift_at, budget_day, spent_requests, spent_bytes, spent_floor, deployed_at,
+           deploy_evidence, deploy_since
 """
 ADVANCE = f"""
     {WITH_SHARED}
@@ -125,7 +126,7 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
         turns = templates.turns if templates is not None else ()
         told = await events.write(connection, lease.domain, visits, batch.edit, turns, first=state["next_event"])
         await _write_visits(connection, domain_id, visits)
-        await _write_learnt(connection, domain_id, batch)
+        await _write_learnt(connection, domain_id, batch, state)
         await _advance(connection, domain_id, batch, state, next_event=state["next_event"] + told)
         return sum(position.state is State.NEW and position.held_until is None for _, position in admitted)
 
@@ -140,10 +141,11 @@ async def _renew_and_read(connection: Connection, lease: Lease) -> dict[str, Any
     return row
 
 
-async def _write_learnt(connection: Connection, domain_id: int, batch: Batch) -> None:
+async def _write_learnt(connection: Connection, domain_id: int, batch: Batch, state: dict[str, Any]) -> None:
     await learned.learn_of(connection, domain_id, batch.visits)
     at = max(visit.at for visit in batch.visits)
-    if await learned.learn_of_sources(connection, domain_id, batch.visits):
+    has_moved = await learned.learn_of_sources(connection, domain_id, batch.visits)
+    if await deploys.settle(connection, domain_id, batch.visits, state) or has_moved:
         await connection.execute(REPRICE, {"domain_id": domain_id, "at": at})
     await post_signals(connection, domain_id, batch.signals, at=at)
     if batch.mask is not None:

@@ -46,7 +46,10 @@ PAGE = f"""
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
            g.a + p.evidence_a AS belief_a, g.b + p.evidence_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
            p.amount_total, p.amount_changes, g.amount AS group_amount,
-           p.signals, g.template, g.held_until IS NOT NULL AS is_template_held,
+           signals_and_deploys(p.signals, (SELECT o.no::int FROM domain_source o
+                                            WHERE o.domain_id = %(domain_id)s AND o.source = 'deploy'),
+                               s.deployed_at, p.last_good_at) AS signals,
+           g.template, g.held_until IS NOT NULL AS is_template_held,
            p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
            p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.is_rendered,
            p.received_bytes,
