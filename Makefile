@@ -10,7 +10,7 @@ BIN := .venv/bin
 export RECRAWL_HOME ?= $(CURDIR)/.recrawl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-bench crawl test check format docs bench bench-change soak lock release up down clean
+.PHONY: help setup setup-test setup-bench setup-docs crawl test check format docs bench bench-change soak lock release up down clean
 
 help: ## list what can be made
 	@echo "make TARGET, where TARGET is one of:"
@@ -24,6 +24,9 @@ setup-test: ## install what tests and checks need as well
 
 setup-bench:
 	@$(PYTHON) scripts/bootstrap.py --test --bench
+
+setup-docs:
+	@$(PYTHON) scripts/bootstrap.py --test --docs
 
 crawl: setup ## crawl and show the result: the demo site, or URL=https://... (ARGS=--allow-private for your own server)
 	@$(if $(URL),$(BIN)/recrawl crawl "$(URL)" $(ARGS),$(BIN)/recrawl demo)
@@ -40,8 +43,10 @@ format: setup-test ## put all files into the agreed format
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-docs: setup-test ## make the reference pages of settings and commands again
+docs: setup-docs ## make the reference pages of settings and commands again, and of all docs a site in .cache/site
 	@$(BIN)/python -m crawler.cli.reference
+	@$(BIN)/python -m mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
+	@echo "Look at it: .cache/site/index.html"
 
 bench: setup-bench ## measure speed beside other crawlers, and what a record costs
 	@$(BIN)/python -m benchmarks
@@ -57,6 +62,7 @@ lock: ## pin the newest versions that pyproject.toml allows, for crawling first 
 	@$(LOCKING) pyproject.toml --group build -o requirements.lock
 	@$(LOCKING) --group dev --constraint requirements.lock -o requirements-test.lock
 	@$(LOCKING) --group bench --constraint requirements.lock --constraint requirements-test.lock -o requirements-bench.lock
+	@$(LOCKING) --group docs --constraint requirements.lock --constraint requirements-test.lock --constraint requirements-bench.lock -o requirements-docs.lock
 	@$(LOCKING) --group tools -o requirements-tools.lock
 
 LOCKING := UV_CACHE_DIR=.cache/uv .cache/tools/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \

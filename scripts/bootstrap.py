@@ -1,4 +1,4 @@
-"""Sets the project up in `.venv`, with any Python 3.11 or newer: `python3 scripts/bootstrap.py [--test] [--bench]`.
+"""Sets the project up in `.venv`, with any Python 3.11 or newer: `python3 scripts/bootstrap.py [--test] [--bench] [--docs]`.
 
 `.venv` is made of parts, each with a lock file: what crawling needs, which is always there; what testing adds; what the
 benchmarks compare with. A part that was once asked for stays, and is kept at its lock file whenever another one is
@@ -38,6 +38,7 @@ LOCKS = {  # of the parts, in the order in which they are installed
     "crawl": PROJECT / "requirements.lock",
     "test": PROJECT / "requirements-test.lock",
     "bench": PROJECT / "requirements-bench.lock",
+    "docs": PROJECT / "requirements-docs.lock",
 }
 LEAST_PYTHON = (3, 11)
 APT_SECONDS = 300  # a mirror that hangs must not hang the set-up
@@ -55,9 +56,10 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Install recrawl and what it needs into .venv.")
     parser.add_argument("--test", action="store_true", help="also install what tests and checks need")
     parser.add_argument("--bench", action="store_true", help="also install what the benchmarks compare with")
+    parser.add_argument("--docs", action="store_true", help="also install what makes the documentation's site")
     parser.add_argument("--tools", action="store_true", help="install uv into .cache/tools, and nothing else")
     asked = parser.parse_args(arguments)
-    parts = {"crawl", *(part for part in ("test", "bench") if getattr(asked, part))}
+    parts = {"crawl", *(part for part in ("test", "bench", "docs") if getattr(asked, part))}
     try:
         if asked.tools:
             with only_one():

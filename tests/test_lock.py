@@ -21,6 +21,7 @@ BOUNDS = {
     "requirements.lock": [*DEPENDENCIES, *GROUPS["build"]],
     "requirements-test.lock": GROUPS["dev"],
     "requirements-bench.lock": GROUPS["bench"],
+    "requirements-docs.lock": GROUPS["docs"],
     "requirements-tools.lock": GROUPS["tools"],
 }
 LOCKS = tuple(BOUNDS)
@@ -84,7 +85,7 @@ def test_no_two_locks_pin_a_package_differently(one: str, other: str) -> None:
 
 
 def test_what_only_tests_or_installs_is_not_there_for_crawling() -> None:
-    others = {canonicalize_name(bound.name) for group in ("dev", "bench", "tools") for bound in GROUPS[group]}
+    others = {canonicalize_name(bound.name) for group in ("dev", "bench", "docs", "tools") for bound in GROUPS[group]}
     allowed = {"anyio", "packaging"}  # dependencies of dependencies as well
     assert not (others - allowed) & pins("requirements.lock").keys()
 

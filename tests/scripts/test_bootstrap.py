@@ -14,7 +14,13 @@ from tests.patience import PATIENCE_S
 from tests.watchdog import RUN
 
 ROOT = Path(__file__).parents[2]
-LOCKS = ("requirements.lock", "requirements-test.lock", "requirements-bench.lock", "requirements-tools.lock")
+LOCKS = (
+    "requirements.lock",
+    "requirements-test.lock",
+    "requirements-bench.lock",
+    "requirements-docs.lock",
+    "requirements-tools.lock",
+)
 NEEDED = ("pyproject.toml", *LOCKS, "README.md", "LICENSE", "scripts/bootstrap.py")
 BARE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 
@@ -100,7 +106,7 @@ def test_a_changed_file_means_work(checkout: Path, name: str) -> None:
     assert not is_ready(checkout)
 
 
-@pytest.mark.parametrize("part", ["test", "bench"])
+@pytest.mark.parametrize("part", ["test", "bench", "docs"])
 def test_what_only_one_part_needs_is_work_for_that_part_only(checkout: Path, part: str) -> None:
     pretend_ready(checkout)
     assert not is_ready(checkout, "crawl", part)
