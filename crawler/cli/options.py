@@ -18,6 +18,8 @@ At = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")]
+Why = Annotated[bool, typer.Option("--why", help="With the figures behind it: beliefs, prices, coins.")]
+PageUrl = Annotated[str, typer.Argument(metavar="URL", help="A page of a registered domain.")]
 
 DomainName = Annotated[str, typer.Argument(metavar="DOMAIN", help="A registered name, or any URL of it.")]
 DomainNames = Annotated[list[str], typer.Argument(metavar="DOMAIN", help="Registered names, or URLs of them.")]

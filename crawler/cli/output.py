@@ -18,8 +18,6 @@ from rich.text import Text
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from crawler.store.report import Edit
-
 READABLE = 16  # characters of a text that a column of a table shows in a line, at least
 PIPE_WIDTH = 10_000  # a line of a pipe is as long as it is; URLs of 8 kB are cut nowhere
 
@@ -113,12 +111,6 @@ def _print(table: Table) -> None:
 def printable(text: str) -> str:
     """Text without characters that would steer the terminal; what servers say goes through here."""
     return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
-
-
-def shown_edit(edit: "Edit") -> str:
-    """A block that changed, in a line for each side that there is."""
-    sides = [("-", edit.was), ("+", edit.now)]
-    return "\n".join(f"{sign} {edit.part.value}: {text}" for sign, text in sides if text is not None)
 
 
 def print_json(document: object) -> None:

@@ -18,6 +18,7 @@ from crawler.local.parts import (
     answers,
     api_of_worker,
     is_own_api,
+    pages_note,
     server_note,
     stack_tag,
     worker_note,
@@ -63,7 +64,7 @@ class Wrecker:
             self.report("Prefect server: stopping")
             end([self.server.process], patience_seconds=SERVER_END_SECONDS)
         end(tagged(self.tag), patience_seconds=WORKER_END_SECONDS)
-        for note in (server_note(self.home), worker_note(self.home)):
+        for note in (server_note(self.home), worker_note(self.home), pages_note(self.home)):
             note.unlink(missing_ok=True)
         if cluster is not None:
             self.report("Postgres: stopping")

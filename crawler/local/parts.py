@@ -53,6 +53,10 @@ def worker_note(home: Path) -> Path:
     return home / "run" / "worker.json"
 
 
+def pages_note(home: Path) -> Path:
+    return home / "run" / "pages.json"
+
+
 def stack_tag(home: Path) -> str:
     """The name of this home's stack, for good: also the first part of the name of who holds its leases."""
     file = home / "run" / "tag"

@@ -13,6 +13,8 @@ from crawler.errors import StackFailed
 from crawler.local.children import noted
 from crawler.local.down import down
 from crawler.local.environment import Api
+from crawler.local.own_address import own_origins
+from crawler.local.pages import pages_entrance
 from crawler.local.parts import (
     CRAWL_DATABASE,
     Stack,
@@ -21,6 +23,8 @@ from crawler.local.parts import (
     external_api,
     is_own_api,
     own_api,
+    pages_note,
+    port_of,
     server_note,
     worker_note,
 )
@@ -29,7 +33,17 @@ from crawler.local.up import up
 from crawler.settings import Settings
 from crawler.store.database import prepare
 
-__all__ = ["Stack", "StackPart", "crawl_database", "down", "running_stack", "server_in_use", "status", "up"]
+__all__ = [
+    "Stack",
+    "StackPart",
+    "crawl_database",
+    "down",
+    "pages_in_use",
+    "running_stack",
+    "server_in_use",
+    "status",
+    "up",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +122,15 @@ def status(settings: Settings) -> list[StackPart]:
     else:
         parts.append(StackPart("Prefect server", is_running=False, detail=""))
     parts.append(StackPart("Worker", worker is not None, f"process {worker.process.pid}" if worker else ""))
+    pages = noted(pages_note(home))
+    where = f"{own_origins(port_of(pages))[0]}, process {pages.process.pid}" if pages else ""
+    parts.append(StackPart("Pages", pages is not None, where))
     return parts
+
+
+def pages_in_use(settings: Settings) -> str | None:
+    """An address that lets into the pages beside the stack once; None where nothing serves them."""
+    return pages_entrance(settings.home.resolve())
 
 
 def known_database(settings: Settings, home: Path) -> str | None:

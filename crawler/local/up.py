@@ -10,6 +10,7 @@ from crawler.local.children import Child, noted, tagged
 from crawler.local.down import Wrecker
 from crawler.local.environment import Api, client_environment
 from crawler.local.machine import held
+from crawler.local.pages import ensure_pages
 from crawler.local.parts import (
     CRAWL_DATABASE,
     PREFECT_DATABASE,
@@ -71,6 +72,7 @@ def build(home: Path, settings: Settings, *, deployments: Path, report: Report) 
     api = api_to_use(home, server, external)
     os.environ["PREFECT_API_URL"] = api.url
     worker = staff(home, server, api=api, database_url=database_url, deployments=deployments, report=report)
+    ensure_pages(home, database_url=database_url, tag=stack_tag(home), report=report)
     stack = Stack(home, database_url, api, server.process if server else None, worker.process)
     report(f"The stack is up: {stack.ui_url}")
     return stack

@@ -5,6 +5,7 @@ and plan's forecasts say, in the words of the command, and its forms call what t
 words and verbs, and the rooms below it.
 """
 
+from crawler.serve.files import write_pages
 from crawler.serve.server import serve
 
-__all__ = ["serve"]
+__all__ = ["serve", "write_pages"]

@@ -5,24 +5,20 @@ this server, so every request names its own address, and every form carries a wo
 """
 
 import hmac
-import secrets
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
-from crawler.local.private import private_folder, write_private
+from crawler.local.entrance import ENTERING, ENTRANCE, Signer
+from crawler.local.own_address import LONGEST_NONCE, PROOF_PATH, proof_of
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Asgi = Callable[[Message, Receive, Send], Awaitable[None]]
 
-KEY_BYTES = 32
 CODE_LASTS = timedelta(hours=12)  # an address that was printed and not used
 SESSION_LASTS = timedelta(days=30)
-ENTRANCE = "/enter"
 OPEN_PATHS = (ENTRANCE, "/style.css")  # what is served to somebody who has not entered
 READING = ("GET", "HEAD")
 
@@ -41,48 +37,6 @@ HEADERS = (
 )
 
 
-def key_file(home: Path) -> Path:
-    return home / "run" / "pages-key"
-
-
-def ensure_key(home: Path) -> str:
-    """The key of the pages of `home`, made the first time; its owner alone can read it."""
-    try:
-        return key_file(home).read_text(encoding="ascii").strip()
-    except FileNotFoundError:
-        made = secrets.token_urlsafe(KEY_BYTES)
-        write_private(private_folder(home, "run") / key_file(home).name, made)
-        return made
-
-
-@dataclass(frozen=True, slots=True)
-class Signer:
-    """Texts that nobody can make or change who does not know the key."""
-
-    key: str = field(repr=False)
-
-    def mac(self, purpose: str, text: str) -> str:
-        """The proof that the text was made for this purpose by somebody who knows the key."""
-        return hmac.digest(self.key.encode(), f"{purpose}\n{text}".encode(), "sha256").hex()
-
-    def signed(self, purpose: str, at: datetime) -> str:
-        """A new word that is good for a purpose, with the instant at which it was made."""
-        word = f"{int(at.timestamp() * 1000)}.{secrets.token_urlsafe(16)}"
-        return f"{word}.{self.mac(purpose, word)}"
-
-    def made_at(self, purpose: str, given: str) -> datetime | None:
-        """When a word was made for that purpose; None for one that was not made here."""
-        word, _, mac = given.rpartition(".")
-        if not word or not hmac.compare_digest(self.mac(purpose, word).encode(), mac.encode()):
-            return None
-        return datetime.fromtimestamp(int(word.partition(".")[0]) / 1000).astimezone()
-
-
-def entrance(address: str, key: str, *, at: datetime) -> str:
-    """The address that lets its user in, once and for half a day."""
-    return f"{address}{ENTRANCE}?code={Signer(key).signed('enter', at)}"
-
-
 class Doorkeeper:
     """Knows who has entered. address: of the server, as browsers write an origin.  opened_at: when it began to serve.
 
@@ -95,12 +49,13 @@ class Doorkeeper:
         self.addresses = addresses
         self._hosts = {address.partition("://")[2] for address in addresses}
         self._used: set[str] = set()
+        self._port = int(addresses[0].rpartition(":")[2])
         # Browsers keep cookies by name of host alone: two servers of one machine must not overwrite each other's.
-        self.cookie = f"recrawl_{addresses[0].rpartition(':')[2]}"
+        self.cookie = f"recrawl_{self._port}"
 
     def admit(self, code: str, *, at: datetime) -> str | None:
         """The session that a code is exchanged for; None if it is none, is too old, or was used."""
-        made_at = self._signer.made_at("enter", code)
+        made_at = self._signer.made_at(ENTERING, code)
         if made_at is None or code in self._used or made_at < self._opened_at or at - made_at > CODE_LASTS:
             return None
         self._used.add(code)
@@ -118,6 +73,10 @@ class Doorkeeper:
     def is_form_of(self, session: str, word: str) -> bool:
         """Whether a form was made by this server for this session."""
         return hmac.compare_digest(self.form_word(session).encode(), word.encode())
+
+    def proof(self, nonce: str) -> str:
+        """What only a server that knows the key can say, to a command that is about to send somebody here."""
+        return proof_of(self._signer.key, port=self._port, nonce=nonce[:LONGEST_NONCE])
 
     def refusal(self, scope: Mapping[str, Any]) -> str:
         """Why a request is not from a page of this server, or not for this server; empty if it may be answered."""
@@ -155,6 +114,9 @@ def guarded(app: Asgi, doorkeeper: Doorkeeper, *, now: Callable[[], datetime], r
         why = doorkeeper.refusal(scope)
         if why:
             await _plainly(send_guarded, 403, why)
+            return
+        if scope["path"].startswith(f"{PROOF_PATH}/"):
+            await _plainly(send_guarded, 200, doorkeeper.proof(scope["path"].removeprefix(f"{PROOF_PATH}/")))
             return
         session = _cookie(scope, doorkeeper.cookie)
         scope["session"] = session if doorkeeper.knows(session, at=now()) else ""

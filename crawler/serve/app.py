@@ -17,9 +17,10 @@ from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.crawl import ParserPool, TryWay
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
+from crawler.local.entrance import ENTRANCE
 from crawler.register import domain_named, url_of
 from crawler.serve import actions
-from crawler.serve.access import ENTRANCE, SESSION_LASTS, Asgi, Doorkeeper, guarded
+from crawler.serve.access import SESSION_LASTS, Asgi, Doorkeeper, guarded
 from crawler.serve.actions import Outcome
 from crawler.serve.changes import NEWS, ChangesAsked, change_facts, newest
 from crawler.serve.domain import domain_facts

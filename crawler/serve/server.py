@@ -5,21 +5,21 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path
 
 import uvicorn
 
 from crawler.cli.session import Interrupts, with_database
 from crawler.crawl import ParserPool
 from crawler.errors import StackFailed
+from crawler.local.entrance import ensure_key, entrance
 from crawler.local.own_address import NAMES
+from crawler.local.pages import USUAL_PORT
 from crawler.plugins import load
-from crawler.serve.access import Doorkeeper, ensure_key, entrance
+from crawler.serve.access import Doorkeeper
 from crawler.serve.app import PageServer, application
 from crawler.settings import Settings
 from crawler.store.database import Database
 
-USUAL_PORT = 4280
 CONNECTIONS = 4
 DRAIN_SECONDS = 5  # that a request under way gets when the server ends
 
@@ -99,8 +99,3 @@ def addresses_of(host: str, port: int) -> tuple[str, ...]:
     names = [f"[{host}]" if ":" in host else host]
     names += [name for name in NAMES if host in NAMES and name != host]
     return tuple(f"http://{name}:{port}" for name in names)
-
-
-def address_file(home: Path) -> Path:
-    """Where the address of the server that `recrawl up` started stands."""
-    return home / "run" / "pages.json"

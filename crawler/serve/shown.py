@@ -15,6 +15,7 @@ from crawler.cli.actions.explain_why import why_failed
 from crawler.cli.values import counted, shown_bytes, shown_rate, shown_share, shown_span
 from crawler.core.change import Change, ExplainedBlock
 from crawler.core.http import Url, path_and_query
+from crawler.core.visit import NEVER
 from crawler.serve.links import outside
 from crawler.serve.plots import NARROW, drawn
 from crawler.store.report import GroupedPage
@@ -47,6 +48,14 @@ def when(at: datetime | None, now: datetime) -> Markup:
         return Markup("never")
     exact = shown_instant(at)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), exact, apart(at, now))
+
+
+def due(at: datetime | None, now: datetime) -> Markup:
+    """When something is next: how long until then, or for how long it has been due."""
+    if at is None or at >= NEVER:
+        return Markup("never")
+    words = f"in {shown_span(at - now)}" if at > now else f"due for {shown_span(now - at)}"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), shown_instant(at), words)
 
 
 def exactly(at: datetime | None) -> Markup:
@@ -129,6 +138,7 @@ def environment() -> Environment:
         "bytes": shown_bytes,
         "counted": counted,
         "drawn": drawn,
+        "due": due,
         "exactly": exactly,
         "found_by_look": found_by_look,
         "harmless": harmless,

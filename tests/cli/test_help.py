@@ -46,7 +46,7 @@ def test_these_are_the_commands() -> None:
         *(f"domains {name}" for name in ("add", "list", "show", "set", "pause", "resume", "remove")),
         *("rules list", "rules add", "rules remove"),
         *("crawl", "refresh", "hint", "plan", "pages", "report", "traffic", "audit", "changes", "duplicates"),
-        *("explain", "try"),
+        *("explain", "try", "diff", "versions", "show"),
         *("up", "down", "status", "ui", "demo", "plugins"),
         *("db upgrade", "db check"),
         *("lab opic", "lab windows", "lab discovery", "lab nutch"),
@@ -78,6 +78,7 @@ def test_what_reads_the_clock_can_be_given_another_instant() -> None:
     assert with_at == {
         *("domains add", "domains show", "domains set", "rules add", "rules remove"),
         *("crawl", "refresh", "hint", "plan", "pages", "report", "traffic", "audit", "changes", "explain", "try"),
+        "show",
     }
 
 

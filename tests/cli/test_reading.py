@@ -162,10 +162,10 @@ def test_changes_are_read_on_from_a_cursor(recrawl: Recrawl, crawled: Site) -> N
     piece = {"part": "text", "was": "some words to read", "now": "quite other words"}
     assert recrawl("changes", "--since", str(first["next"]), "--diff", "--json").json["changes"][0]["blocks"] == [piece]
     shown = recrawl("changes", "--since", str(first["next"]), "--diff").out
-    assert "- text: some words to read\n+ text: quite other words\n" in shown
+    assert "text   [-some words to read-]{+quite other words+}\n" in shown
     explained = recrawl("explain", f"{crawled.url}one", "--json").json["content"]
     assert (explained["blocks"], explained["last_change"]["blocks"]) == (3 + 1, [piece])
-    assert "- text: some words to read" in recrawl("explain", f"{crawled.url}one").out
+    assert "text: [-some words to read-]{+quite other words+}" in recrawl("explain", f"{crawled.url}one").out
     assert nothing == {"changes": [], "next": second["next"], "more": False}
 
 
@@ -187,12 +187,13 @@ def test_changes_of_a_span_of_time_and_of_one_domain(recrawl: Recrawl, crawled: 
 def test_people_are_told_how_to_go_on(recrawl: Recrawl, crawled: Site) -> None:
     done = recrawl("changes")
 
-    assert f"{crawled.url}one" in done.out
+    assert "3 pages seen for the first time: recrawl changes --kind new" in done.out
     assert "recrawl changes --since 3" in done.complaint
+    assert f"{crawled.url}one" in recrawl("changes", "--kind", "new").out
 
 
 def test_a_page_is_explained(recrawl: Recrawl, crawled: Site) -> None:
-    done = recrawl("explain", f"{crawled.url}two")
+    done = recrawl("explain", f"{crawled.url}two", "--why")
     found = recrawl("explain", f"{crawled.url}two", "--json").json
 
     assert done.code == 0
@@ -214,7 +215,7 @@ def test_a_new_domain_says_that_its_pages_are_believed_to_change_as_those_of_oth
     execute(database_url, "INSERT INTO kind_prior VALUES ('*', 2, 40, 700, 7, now())")
     recrawl("crawl", site.url, "--allow-private")
 
-    assert "as pages of all sites do (7 sites) (a 2, b 40 days)" in recrawl("explain", f"{site.url}two").out
+    assert "as pages of all sites do (7 sites) (a 2, b 40 days)" in recrawl("explain", f"{site.url}two", "--why").out
 
 
 # A page that was looked at often, last a day ago, and is due tomorrow.
@@ -242,7 +243,7 @@ def test_a_page_says_which_bound_makes_it_due(
     execute(database_url, SEEN_OFTEN, DUE_TOMORROW)
 
     found = recrawl("explain", f"{crawled.url}two", "--json").json
-    told = recrawl("explain", f"{crawled.url}two").out
+    told = recrawl("explain", f"{crawled.url}two", "--why").out
 
     assert (found["due_today"]["bound"], found["due_today"]["by_rule"]) == (due[0], bool(rule))
     assert due[1] in found["next"]
@@ -357,7 +358,7 @@ def test_what_waits_in_the_inbox_is_told_before_a_due_time_that_it_will_change(r
 
     recrawl("refresh", crawled.name, "--prefix", "/t")
     refreshed, beside = told(), told("one")
-    shown = recrawl("explain", f"{crawled.url}two").out
+    shown = recrawl("explain", f"{crawled.url}two", "--why").out
     recrawl("crawl", crawled.name)
     after = told()
     recrawl("rules", "add", crawled.name, "/t", "--most", "2h")
@@ -435,9 +436,9 @@ def test_without_a_stack_its_status_is_a_problem(recrawl: Recrawl) -> None:
 def test_a_mixed_importance_is_shown_in_its_parts(recrawl: Recrawl, crawled: Site) -> None:
     recrawl("domains", "set", crawled.url, "--order", "mixed", "--url-share", "0.25")
 
-    listed = recrawl("pages", crawled.url).out
+    listed = recrawl("pages", crawled.url, "--why").out
     every = recrawl("pages", crawled.url, "--json").json["pages"]
-    explained = recrawl("explain", f"{crawled.url}two").out
+    explained = recrawl("explain", f"{crawled.url}two", "--why").out
 
     assert listed.split()[:4] == ["importance", "links", "by", "URL"]
     pages = [page for page in every if page["importance"] is not None]
@@ -452,7 +453,7 @@ def test_a_hint_is_weighed_and_orders_no_look(recrawl: Recrawl, crawled: Site) -
 
     taken = recrawl("hint", "-", "--source", "my-cms", "--json", stdin=stdin).json
     done = recrawl("crawl", crawled.name, "--json").json
-    shown = recrawl("explain", f"{crawled.url}one").out
+    shown = recrawl("explain", f"{crawled.url}one", "--why").out
     told = recrawl("hint", f"{crawled.url}one", "--source", "my-cms")
 
     assert taken["taken"] == {crawled.name: 2}

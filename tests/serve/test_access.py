@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from crawler.serve.access import CODE_LASTS, SESSION_LASTS, Doorkeeper, Signer, ensure_key, entrance, key_file
+from crawler.local.entrance import Signer, ensure_key, entrance, key_file
+from crawler.serve.access import CODE_LASTS, SESSION_LASTS, Doorkeeper
 from tests.cli.conftest import Recrawl, Site
 from tests.serve.conftest import WORD, Visitor
 

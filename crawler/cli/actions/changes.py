@@ -1,78 +1,185 @@
-"""recrawl changes: what changed, in the order in which it was found."""
+"""recrawl changes: what changed, the newest first for people, in the order of the feed for programs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from rich.text import Text
+
+from crawler.cli.change_kinds import KINDS, NEWS, WORDS, kinds_named
 from crawler.cli.exits import DONE
-from crawler.cli.output import print_json, remark, say, show, shown_edit
+from crawler.cli.marked import joined, marked, say_beneath, say_heading
+from crawler.cli.output import print_json, printable, remark, say
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_instant, shown_share
+from crawler.cli.values import counted, shown_share, shown_when
+from crawler.cli.which_page import changes_of
+from crawler.core.change import diff_words, excerpt
 from crawler.core.freshness import template_of
+from crawler.errors import BadInput
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.report import ChangeFilter, EventKind, FeedItem
+from crawler.store.report import ChangeFilter, Edit, EventKind, FeedItem
+
+TOP, TOP_JSON = 20, 1000
+INDENT = 11
+MOST_EDITS = 3  # of one change, unless all are asked for
+SHORT, LONG = (40, 160), (200, 1000)  # characters kept beside a change, and of a change itself
 
 
-def changes(
-    *, since: int | timedelta | datetime, domain: str | None, top: int, diff: bool, at: datetime | None, as_json: bool
-) -> int:
-    async def work(db: Database, _: Interrupts) -> tuple[list[FeedItem], bool]:
-        only = await domain_named(db, domain) if domain is not None else None
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a person asks for. what: a domain, a page, or a URL that pages lie beneath; None for all domains.
+
+    since: a cursor of the feed, a span before now, or an instant.  kinds: None for the usual ones.  top: None, too.
+    diff: every block that changed, and more of it.  why: with the figures behind it.
+    """
+
+    what: str | None
+    domain: str | None
+    since: int | timedelta | datetime
+    kinds: str | None
+    top: int | None
+    diff: bool
+    why: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Changes with how many of each kind there are. end: the cursor behind all of the feed."""
+
+    items: list[FeedItem]
+    counts: Mapping[EventKind, int]
+    end: int
+    since: datetime | None
+    now: datetime
+
+
+def changes(wish: Wish, *, at: datetime | None, as_json: bool) -> int:
+    kinds = kinds_named(wish.kinds) if wish.kinds is not None else None
+    if wish.what is not None and wish.domain is not None:
+        raise BadInput("a domain is named twice: once is enough")
+
+    async def work(db: Database, _: Interrupts) -> Found:
+        where = await changes_of(db, wish.what) if wish.what is not None else ChangeFilter()
+        if wish.domain is not None:
+            where = ChangeFilter(domain_id=(await domain_named(db, wish.domain)).id)
         if at is not None:
-            wanted = [only] if only is not None else [listed.domain for listed in await domains.every(db)]
+            every = [listed.domain for listed in await domains.every(db)]
+            wanted = [each for each in every if where.domain_id in {None, each.id}]
             await require_not_before_last_visit(db, wanted, at)
         instant = at or datetime.now(UTC)
         await report.stamp_feed(db, at=instant)
-        items = await report.read_feed(
-            db,
-            ChangeFilter(
-                after=since if isinstance(since, int) else 0,
-                since=None if isinstance(since, int) else since if isinstance(since, datetime) else instant - since,
-                domain_id=only.id if only is not None else None,
-            ),
-            most=top + 1,
-            blocks=diff,
+        where = _since(where, wish.since, now=instant)
+        shown = replace(where, kinds=kinds or (frozenset(EventKind) if as_json else NEWS))
+        if as_json:
+            items = await report.read_feed(db, shown, most=(wish.top or TOP_JSON) + 1, blocks=wish.diff)
+            return Found(items=items, counts={}, end=0, since=where.since, now=instant)
+        return Found(
+            items=await report.newest_changes(db, shown, most=wish.top or TOP, blocks=True),
+            counts=await report.count_changes(db, replace(where, kinds=kinds) if kinds else where),
+            end=await report.end_of_feed(db),
+            since=where.since,
+            now=instant,
         )
-        return items[:top], len(items) > top
 
-    found, more = with_database(work)
-    cursor = found[-1].position if found else (since if isinstance(since, int) else None)
+    found = with_database(work)
     if as_json:
-        print_json({"changes": found, "next": cursor, "more": more})
-        return DONE
-    if not found:
-        say("Nothing changed")
+        _print_document(found.items, wish)
     else:
-        _show_changes(found, diff=diff)
-    if cursor is not None:
-        remark(f"{'There is more' if more else 'Go on'}: recrawl changes --since {cursor}")
+        _show(found, wish)
     return DONE
 
 
-def _shown_reach(item: FeedItem) -> str:
+def _since(where: ChangeFilter, since: int | timedelta | datetime, *, now: datetime) -> ChangeFilter:
+    if isinstance(since, int):
+        return replace(where, after=since)
+    return replace(where, since=since if isinstance(since, datetime) else now - since)
+
+
+def _print_document(items: list[FeedItem], wish: Wish) -> None:
+    most = wish.top or TOP_JSON
+    shown = items[:most]
+    cursor = shown[-1].position if shown else (wish.since if isinstance(wish.since, int) else None)
+    print_json({"changes": shown, "next": cursor, "more": len(items) > most})
+
+
+def _show(found: Found, wish: Wish) -> None:
+    say_heading(_heading(found))
+    for item in found.items:
+        say("")
+        _show_change(item, wish, now=found.now)
+    first = found.counts.get(EventKind.FIRST, 0)
+    is_folded = first and all(item.change is not EventKind.FIRST for item in found.items)
+    if is_folded:
+        say("")
+        more = f"recrawl changes{f' {wish.what or wish.domain}' if wish.what or wish.domain else ''} --kind new"
+        say(f"{counted(first, 'page')} seen for the first time: {more}")
+    _show_next(found, left=sum(found.counts.values()) - len(found.items) - (first if is_folded else 0))
+
+
+def _heading(found: Found) -> str:
+    span = f" since {shown_when(found.since, now=found.now)}" if found.since else ""
+    if not found.counts:
+        return f"Nothing changed{span}"
+    shown = {item.change for item in found.items} | NEWS
+    told = [f"{found.counts[kind]:,} {WORDS[kind]}" for kind in KINDS.values() if kind in shown & found.counts.keys()]
+    return f"Changes{span}: {joined(told) or 'none of pages that were known'}"
+
+
+def _show_change(item: FeedItem, wish: Wish, *, now: datetime) -> None:
+    title = printable(item.title or _path(item)).replace("\n", " ")
+    head = Text.assemble((WORDS[item.change].ljust(INDENT), "bold"), title)
+    say_beneath(head, indent=0, hanging=INDENT)
+    for url in (item.url, f"to {item.moved_to}" if item.moved_to else ""):
+        if url:
+            say(" " * INDENT + url)  # an address is never broken
+    importance = f"importance {item.importance:.2g}" if item.importance is not None else ""
+    say_beneath(Text(joined([shown_when(item.at, now=now), importance, _reach(item)])), indent=INDENT)
+    if wish.why:
+        say_beneath(Text(_figures(item)), indent=INDENT)
+    edits = item.blocks if wish.diff else item.blocks[:MOST_EDITS]
+    for edit in edits:
+        _show_edit(edit, wish)
+    if len(edits) < len(item.blocks):
+        say(" " * INDENT + f"and {counted(len(item.blocks) - len(edits), 'block')} more: recrawl diff {item.url}")
+
+
+def _path(item: FeedItem) -> str:
+    return "/" + item.url.split("/", 3)[3] if item.change is not EventKind.BOILERPLATE else item.domain
+
+
+def _reach(item: FeedItem) -> str:
     """What an event is about that is not of one page alone."""
     if item.pages is not None:
-        return f" (on {counted(item.pages, 'page')})"
-    return f" (pages like {template_of(item.url)})" if item.change in {EventKind.HELD_BACK, EventKind.LET_GO} else ""
+        return f"on {counted(item.pages, 'page')}"
+    return f"pages like {template_of(item.url)}" if item.change in {EventKind.HELD_BACK, EventKind.LET_GO} else ""
 
 
-def _show_changes(found: Sequence[FeedItem], *, diff: bool) -> None:
-    for items in [[item] for item in found] if diff else [found]:
-        show(
-            ["found", "change", "of", "version", "amount", "url"],
-            [
-                (
-                    shown_instant(item.at),
-                    item.change.value.replace("_", " "),
-                    ", ".join(item.parts),
-                    str(item.version) if item.version else "",
-                    "" if item.amount is None else shown_share(item.amount),
-                    item.url + _shown_reach(item),
-                )
-                for item in items
-            ],
-            right=["version", "amount"],
-        )
-        for edit in (edit for item in items for edit in item.blocks):
-            say(shown_edit(edit))
+def _figures(item: FeedItem) -> str:
+    return joined(
+        [
+            f"cursor {item.position}",
+            f"version {item.version}" if item.version else "",
+            f"{shown_share(item.amount)} of the page" if item.amount is not None else "",
+            f"SimHash distance {item.distance_bits} of 64 bits" if item.distance_bits is not None else "",
+            f"in its {' and '.join(item.parts)}" if item.parts else "",
+        ]
+    )
+
+
+def _show_edit(edit: Edit, wish: Wish) -> None:
+    beside, most = LONG if wish.diff else SHORT
+    runs = excerpt(diff_words(edit.was or "", edit.now or "", part=edit.part), beside=beside, most=most)
+    part = (edit.part.value.ljust(7), "dim")
+    say_beneath(Text.assemble(part, marked(runs)), indent=INDENT, hanging=7)
+
+
+def _show_next(found: Found, *, left: int) -> None:
+    diffed = next((item for item in found.items if item.change is EventKind.CHANGED), None)
+    hints = [
+        f"{left:,} more with --top {left + len(found.items)}" if left > 0 else "",
+        f"recrawl diff {diffed.url}" if diffed else "",
+        f"what comes next: recrawl changes --since {found.end}" if found.end else "recrawl crawl URL",
+    ]
+    remark(f"Next: {'; '.join(hint for hint in hints if hint)}")

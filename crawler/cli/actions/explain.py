@@ -22,7 +22,7 @@ from crawler.cli.actions.register import described_rule
 from crawler.cli.actions.rules import shown_rule
 from crawler.cli.actions.trust import described_trust, shown_asking
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.output import print_json, say, show, show_facts, values_of
+from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
 from crawler.cli.reasons import RENDERING
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share, shown_when
@@ -52,7 +52,7 @@ Content-Length and Last-Modified decide before the body whether it is asked for,
 LONGEST_REDRAW_DAYS = 3650  # what is rarer than that is not worth a line
 
 
-def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
+def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
     url = url_of(text)
     load(settings().plugins)  # whatever is wrong with one is said before anything begins
 
@@ -82,7 +82,7 @@ def explain(text: str, *, at: datetime | None, as_json: bool) -> int:
         more = {"content": content_now, "domain_waits": waits, "list": listed.itself, "dates": listed.dates}
         print_json(_document(domain, known, known.page) | more)
     else:
-        _show(domain, known, known.page, content_now, waits, listed=listed)
+        _show(_facts(domain, known, known.page, content_now, waits, listed=listed), known, why=why)
     return DONE
 
 
@@ -113,7 +113,16 @@ def _shown_scripts(known: Explanation) -> str:
     return f"{said}; they add {counted(look.added_words, 'word')} and {counted(look.added_links, 'link')}"
 
 
-def _show(
+# What is told without being asked for; the rest is the figures behind it.
+PLAIN = frozenset(
+    {
+        *("URL", "Title", "List", "State", "Next", "Before that", "Fresh", "Rules", "Importance", "Last look"),
+        *("Last change", "It was", "Version", "Scripts", "Links", "Dated", "Signals"),
+    }
+)
+
+
+def _facts(
     domain: Domain,
     known: Explanation,
     page: PageFacts,
@@ -121,63 +130,79 @@ def _show(
     waits: str,
     *,
     listed: ListFacts,
-) -> None:
+) -> list[tuple[str, str]]:
     refused = why_refused(page.url, domain, known.robots) if page.state is not State.REFUSED else ""
-    show_facts(
-        [
-            ("URL", page.url),
-            ("Title", page.title or ""),
-            ("List", shown_list(listed.itself) if listed.itself else ""),
-            ("Dated", shown_dates(listed.dates)),
-            ("State", page.state.value + (f", but now {refused}" if refused else "")),
-            ("Next", why_next(domain, known, page)),
-            ("Before that", f"its domain {waits}" if waits else ""),
-            ("Schedule", f"shared by {counted(page.riders, 'page')} with the same text" if page.riders else ""),
-            ("Belief", _shown_belief(page, known)),
-            ("Fresh", _shown_freshness(page, known)),
-            ("Signals", shown_signals(page, known) if page.version else ""),
-            ("Worth", _shown_worth(domain, known, page)),
-            ("Rules", _shown_rules(domain, page)),
-            ("Importance", _shown_importance(domain, page)),
-            ("Changes", _shown_amount(page, known.terms)),
-            ("Cash", _shown_cash(page)),
-            ("Favoured", f"paid {domain.settings.ordering.favour_by:g} times by the reserve" if page.favoured else ""),
-            ("Rank", f"{page.rank} in the order {domain.settings.ordering.order}" if page.state is State.NEW else ""),
-            ("Depth", f"{counted(page.depth, 'link')} from the nearest seed"),
-            ("First seen", shown_instant(page.first_seen_at)),
-            ("Last look", _shown_look(page)),
-            ("Last change", shown_when(page.last_change_at, now=known.at) if page.last_change_at else ""),
-            ("It was", shown_edits(content_now)),
-            ("Compared", shown_content(content_now)),
-            ("Version", f"{page.version}, {shown_bytes(page.received_bytes)} received" if page.version else "none"),
-            ("ETag", page.etag or ""),
-            ("Last-Modified", page.last_modified or ""),
-            ("Asked", _asking(page, known) if page.version else ""),
-            ("Scripts", _shown_scripts(known)),
-            ("Decided", DECIDED if page.version else ""),
-            ("Links", f"to {counted(page.outlinks or 0, 'page')}, from {known.links}{_shown_orphan(known)}"),
-        ]
-    )
-    _show_linkers(known, is_paid=page.cash is not None)
+    return [
+        ("URL", page.url),
+        ("Title", page.title or ""),
+        ("List", shown_list(listed.itself) if listed.itself else ""),
+        ("Dated", shown_dates(listed.dates)),
+        ("State", page.state.value + (f", but now {refused}" if refused else "")),
+        ("Next", why_next(domain, known, page)),
+        ("Before that", f"its domain {waits}" if waits else ""),
+        ("Schedule", f"shared by {counted(page.riders, 'page')} with the same text" if page.riders else ""),
+        ("Belief", _shown_belief(page, known)),
+        ("Fresh", _shown_freshness(page, known)),
+        ("Signals", shown_signals(page, known) if page.version else ""),
+        ("Worth", _shown_worth(domain, known, page)),
+        ("Rules", _shown_rules(domain, page)),
+        ("Importance", _shown_importance(domain, page)),
+        ("Changes", _shown_amount(page, known.terms)),
+        ("Cash", _shown_cash(page)),
+        ("Favoured", f"paid {domain.settings.ordering.favour_by:g} times by the reserve" if page.favoured else ""),
+        ("Rank", f"{page.rank} in the order {domain.settings.ordering.order}" if page.state is State.NEW else ""),
+        ("Depth", f"{counted(page.depth, 'link')} from the nearest seed"),
+        ("First seen", shown_instant(page.first_seen_at)),
+        ("Last look", _shown_look(page)),
+        ("Last change", shown_when(page.last_change_at, now=known.at) if page.last_change_at else ""),
+        ("It was", shown_edits(content_now)),
+        ("Compared", shown_content(content_now)),
+        ("Version", f"{page.version}, {shown_bytes(page.received_bytes)} received" if page.version else "none"),
+        ("ETag", page.etag or ""),
+        ("Last-Modified", page.last_modified or ""),
+        ("Asked", _asking(page, known) if page.version else ""),
+        ("Scripts", _shown_scripts(known)),
+        ("Decided", DECIDED if page.version else ""),
+        ("Links", f"to {counted(page.outlinks or 0, 'page')}, from {known.links}{_shown_orphan(known)}"),
+    ]
+
+
+def _show(facts: list[tuple[str, str]], known: Explanation, *, why: bool) -> None:
+    """Print the facts; why: with beliefs, prices and coins, and who links to it and pays it."""
+    page = known.page
+    assert page is not None
+    show_facts(fact for fact in facts if why or fact[0] in PLAIN)
+    if why:
+        _show_linkers(known, is_paid=page.cash is not None)
     if known.visits:
         say("")
-        show(
-            ["look", "answer", "found", "by", "amount", "bytes", "expected", "reason"],
-            [
-                (
-                    shown_instant(look.at),
-                    look.answer.replace("_", " ") + (f" {look.status}" if look.status else ""),
-                    look.change.value,
-                    look.rung.value.replace("_", " "),
-                    shown_share(look.amount),
-                    shown_bytes(look.received_bytes),
-                    shown_share(look.expected),
-                    look.reason,
-                )
-                for look in known.visits
-            ],
-            right=["amount", "bytes", "expected"],
-        )
+        _show_looks(known, why=why)
+    if not why:
+        version = f"recrawl versions {page.url}; " if page.version else ""
+        remark(f"Next: {version}recrawl explain {page.url} --why for beliefs, prices and links")
+
+
+def _show_looks(known: Explanation, *, why: bool) -> None:
+    figures = ["by", "bytes", "expected"] if why else []
+    show(
+        ["look", "answer", "found", "amount", *figures, "reason"],
+        [
+            (
+                shown_instant(look.at),
+                look.answer.replace("_", " ") + (f" {look.status}" if look.status else ""),
+                look.change.value,
+                shown_share(look.amount),
+                *(
+                    (look.rung.value.replace("_", " "), shown_bytes(look.received_bytes), shown_share(look.expected))
+                    if why
+                    else ()
+                ),
+                look.reason,
+            )
+            for look in known.visits
+        ],
+        right=["amount", "bytes", "expected"],
+    )
 
 
 def _shown_orphan(known: Explanation) -> str:

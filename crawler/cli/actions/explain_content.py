@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from crawler.cli.output import shown_edit
+from crawler.cli.marked import with_marks
 from crawler.cli.values import counted
-from crawler.core.change import explain_blocks
+from crawler.core.change import diff_words, excerpt, explain_blocks
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, key_of
 from crawler.core.page_rules import PageRules
@@ -15,9 +15,10 @@ from crawler.settings import settings
 from crawler.store import record, report
 from crawler.store.database import Database
 from crawler.store.learned import mask_of
-from crawler.store.report import FeedItem, PageFacts
+from crawler.store.report import Edit, FeedItem, PageFacts
 
 MOST_EDITS = 3  # of the last change
+BESIDE, MOST_CHARS = 40, 160  # characters kept beside a change, and of a change itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,15 @@ def shown_content(known: ShownContent | None) -> str:
 
 
 def shown_edits(known: ShownContent | None) -> str:
+    """The words that its last change changed."""
     if known is None or known.last_change is None:
         return ""
-    first = "\n".join(map(shown_edit, known.last_change.blocks[:MOST_EDITS]))
-    more = len(known.last_change.blocks) - MOST_EDITS
-    return first + (f"\nand {counted(more, 'block')} more: recrawl changes --diff" if more > 0 else "")
+    blocks = known.last_change.blocks
+    first = "\n".join(map(_shown_edit, blocks[:MOST_EDITS]))
+    more = len(blocks) - MOST_EDITS
+    return first + (f"\nand {counted(more, 'block')} more: recrawl diff {known.last_change.url}" if more > 0 else "")
+
+
+def _shown_edit(edit: Edit) -> str:
+    runs = diff_words(edit.was or "", edit.now or "", part=edit.part)
+    return f"{edit.part.value}: {with_marks(excerpt(runs, beside=BESIDE, most=MOST_CHARS))}"

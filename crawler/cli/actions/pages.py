@@ -1,50 +1,148 @@
-"""recrawl pages: a domain's pages, the most important first."""
+"""recrawl pages: the pages of a domain, the most important first; those of a state; or the site as it was."""
 
 from datetime import UTC, datetime
 
 from crawler.cli.exits import DONE
-from crawler.cli.output import print_json, say, show
+from crawler.cli.marked import say_heading
+from crawler.cli.output import print_json, remark, say, show
+from crawler.cli.reasons import in_words
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import shown_instant, shown_rate, shown_share
+from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share, shown_when
 from crawler.core.cash import Order
 from crawler.core.domain import Domain
+from crawler.core.visit import State
+from crawler.errors import BadInput
 from crawler.register import domain_named, require_not_before_last_visit
-from crawler.store import report
+from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.report import PageLine
+from crawler.store.report import PageLine, PastPage
+
+FAILED = "failed"  # no state of its own: whatever the page is, its newest look brought no good answer
+STATES = (*(state.value for state in State), FAILED)
 
 
-def pages(text: str, *, top: int, at: datetime | None, as_json: bool) -> int:
-    async def work(db: Database, _: Interrupts) -> tuple[Domain, list[PageLine]]:
-        domain = await domain_named(db, text)
+def pages(text: str | None, *, state: str | None, top: int, why: bool, at: datetime | None, as_json: bool) -> int:
+    _refuse_what_is_unclear(text, state)
+    now = datetime.now(UTC)
+
+    async def work(db: Database, _: Interrupts) -> tuple[list[Domain], list[PageLine], list[PastPage] | None]:
+        every = [await domain_named(db, text)] if text else [listed.domain for listed in await domains.every(db)]
+        if at is not None and text and state is None and await _is_past(db, every[0], at):
+            return every, [], await report.pages_at(db, every[0], at=at, most=top)
         if at is not None:
-            await require_not_before_last_visit(db, [domain], at)
-        return domain, await report.pages(db, domain, top=top, at=at or datetime.now(UTC))
+            await require_not_before_last_visit(db, every, at)
+        return every, await _pages_of(db, every, state, top=top, at=at or now), None
 
-    domain, found = with_database(work)
-    if as_json:
-        print_json({"domain": domain.authority, "pages": found})
+    every, found, past = with_database(work)
+    if past is not None and at is not None:
+        _show_past(every[0], past, at=at, as_json=as_json)
+    elif as_json:
+        print_json(({"domain": every[0].authority} if text else {}) | {"pages": found})
     elif not found:
-        say(f"{domain.authority} has no pages yet: recrawl crawl {domain.authority}")
+        _say_none(every[0].authority if text else None, state)
+    elif state == FAILED:
+        _show_failed(found, now=now)
     else:
-        parts = ["links", "by URL"] if domain.settings.ordering.order is Order.MIXED else []
-        show(
-            ["importance", *parts, "url", "state", "version", "changes", "fresh", "last look", "due"],
-            [_page_row(page, parts=bool(parts)) for page in found],
-            right=["importance", *parts, "version", "fresh"],
-        )
+        _show(found, order=every[0].settings.ordering.order, why=why)
     return DONE
 
 
-def _page_row(page: PageLine, *, parts: bool) -> tuple[str, ...]:
-    figures = (page.importance, page.popularity, page.url_score) if parts else (page.importance,)
+def _refuse_what_is_unclear(text: str | None, state: str | None) -> None:
+    if state is not None and state not in STATES:
+        raise BadInput(f"{state!r} is no state of a page; there are {', '.join(STATES)}")
+    if text is None and state is None:
+        raise BadInput("pages of which domain? recrawl pages DOMAIN, or --state for those of all domains")
+
+
+async def _pages_of(db: Database, every: list[Domain], state: str | None, *, top: int, at: datetime) -> list[PageLine]:
+    """The most important pages of these domains altogether."""
+    wanted = State(state) if state is not None and state != FAILED else None
+    found = []
+    for domain in every:
+        found += await report.pages(db, domain, top=top, at=at, state=wanted, failing=state == FAILED)
+    if len(every) > 1:
+        found.sort(key=lambda page: -(page.importance or -1))
+    return found[:top]
+
+
+async def _is_past(db: Database, domain: Domain, at: datetime) -> bool:
+    """Whether an instant is before the newest look, so that it is the past that is asked for."""
+    last = (await domains.status_of(db, domain, at=at)).last_visit_at
+    return last is not None and at < last
+
+
+def _say_none(authority: str | None, state: str | None) -> None:
+    if state is not None:
+        say(f"No page{f' of {authority}' if authority else ''} is {state}")
+    else:
+        say(f"{authority} has no pages yet: recrawl crawl {authority}")
+
+
+def _show(found: list[PageLine], *, order: Order, why: bool) -> None:
+    parts = ["links", "by URL"] if why and order is Order.MIXED else []
+    figures = ["version", "changes", "fresh"] if why else []
+    show(
+        ["importance", *parts, "url", "title", "state", *figures, "last look", "due"],
+        [_page_row(page, parts=bool(parts), why=why) for page in found],
+        right=["importance", *parts, "version", "fresh"],
+    )
+    remark(f"Next: recrawl explain {found[0].url}")
+
+
+def _page_row(page: PageLine, *, parts: bool, why: bool) -> tuple[str, ...]:
+    weights = (page.importance, page.popularity, page.url_score) if parts else (page.importance,)
+    figures = (str(page.version), shown_rate(page.rate_per_day), shown_share(page.freshness)) if why else ()
     return (
-        *(f"{figure:.2f}" if figure is not None else "-" for figure in figures),
+        *(f"{weight:.2f}" if weight is not None else "-" for weight in weights),
         page.url,
+        page.title,
         page.state.value + (f" ({page.reason or page.list_kind})" if page.reason or page.list_kind else ""),
-        str(page.version),
-        shown_rate(page.rate_per_day),
-        shown_share(page.freshness),
+        *figures,
         shown_instant(page.last_look_at),
         shown_instant(page.due_at) if page.due_at is not None else "-",
     )
+
+
+def _show_failed(found: list[PageLine], *, now: datetime) -> None:
+    say_heading(f"{counted(len(found), 'page')} without a good answer")
+    show(
+        ["url", "why", "failed", "was good", "next try"],
+        [
+            (
+                page.url,
+                in_words(page.reason) or (f"status {page.status}" if page.status else "no answer"),
+                f"{page.failures}x",
+                shown_when(page.last_good_at, now=now),
+                shown_when(page.due_at, now=now) if page.due_at is not None else "-",
+            )
+            for page in found
+        ],
+        right=["failed"],
+    )
+    remark(f"Next: recrawl explain {found[0].url}; recrawl refresh {found[0].url}")
+
+
+def _show_past(domain: Domain, found: list[PastPage], *, at: datetime, as_json: bool) -> None:
+    if as_json:
+        print_json({"domain": domain.authority, "at": at, "pages": found})
+        return
+    if not found:
+        say(f"Nothing was known of {domain.authority} at {shown_instant(at)}")
+        return
+    say_heading(f"{domain.authority} as it was at {shown_instant(at)}: {counted(len(found), 'page')}")
+    show(
+        ["url", "title", "state", "version", "seen", "text"],
+        [
+            (
+                page.url,
+                page.title,
+                page.state.value,
+                str(page.version),
+                shown_instant(page.version_at),
+                shown_bytes(page.text_bytes),
+            )
+            for page in found
+        ],
+        right=["version", "text"],
+    )
+    remark(f"Next: recrawl show {found[0].url} --at {at.isoformat()}")

@@ -6,35 +6,53 @@ from typing import Annotated
 import typer
 
 from crawler.cli import values
-from crawler.cli.options import At, Json, Top
+from crawler.cli.options import At, Json, Why
 
 
 def changes(
+    what: Annotated[
+        str | None, typer.Argument(metavar="DOMAIN|URL", help="A domain, a page, or what pages lie beneath.")
+    ] = None,
     since: Annotated[
         str | None,
         typer.Option(
-            metavar="CURSOR|SPAN|DAY",
-            help="After this cursor, in the last 30m, 12h or 7d, since yesterday or 2026-11-22.",
+            metavar="SPAN|DAY|CURSOR",
+            help="In the last 30m, 12h or 7d, since yesterday or 2026-11-22, or after a cursor.",
+        ),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KINDS",
+            help="Of changed, gone, moved, back, new, site, held-back, let-go, with commas between.",
         ),
     ] = None,
     domain: Annotated[str | None, typer.Option(metavar="DOMAIN", help="Of one domain only.")] = None,
-    top: Top = 1000,
-    diff: Annotated[bool, typer.Option("--diff", help="With the blocks that went and came, the first 50.")] = False,
+    top: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, metavar="N", help="How many: 20, with --json 1000.")
+    ] = None,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="With all blocks that changed (of each page the first 50), and more of each.")
+    ] = False,
+    why: Why = False,
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """List what changed, in the order in which it was found, with the cursor from which to go on.
+    """Show what changed, the newest first, with the words that differ.
 
-    Of each change it is told what of the page it was: text, link, image, title or meta. What a site changed on all its
-    pages alike is one change of the kind boilerplate, and none of any page.
+    What went stands in red or as [-old-], what came in green or as {+new+}. Pages that were seen for the first time are
+    counted, and listed with --kind new. What a site changed on all its pages alike is one change of the kind site.
+    With --json all kinds come in the order in which they were found, with the cursor from which to go on.
 
     Examples:
 
         recrawl changes --since 7d
-        recrawl changes --since yesterday --diff
+        recrawl changes docs.example.com --since yesterday --kind changed,gone
+        recrawl changes https://docs.example.com/guide/ --diff
         recrawl changes --since 4711 --json
     """
     from crawler.cli.actions import changes
 
     after = values.since(since, now=at or datetime.now(UTC)) if since else 0
-    return changes.changes(since=after, domain=domain, top=top, diff=diff, at=at, as_json=as_json)
+    wish = changes.Wish(what=what, domain=domain, since=after, kinds=kind, top=top, diff=diff, why=why)
+    return changes.changes(wish, at=at, as_json=as_json)

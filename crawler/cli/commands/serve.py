@@ -14,6 +14,9 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=1, max=65_535, metavar="N", help="Else 4280, or any that is free.")
     ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Do not print the address that lets in: recrawl ui does.")
+    ] = False,
 ) -> int:
     """Show a page of one's own in the browser: what changed, how fresh, what to worry about. Ctrl-C ends it.
 
@@ -29,8 +32,9 @@ def serve(
     from crawler.settings import settings
 
     def told(address: str) -> None:
-        say(f"Look at it: {address}")
-        remark("Ctrl-C ends it")
+        if not quiet:
+            say(f"Look at it: {address}")
+            remark("Ctrl-C ends it")
 
     serve(settings(), host=host, port=port, report=told)
     return DONE

@@ -5,7 +5,7 @@ from crawler.cli.options import Json
 
 
 def up(as_json: Json = False) -> int:
-    """Start Postgres, a Prefect server with its pages, and a worker; they stay until `recrawl down`.
+    """Start Postgres, a Prefect server, a worker and a page of one's own; they stay until `recrawl down`.
 
     Examples:
 
@@ -19,12 +19,15 @@ def up(as_json: Json = False) -> int:
 
     load(settings().plugins)  # every run would fail of what is wrong with one
     running = stack.up(settings(), report=remark)
+    pages = stack.pages_in_use(settings())
     if as_json:
-        print_json({"ui": running.ui_url, "api": running.api_url, "home": str(running.home)})
+        print_json({"ui": running.ui_url, "api": running.api_url, "home": str(running.home), "pages": pages})
     else:
-        say(f"Look at it: {running.ui_url}")
+        if pages is not None:
+            say(f"Look at it: {pages}")
+        say(f"Its runs: {running.ui_url}")
         if running.api.auth is not None:
-            say("What its first page asks for: recrawl ui")
+            say("What their first page asks for: recrawl ui")
     return DONE
 
 
@@ -48,7 +51,7 @@ def down(as_json: Json = False) -> int:
 
 
 def ui(as_json: Json = False) -> int:
-    """Show where the user interface is, and what to give its first page to get in. Keep that to yourself.
+    """Show where the pages are, and what lets you in: an address for yours, a word for Prefect's. Keep it to yourself.
 
     Examples:
 
@@ -59,10 +62,12 @@ def ui(as_json: Json = False) -> int:
     from crawler.local import stack
     from crawler.settings import settings
 
-    api = stack.server_in_use(settings())
+    api, pages = stack.server_in_use(settings()), stack.pages_in_use(settings())
     if as_json:
-        print_json({"ui": api.ui_url, "api": api.url, "auth": api.auth})
+        print_json({"ui": api.ui_url, "api": api.url, "auth": api.auth, "pages": pages})
     else:
+        if pages is not None:
+            say(f"Your pages, once: {pages}")
         say(f"Look at it: {api.ui_url}")
         if api.auth is not None:
             say(f"Log in with: {api.auth}")

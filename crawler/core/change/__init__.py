@@ -25,6 +25,7 @@ from crawler.core.change.variants import ENOUGH_RETURNS, Variant, learn_variants
 from crawler.core.change.word_diff import (
     BlockDiff,
     BlockStatus,
+    Hunk,
     PageDiff,
     RunKind,
     WordRun,
@@ -49,6 +50,7 @@ __all__ = [
     "DuplicateGroup",
     "Edits",
     "ExplainedBlock",
+    "Hunk",
     "NoiseMask",
     "Observation",
     "PageDiff",

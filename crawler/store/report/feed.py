@@ -222,6 +222,13 @@ async def count_changes(db: Database, wanted: ChangeFilter = EVERY_CHANGE) -> di
         return {EventKind(change): many for change, many in await cursor.fetchall()}
 
 
+async def end_of_feed(db: Database) -> int:
+    """The cursor behind all changes that the feed has; 0 while it is empty."""
+    async with db.transaction() as connection:
+        row = await (await connection.execute("SELECT coalesce(max(position), 0) FROM feed")).fetchone()
+    return int(row[0]) if row else 0
+
+
 async def last_of(db: Database, domain: Domain, url: Url) -> FeedItem | None:
     """The last change of a page, with the blocks that changed, whether the feed has it yet or not (position 0)."""
     values = {"domain_id": domain.id, "key": key_of(url), "blocks": True}

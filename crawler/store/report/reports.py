@@ -47,7 +47,7 @@ PAGES = f"""
     SELECT p.key, p.url, f.state, {IMPORTANCE} AS importance, {POPULARITY} AS popularity,
            CASE WHEN c.key IS NOT NULL THEN f.url_score END AS url_score, {FRESHNESS} AS freshness,
            p.last_look_at, p.version, (g.a + p.evidence_a) / (g.b + p.evidence_b) AS rate_per_day, f.due_at,
-           p.status, p.reason, u.kind AS list_kind
+           p.status, p.reason, p.failures, p.last_good_at, u.kind AS list_kind
       FROM page p
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
@@ -57,7 +57,15 @@ PAGES = f"""
       LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
      WHERE p.domain_id = %(domain_id)s
 """  # noqa: S608  only our own expressions are put in
-TOP = f"SELECT * FROM ({PAGES}) p ORDER BY importance DESC NULLS LAST, url LIMIT %(top)s"  # noqa: S608  the same
+# Titles are looked up for the pages that are shown, and for no others.
+TOP = f"""
+    SELECT p.*, coalesce(s.title, '') AS title
+      FROM (SELECT * FROM ({PAGES}) p
+             WHERE (%(state)s::text IS NULL OR state = %(state)s) AND (NOT %(failing)s OR failures > 0)
+             ORDER BY importance DESC NULLS LAST, url LIMIT %(top)s) p
+      LEFT JOIN snapshot s ON s.domain_id = %(domain_id)s AND s.key = p.key AND s.number = p.version
+     ORDER BY importance DESC NULLS LAST, url
+"""  # noqa: S608  the same
 TOTALS = f"""
     SELECT count(*) FILTER (WHERE state = 'new') AS new,
            count(*) FILTER (WHERE state = 'new' AND due_at > %(at)s) AS held_back,
@@ -139,6 +147,7 @@ class PageLine:
 
     popularity, url_score: what links and what the URL make of it; a mixed order weighs both, the others links alone.
     list_kind: of a sitemap or a feed, "" for one that was never read; None for pages that are no lists.
+    failures: looks in a row that brought no good answer; last_good_at: the newest that did.
     """
 
     url: Url
@@ -154,6 +163,9 @@ class PageLine:
     status: int | None
     reason: str
     list_kind: str | None = None
+    title: str = ""
+    failures: int = 0
+    last_good_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +232,16 @@ class Workload:
     inbox_rows: int
 
 
-async def pages(db: Database, domain: Domain, *, top: int, at: datetime) -> list[PageLine]:
-    """The domain's most important pages, those outside the economy last."""
+async def pages(
+    db: Database, domain: Domain, *, top: int, at: datetime, state: State | None = None, failing: bool = False
+) -> list[PageLine]:
+    """The domain's most important pages, those outside the economy last.
+
+    state: only those in it.  failing: only those of which the newest look brought no good answer.
+    """
+    values = {"domain_id": domain.id, "at": at, "top": top, "state": state, "failing": failing}
     async with db.transaction() as connection:
-        rows = await _rows(connection, TOP, {"domain_id": domain.id, "at": at, "top": top})
+        rows = await _rows(connection, TOP, values)
     return [
         PageLine(
             url=Url(row["url"]),
@@ -239,6 +257,9 @@ async def pages(db: Database, domain: Domain, *, top: int, at: datetime) -> list
             status=row["status"],
             reason=row["reason"],
             list_kind=row["list_kind"],
+            title=row["title"],
+            failures=row["failures"],
+            last_good_at=row["last_good_at"],
         )
         for row in rows
     ]

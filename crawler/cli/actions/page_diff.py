@@ -1,0 +1,109 @@
+"""recrawl diff: what differs between two versions of a page."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+from rich.text import Text
+
+from crawler.cli.exits import DONE
+from crawler.cli.marked import joined, marked, say_beneath, say_heading
+from crawler.cli.output import print_json, remark, say
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.values import counted, shown_when
+from crawler.cli.which_page import page_named, version_named
+from crawler.core.change import BlockDiff, BlockStatus, Hunk, PageDiff
+from crawler.core.page import BlockKind
+from crawler.crawl import ParserPool, diff_versions
+from crawler.errors import CrawlerError
+from crawler.plugins import load
+from crawler.settings import settings
+from crawler.store.database import Database
+from crawler.store.report import VersionContent
+
+Wanted = int | timedelta | datetime | None  # a version's number, so long ago, or an instant
+SIGNS = {
+    BlockStatus.SAME: " ",
+    BlockStatus.CHANGED: "~",
+    BlockStatus.ADDED: "+",
+    BlockStatus.REMOVED: "-",
+    BlockStatus.MOVED: ">",
+}
+TOLD = (BlockStatus.CHANGED, BlockStatus.ADDED, BlockStatus.REMOVED, BlockStatus.MOVED)
+INDENT = 2
+
+
+def page_diff(text: str, *, before: Wanted, after: Wanted, context: int, as_json: bool) -> int:
+    now = datetime.now(UTC)
+    plugins = load(settings().plugins)
+
+    async def work(db: Database, _: Interrupts) -> tuple[VersionContent, VersionContent, PageDiff]:
+        domain, url = await page_named(db, text)
+        new = await version_named(db, domain, url, after, now=now)
+        if before is None and new.version.number == 1:
+            raise CrawlerError(
+                f"{url} has one version{' until then' if after is not None else ''}, seen first "
+                f"{shown_when(new.version.at, now=now)}, and nothing to compare it with: recrawl show {url}"
+            )
+        old = await version_named(db, domain, url, new.version.number - 1 if before is None else before, now=now)
+        async with ParserPool(1, few=2, plugins=plugins) as readers:
+            return old, new, await diff_versions(db, domain, old, new, readers=readers, context=context)
+
+    old, new, found = with_database(work)
+    if as_json:
+        print_json({"url": new.url, "from": old.version, "to": new.version, "diff": found})
+    else:
+        _show(old, new, found, now=now)
+        remark(f"Next: recrawl versions {new.url}; recrawl show {new.url} --version {new.version.number}")
+    return DONE
+
+
+def _show(old: VersionContent, new: VersionContent, found: PageDiff, *, now: datetime) -> None:
+    say_heading(new.version.title or new.url)
+    if new.version.title:
+        say(new.url)
+    for sign, side in (("-", old), ("+", new)):
+        say(f"{sign} version {side.version.number}, {shown_when(side.version.at, now=now)}")
+    if not found:
+        say("Nothing that is shown or linked differs")
+        return
+    say(_summary(found))
+    for hunk in found.hunks:
+        _show_hunk(hunk)
+    _show_skipped(found.skipped)
+
+
+def _summary(found: PageDiff) -> str:
+    news = Counter(block.status for block in found.changed if block.is_news)
+    noise = sum(not block.is_news for block in found.changed)
+    told = joined([f"{news[status]:,} {status.value}" for status in TOLD if news[status]])
+    beside = f"; {counted(noise, 'block')} of known noise or left out by a rule" if noise else ""
+    return f"Blocks: {told or 'no news'}, {found.counts[BlockStatus.SAME]:,} same{beside}"
+
+
+def _show_hunk(hunk: Hunk) -> None:
+    _show_skipped(hunk.skipped)
+    for block in hunk.blocks:
+        if block.status is BlockStatus.SAME and block.part is not BlockKind.TEXT:
+            continue  # where an unchanged link leads is no context that anybody reads
+        _show_block(block)
+
+
+def _show_skipped(many: int) -> None:
+    if many:
+        say_beneath(Text(f"… {counted(many, 'block')} the same", "dim"), indent=INDENT)
+
+
+def _show_block(block: BlockDiff) -> None:
+    is_same = block.status is BlockStatus.SAME
+    line = Text.assemble((f"{SIGNS[block.status]} ", "" if is_same else "bold"))
+    if block.part is not BlockKind.TEXT:
+        line.append(f"{block.part.value}: ", "dim")
+    words = marked(block.runs)
+    if is_same:
+        words.stylize("dim")
+    line.append_text(words)
+    if block.status is BlockStatus.MOVED:
+        line.append("  (moved here)", "dim")
+    if not is_same and not block.is_news:
+        line.append("  (noise)", "dim")
+    say_beneath(line, indent=INDENT, hanging=2)

@@ -1,0 +1,145 @@
+"""recrawl versions and recrawl show: the versions of a page, and what one of them said."""
+
+import sys
+from datetime import UTC, datetime, timedelta
+
+from rich.text import Text
+
+from crawler.cli.change_kinds import WORDS
+from crawler.cli.exits import DONE
+from crawler.cli.marked import say_beneath, say_heading
+from crawler.cli.output import out, print_json, printable, remark, say, show, show_facts, values_of
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span, shown_when
+from crawler.cli.which_page import page_named, version_named
+from crawler.core.http import Url
+from crawler.core.visit import State
+from crawler.errors import CrawlerError
+from crawler.store import report
+from crawler.store.database import Database
+from crawler.store.report import PageVersion, VersionContent
+
+
+def versions(text: str, *, top: int, why: bool, as_json: bool) -> int:
+    now = datetime.now(UTC)
+
+    async def work(db: Database, _: Interrupts) -> tuple[Url, list[PageVersion]]:
+        domain, url = await page_named(db, text)
+        await version_named(db, domain, url, None, now=now)  # says why there is none
+        return url, await report.versions_of(db, domain, url, most=top)
+
+    url, found = with_database(work)
+    if as_json:
+        print_json({"url": url, "versions": found})
+        return DONE
+    say_heading(f"{counted(found[0].number, 'version')} of {url}")
+    figures = ["parts", "distance"] if why else []
+    show(
+        ["version", "seen", "held for", "what", "amount", *figures, "size", "title"],
+        [_version_row(version, why=why) for version in found],
+        right=["version", "amount", "distance", "size"],
+    )
+    if len(found) > 1:
+        remark(f"Next: recrawl diff {url}; recrawl show {url} --version {found[-1].number}")
+    else:
+        remark(f"Next: recrawl show {url}")
+    return DONE
+
+
+def _version_row(version: PageVersion, *, why: bool) -> tuple[str, ...]:
+    distance = f"{version.distance_bits} bits" if version.distance_bits is not None else "-"
+    figures = (" ".join(version.parts), distance) if why else ()
+    return (
+        str(version.number),
+        shown_instant(version.at),
+        shown_span(version.until - version.at) if version.until else "to this day",
+        WORDS[version.change] if version.change else "list",
+        shown_share(version.amount),
+        *figures,
+        shown_bytes(version.body_bytes) if version.body_bytes is not None else "not kept",
+        version.title,
+    )
+
+
+def show_page(text: str, *, wanted: int | timedelta | datetime | None, form: str | None, as_json: bool) -> int:
+    """Show one version of a page. form: text, html or headers; None for facts and text."""
+    now = datetime.now(UTC)
+
+    async def work(db: Database, _: Interrupts) -> VersionContent:
+        domain, url = await page_named(db, text)
+        return await version_named(db, domain, url, wanted, now=now)
+
+    found = with_database(work)
+    if as_json:
+        print_json(_document(found))
+    elif form == "html":
+        _write_body(found)
+    elif form == "headers":
+        _show_headers(found)
+    elif form == "text":
+        say(found.text)
+    else:
+        _show_facts(found, now=now)
+        say("")
+        for line in (found.text or "(no text)").split("\n"):
+            say_beneath(Text(printable(line)), indent=0)
+        _show_next(found)
+    return DONE
+
+
+def _document(found: VersionContent) -> dict[str, object]:
+    html = None if found.body is None else found.body.decode(errors="replace")
+    return values_of(found) | {"text": found.text, "html": html}
+
+
+def _write_body(found: VersionContent) -> None:
+    """The body byte by byte where a program reads it; without what steers a terminal where a person does."""
+    if found.body is None:
+        raise CrawlerError(
+            f"the body of version {found.version.number} of {found.url} is not kept: --text shows its text"
+        )
+    if out().is_terminal or not hasattr(sys.stdout, "buffer"):
+        say(found.body.decode(errors="replace"))
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(found.body)
+
+
+def _show_headers(found: VersionContent) -> None:
+    kept = found.headers
+    show_facts(
+        [
+            ("Status", str(kept.status) if kept.status is not None else "not kept"),
+            ("Content-Type", kept.content_type),
+            ("ETag", kept.etag or ""),
+            ("Last-Modified", kept.last_modified or ""),
+        ]
+    )
+    remark("Other headers are not kept; ETag and Last-Modified are kept of the newest answer alone")
+
+
+def _show_facts(found: VersionContent, *, now: datetime) -> None:
+    version = found.version
+    until = f", until {shown_instant(version.until)}" if version.until else ""
+    state = "" if found.state is State.KNOWN else f"{found.state.value} since {shown_when(found.state_at, now=now)}"
+    kept = shown_bytes(version.body_bytes) if version.body_bytes is not None else "the body is not kept"
+    rendered = ", as a browser made it" if version.is_rendered else ""
+    show_facts(
+        [
+            ("URL", found.url),
+            ("Title", version.title),
+            ("Version", f"{version.number}, seen {shown_when(version.at, now=now)}{until}"),
+            ("State", state and f"{state}; this is what it said last"),
+            (
+                "Kept",
+                f"{kept}, {version.content_type or 'no content type'}{rendered}",
+            ),
+        ]
+    )
+
+
+def _show_next(found: VersionContent) -> None:
+    if found.version.number > 1:
+        remark(f"Next: recrawl diff {found.url} --to {found.version.number}; recrawl versions {found.url}")
+    else:
+        remark(f"Next: recrawl explain {found.url}")

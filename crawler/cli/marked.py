@@ -1,0 +1,47 @@
+"""Words that differ, as people see them: in colour where there is some, as [-old-]{+new+} elsewhere."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from rich.padding import Padding
+from rich.text import Text
+
+from crawler.cli.output import out, printable
+from crawler.core.change import RunKind, WordRun
+
+STYLES = {RunKind.KEPT: "", RunKind.OLD: "red strike", RunKind.NEW: "bold green"}
+MARKS = {RunKind.KEPT: "{}", RunKind.OLD: "[-{}-]", RunKind.NEW: "{{+{}+}}"}
+
+
+def with_marks(runs: Iterable[WordRun]) -> str:
+    """Runs of words as text, what went and came between marks."""
+    return "".join(MARKS[run.kind].format(run.text) for run in runs)
+
+
+def marked(runs: Iterable[WordRun]) -> Text:
+    """Runs of words in one line, harmless to the terminal whatever a page says."""
+    runs = [replace(run, text=printable(run.text).replace("\n", " ")) for run in runs]
+    if out().color_system is None:
+        return Text(with_marks(runs))
+    return Text.assemble(*((run.text, STYLES[run.kind]) for run in runs))
+
+
+def say_beneath(text: Text, *, indent: int, hanging: int = 0) -> None:
+    """A paragraph that begins `indent` columns from the left; its other lines stand `hanging` columns further in."""
+    console = out()
+    if not console.is_terminal:
+        console.print(Text(" " * indent) + text, soft_wrap=True)
+        return
+    lines = text.wrap(console, max(console.width - indent - hanging, 20))
+    for n, line in enumerate(lines):
+        console.print(Padding(line, (0, 0, 0, indent + (hanging if n else 0)), expand=False))
+
+
+def say_heading(text: str) -> None:
+    """The one heading of an answer."""
+    out().print(Text(printable(text), "bold"), soft_wrap=True)
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Facts of one line, those that say something."""
+    return ", ".join(part for part in parts if part)

@@ -1,0 +1,318 @@
+"""What changed, as a person looks at it: changes, diff, versions, show, and pages at an instant."""
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from crawler.cli import marked, output
+from crawler.cli.actions import versions
+from tests.cli.conftest import Answer, Recrawl, Site
+
+DAYS = ("2099-01-01", "2099-02-01", "2099-03-01")
+TEA = {
+    DAYS[0]: ("Tea shop", "Green tea costs 4.50 a cup, and every pot of it comes with biscuits.", "We open at nine."),
+    DAYS[1]: ("Tea shop", "Green tea costs 4.90 a cup, and every pot of it comes with biscuits.", "We open at nine."),
+    DAYS[2]: ("Tea house", "Green tea costs 4.90 a cup, and every pot of it comes with cake.", "We open at nine."),
+}
+
+
+def page(title: str, *lines: str) -> Answer:
+    body = "".join(f"<p>{line}</p>" for line in lines)
+    return Answer(f"<html><title>{title}</title><main>{body}</main></html>".encode())
+
+
+@pytest.fixture
+def shop(recrawl: Recrawl, site: Site) -> Site:
+    """A site looked at on three days: one page changes twice, one goes, and one goes and comes back."""
+    site.page("/", "/tea", "/gone", "/back")
+    del site.answers["/one"], site.answers["/two"]
+    for n, day in enumerate(DAYS):
+        site.answers["/tea"] = page(*TEA[day])
+        site.answers["/gone"] = page("Old", "An offer of winter that ends soon") if n == 0 else Answer(status=410)
+        site.answers["/back"] = page("Pots", "Pots made by hand of clay") if n != 1 else Answer(status=410)
+        if n:
+            recrawl("refresh", site.name, "--at", day)
+        arguments = ("crawl", site.name) if n else ("crawl", site.url, "--allow-private")
+        assert recrawl(*arguments, "--at", day).code == 0
+    return site
+
+
+@pytest.fixture
+def console(monkeypatch: pytest.MonkeyPatch) -> list[Console]:
+    """Terminals in place of the output; the last one in the list is used."""
+    made = [terminal(100)]
+    for module in (output, marked, versions):
+        monkeypatch.setattr(module, "out", lambda: made[-1])
+    return made
+
+
+def told_by(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def terminal(width: int, *, colour: bool = True) -> Console:
+    return Console(
+        file=io.StringIO(),
+        width=width,
+        force_terminal=True,
+        color_system="truecolor" if colour else None,
+        markup=False,
+        highlight=False,
+    )
+
+
+def test_the_newest_change_comes_first_with_title_address_importance_and_its_words(
+    recrawl: Recrawl, shop: Site
+) -> None:
+    done = recrawl("changes")
+
+    heading, *lines = [line.strip() for line in done.out.splitlines() if line.strip()]
+    kinds = [line.split()[0] for line in done.out.splitlines() if re.match(r"(changed|gone|back|new) ", line)]
+    at = lines.index(f"{shop.url}tea")
+    assert heading == "Changes: 2 changed, 2 gone, 1 back"
+    assert sorted(kinds[:2]) == ["back", "changed"]
+    assert sorted(kinds[2:]) == ["changed", "gone", "gone"]
+    assert re.fullmatch(r"changed +Tea house", lines[at - 1])
+    assert re.fullmatch(r"2099-03-01 00:00Z \(in \d+ days\), importance [\d.]+", lines[at + 1])
+    assert lines[at + 2 : at + 4] == [
+        "title  Tea [-shop-]{+house+}",
+        "text   …a cup, and every pot of it comes with [-biscuits-]{+cake+}.",
+    ]
+    assert lines[-1] == "4 pages seen for the first time: recrawl changes --kind new"
+    assert f"recrawl diff {shop.url}tea" in done.complaint
+
+
+def test_changes_of_a_domain_a_page_what_lies_beneath_and_of_kinds(recrawl: Recrawl, shop: Site) -> None:
+    def told(*arguments: str) -> list[tuple[str, str]]:
+        found = recrawl("changes", *arguments, "--json").json["changes"]
+        return [(item["change"], item["url"].removeprefix(shop.url)) for item in found]
+
+    assert told(f"{shop.url}tea") == [("first", "tea"), ("changed", "tea"), ("changed", "tea")]
+    assert told(f"{shop.url}te", "--kind", "changed,gone") == [("changed", "tea"), ("changed", "tea")]
+    assert sorted(told(shop.name, "--kind", "gone")) == [("gone", "back"), ("gone", "gone")]
+    assert told("--kind", "back", "--domain", shop.name) == [("back", "back")]
+    assert set(told("--since", "2099-02-15", "--at", "2099-03-02")) == {("back", "back"), ("changed", "tea")}
+    item = recrawl("changes", "--kind", "changed", "--json").json["changes"][-1]
+    assert (item["title"], item["moved_to"]) == ("Tea house", None)
+    assert item["importance"] > 0
+
+
+def test_the_heading_says_since_when_and_so_many_more_are_named(recrawl: Recrawl, shop: Site) -> None:
+    late = recrawl("changes", "--since", "2099-02-15", "--at", "2099-03-02")
+    few = recrawl("changes", "--top", "1")
+
+    assert late.out.startswith("Changes since 2099-02-15 00:00Z (15 days ago): 1 changed, 1 back\n")
+    assert "4 more with --top 5" in few.complaint
+    assert recrawl("changes", "--since", "1d", "--at", "2099-06-01").out.startswith("Nothing changed since")
+
+
+def test_figures_stand_behind_why_and_not_before(recrawl: Recrawl, shop: Site) -> None:
+    plain, figures = recrawl("changes").out, recrawl("changes", "--why").out
+    explained = recrawl("explain", f"{shop.url}tea").out
+    why = recrawl("explain", f"{shop.url}tea", "--why").out
+
+    assert "SimHash" not in plain
+    assert re.search(r"cursor \d+, version 3, [\d.]+ % of the page, SimHash distance \d+ of 64 bits", figures)
+    for word in ("coins", "price of", "Belief", "Decided"):
+        assert word not in explained
+        assert word in why
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("changes", "--kind", "changed,odd"), "'odd' is no kind of change; there are new, changed"),
+        (("changes", "--kind", ","), "is no kind of change"),
+        (("changes", "nowhere.test"), "nowhere.test is not registered"),
+        (("diff", "http://nowhere.test/"), "nowhere.test is not registered"),
+        (("show", "http://nowhere.test/", "--text", "--html"), "--text and --html exclude each other"),
+        (("show", "http://nowhere.test/", "--at", "1d", "--version", "2"), "--at and --version exclude each other"),
+        (("show", "http://nowhere.test/", "--at", "3"), "'3' is no instant: --version 3 shows that version"),
+        (("pages",), "pages of which domain?"),
+        (("pages", "--state", "odd"), "'odd' is no state of a page; there are new, known"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_said_in_a_line(
+    recrawl: Recrawl, arguments: tuple[str, ...], complaint: str
+) -> None:
+    done = recrawl(*arguments)
+
+    assert (done.code, done.out) == (2, "")
+    assert complaint in done.complaint
+
+
+def test_two_versions_are_compared_word_by_word(recrawl: Recrawl, shop: Site) -> None:
+    last = recrawl("diff", f"{shop.url}tea")
+    whole = recrawl("diff", f"{shop.url}tea", "--from", "1", "--to", "2099-02-15").out
+    found = recrawl("diff", f"{shop.url}tea", "--from", "1", "--json").json
+
+    assert last.out.splitlines() == [
+        "Tea house",
+        f"{shop.url}tea",
+        *[line for line in last.out.splitlines() if re.match(r"[-+] version", line)],
+        "Blocks: 2 changed, 1 same",
+        "  ~ title: Tea [-shop-]{+house+}",
+        "  ~ Green tea costs 4.90 a cup, and every pot of it comes with [-biscuits-]{+cake+}.",
+        "    We open at nine.",
+    ]
+    assert "- version 2, 2099-02-01" in last.out
+    assert "+ version 3, 2099-03-01" in last.out
+    assert "~ Green tea costs [-4.50-]{+4.90+} a cup, and every pot of it comes with biscuits." in whole
+    assert (found["from"]["number"], found["to"]["number"]) == (1, 3)
+    assert found["diff"]["counts"] == {"changed": 2, "same": 1}
+    assert found["diff"]["hunks"][0]["blocks"][0]["runs"] == [
+        {"kind": "kept", "text": "Tea "},
+        {"kind": "old", "text": "shop"},
+        {"kind": "new", "text": "house"},
+    ]
+
+
+def test_a_page_with_one_version_has_nothing_to_compare(recrawl: Recrawl, shop: Site) -> None:
+    done = recrawl("diff", f"{shop.url}gone")
+
+    assert done.code == 1
+    assert "has one version, seen first 2099-01-01 00:00Z" in done.complaint
+    assert f"recrawl show {shop.url}gone" in done.complaint
+
+
+def test_the_versions_of_a_page_are_listed(recrawl: Recrawl, shop: Site) -> None:
+    done = recrawl("versions", f"{shop.url}tea")
+    found = recrawl("versions", f"{shop.url}tea", "--json").json["versions"]
+
+    assert done.out.splitlines()[0] == f"3 versions of {shop.url}tea"
+    rows = [re.split(r"  +", line.strip()) for line in done.out.splitlines()[3:]]
+    assert [(row[0], row[1], row[2], row[3], row[-1]) for row in rows] == [
+        ("3", "2099-03-01 00:00Z", "to this day", "changed", "Tea house"),
+        ("2", "2099-02-01 00:00Z", "28 days", "changed", "Tea shop"),
+        ("1", "2099-01-01 00:00Z", "31 days", "new", "Tea shop"),
+    ]
+    assert [version["number"] for version in found] == [3, 2, 1]
+    assert f"recrawl diff {shop.url}tea" in done.complaint
+
+
+def test_a_page_is_shown_as_it_is_and_as_it_was(recrawl: Recrawl, shop: Site) -> None:
+    now = recrawl("show", f"{shop.url}tea")
+    then = recrawl("show", f"{shop.url}tea", "--at", "2099-01-15", "--text")
+    html = recrawl("show", f"{shop.url}tea", "--version", "1", "--html")
+    headers = recrawl("show", f"{shop.url}tea", "--headers")
+    gone = recrawl("show", f"{shop.url}gone")
+    document = recrawl("show", f"{shop.url}tea", "--json").json
+
+    assert "comes with cake.\nWe open at nine.\n" in now.out
+    assert re.search(r"Version +3, seen 2099-03-01 00:00Z", now.out)
+    assert then.out == "\n".join(TEA[DAYS[0]][1:]) + "\n"
+    assert then.err == ""
+    assert html.out.rstrip("\n").encode() == page(*TEA[DAYS[0]]).body
+    assert "Content-Type  text/html; charset=utf-8" in headers.out
+    assert "Other headers are not kept" in headers.complaint
+    assert re.search(r"State +gone since 2099-02-01 .*; this is what it said last", gone.out)
+    assert (document["version"]["number"], document["state"]) == (3, "known")
+    assert document["html"].encode() == page(*TEA[DAYS[2]]).body
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--version", "9"), "has no version 9; its newest is 3: recrawl versions "),
+        (("--at", "2020-01-01"), "it was first seen at 2099-01-01 00:00Z"),
+    ],
+)
+def test_a_version_that_there_is_not_is_said(
+    recrawl: Recrawl, shop: Site, arguments: tuple[str, ...], complaint: str
+) -> None:
+    assert complaint in recrawl("show", f"{shop.url}tea", *arguments).complaint
+    assert "no version of" in recrawl("show", f"{shop.url}unknown").complaint
+
+
+def test_the_site_as_it_was(recrawl: Recrawl, shop: Site) -> None:
+    then = recrawl("pages", shop.name, "--at", "2099-02-15", "--json").json["pages"]
+    shown = recrawl("pages", shop.name, "--at", "2099-02-15")
+    before = recrawl("pages", shop.name, "--at", "2098-01-01")
+
+    assert [(page["url"].removeprefix(shop.url), page["state"], page["version"]) for page in then] == [
+        ("", "known", 1),
+        ("back", "gone", 1),
+        ("gone", "gone", 1),
+        ("tea", "known", 2),
+    ]
+    assert shown.out.startswith(f"{shop.name} as it was at 2099-02-15 00:00Z: 4 pages\n")
+    assert before.out == f"Nothing was known of {shop.name} at 2098-01-01 00:00Z\n"
+
+
+def test_pages_of_a_state_and_those_that_fail(recrawl: Recrawl, shop: Site) -> None:
+    shop.answers["/tea"] = Answer(status=404)
+    recrawl("crawl", f"{shop.url}tea", "--at", "2099-04-01")
+
+    failed = recrawl("pages", "--state", "failed")
+    gone = recrawl("pages", shop.name, "--state", "gone", "--json").json["pages"]
+
+    assert failed.out.startswith("1 page without a good answer\n")
+    assert f"{shop.url}tea" in failed.out
+    assert f"recrawl explain {shop.url}tea" in failed.complaint
+    assert [page["url"] for page in gone] == [f"{shop.url}gone"]
+    assert recrawl("pages", "--state", "moved").out == "No page is moved\n"
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J=HYPERLINK(1) \u202egnp.exe [-old-] <script>alert(1)</script>"
+
+
+def test_what_strangers_say_steers_no_terminal(recrawl: Recrawl, site: Site, console: list[Console]) -> None:
+    safe = HOSTILE.replace("<", "&lt;")
+    site.page("/", "/a")
+    site.answers["/a"] = page(f"Title {safe}", f"Some words before {safe}")
+    recrawl("crawl", site.url, "--allow-private", "--at", DAYS[0])
+    site.answers["/a"] = page(f"Title {safe}", f"Other words after all {safe} and much more of it")
+    recrawl("crawl", f"{site.url}a", "--at", DAYS[1])
+
+    said = ""
+    for arguments in (
+        ("changes", "--diff"),
+        ("changes", "--kind", "new"),
+        ("diff", f"{site.url}a"),
+        ("versions", f"{site.url}a"),
+        ("show", f"{site.url}a"),
+        ("show", f"{site.url}a", "--html"),
+        ("pages", site.name),
+        ("pages", site.name, "--at", "2099-01-15"),
+        ("explain", f"{site.url}a"),
+    ):
+        console.append(terminal(100, colour=False))
+        assert recrawl(*arguments).code == 0
+        said += told_by(console[-1])
+    assert "Title" in said
+    assert [character for character in said if not character.isprintable() and character != "\n"] == []
+
+
+@pytest.mark.parametrize("width", [60, 100, 200])
+def test_it_is_readable_in_narrow_and_wide_terminals(
+    recrawl: Recrawl, shop: Site, console: list[Console], width: int
+) -> None:
+    for arguments in (
+        ("changes", "--why"),
+        ("diff", f"{shop.url}tea", "--from", "1"),
+        ("versions", f"{shop.url}tea", "--why"),
+        ("show", f"{shop.url}tea"),
+        ("pages", shop.name, "--why"),
+        ("pages", shop.name, "--at", "2099-02-15"),
+        ("pages", "--state", "gone"),
+        ("explain", f"{shop.url}tea"),
+    ):
+        console.append(terminal(width, colour=False))
+        assert recrawl(*arguments).code == 0
+        lines = told_by(console[-1]).splitlines()
+        assert lines
+        broken = [line for line in lines if len(line) > width and "://" not in line]
+        assert broken == [], arguments
+        assert "/tea" in "".join(lines) or "gone" in arguments
+
+
+def test_colours_stand_for_marks_where_there_are_some(recrawl: Recrawl, shop: Site, console: list[Console]) -> None:
+    console.append(terminal(100))
+    recrawl("diff", f"{shop.url}tea")
+
+    said = told_by(console[-1])
+    assert "[-" not in said
+    assert "\x1b[9;31mbiscuits\x1b[0m\x1b[1;32mcake\x1b[0m" in said
