@@ -45,7 +45,7 @@ format: setup-test ## put all files into the agreed format
 
 docs: setup-docs ## make the reference pages of settings and commands again, and of all docs a site in .cache/site
 	@$(BIN)/python -m crawler.cli.reference
-	@$(BIN)/python -m mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
 	@echo "Look at it: .cache/site/index.html"
 
 bench: setup-bench ## measure speed beside other crawlers, and what a record costs

@@ -1,4 +1,4 @@
-"""Sets the project up in `.venv`, with any Python 3.11 or newer: `python3 scripts/bootstrap.py [--test] [--bench] [--docs]`.
+"""Sets the project up in `.venv`, with any Python 3.11 or newer: `python3 scripts/bootstrap.py [--test] [--bench] ...`.
 
 `.venv` is made of parts, each with a lock file: what crawling needs, which is always there; what testing adds; what the
 benchmarks compare with. A part that was once asked for stays, and is kept at its lock file whenever another one is

@@ -22,6 +22,12 @@ class FoundPage:
     reason: str = ""
 
 
+def is_absent_list(visit: Visit) -> bool:
+    """Whether a sitemap or a feed was looked for that is not there and, as far as is known, never was."""
+    known = visit.target.known_list
+    return visit.change is Change.GONE and known is not None and not known.kind
+
+
 @dataclass(slots=True)
 class CrawlStats:
     """Counts of one lease or of a whole shift.
@@ -29,7 +35,8 @@ class CrawlStats:
     new: pages heard of for the first time, not yet fetched.  reasons: of `failed`, which is their sum.  refused: pages
     that are not asked for, by robots.txt or by their user's wish.  rendered: pages that a browser has shown.
     browserless: pages that would have been, and no browser was found.  outages: why domains could not be crawled, each
-    one before any look; these are no looks that failed.  pages: the first ones that
+    one before any look; these are no looks that failed.  absent_lists: looks for sitemaps and feeds
+    that are not there and never were, at their usual places.  pages: the first ones that
     are worth telling, by what was found; UNKNOWN for looks that failed.
     """
 
@@ -48,14 +55,18 @@ class CrawlStats:
     outages: Counter[str] = field(default_factory=Counter)
     read: int = 0  # bodies that had to be parsed
     leases: int = 0
+    absent_lists: int = 0
     pages: defaultdict[Change, list[FoundPage]] = field(default_factory=lambda: defaultdict(list))
     elapsed: timedelta = timedelta(0)
 
     def add(self, visit: Visit) -> None:
         """Count one recorded visit."""
-        self.looks += visit.requests
         self.requests += visit.requests
         self.received_bytes += visit.received_bytes
+        if is_absent_list(visit):
+            self.absent_lists += 1
+            return
+        self.looks += visit.requests
         self.saved_bytes += visit.saved_bytes
         self.not_modified += visit.verdict.rung is Rung.NOT_MODIFIED
         self.read += visit.links is not None
@@ -101,6 +112,7 @@ class CrawlStats:
         self.browserless += other.browserless
         self.read += other.read
         self.leases += other.leases
+        self.absent_lists += other.absent_lists
         self.changes += other.changes
         self.reasons += other.reasons
         self.outages += other.outages
@@ -129,6 +141,7 @@ class CrawlStats:
             "received_bytes": self.received_bytes,
             "saved_bytes": self.saved_bytes,
             "leases": self.leases,
+            "absent_lists": self.absent_lists,
             "seconds": round(self.elapsed.total_seconds(), 2),
         }
 

@@ -92,6 +92,7 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
         ("Refused", f"{stats.refused} (not asked for)" if stats.refused else ""),
         ("Rendered", f"{counted(stats.rendered, 'page')} in a browser" if stats.rendered else ""),
         ("Not rendered", f"{counted(stats.browserless, 'page')}: {NO_BROWSER}" if stats.browserless else ""),
+        ("Sitemap, feed", f"none at {counted(stats.absent_lists, 'usual place')}" if stats.absent_lists else ""),
         ("New URLs found", str(stats.new)),
         ("Received", shown_bytes(stats.received_bytes)),
         ("Saved", shown_bytes(stats.saved_bytes)),

@@ -70,7 +70,7 @@ TOTALS = f"""
     SELECT count(*) FILTER (WHERE state = 'new') AS new,
            count(*) FILTER (WHERE state = 'new' AND due_at > %(at)s) AS held_back,
            count(*) FILTER (WHERE state = 'known') AS known,
-           count(*) FILTER (WHERE state = 'gone') AS gone,
+           count(*) FILTER (WHERE state = 'gone' AND list_kind IS DISTINCT FROM '') AS gone,
            count(*) FILTER (WHERE state = 'moved') AS moved,
            count(*) FILTER (WHERE state = 'refused') AS refused,
            sum(importance * freshness) / nullif(sum(importance) FILTER (WHERE freshness IS NOT NULL), 0) AS freshness,
@@ -80,14 +80,17 @@ TOTALS = f"""
 """  # noqa: S608  the same
 # The visits of a domain are one range of each partition's key.
 WINDOW = """
-    SELECT change, count(*) FILTER (WHERE requests > 0) AS looks,
+    SELECT CASE WHEN change = 'gone' AND key = ANY(ARRAY(SELECT u.key FROM url_list u
+                                                          WHERE u.domain_id = %(domain_id)s AND u.kind = ''))
+                THEN 'same' ELSE change END AS change,
+           count(*) FILTER (WHERE requests > 0) AS looks,
            count(*) FILTER (WHERE change = 'unknown' AND requests > 0) AS failures,
            coalesce(sum(requests), 0) AS requests,
            coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
            coalesce(sum(saved_bytes::bigint), 0)::bigint AS saved_bytes
       FROM visit
      WHERE domain_id = %(domain_id)s AND at > %(since)s AND at <= %(until)s
-     GROUP BY change
+     GROUP BY 1
 """
 STATE = """
     SELECT d.authority, d.state = 'paused' AS paused, d.insecure_tls, d.budget_per_day, s.last_visit_at,
