@@ -68,8 +68,8 @@ async def freshness_over_time(
     """Freshness at each of some instants, of the pages that are known today; none where no page had been read.
 
     By today's beliefs and importances, so that a past that was misjudged then is told as it is known now. Signals of
-    change are left out of account. Exact, as far as it is known, in domains of no more pages than the sample has; of others it is an
-    estimate from the most important pages (by_rank) and some of the others by chance (by_chance).
+    change are left out of account. Exact, as far as it is known, in domains of no more pages than the sample has; of
+    others it is an estimate from the most important pages (by_rank) and some of the others by chance (by_chance).
     """
     values = {
         "domain_id": domain.id,
