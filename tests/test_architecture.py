@@ -93,6 +93,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "crawler.local",
         "crawler.times",
         "crawler.cli.actions",
+        "crawler.cli.change_kinds",
         "crawler.cli.charts",
         "crawler.cli.reasons",
         "crawler.cli.session",

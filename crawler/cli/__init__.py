@@ -9,6 +9,7 @@ from crawler.cli.main import main
 
 __all__ = [
     "actions",
+    "change_kinds",
     "charts",
     "exits",
     "main",

@@ -126,7 +126,8 @@ def _typed_settings(form: Mapping[str, str]) -> dict[str, Any]:
 def _typed(name: str, text: str) -> Any:
     setting = BY_NAME[name]
     if setting.kind is Kind.COUNT:
-        if not (text.isascii() and text.isdigit() and setting.least <= number(text) <= setting.most):
+        is_number = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+        if not (is_number and setting.least <= int(text) <= setting.most):
             raise BadInput(f"{setting.label}: {text!r} is no whole number from {setting.least:g} to {setting.most:,}")
         return int(text)
     try:

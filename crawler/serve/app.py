@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from crawler.cli.actions.try_page import look_once
+from crawler.cli.change_kinds import NEWS
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url
@@ -22,7 +23,7 @@ from crawler.register import domain_named, url_of
 from crawler.serve import actions
 from crawler.serve.access import SESSION_LASTS, Asgi, Doorkeeper, guarded
 from crawler.serve.actions import Outcome
-from crawler.serve.changes import NEWS, ChangesAsked, change_facts, newest
+from crawler.serve.changes import ChangesAsked, change_facts, newest
 from crawler.serve.domain import domain_facts
 from crawler.serve.home import home_facts
 from crawler.serve.links import SERVED

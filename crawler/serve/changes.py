@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from crawler.cli.change_kinds import NEWS
 from crawler.core.domain import Domain
 from crawler.errors import BadInput
 from crawler.register import domain_named
@@ -11,7 +12,6 @@ from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, EventKind, FeedItem
 
 SHOWN = 25  # changes of one page of the list
-NEWS = frozenset(EventKind) - {EventKind.FIRST}  # a first look brings a page, and no news of it
 NAMES = {
     EventKind.FIRST: "first seen",
     EventKind.CHANGED: "changed",

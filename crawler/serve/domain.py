@@ -1,8 +1,9 @@
 """The page of one domain: how fresh, what to worry about, what more requests would buy, what failed, how true it is."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from crawler.cli.actions.domains import shown_opening, why_not
 from crawler.cli.actions.lists import shown_lists
@@ -12,6 +13,7 @@ from crawler.cli.settings_options import facts_of
 from crawler.cli.values import shown_share, shown_span
 from crawler.core.domain import Domain
 from crawler.core.http import TrafficHour
+from crawler.core.visit import State
 from crawler.plan import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
 from crawler.serve.home import DomainCard, card_of
 from crawler.serve.links import Links
@@ -19,7 +21,7 @@ from crawler.serve.plots import Dot, Line, Plot
 from crawler.settings import settings
 from crawler.store import domains, learned, report
 from crawler.store.database import Database
-from crawler.store.report import Alike, GroupedPage, PageGroup, PageLine
+from crawler.store.report import Alike, PageLine
 
 MOST_WEIGHED = 300  # pages in the plot of what to worry about, the most important ones
 WORRIES = 10  # of them in the table
@@ -41,6 +43,15 @@ class Worry:
 
 
 @dataclass(frozen=True, slots=True)
+class PageGroup:
+    """Pages that somebody may look for, the most important first. count: of them all; None for more than shown."""
+
+    title: str
+    pages: tuple[PageLine, ...]
+    count: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class DomainFacts:
     """What the page of one domain shows.
 
@@ -53,8 +64,7 @@ class DomainFacts:
     worries: tuple[Worry, ...]
     weighed: tuple[PageLine, ...]
     forecast: Forecast | None
-    counts: Mapping[PageGroup, int]
-    groups: Mapping[PageGroup, Sequence[GroupedPage]]
+    groups: tuple[PageGroup, ...]
     alike: tuple[Alike, ...]
     hours: tuple[JudgedHour, ...]
     standings: str
@@ -85,9 +95,6 @@ async def domain_facts(db: Database, domain: Domain, *, at: datetime) -> DomainF
     now = card.report.at
     weighed = tuple(await report.pages(db, domain, top=MOST_WEIGHED, at=now))
     await report.fill(db, domain)
-    counts = await report.count_groups(db, domain)
-    found = [group for group, count in counts.items() if count]
-    groups = {each: await report.pages_of_group(db, domain, each, most=MOST_GROUPED) for each in found}
     return DomainFacts(
         card=card,
         waits=why_not(domain, await domains.status_of(db, domain, at=now), at=now),
@@ -95,14 +102,34 @@ async def domain_facts(db: Database, domain: Domain, *, at: datetime) -> DomainF
         worries=worries_of(weighed),
         weighed=weighed,
         forecast=await forecast(db, domain, at=now, settings=settings()),
-        counts=counts,
-        groups=groups,
+        groups=await _groups(db, domain, card),
         alike=tuple(await report.alike(db, domain, bits=NEAR_BITS, most=MOST_GROUPS, members=MEMBERS)),
         hours=tuple(await judged_hours(db, domain, at=now, last=timedelta(hours=HOURS))),
         standings=shown_standings(await learned.trust_rows(db, domain)),
         lists=shown_lists(await report.lists_of(db, domain)),
         settings=tuple((name, value) for name, value in facts_of(domain.settings) if value),
         rules=tuple(map(shown_rule, domain.settings.rules)),
+    )
+
+
+async def _groups(db: Database, domain: Domain, card: DomainCard) -> tuple[PageGroup, ...]:
+    """The pages that fail, are gone, have moved or may not be fetched, and those that need a browser."""
+
+    async def found(**which: Any) -> tuple[PageLine, ...]:
+        return tuple(await report.pages(db, domain, top=MOST_GROUPED + 1, at=card.report.at, **which))
+
+    groups = [PageGroup("Failing", failing := await found(failing=True), len(failing))]
+    for title, state, count in (
+        ("Gone", State.GONE, card.report.gone),
+        ("Moved", State.MOVED, card.report.moved),
+        ("May not be fetched", State.REFUSED, card.report.refused),
+    ):
+        groups += [PageGroup(title, await found(state=state), count)] if count else []
+    groups.append(PageGroup("Rendered in a browser", rendered := await found(rendered=True), len(rendered)))
+    return tuple(
+        replace(group, pages=group.pages[:MOST_GROUPED], count=None if group.count == MOST_GROUPED + 1 else group.count)
+        for group in groups
+        if group.count
     )
 
 

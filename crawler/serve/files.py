@@ -60,7 +60,7 @@ def _pages_of(facts: DomainFacts, items: Iterable[FeedItem]) -> list[Url]:
     """The pages of a domain that get a file."""
     urls = [item.url for item in items]
     urls += [worry.page.url for worry in facts.worries]
-    urls += [page.url for group in facts.groups.values() for page in group]
+    urls += [page.url for group in facts.groups for page in group.pages]
     return list(dict.fromkeys(urls))[:MOST_PAGES]
 
 

@@ -14,6 +14,7 @@ from crawler.core.page import WHOLE, View, selector_of, together
 from crawler.core.page_rules import PageRule, PageRules
 from crawler.crawl import DomainParser, ParserPool
 from crawler.errors import BadInput
+from crawler.serve.shown import REPLACED, harmless
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.learned import mask_of
@@ -114,8 +115,8 @@ def suggestion(content: VersionContent, text: str, way: PickWay) -> str:
     Empty where it has no place of its own.
     """
     if way is PickWay.IGNORE_TEXT:
-        quoted = re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text[:LONGEST])
-        return re.sub(r"[0-9]+", "[0-9]+", quoted)
+        quoted = re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", harmless(text[:LONGEST]))
+        return re.sub(r"[0-9]+", "[0-9]+", quoted.replace(REPLACED, "."))
     return selector_of(content.body or b"", content.version.content_type, text)
 
 

@@ -8,14 +8,14 @@ from crawler.core.change import BlockStatus, Why
 from crawler.core.domain import Domain
 from crawler.crawl import TryResult
 from crawler.serve import diffs
-from crawler.serve.changes import NAMES, NEWS, ChangeFacts
+from crawler.serve.changes import NAMES, ChangeFacts
 from crawler.serve.domain import SOURCES, DomainFacts, budget_plot, step_rows, traffic_plot, worry_plot
 from crawler.serve.home import WINDOW, HomeFacts
 from crawler.serve.links import Links
 from crawler.serve.page import UrlFacts
 from crawler.serve.pieces import PickWay, PieceFacts
 from crawler.serve.shown import rendered, style
-from crawler.store.report import EventKind, FeedItem, PageGroup
+from crawler.store.report import EventKind, FeedItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +58,12 @@ def domain_page(facts: DomainFacts, items: Sequence[FeedItem], *, links: Links, 
         steps=step_rows(facts.forecast) if facts.forecast else [],
         sources=SOURCES,
         traffic=traffic_plot(hours, until=facts.at) if hours else None,
-        groups=GROUPS,
     )
-
-
-GROUPS = {
-    PageGroup.FAILING: "Failing",
-    PageGroup.GONE: "Gone",
-    PageGroup.MOVED: "Moved",
-    PageGroup.REFUSED: "May not be fetched",
-    PageGroup.RENDERED: "Rendered in a browser",
-}
 
 
 def changes_page(facts: ChangeFacts, *, links: Links, reader: Reader = NOBODY) -> str:
     """What changed."""
-    return _page("changes.html", links, reader, facts=facts, names=NAMES, kinds=list(EventKind), news=NEWS)
+    return _page("changes.html", links, reader, facts=facts, names=NAMES, kinds=list(EventKind))
 
 
 def url_page(facts: UrlFacts, *, links: Links, reader: Reader = NOBODY, is_beside: bool = False) -> str:

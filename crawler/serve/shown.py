@@ -18,19 +18,20 @@ from crawler.core.http import Url, path_and_query
 from crawler.core.visit import NEVER
 from crawler.serve.links import outside
 from crawler.serve.plots import NARROW, drawn
-from crawler.store.report import GroupedPage
+from crawler.store.report import PageLine
 from crawler.times import shown_instant
 
 STYLE = Path(__file__).with_name("static") / "style.css"
 LONGEST_TEXT = 20_000  # characters of a stranger's text on a page
 # What would turn the words around it (Unicode 15, 3.4): a text that looks like another one.
+REPLACED = "\ufffd"
 STEERING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
 
 
 def harmless(text: object) -> str:
     """A stranger's text without what steers the reader: control characters, and those that turn the direction."""
     return "".join(
-        "\ufffd" if (ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0 or ord(c) in STEERING else c
+        REPLACED if (ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0 or ord(c) in STEERING else c
         for c in str(text)[:LONGEST_TEXT]
     )
 
@@ -97,10 +98,8 @@ def found_by_look(change: Change) -> str:
     return FOUND[change]
 
 
-def why_grouped(page: GroupedPage) -> str:
+def why_grouped(page: PageLine) -> str:
     """Why a page stands in its group, in a few words."""
-    if page.moved_to:
-        return f"to {page.moved_to}"
     why = why_failed(page.reason) if page.reason else ""
     status = f"status {page.status}" if page.status and page.status >= 400 else ""
     times = f"{counted(page.failures, 'look')} in a row" if page.failures > 1 else ""

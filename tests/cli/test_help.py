@@ -47,7 +47,7 @@ def test_these_are_the_commands() -> None:
         *("rules list", "rules add", "rules remove"),
         *("crawl", "refresh", "hint", "plan", "pages", "report", "traffic", "audit", "changes", "duplicates"),
         *("explain", "try", "diff", "versions", "show"),
-        *("up", "down", "status", "ui", "demo", "plugins"),
+        *("up", "down", "status", "ui", "serve", "demo", "plugins"),
         *("db upgrade", "db check"),
         *("lab opic", "lab windows", "lab discovery", "lab nutch"),
         *(f"lab {name}" for name in ("run", "replay", "dai", "estimator", "kinds", "signals")),

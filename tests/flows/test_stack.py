@@ -18,24 +18,28 @@ from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 from urllib.error import HTTPError
+from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
 import psutil
 import pytest
 from pydantic import SecretStr
 
 from crawler.errors import StackFailed
+from crawler.local import machine
 from crawler.local.auth import known_auth, proves_itself
-from crawler.local.children import tagged
+from crawler.local.children import noted, tagged
+from crawler.local.entrance import ensure_key
 from crawler.local.environment import Api
 from crawler.local.machine import free_port, port_is_free
 from crawler.local.own_address import own_origins
-from crawler.local.parts import server_note, stack_tag
+from crawler.local.parts import pages_note, server_note, stack_tag
 from crawler.local.postgres import running_postgres
-from crawler.local.stack import Stack, crawl_database, down, running_stack, server_in_use, status, up
+from crawler.local.private import write_private
+from crawler.local.stack import Stack, crawl_database, down, pages_in_use, running_stack, server_in_use, status, up
 from crawler.settings import Settings
 from tests.flows.stage import ENDED, STAGE, ask, cancel_run, change, complaints, order, run_state, start_run
 from tests.flows.stage.intruder import OPERATIONS
-from tests.patience import SLOW, until
+from tests.patience import PATIENCE_S, SLOW, until
 
 pytestmark = [pytest.mark.xdist_group("stack"), SLOW]
 
@@ -179,7 +183,8 @@ def secrets_of(stack: Stack) -> tuple[str, str]:
 
 def test_secrets_stand_in_files_of_their_own_that_the_owner_alone_can_read(stack: Stack) -> None:
     auth, password = secrets_of(stack)
-    for secret, place in ((auth, "run/auth"), (password, "postgres/*/password")):
+    key = ensure_key(stack.home)
+    for secret, place in ((auth, "run/auth"), (password, "postgres/*/password"), (key, "run/pages-key")):
         (only,) = stack.home.glob(place)
         assert only.stat().st_mode & 0o777 == 0o600
         files = [path for path in stack.home.rglob("*") if path.is_file() and "data" not in path.parts]
@@ -334,8 +339,10 @@ def test_a_run_whose_worker_was_killed_does_not_live_on(stack: Stack, tmp_path: 
     run = hold_on(stack, tmp_path)
     os.kill(stack.worker.pid, signal.SIGKILL)
     restarted = again(stack)
+    pages = noted(pages_note(stack.home))
     assert {process.pid for process in tagged(stack_tag(stack.home))} <= {
         restarted.worker.pid,
+        *([pages.process.pid] if pages else []),
         *([restarted.server.pid] if restarted.server else []),
         *children_of(restarted.worker.pid),
     }
@@ -360,6 +367,41 @@ def test_a_run_survives_the_death_of_postgres_and_of_the_server(stack: Stack, tm
     assert run_state(stack.api, run) == "Running"
     cancel_run(stack.api, run)
     assert (tmp_path / "released").exists()
+
+
+def test_the_pages_run_beside_the_stack_and_their_address_lets_in_once(stack: Stack) -> None:
+    address = pages_in_use(settings_of(stack.home))
+    assert address is not None
+    key = ensure_key(stack.home)
+    assert key not in address
+    with pytest.raises(HTTPError) as unknown:
+        urlopen(address.partition("/enter")[0], timeout=PATIENCE_S)
+    assert unknown.value.code == 401
+    opener = build_opener(HTTPCookieProcessor())
+    with opener.open(address, timeout=PATIENCE_S) as answer:
+        assert b"Domains" in answer.read()
+    with pytest.raises(HTTPError) as used:
+        urlopen(address, timeout=PATIENCE_S)
+    assert used.value.code == 403
+
+    server = noted(pages_note(stack.home))
+    assert server is not None
+    os.kill(server.process.pid, signal.SIGKILL)
+    until(lambda: not server.process.is_running())
+    assert pages_in_use(settings_of(stack.home)) is None
+    port = int(server.facts["port"])
+    other = subprocess.Popen(["sleep", "600"])
+    found = machine.process(other.pid)
+    assert found is not None
+    note = {"pid": found.pid, "birth": found.birth, "facts": server.facts}
+    with impostor(port) as told:
+        write_private(pages_note(stack.home), json.dumps(note))
+        assert pages_in_use(settings_of(stack.home)) is None, "who has taken its port is told no code"
+        assert not any(b"code=" in request for request in told)
+    other.kill()
+    other.wait()
+    again(stack)
+    assert pages_in_use(settings_of(stack.home)) is not None
 
 
 def test_down_ends_runs_properly_and_leaves_nothing(stack: Stack, tmp_path: Path) -> None:
@@ -389,7 +431,9 @@ def test_a_killed_up_is_finished_by_the_next(home: Path) -> None:
     assert all(part.is_running for part in status(settings_of(home)))
     others = {process.pid for process in tagged(stack_tag(home))} - {stack.worker.pid}
     assert stack.server is not None
-    assert others - children_of(stack.worker.pid) == {stack.server.pid}
+    pages = noted(pages_note(home))
+    assert pages is not None
+    assert others - children_of(stack.worker.pid) == {stack.server.pid, pages.process.pid}
 
 
 def test_when_the_usual_port_is_taken_another_is_chosen_but_not_instead_of_a_named_one(home: Path) -> None:

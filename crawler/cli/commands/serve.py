@@ -1,10 +1,12 @@
 """recrawl serve: its options and its help."""
 
+import sys
 from typing import Annotated
 
 import typer
 
 from crawler.cli.exits import DONE
+from crawler.cli.options import Json
 
 
 def serve(
@@ -17,6 +19,7 @@ def serve(
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Do not print the address that lets in: recrawl ui does.")
     ] = False,
+    as_json: Json = False,
 ) -> int:
     """Show a page of one's own in the browser: what changed, how fresh, what to worry about. Ctrl-C ends it.
 
@@ -27,12 +30,17 @@ def serve(
         recrawl serve
         recrawl serve --port 8080
     """
-    from crawler.cli.output import remark, say
+    from crawler.cli.output import print_json, remark, say
     from crawler.serve import serve
     from crawler.settings import settings
 
     def told(address: str) -> None:
-        if not quiet:
+        if quiet:
+            return
+        if as_json:
+            print_json({"pages": address})
+            sys.stdout.flush()  # whoever reads it does not wait for the end
+        else:
             say(f"Look at it: {address}")
             remark("Ctrl-C ends it")
 

@@ -20,7 +20,6 @@ from crawler.store.report.feed import (
     read_feed,
     stamp_feed,
 )
-from crawler.store.report.groups import GroupedPage, PageGroup, count_groups, pages_of_group
 from crawler.store.report.history import PastFreshness, freshness_over_time
 from crawler.store.report.lists import GivenDate, ListReport, dates_given, lists_of
 from crawler.store.report.pages import target_of
@@ -58,12 +57,10 @@ __all__ = [
     "FeedItem",
     "Finding",
     "GivenDate",
-    "GroupedPage",
     "KeptHeaders",
     "ListReport",
     "Near",
     "PageFacts",
-    "PageGroup",
     "PageLine",
     "PageVersion",
     "PastFreshness",
@@ -77,7 +74,6 @@ __all__ = [
     "check",
     "count_changes",
     "count_domains",
-    "count_groups",
     "dates_given",
     "domain_report",
     "end_of_feed",
@@ -92,7 +88,6 @@ __all__ = [
     "pages",
     "pages_at",
     "pages_beneath",
-    "pages_of_group",
     "read_feed",
     "stamp_feed",
     "target_of",

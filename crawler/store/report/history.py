@@ -57,18 +57,25 @@ class PastFreshness:
     freshness_plain: float
 
 
-async def freshness_over_time(db: Database, domain: Domain, *, instants: Sequence[datetime]) -> list[PastFreshness]:
+async def freshness_over_time(
+    db: Database,
+    domain: Domain,
+    *,
+    instants: Sequence[datetime],
+    by_rank: int = BY_RANK,
+    by_chance: int = BY_CHANCE,
+) -> list[PastFreshness]:
     """Freshness at each of some instants, of the pages that are known today; none where no page had been read.
 
     By today's beliefs and importances, so that a past that was misjudged then is told as it is known now. Signals of
-    change are left out of account. Exact, as far as it is known, in domains of at most 500 pages; of others it is an
-    estimate from the 250 most important pages and 250 by chance.
+    change are left out of account. Exact, as far as it is known, in domains of no more pages than the sample has; of
+    others it is an estimate from the most important pages (by_rank) and some of the others by chance (by_chance).
     """
     values = {
         "domain_id": domain.id,
         "instants": list(instants),
-        "by_rank": BY_RANK,
-        "by_chance": BY_CHANCE,
+        "by_rank": by_rank,
+        "by_chance": by_chance,
     }
     async with db.transaction() as connection, connection.cursor(row_factory=class_row(PastFreshness)) as cursor:
         await cursor.execute(OVER_TIME, values)

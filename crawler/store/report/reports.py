@@ -47,7 +47,7 @@ PAGES = f"""
     SELECT p.key, p.url, f.state, {IMPORTANCE} AS importance, {POPULARITY} AS popularity,
            CASE WHEN c.key IS NOT NULL THEN f.url_score END AS url_score, {FRESHNESS} AS freshness,
            p.last_look_at, p.version, (g.a + p.evidence_a) / (g.b + p.evidence_b) AS rate_per_day, f.due_at,
-           p.status, p.reason, p.failures, p.last_good_at, u.kind AS list_kind
+           p.status, p.reason, p.failures, p.last_good_at, p.is_rendered, u.kind AS list_kind
       FROM page p
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
@@ -62,6 +62,7 @@ TOP = f"""
     SELECT p.*, coalesce(s.title, '') AS title
       FROM (SELECT * FROM ({PAGES}) p
              WHERE (%(state)s::text IS NULL OR state = %(state)s) AND (NOT %(failing)s OR failures > 0)
+               AND (NOT %(rendered)s OR is_rendered)
              ORDER BY importance DESC NULLS LAST, url LIMIT %(top)s) p
       LEFT JOIN snapshot s ON s.domain_id = %(domain_id)s AND s.key = p.key AND s.number = p.version
      ORDER BY importance DESC NULLS LAST, url
@@ -236,13 +237,21 @@ class Workload:
 
 
 async def pages(
-    db: Database, domain: Domain, *, top: int, at: datetime, state: State | None = None, failing: bool = False
+    db: Database,
+    domain: Domain,
+    *,
+    top: int,
+    at: datetime,
+    state: State | None = None,
+    failing: bool = False,
+    rendered: bool = False,
 ) -> list[PageLine]:
     """The domain's most important pages, those outside the economy last.
 
-    state: only those in it.  failing: only those of which the newest look brought no good answer.
+    state: only those in it.  failing: only those of which the newest look brought no good answer.  rendered: only those
+    whose last version a browser made.
     """
-    values = {"domain_id": domain.id, "at": at, "top": top, "state": state, "failing": failing}
+    values = {"domain_id": domain.id, "at": at, "top": top, "state": state, "failing": failing, "rendered": rendered}
     async with db.transaction() as connection:
         rows = await _rows(connection, TOP, values)
     return [

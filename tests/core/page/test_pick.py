@@ -1,0 +1,42 @@
+"""A selector that is made of a piece of text finds that piece again, and nothing more than its element."""
+
+import pytest
+
+from crawler.core.http import Url
+from crawler.core.page import View, block_list, selector_of
+
+HTML = "text/html; charset=utf-8"
+BODY = b"""<html><body><div id=main><p class="lead big">The mill opens at nine.</p>
+<p>Rye is <b>sown</b> in autumn.</p><p>Oats are sown in spring.</p>
+<ul><li>flour</li><li>bran</li><li class=x9>meal</li></ul>
+<span id=a17><em>Visitors: 4,711</em></span></div><p>At the end.</p></body></html>"""
+
+
+@pytest.mark.parametrize(
+    ("text", "selector"),
+    [
+        ("The mill opens at nine.", "#main > p.lead.big"),
+        ("Oats are sown in spring.", "#main > p:nth-of-type(3)"),
+        ("Rye is sown in autumn.", "#main > p:nth-of-type(2)"),
+        ("bran", "#main > ul > li:nth-of-type(2)"),
+        ("meal", "#main > ul > li:nth-of-type(3)"),
+        ("Visitors: 4,711", "#main > span > em"),
+        ("At the end.", "p"),
+    ],
+)
+def test_a_piece_has_the_selector_of_its_own_element(text: str, selector: str) -> None:
+    assert selector_of(BODY, HTML, text) == selector
+    whole = block_list(BODY, url=Url("http://a.example/"), content_type=HTML)
+    left = block_list(BODY, url=Url("http://a.example/"), content_type=HTML, view=View(ignore=(selector,)))
+    assert any(block.text == text for block in whole)
+    assert not any(block.text == text for block in left)
+
+
+@pytest.mark.parametrize("text", ["", "nowhere", "The mill opens at nine. Rye is sown in autumn. At the end."])
+def test_what_has_no_element_of_its_own_has_no_selector(text: str) -> None:
+    assert selector_of(BODY, HTML, text) == ""
+
+
+def test_any_bytes_can_be_asked() -> None:
+    for body in (b"", b"\x00\xff", b"<", b"<p" * 5000, b"<div>" * 3000 + b"deep"):
+        selector_of(body, HTML, "deep")

@@ -1,0 +1,57 @@
+"""Freshness at instants of the past: what the report says now, and what could be said then."""
+
+from datetime import timedelta
+
+import pytest
+
+from crawler.core.domain import Domain
+from crawler.core.freshness import DAY, fresh_now
+from crawler.store import domains, report
+from crawler.store.database import Database
+from tests.store.conftest import START
+from tests.store.made_up import USUAL
+from tests.store.report.test_reports import LATER, walked
+
+
+async def test_now_is_what_the_report_says(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+    for days in (0, 1, 10, 40):
+        at = START + timedelta(days=days)
+        said = await report.domain_report(db, domain, at=at, window=DAY)
+        assert said is not None
+        (found,) = await report.freshness_over_time(db, domain, instants=[said.at])
+        assert found.pages == said.known
+        assert found.freshness == pytest.approx(said.freshness, abs=1e-6)
+        assert found.freshness_plain == pytest.approx(said.freshness_plain, abs=1e-6)
+
+
+async def test_the_past_is_reckoned_from_the_looks_until_then(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+    await domains.refresh(db, domain, prefix=domain.root, at=LATER)
+    await walked(db, domain, at=LATER)
+    instants = [START - DAY, START + 10 * DAY, LATER - DAY, LATER + timedelta(minutes=5)]
+    found = await report.freshness_over_time(db, domain, instants=instants)
+    assert [each.at for each in found] == instants[1:], "before the first look nothing was known"
+    pages = await report.pages(db, domain, top=100, at=LATER)
+    for each, since in zip(found, (START, START, LATER), strict=True):
+        known = [page for page in pages if page.version and page.freshness is not None]
+        assert each.pages == len(known)
+        facts = [await report.explain(db, domain, page.url, at=LATER, defaults=USUAL) for page in known]
+        beliefs = [fact.page.belief for fact in facts if fact.page is not None]
+        expected = [fresh_now(belief, unseen=each.at - since) for belief in beliefs]
+        assert each.freshness_plain == pytest.approx(sum(expected) / len(expected), abs=0.01)
+    assert found[1].freshness_plain < found[0].freshness_plain < found[2].freshness_plain
+
+
+async def test_a_sample_stands_for_all_of_a_large_domain(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+    at = START + 20 * DAY
+    (every,) = await report.freshness_over_time(db, domain, instants=[at])
+    (sampled,) = await report.freshness_over_time(db, domain, instants=[at], by_rank=1, by_chance=2)
+    assert sampled.pages == 3 < every.pages
+    assert sampled.freshness_plain == pytest.approx(every.freshness_plain, abs=0.05)
+
+
+async def test_a_domain_without_a_page_has_no_past(db: Database, domain: Domain) -> None:
+    assert await report.freshness_over_time(db, domain, instants=[START, LATER]) == []
+    assert await report.freshness_over_time(db, domain, instants=[]) == []
