@@ -34,6 +34,7 @@ from crawler.store.report.reports import (
     pages_beneath,
     workload,
 )
+from crawler.store.report.sql import Answered, ReaderRole, answer_to, grant_reading
 from crawler.store.report.traffic import traffic
 from crawler.store.report.versions import (
     KeptHeaders,
@@ -48,6 +49,7 @@ from crawler.store.report.versions import (
 __all__ = [
     "IMPORTANCE",
     "Alike",
+    "Answered",
     "ChangeFilter",
     "DomainReport",
     "Edit",
@@ -65,10 +67,12 @@ __all__ = [
     "PastPage",
     "PriorLevel",
     "PriorSource",
+    "ReaderRole",
     "VersionContent",
     "Waiting",
     "Workload",
     "alike",
+    "answer_to",
     "check",
     "count_changes",
     "count_domains",
@@ -77,6 +81,7 @@ __all__ = [
     "end_of_feed",
     "explain",
     "fill",
+    "grant_reading",
     "holders",
     "last_of",
     "lists_of",
