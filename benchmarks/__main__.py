@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks import claim, crawl, decide, duplicates, fingerprint, record, rendering, schedule
 from benchmarks.change import bench as change
+from benchmarks.deploys import bench as deploys
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "crawl": crawl.main,
@@ -16,6 +17,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "duplicates": duplicates.main,
     "rendering": rendering.main,
     "change": change.main,
+    "deploys": deploys.main,
 }
 
 
