@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks import claim, crawl, decide, duplicates, fingerprint, reading, record, rendering, schedule
 from benchmarks.change import bench as change
+from benchmarks.deploys import bench as deploys
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "crawl": crawl.main,
@@ -17,6 +18,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "rendering": rendering.main,
     "reading": reading.main,
     "change": change.main,
+    "deploys": deploys.main,
 }
 
 

@@ -278,7 +278,6 @@ class Ours:
             new=new,
             rng=self._rng,
             before=self._plan,
-            day=self._planned_day,
         )
         if now == 0:
             # All pages were fetched at once: what would fall due together is spread over its first gap.

@@ -11,7 +11,6 @@ from crawler.core.budget import (
     Budget,
     PageArrays,
     Work,
-    floor_left,
     heard_columns,
     longest_gap,
     page_arrays,
@@ -81,7 +80,6 @@ def plan(
     new: PageArrays,
     rng: Generator,
     before: PlannedRates,
-    day: int,
 ) -> PlannedRates:
     """Today's numbers from today's beliefs: (a, b) and weight are of the `known` pages, by number."""
     hosts, host = int(scene.host.max()) + 1, scene.host[known]
@@ -95,7 +93,7 @@ def plan(
     else:
         limits = np.full(hosts, scene.cap_per_day)
         prices = shadow_prices(Work(some, new, hosts), limits, scene.budget_per_day, near=before.solved)
-    left = floor_left(0, scene.budget_per_day, share=FLOOR_VISITS_SHARE, day_number=day)
+    left = int(FLOOR_VISITS_SHARE * scene.budget_per_day)
     return PlannedRates(prices, longest, left, before.host_trim, before.trim, before.trimmed_at, before.source)
 
 

@@ -188,3 +188,23 @@ async def test_a_source_that_has_proved_itself_lets_silent_pages_wait_longer(db:
     await repriced(db, domain, lease)
 
     assert await due(db, domain, 5) - START > 2 * (before - START)
+
+
+@pytest.mark.parametrize(
+    ("signals", "no", "since", "expected"),
+    [
+        (b"", None, 0, b""),  # nobody tells of deploys
+        (b"\2", 0, 30, b"\2"),  # none since then
+        (b"", 2, 0, b"\0\0\3"),
+        (b"\1\4", 1, 15, b"\1\6"),
+        (b"\1\xff", 1, 0, b"\1\xff"),
+    ],
+)
+async def test_deploys_since_a_look_count_as_signals_of_their_source(
+    db: Database, signals: bytes, no: int | None, since: int, expected: bytes
+) -> None:
+    deployed = [START + n * DAY for n in (10, 20, 30)]
+
+    found = await figures(db, "SELECT signals_and_deploys(%s, %s, %s, %s)", signals, no, deployed, START + since * DAY)
+
+    assert found == [(expected,)]

@@ -1,0 +1,119 @@
+"""Histories of statically built sites: which deploy changed which pages' own text. Every deploy changes the frame.
+
+One is real: pytest.json has, of the documentation in pytest's 123 releases of nine years, what each release added to
+each page, in paragraphs. Made ones are drawn, deploys in bursts of edits of one section or of all.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+REAL = Path(__file__).with_name("pytest.json")
+FRAME_ONLY = 2  # deploys of the frame alone between two releases, on average: builds for reasons of their own
+PAGES, SECTIONS, DEPLOYS = 160, 8, 160
+
+
+@dataclass(frozen=True, slots=True)
+class PageLife:
+    """A page. paragraphs: at first.  born, gone: numbers of deploys; None: it stays.
+
+    edits: numbers of the deploys that changed its own text, ascending, with how many paragraphs they changed.
+    """
+
+    name: str
+    paragraphs: int
+    born: int
+    gone: int | None
+    edits: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A site. days: when each deploy was, ascending; the first at 0.  pages: see PageLife."""
+
+    days: tuple[float, ...]
+    pages: tuple[PageLife, ...]
+
+    @property
+    def with_edits(self) -> int:
+        """How many deploys changed the own text of any page."""
+        return len({deploy for page in self.pages for deploy in page.edits})
+
+
+def real(rng: Random, days: float) -> History:
+    """The real history, in so many days, with deploys of the frame alone drawn between the releases."""
+    known = json.loads(REAL.read_text())
+    scale = days / (known["days"][-1] + 1)
+    releases = [day * scale for day in known["days"]]
+    builds = [rng.uniform(0, days) for _ in range(FRAME_ONLY * len(releases))]
+    instants = sorted([*releases, *builds])
+    place = [instants.index(at) for at in releases]
+    pages = tuple(
+        PageLife(
+            name=page["name"],
+            paragraphs=page["paragraphs"],
+            born=place[page["born"]],
+            gone=None if page["gone"] is None else place[page["gone"]],
+            edits={place[deploy]: new for deploy, new, _ in page["edits"]},
+        )
+        for page in known["pages"]
+    )
+    return History(tuple(instants), pages)
+
+
+def sections(rng: Random, days: float) -> History:
+    """A quarter of the deploys edits half of one section; pages of others have edits of their own now and then."""
+
+    def edited(page: int, favourite: int) -> bool:
+        return rng.random() < (0.5 if page % SECTIONS == favourite else 0.01)
+
+    return _made(rng, days, share=0.25, edited=edited)
+
+
+def bursts(rng: Random, days: float) -> History:
+    """One deploy in ten edits pages, some of them nearly all: each by its own chance, or by the deploy's."""
+    chances = [rng.betavariate(0.3, 1.5) for _ in range(PAGES)]
+    hits = [rng.betavariate(0.4, 0.8) for _ in range(SECTIONS)]
+
+    def edited(page: int, favourite: int) -> bool:
+        return rng.random() < max(chances[page], hits[favourite])
+
+    return _made(rng, days, share=0.1, edited=edited)
+
+
+def alone(rng: Random, days: float) -> History:
+    """Pages are edited each for itself: deploys tell nothing."""
+    rates = [0.1 * rng.lognormvariate(-1.0, 1.2) for _ in range(PAGES)]
+
+    def edited(page: int, favourite: int) -> bool:  # noqa: ARG001  whatever is the deploy's favourite
+        return rng.random() < min(rates[page], 1.0)
+
+    return _made(rng, days, share=1.0, edited=edited, deploys=3 * DEPLOYS)
+
+
+def _made(
+    rng: Random, days: float, *, share: float, edited: Callable[[int, int], bool], deploys: int = DEPLOYS
+) -> History:
+    instants = [0.0, *sorted(rng.uniform(0, days) for _ in range(deploys))]
+    edits: list[dict[int, int]] = [{} for _ in range(PAGES)]
+    for deploy in range(1, len(instants)):
+        if rng.random() < share:
+            favourite = rng.randrange(SECTIONS)
+            for page in range(PAGES):
+                if edited(page, favourite):
+                    edits[page][deploy] = rng.randint(1, 3)
+    pages = [
+        PageLife(name=f"part-{n % SECTIONS}/page-{n}", paragraphs=rng.randint(5, 25), born=0, gone=None, edits=edits[n])
+        for n in range(PAGES)
+    ]
+    return History(tuple(instants), tuple(pages))
+
+
+KINDS: Mapping[str, Callable[[Random, float], History]] = {
+    "pytest": real,
+    "sections": sections,
+    "bursts": bursts,
+    "alone": alone,
+}

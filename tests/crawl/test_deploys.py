@@ -1,0 +1,102 @@
+"""A site that is built anew as a whole: the first pages found changed call for the rest, the frame alone for none."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+
+from crawler.core.domain import Domain
+from crawler.core.freshness import SignalSource
+from crawler.store import report
+from crawler.store.database import Database
+from tests.crawl.crawls import DAY, START, rows
+from tests.crawl.scripted import Said, Scripted, scripted
+
+HOUR = timedelta(hours=1)
+FIRST = ("amber", "birch", "cedar", "delta", "ember")
+REST = ("fjord", "grove", "heath", "inlet", "knoll", "ledge", "marsh", "north", "ocean", "plain", "ridge", "shore")
+REST += ("trail", "under", "vista", "woods", "yield", "basin", "cliff", "dunes", "eaves", "field", "glade", "haven")
+EDITIONS = ("alpha", "bravo", "charlie", "foxtrot", "golf", "hotel", "india", "juliet", "kilo", "lima", "mike", "oscar")
+
+
+def built(edition: str, frame: str) -> dict[str, Said]:
+    """The whole site. edition: of the pages' own text.  frame: what stands on all of them."""
+    names = {f"/first/{word}": word for word in FIRST} | {f"/rest/{word}": word for word in REST}
+    links = "".join(f'<li><a href="{path}">{word}</a>' for path, word in names.items())
+    pages = {"/": Said(body=f"<nav>Manual {frame}</nav><main><h1>Contents</h1><ul>{links}</ul></main>")}
+    for path, word in names.items():
+        body = "".join(
+            f"<p>The {word} of {edition} has {word}s in its {place}." for place in ("north", "south", "east")
+        )
+        pages[path] = Said(
+            body=f"<title>{word}</title><nav>Manual {frame}</nav><main>{body}</main><footer>Built {frame}</footer>"
+        )
+    return pages
+
+
+@asynccontextmanager
+async def schooled(db: Database) -> AsyncIterator[tuple[Scripted, Domain, datetime]]:
+    """A site of which ten deploys were crawled, each by five pages first and an hour later by all; and the next day.
+
+    A day before each deploy all pages are seen, so that hardly one of them is due by its rate alone.
+    """
+    async with scripted(db, built(EDITIONS[0], "zero")) as (site, domain):
+        await site.crawl(db, at=START)
+        at = START
+        for edition in EDITIONS[1:11]:
+            await site.recrawl(db, domain, at=at + 9 * DAY)
+            at += 10 * DAY
+            site.pages = built(edition, edition)
+            await site.recrawl(db, domain, at=at, prefix="/first/")
+            await site.recrawl(db, domain, at=at + HOUR)
+        yield site, domain, at + DAY
+
+
+async def first_looked_at(site: Scripted, db: Database, domain: Domain, *, at: datetime) -> set[str]:
+    """What is asked for in a crawl for which the user wants the first pages."""
+    site.asked.clear()
+    await site.recrawl(db, domain, at=at, prefix="/first/")
+    return {path for path, _ in site.asked}
+
+
+async def test_the_first_pages_found_changed_call_for_the_rest_within_the_same_crawl(db: Database) -> None:
+    async with schooled(db) as (site, domain, at):
+        quiet = await first_looked_at(site, db, domain, at=at + HOUR)
+        site.pages = built(EDITIONS[11], "new")
+        found = await first_looked_at(site, db, domain, at=at + 2 * HOUR)
+
+        assert not {path for path in quiet if path.startswith("/rest/")}
+        assert {path for path in found if path.startswith("/rest/")} == {f"/rest/{word}" for word in REST}
+
+
+async def test_another_frame_alone_tells_no_deploy_and_spends_nothing(db: Database) -> None:
+    async with schooled(db) as (site, domain, at):
+        before = await rows(db, "SELECT deployed_at FROM domain_state")
+        site.pages = built(EDITIONS[10], "another")
+        found = await first_looked_at(site, db, domain, at=at + 2 * HOUR)
+
+        assert not {path for path in found if path.startswith("/rest/")}
+        assert await rows(db, "SELECT deployed_at FROM domain_state") == before
+
+
+async def test_deploys_are_a_source_that_is_measured_like_any_other(db: Database) -> None:
+    async with schooled(db):
+        (source,) = await rows(db, "SELECT source, recall, precision, silence FROM report_source")
+        (told,) = await rows(db, "SELECT cardinality(deployed_at) FROM domain_state")
+
+        assert source[0] == SignalSource.DEPLOY
+        assert source[1] > 0.3
+        assert source[2] > 0.5
+        assert source[3] == 0
+        assert told[0] >= 9
+
+
+async def test_the_report_takes_pages_for_older_after_a_deploy(db: Database) -> None:
+    async with schooled(db) as (site, domain, at):
+        old = {line.url: line.freshness for line in await report.pages(db, domain, top=100, at=at)}
+        site.pages = built(EDITIONS[11], "new")
+        await rows(db, "UPDATE domain_state SET deployed_at = deployed_at || %s RETURNING 1", at + HOUR)
+        new = {line.url: line.freshness for line in await report.pages(db, domain, top=100, at=at)}
+
+        for word in REST:
+            url = f"{domain.root}rest/{word}"
+            assert (old[url] or 0) - (new[url] or 0) > 0.2
