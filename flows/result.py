@@ -8,6 +8,7 @@ from crawler.cli.values import counted, shown_bytes
 from crawler.core.change import Change
 from crawler.core.http import Url
 from crawler.crawl import CrawlStats, FoundPage, ShiftResult
+from crawler.serve import history_at
 
 LONGEST = 100  # characters of an address that are shown
 # In the order in which people want to see them.
@@ -51,8 +52,11 @@ def _counts(stats: CrawlStats) -> list[str]:
     return [f"{count:,} {name}" for name, count in found if count]
 
 
-def markdown(shift: ShiftResult) -> str:
-    """The result of a shift as a person reads it; what strangers wrote is text in it, whatever it says."""
+def markdown(shift: ShiftResult, *, origin: str | None = None) -> str:
+    """The result of a shift as a person reads it; what strangers wrote is text in it, whatever it says.
+
+    origin: of the pages of one's own, where they are served.
+    """
     total = shift.stats
     lines = ["| | |", "|---|---:|", *(f"| {name} | {value} |" for name, value in facts(total))]
     if total.reasons:
@@ -74,15 +78,16 @@ def markdown(shift: ShiftResult) -> str:
     for change, heading in HEADINGS.items():
         pages = total.pages[change]
         if pages:
-            lines += ["", f"### {heading}", "", *map(_item, pages)]
+            lines += ["", f"### {heading}", "", *(_item(page, origin) for page in pages)]
             more = (total.failed if change is Change.UNKNOWN else total.changes[change]) - len(pages)
             if more > 0:
                 lines.append(f"- and {more:,} more")
     return "\n".join(lines)
 
 
-def _item(page: FoundPage) -> str:
-    return f"- {link(page.url)}{f': {said(page.reason)}' if page.reason else ''}"
+def _item(page: FoundPage, origin: str | None) -> str:
+    own = f" ([its history](<{history_at(origin, page.url)}>))" if origin else ""
+    return f"- {link(page.url)}{own}{f': {said(page.reason)}' if page.reason else ''}"
 
 
 def said(reason: str) -> str:

@@ -23,6 +23,7 @@ from crawler.crawl import (
     settle_memory,
 )
 from crawler.errors import BadInput
+from crawler.local.pages import pages_origin
 from crawler.local.secrets import secrets_of
 from crawler.settings import Settings
 from crawler.store import report
@@ -84,7 +85,13 @@ async def run(
     for line in sentences(shift):
         get_run_logger().info("%s", line)
     if is_worth_showing(shift):
-        await if_heard(acreate_markdown_artifact(markdown(shift), key=RESULT, description="What this run did"))
+        await if_heard(
+            acreate_markdown_artifact(
+                markdown(shift, origin=pages_origin(settings.home.resolve())),
+                key=RESULT,
+                description="What this run did",
+            )
+        )
     if told.is_set():
         await end_early()
     if shift.broken:

@@ -55,6 +55,12 @@ def ensure_pages(home: Path, *, database_url: str, tag: str, report: Report) -> 
     return None
 
 
+def pages_origin(home: Path) -> str | None:
+    """Where the pages of `home` are, for links that whoever was let in can follow; None where nothing serves them."""
+    found = noted(pages_note(home))
+    return None if found is None else own_origins(port_of(found))[0]
+
+
 def pages_entrance(home: Path) -> str | None:
     """An address that lets into the pages of `home` once; None where nothing serves them."""
     found, key = noted(pages_note(home)), ensure_key(home)

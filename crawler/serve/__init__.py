@@ -6,6 +6,7 @@ words and verbs, and the rooms below it.
 """
 
 from crawler.serve.files import write_pages
+from crawler.serve.links import history_at
 from crawler.serve.server import serve
 
-__all__ = ["serve", "write_pages"]
+__all__ = ["history_at", "serve", "write_pages"]

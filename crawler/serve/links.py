@@ -44,6 +44,11 @@ class Links:
 SERVED = Links()
 
 
+def history_at(origin: str, url: Url) -> str:
+    """The address of a page's history on the pages that are served there."""
+    return origin + SERVED.page(url)
+
+
 def _slug(text: str) -> str:
     """A name of a file for any text: some of its letters to be read, and a hash to tell it from all others."""
     readable = "".join(c if c.isascii() and c.isalnum() else "-" for c in text.partition("://")[2] or text)

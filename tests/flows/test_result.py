@@ -62,6 +62,8 @@ def test_an_artifact_names_the_pages_by_what_was_found_and_counts_the_rest() -> 
     assert [part.splitlines()[0] for part in parts[1:]] == ["Changed", "Gone", "Failed"]
     assert parts[1].count("- [") == 2
     assert "- and 1 more" in parts[1]
+    own = markdown(ShiftResult(stats=found), origin="http://127.0.0.1:4280")
+    assert "([its history](<http://127.0.0.1:4280/page?url=http%3A%2F%2Fa.test%2Fone>))" in own
     assert parts[3].rstrip().endswith(": no answer in time")
 
 
