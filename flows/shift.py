@@ -85,13 +85,8 @@ async def run(
     for line in sentences(shift):
         get_run_logger().info("%s", line)
     if is_worth_showing(shift):
-        await if_heard(
-            acreate_markdown_artifact(
-                markdown(shift, origin=pages_origin(settings.home.resolve())),
-                key=RESULT,
-                description="What this run did",
-            )
-        )
+        shown = markdown(shift, origin=pages_origin(settings.home.resolve()))
+        await if_heard(acreate_markdown_artifact(shown, key=RESULT, description="What this run did"))
     if told.is_set():
         await end_early()
     if shift.broken:

@@ -180,6 +180,17 @@ def test_a_wish_that_cannot_be_is_told_with_its_field(stack: Stack) -> None:
     assert said == "Target: 'often' is no share above 0 and below 1, such as 95% or 0.95"
 
 
+def test_a_report_is_an_artifact_with_a_history_and_a_folder_of_pages(stack: Stack, domain: Domain) -> None:
+    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+    for _ in range(2):
+        completed(stack, start_run(stack.api, "report/report", domain=domain.authority))
+
+    kept = ask(stack.api, "/artifacts/filter", {"artifacts": {"key": {"any_": ["freshness-report"]}}})
+    assert len(kept) == 2
+    assert all(f"| {domain.authority} | " in each["data"] for each in kept)
+    assert (stack.home / "report" / "index.html").exists()
+
+
 def test_what_is_worth_hearing_of_is_an_automation(stack: Stack) -> None:
     names = {each["name"] for each in ask(stack.api, "/automations/filter", {})}
     assert {

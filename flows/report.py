@@ -1,0 +1,93 @@
+"""report: how fresh the copies are, day by day."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from prefect import flow, get_run_logger
+from prefect.artifacts import acreate_markdown_artifact
+from prefect.runtime import flow_run
+
+from crawler.cli.values import shown_bytes
+from crawler.core.domain import Domain
+from crawler.local.pages import pages_origin
+from crawler.local.private import private_folder
+from crawler.local.stack import crawl_database
+from crawler.register import domain_named
+from crawler.serve import write_pages
+from crawler.settings import settings
+from crawler.store import domains, report
+from crawler.store.database import Database, open_database
+from crawler.store.report import DomainReport
+from flows.ending import says_why
+from flows.lease import if_heard
+from flows.shift import instant
+
+DAY = timedelta(days=1)
+KEY = "freshness-report"  # one key for all days: its history is the trend
+FOLDER = "report"  # of RECRAWL_HOME
+COLUMNS = ("domain", "fresh", "target", "pages", "looks", "changes", "failed", "requests", "received", "saved")
+
+
+def _name() -> str:
+    domain = flow_run.parameters.get("domain")
+    return f"report {domain}" if domain else "report"
+
+
+@flow(name="report", flow_run_name=_name, persist_result=False)
+@says_why
+async def daily_report(domain: str = "", at: str = "") -> dict[str, float | None]:
+    """Say how fresh the copies are and what the last day took, and write the pages of one's own as files.
+
+    Args:
+        domain: Only this domain, such as docs.example.com; empty for all that are registered.
+        at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
+
+    """
+    now, home = instant(at) or datetime.now(UTC), settings().home.resolve()
+    with crawl_database(settings()) as url:
+        async with open_database(url) as db:
+            wanted = (
+                [await domain_named(db, domain)] if domain else [listed.domain for listed in await domains.every(db)]
+            )
+            found = await reports(db, wanted, at=now)
+            written = await write_pages(db, wanted, private_folder(home, FOLDER), at=now)
+    get_run_logger().info("%d pages written: %s", written.files, written.index)
+    shown = markdown(found, index=written.index, origin=pages_origin(home))
+    await if_heard(acreate_markdown_artifact(shown, key=KEY, description="How fresh the copies are"))
+    return {each.domain: each.freshness for each in found}
+
+
+async def reports(db: Database, wanted: list[Domain], *, at: datetime) -> list[DomainReport]:
+    """The report of each domain, over one day."""
+    found = [await report.domain_report(db, each, at=at, window=DAY) for each in wanted]
+    return [each for each in found if each is not None]
+
+
+def markdown(found: list[DomainReport], *, index: Path, origin: str | None) -> str:
+    """The reports as a person reads them."""
+    lines = [f"| {' | '.join(COLUMNS)} |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
+    lines += [f"| {' | '.join(_row(each))} |" for each in found]
+    lines.append(f"\nLooks, changes, requests and bytes of one day. As files: {index}")
+    if origin is not None:
+        lines.append(f"\n[Look at them now](<{origin}/>)")
+    return "\n".join(lines)
+
+
+def _row(each: DomainReport) -> tuple[str, ...]:
+    fresh, target = (_share(share) for share in (each.freshness, each.target_freshness))
+    return (
+        each.domain,
+        fresh,
+        target,
+        f"{each.known:,}",
+        f"{each.looks:,}",
+        f"{sum(each.changes.values()):,}",
+        f"{each.failures:,}",
+        f"{each.requests:,}",
+        shown_bytes(each.received_bytes),
+        shown_bytes(each.saved_bytes),
+    )
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
