@@ -13,9 +13,10 @@ from crawler.demo.site import LIARS, Site, VerdictTally, freshness, mean_freshne
 from crawler.lab.looks import ReplayedLook, costs, looks_by_url
 from crawler.store import report
 from crawler.store.database import Database
-from crawler.store.report import ListReport
+from crawler.store.report import ChangeFilter, EventKind, FeedItem, ListReport
 
 DAY = timedelta(days=1)
+EXAMPLES, SEARCHED = 3, 50  # changes that are shown, and among which they are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ class DemoOutcome:
     changes: what became of the true changes of the content, by the looks that were made; clocks are none.
     lied_away: changes of pages whose server denies them, among those that looks could have met.
     false_alarms: verdicts "changed" where nothing had.  *_daily: what fetching every page every day would have taken.
-    lists: the site's sitemaps and its feed, with what they brought.
+    lists: the site's sitemaps and its feed, with what they brought.  examples: changes of the last days, with what was
+    there before and after.  index: of the pages of one's own, as files.
     """
 
     domain: str
@@ -53,6 +55,8 @@ class DemoOutcome:
     runs: tuple[str, ...]
     ui_url: str
     lists: tuple[ListReport, ...] = ()
+    examples: tuple[FeedItem, ...] = ()
+    index: str = ""
 
 
 async def outcome_of(
@@ -93,7 +97,15 @@ async def outcome_of(
         runs=runs,
         ui_url=ui_url,
         lists=tuple(await report.lists_of(db, domain)),
+        examples=await examples_of(db, domain),
     )
+
+
+async def examples_of(db: Database, domain: Domain) -> tuple[FeedItem, ...]:
+    """The newest changes in which words took the place of others."""
+    where = ChangeFilter(domain_id=domain.id, kinds=frozenset({EventKind.CHANGED}))
+    newest = await report.newest_changes(db, where, most=SEARCHED, blocks=True)
+    return tuple(item for item in newest if any(edit.was and edit.now for edit in item.blocks))[:EXAMPLES]
 
 
 def verdicts(site: Site, looks: Mapping[str, list[ReplayedLook]]) -> tuple[int, int, int]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from crawler.errors import StackFailed
 from crawler.local.machine import port_is_free
 from crawler.local.runs import finish_run, start_run
 from crawler.local.stack import Stack, down, running_stack, up
+from crawler.serve import write_pages
 from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database, open_database
@@ -28,6 +30,7 @@ DAY = timedelta(days=1)
 MAX_DEPTH = 12  # the site's calendar has no end
 RUN_PATIENCE = timedelta(minutes=3)
 CONTROL = "/-/"
+FOLDER = "report/demo"  # of RECRAWL_HOME: the pages of one's own as files, which stay
 LOGIN = "Runs can be watched at their addresses; what the first page there asks for: recrawl ui"
 
 T = TypeVar("T")
@@ -83,7 +86,9 @@ def show_around(
                     days=days,
                     progress=progress,
                 )
-                return await outcome_of(db, domain, site, month, runs=tuple(runs), ui_url=stack.ui_url)
+                outcome = await outcome_of(db, domain, site, month, runs=tuple(runs), ui_url=stack.ui_url)
+                written = await write_pages(db, [domain], settings.home.resolve() / FOLDER, at=month.until)
+                return replace(outcome, index=str(written.index))
 
             return asyncio.run(_with(stack, live_and_sum_up))
         finally:

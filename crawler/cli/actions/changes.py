@@ -1,6 +1,6 @@
 """recrawl changes: what changed, the newest first for people, in the order of the feed for programs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -143,6 +143,15 @@ def _show_change(item: FeedItem, wish: Wish, *, now: datetime) -> None:
         _show_edit(edit, wish)
     if len(edits) < len(item.blocks):
         say(" " * INDENT + f"and {counted(len(item.blocks) - len(edits), 'block')} more: recrawl diff {item.url}")
+
+
+def show_examples(items: Sequence[FeedItem]) -> None:
+    """A few changes, as `recrawl changes` shows them."""
+    wish = Wish(what=None, domain=None, since=0, kinds=None, top=None, diff=False, why=False)
+    say_heading("The last changes that it found")
+    for item in items:
+        say("")
+        _show_change(item, wish, now=items[0].at)
 
 
 def _path(item: FeedItem) -> str:

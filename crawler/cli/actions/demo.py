@@ -1,8 +1,9 @@
 """recrawl demo: what the guided tour shows at its end."""
 
+from crawler.cli.actions.changes import show_examples
 from crawler.cli.actions.lists import shown_lists
 from crawler.cli.exits import DONE
-from crawler.cli.output import print_json, remark, show_facts
+from crawler.cli.output import print_json, remark, say, show_facts
 from crawler.cli.progress import Days
 from crawler.cli.values import counted, shown_bytes, shown_share
 from crawler.demo.outcome import DemoOutcome
@@ -17,6 +18,9 @@ def demo(*, days: int, keep: bool, as_json: bool) -> int:
     if as_json:
         print_json(outcome)
     else:
+        if outcome.examples:
+            show_examples(outcome.examples)
+            say("")
         show_facts(facts_of(outcome, keep=keep))
     return DONE
 
@@ -43,6 +47,7 @@ def facts_of(outcome: DemoOutcome, *, keep: bool) -> list[tuple[str, str]]:
         ("Received", _beside(received, outcome.received_daily_bytes, shown_bytes(received))),
         ("Saved", shown_bytes(outcome.saved_bytes)),
         ("Runs", "\n".join(outcome.runs)),
+        ("Look at it", f"{outcome.index} in a browser"),
         ("Prefect", outcome.ui_url + ("" if keep else " (while the stack is up: recrawl up)")),
         ("To log in there", "recrawl ui prints what the first page asks for"),
     ]
