@@ -40,7 +40,7 @@ FILL = """
     SELECT domain_id, key, 'identity', 400, convert_to(repeat(url || ' ', 8), 'UTF8') FROM made;
     INSERT INTO snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
                           main_digest)
-    SELECT m.domain_id, m.key, v, %(first)s + (v - 1) * (interval '1 day' + n %% 1000000 * interval '7 seconds'),
+    SELECT m.domain_id, m.key, v, %(first)s + (n %% 1000000 * interval '1 second' + (v - 1) * interval '1 day') * 7,
            'Page ' || n, 'en', 'text/html', repeat('some words of page ' || n || ' ', 12), key, key, key
       FROM made m, generate_series(1, 1 + m.changed::int) v;
     INSERT INTO event (domain_id, number, at, key, url, change, version, parts, blocks, amount)

@@ -54,19 +54,21 @@ BY_FEED = f"""
      CROSS JOIN LATERAL (SELECT * FROM event e
                           WHERE e.domain_id = f.domain_id AND e.number = f.number OFFSET 0) e
 """  # noqa: S608  the same
-# Titles and importance are looked up for the rows that are shown, and for no others.
+# Titles and importance are looked up for the rows that are shown, row by row: joins would read whole partitions.
 SHOWN = """
     WITH found AS MATERIALIZED ({found})
     SELECT e.position, d.authority AS domain, e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts,
-           e.pages, e.blocks, coalesce(s.title, '') AS title, r.importance,
-           CASE WHEN e.change = 'moved' THEN t.url END AS moved_to
+           e.pages, e.blocks,
+           coalesce((SELECT s.title FROM snapshot s
+                      WHERE s.domain_id = e.domain_id AND s.key = e.key AND s.number = e.version), '') AS title,
+           (SELECT r.importance FROM report_page r WHERE r.domain_id = e.domain_id AND r.key = e.key) AS importance,
+           CASE WHEN e.change = 'moved' THEN
+               (SELECT t.url FROM page t
+                 WHERE t.domain_id = e.domain_id
+                   AND t.key = (SELECT p.moved_to FROM page p WHERE p.domain_id = e.domain_id AND p.key = e.key)) END
+               AS moved_to
       FROM found e
       JOIN domain d ON d.id = e.domain_id
-      LEFT JOIN snapshot s ON s.domain_id = e.domain_id AND s.key = e.key AND s.number = e.version
-      LEFT JOIN page p ON p.domain_id = e.domain_id AND p.key = e.key
-      LEFT JOIN page t ON t.domain_id = e.domain_id AND t.key = p.moved_to
-      LEFT JOIN LATERAL (SELECT importance FROM report_page
-                          WHERE domain_id = e.domain_id AND key = e.key) r ON true
      ORDER BY {order}
 """
 COUNT = "SELECT e.change, count(*) FROM event e JOIN feed f ON f.domain_id = e.domain_id AND f.number = e.number"
