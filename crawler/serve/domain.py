@@ -30,6 +30,7 @@ MEMBERS = 4  # pages of a group
 NEAR_BITS = 3  # as `recrawl duplicates` has it
 HOURS = 48  # of traffic
 HOUR = 3600.0  # seconds
+LEAST_HIGH = 5.0  # per cent: chances below are nothing to worry about, however a plot could spread them
 MOST_GROUPED = 20  # pages of a group: failing, gone and the like
 
 
@@ -165,6 +166,7 @@ def worry_plot(facts: DomainFacts, links: Links) -> Plot:
         lines=(Line("pages", dots, style="dots", joined=False),),
         log_x=True,
         low=0.0,
+        high=LEAST_HIGH if max((dot.y for dot in dots), default=0.0) < LEAST_HIGH else None,
     )
 
 
