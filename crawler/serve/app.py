@@ -24,11 +24,12 @@ from crawler.serve import actions
 from crawler.serve.access import SESSION_LASTS, Asgi, Doorkeeper, guarded
 from crawler.serve.actions import Outcome
 from crawler.serve.changes import ChangesAsked, change_facts, newest
-from crawler.serve.domain import domain_facts
-from crawler.serve.home import home_facts
+from crawler.serve.domain import DomainFacts, domain_facts
+from crawler.serve.home import DomainCard, card_of, home_facts
 from crawler.serve.links import SERVED
 from crawler.serve.page import VersionsAsked, url_facts
 from crawler.serve.pieces import piece_facts
+from crawler.serve.remembered import Remembered
 from crawler.serve.render import (
     Notice,
     Reader,
@@ -62,6 +63,26 @@ class PageServer:
     doorkeeper: Doorkeeper
     now: Callable[[], datetime]
     _notices: dict[str, Notice] = field(default_factory=dict)
+    _cards: Remembered[DomainCard | None] = field(default_factory=Remembered)
+    _facts: Remembered[DomainFacts | None] = field(default_factory=Remembered)
+
+    async def card(self, domain: Domain) -> DomainCard | None:
+        """A domain in short, as it was a moment ago at most; None if it was removed meanwhile."""
+        return await self._cards.get(domain.id, lambda: card_of(self.db, domain, at=self.now()))
+
+    async def facts(self, domain: Domain) -> DomainFacts | None:
+        """All about a domain, likewise."""
+
+        async def found() -> DomainFacts | None:
+            card = await self.card(domain)
+            return await domain_facts(self.db, card) if card is not None else None
+
+        return await self._facts.get(domain.id, found)
+
+    def forget(self, domain: Domain) -> None:
+        """Reckon a domain's figures anew: its user has changed it."""
+        self._cards.forget(domain.id)
+        self._facts.forget(domain.id)
 
     def reader(self, request: Request) -> Reader:
         """Who looks: what their forms carry, and what came of the form that they sent last."""
@@ -114,7 +135,7 @@ def _html(text: str, status: int = 200) -> Response:
 def _home(server: PageServer) -> Page:
     async def home(request: Request) -> Response:
         at = server.now()
-        facts = await home_facts(server.db, at=at, after=request.query_params.get("after", ""))
+        facts = await home_facts(server.db, server.card, at=at, after=request.query_params.get("after", ""))
         items = await newest(server.db, at=at, most=NEWEST)
         return _html(home_page(facts, items, links=SERVED, reader=server.reader(request)))
 
@@ -125,11 +146,11 @@ def _domain(server: PageServer) -> Page:
     async def domain(request: Request) -> Response:
         at = server.now()
         found = await _named(server, request.query_params.get("name", ""))
-        facts = await domain_facts(server.db, found, at=at)
+        facts = await server.facts(found)
         if facts is None:
             raise BadInput(f"{found.authority} is not registered any more")
         items = await newest(server.db, at=at, most=NEWEST_OF_DOMAIN, only=found)
-        return _html(domain_page(facts, items, links=SERVED, reader=server.reader(request)))
+        return _html(domain_page(facts, items, links=SERVED, reader=server.reader(request), now=at))
 
     return domain
 
@@ -220,6 +241,7 @@ def _form(server: PageServer, act: Done) -> Page:
         except CrawlerError as error:
             server.tell(request, Notice(str(error), is_well=False))
             return RedirectResponse(_back(form), status_code=303, headers=NO_STORE)
+        server.forget(outcome.domain)
         server.tell(request, Notice(outcome.said, is_well=outcome.is_well, href=outcome.seen_at))
         return RedirectResponse(onward, status_code=303, headers=NO_STORE)
 

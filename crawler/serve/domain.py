@@ -15,7 +15,7 @@ from crawler.core.domain import Domain
 from crawler.core.http import TrafficHour
 from crawler.core.visit import State
 from crawler.plan import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
-from crawler.serve.home import DomainCard, card_of
+from crawler.serve.home import DomainCard
 from crawler.serve.links import Links
 from crawler.serve.plots import Dot, Line, Plot
 from crawler.settings import settings
@@ -27,9 +27,11 @@ MOST_WEIGHED = 300  # pages in the plot of what to worry about, the most importa
 WORRIES = 10  # of them in the table
 MOST_GROUPS = 10  # of duplicates
 MEMBERS = 4  # pages of a group
+FILLED_CHUNKS = 1  # a second; the plan does the rest once an hour
 NEAR_BITS = 3  # as `recrawl duplicates` has it
 HOURS = 48  # of traffic
 HOUR = 3600.0  # seconds
+LEAST_HIGH = 5.0  # per cent: chances below are nothing to worry about, however a plot could spread them
 MOST_GROUPED = 20  # pages of a group: failing, gone and the like
 
 
@@ -87,14 +89,11 @@ class DomainFacts:
         return next((step for step in steps if step.factor == 2.0), None)
 
 
-async def domain_facts(db: Database, domain: Domain, *, at: datetime) -> DomainFacts | None:
-    """All about one domain; None if it was removed meanwhile."""
-    card = await card_of(db, domain, at=at)
-    if card is None:
-        return None
-    now = card.report.at
+async def domain_facts(db: Database, card: DomainCard) -> DomainFacts:
+    """All about the domain of a card, at the instant of its report."""
+    domain, now = card.domain, card.report.at
     weighed = tuple(await report.pages(db, domain, top=MOST_WEIGHED, at=now))
-    await report.fill(db, domain)
+    await report.fill(db, domain, chunks=FILLED_CHUNKS)
     return DomainFacts(
         card=card,
         waits=why_not(domain, await domains.status_of(db, domain, at=now), at=now),
@@ -165,6 +164,7 @@ def worry_plot(facts: DomainFacts, links: Links) -> Plot:
         lines=(Line("pages", dots, style="dots", joined=False),),
         log_x=True,
         low=0.0,
+        high=LEAST_HIGH if max((dot.y for dot in dots), default=0.0) < LEAST_HIGH else None,
     )
 
 

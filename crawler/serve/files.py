@@ -12,7 +12,7 @@ from crawler.errors import CrawlerError
 from crawler.plugins import load
 from crawler.serve.changes import ChangeFacts, ChangesAsked, newest
 from crawler.serve.domain import DomainFacts, domain_facts
-from crawler.serve.home import HomeFacts
+from crawler.serve.home import HomeFacts, card_of
 from crawler.serve.links import Links
 from crawler.serve.page import VersionsAsked, url_facts
 from crawler.serve.render import changes_page, domain_page, home_page, url_page
@@ -35,7 +35,8 @@ class Written:
 
 async def write_pages(db: Database, wanted: Sequence[Domain], folder: Path, *, at: datetime) -> Written:
     """Write the pages of these domains to a folder. Raises CrawlerError where that cannot be written."""
-    found = [facts for domain in wanted if (facts := await domain_facts(db, domain, at=at)) is not None]
+    cards = [card for domain in wanted if (card := await card_of(db, domain, at=at)) is not None]
+    found = [await domain_facts(db, card) for card in cards]
     items = {facts.domain.id: await newest(db, at=at, most=MOST_CHANGES, only=facts.domain) for facts in found}
     pages = {facts.domain.id: _pages_of(facts, items[facts.domain.id]) for facts in found}
     links = Links(frozenset(url for urls in pages.values() for url in urls))

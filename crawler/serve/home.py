@@ -1,6 +1,6 @@
 """The first page: every domain with its freshness against its target and what that costs, and what changed of late."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -44,6 +44,9 @@ class DomainCard:
         return freshness_plot(self)
 
 
+FindCard = Callable[[Domain], Awaitable[DomainCard | None]]  # None for one that was removed meanwhile
+
+
 @dataclass(frozen=True, slots=True)
 class HomeFacts:
     """What the first page shows. more: the name after which the next domains stand; empty where these are the last."""
@@ -54,11 +57,13 @@ class HomeFacts:
     more: str
 
 
-async def home_facts(db: Database, *, at: datetime, after: str = "", most: int = DOMAINS_SHOWN) -> HomeFacts:
+async def home_facts(
+    db: Database, find_card: FindCard, *, at: datetime, after: str = "", most: int = DOMAINS_SHOWN
+) -> HomeFacts:
     """The domains by name, those that follow `after`."""
     every = sorted((listed.domain for listed in await domains.every(db)), key=lambda domain: domain.authority)
     following = [domain for domain in every if domain.authority > after]
-    cards = [await card_of(db, domain, at=at) for domain in following[:most]]
+    cards = [await find_card(domain) for domain in following[:most]]
     more = following[most - 1].authority if len(following) > most else ""
     return HomeFacts(at=at, cards=tuple(card for card in cards if card), count=len(every), more=more)
 

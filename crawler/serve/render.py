@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from crawler.cli.actions.try_page import REASONS, differences, pieces_of
 from crawler.core.change import BlockStatus, Why
@@ -43,14 +44,22 @@ def home_page(facts: HomeFacts, items: Sequence[FeedItem], *, links: Links, read
     return _page("home.html", links, reader, facts=facts, items=items, names=NAMES, window=WINDOW)
 
 
-def domain_page(facts: DomainFacts, items: Sequence[FeedItem], *, links: Links, reader: Reader = NOBODY) -> str:
-    """One domain."""
+def domain_page(
+    facts: DomainFacts,
+    items: Sequence[FeedItem],
+    *,
+    links: Links,
+    reader: Reader = NOBODY,
+    now: datetime | None = None,
+) -> str:
+    """One domain. now: when it is looked at, if the facts may be older; changes are told from then."""
     hours = [each.traffic for each in facts.hours]
     return _page(
         "domain.html",
         links,
         reader,
         facts=facts,
+        now=max(now or facts.at, facts.at),
         items=items,
         names=NAMES,
         worry=worry_plot(facts, links),

@@ -32,7 +32,7 @@ from crawler.local.entrance import ensure_key
 from crawler.local.environment import Api
 from crawler.local.machine import free_port, port_is_free
 from crawler.local.own_address import own_origins
-from crawler.local.parts import pages_note, server_note, stack_tag
+from crawler.local.parts import pages_note, port_of, server_note, stack_tag
 from crawler.local.postgres import running_postgres
 from crawler.local.private import write_private
 from crawler.local.stack import Stack, crawl_database, down, pages_in_use, running_stack, server_in_use, status, up
@@ -109,9 +109,12 @@ def target_of(stack: Stack, canary: Path) -> dict[str, Any]:
     shared = set().union(*map(shared_memory, pids))
     deployment = ask(stack.api, "/deployments/name/hold/hold")
     (run, *_) = ask(stack.api, "/flow_runs/filter", {})
+    pages = noted(pages_note(stack.home))
+    assert pages is not None
     return {
         "port": int(stack.ui_url.rpartition(":")[2]),
         "postgres_port": cluster.port,
+        "pages_port": port_of(pages),
         "worker_ports": sorted(listening(stack.worker.pid)),
         "home": str(stack.home),
         "files": kept + sorted(shared),
@@ -140,7 +143,7 @@ def test_another_user_of_the_machine_can_read_nothing_and_start_nothing(stack: S
     canary = tmp_path / "canary"
     run = hold_on(stack, tmp_path)  # so that there is a run's process, too
     target = target_of(stack, canary)
-    known = {target["port"], target["postgres_port"], *target["worker_ports"]}
+    known = {target["port"], target["postgres_port"], target["pages_port"], *target["worker_ports"]}
     assert set().union(*map(listening, target["pids"])) <= known
     assert target["worker_ports"]
 

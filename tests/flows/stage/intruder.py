@@ -39,6 +39,7 @@ class Target:
 
     port: int
     postgres_port: int
+    pages_port: int
     worker_ports: list[int]  # where Prefect's worker tells its runs to end
     home: str
     files: list[str]
@@ -258,9 +259,27 @@ def talk_to_the_worker(target: Target) -> Tried:
     return tried
 
 
+def enter_the_pages(target: Target) -> Tried:
+    tried = Tried("see a page of the user's own, or send its forms: no code or session, guessed ones, another name")
+    own = f"http://127.0.0.1:{target.pages_port}"
+    session = {"cookie": f"recrawl_{target.pages_port}=1.a.b"}
+    for headers in ({}, session, {"host": EVIL}, {"origin": f"http://{EVIL}"}, {"origin": own, **session}):
+        for method, path in (
+            *(("GET", path) for path in ("/", "/changes", "/domain?name=x", "/page?url=x", "/enter?code=1.a.b")),
+            *(("POST", path) for path in ("/domains/add", "/domains/set", "/refresh", "/rules/add", "/try")),
+        ):
+            connection = http.client.HTTPConnection("127.0.0.1", target.pages_port, timeout=PATIENCE_S)
+            with contextlib.closing(connection):
+                form = b"name=x&url=x&word=x" if method == "POST" else None
+                connection.request(method, path, form, dict(headers))
+                status = connection.getresponse().status
+            tried.note(None if status in {401, 403} else f"{method} {path}: {status}", str(status))
+    return tried
+
+
 def take_the_port(target: Target) -> Tried:
     tried = Tried("listen on the ports of the running stack")
-    for port in (target.port, target.postgres_port):
+    for port in (target.port, target.postgres_port, target.pages_port):
         with socket.socket() as own:
             own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -282,6 +301,7 @@ ANYBODY = (
     listen_in,
     talk_to_the_worker,
     connect_to_postgres,
+    enter_the_pages,
     every_operation,  # among them what empties the database
 )
 ANOTHER_USER = (read_files, look_at_processes, take_the_port)
