@@ -22,6 +22,7 @@ from crawler.store.report.reports import (
     pages_beneath,
     workload,
 )
+from crawler.store.report.sources import SourceFacts, signal_sources
 from crawler.store.report.traffic import traffic
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "PageLine",
     "PriorLevel",
     "PriorSource",
+    "SourceFacts",
     "Waiting",
     "Workload",
     "alike",
@@ -56,6 +58,7 @@ __all__ = [
     "pages",
     "pages_beneath",
     "read_feed",
+    "signal_sources",
     "stamp_feed",
     "target_of",
     "traffic",
