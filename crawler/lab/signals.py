@@ -35,14 +35,16 @@ class VoiceRow:
     """What one source brought at one budget, over seeds.
 
     share: requests a day, as a share of the pages.  gain: freshness over that of the same crawl without signals.
+    worst: the least gain in any of the worlds.
     ratio: freshness over that of the optimum, which knows the rates and hears nothing.  used: of the ledger.
-    calibration: expected less true freshness, without sign.
+    calibration: expected less true freshness.
     """
 
     share: float
     voice: Voice
     freshness: Mean
     gain: Mean
+    worst: float
     ratio: Mean
     used: Mean
     calibration: Mean
@@ -62,14 +64,29 @@ def voices_compared(
             for voice in VOICES:
                 found[voice].append(_heard(world, told_by(voice, world, seed=seed), budget, deaf=deaf, best=best))
                 tell(f"seed {seed}, {voice.manner}")
-        yield from (VoiceRow(share, voice, *map(_mean, zip(*rows, strict=True))) for voice, rows in found.items())
+        yield from (_row(share, voice, rows) for voice, rows in found.items())
+
+
+def _row(share: float, voice: Voice, rows: Sequence[tuple[float, ...]]) -> VoiceRow:
+    freshness, gain, ratio, used, calibration = zip(*rows, strict=True)
+    return VoiceRow(
+        share=share,
+        voice=voice,
+        freshness=_mean(freshness),
+        gain=_mean(gain),
+        worst=min(gain),
+        ratio=_mean(ratio),
+        used=_mean(used),
+        calibration=_mean(calibration),
+    )
 
 
 def _heard(world: World, told: Told, budget: int, *, deaf: float, best: float) -> tuple[float, ...]:
-    """Freshness, gain, ratio, share of the budget used and error of the report, in one world."""
+    """Freshness, gain, ratio, share of the budget used and what the report says too much, in one world."""
     outcome = simulate(world, lambda scene, _: Listening(scene, told), budget_per_day=budget)
     fresh = outcome.freshness
-    error = outcome.calibration.error if outcome.calibration is not None else float("nan")
+    said = outcome.calibration
+    error = said.expected - said.true if said is not None else float("nan")
     return fresh, fresh - deaf, fresh / best, outcome.requests / outcome.granted, error
 
 

@@ -72,6 +72,26 @@ def test_the_report_of_one_and_of_all_domains(recrawl: Recrawl, crawled: Site) -
     assert "a.test" in table
 
 
+SOURCE = """
+    INSERT INTO domain_source (domain_id, no, source, signals, measured_at, recall, noise, silence, weighed_recall,
+                               weighed_noise, weighed_silence, record)
+    SELECT id, 0, 'cms', 12, now(), 0.6, 0.01, 0.6, 0.6, 0.01, 0.6, '{"true": 9, "false": 3}' FROM domain
+"""
+
+
+def test_the_report_names_who_tells_of_changes_and_how_truly(
+    recrawl: Recrawl, crawled: Site, database_url: str
+) -> None:
+    before = recrawl("report", crawled.name).out
+    execute(database_url, SOURCE)
+    told = recrawl("report", crawled.name).out
+    (source,) = recrawl("report", "--json").json["domains"][0]["sources"]
+
+    assert "source of signals" not in before
+    assert re.search(r"cms +12 +60\.0 % +75\.0 %", told)
+    assert (source["source"], source["signals"], source["precision"]) == ("cms", 12, 0.75)
+
+
 # An audit and another look at each page, both of yesterday: of four copies two were fresh.
 LOOKS = """
     INSERT INTO visit (domain_id, key, at, answer, change, rung, conditional, requests, received_bytes, saved_bytes,

@@ -1,6 +1,7 @@
 """recrawl report: how fresh the copy is, how true that is, and what it costs."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.cli.actions.audit import described
@@ -20,15 +21,24 @@ from crawler.store import domains, learned, plan
 from crawler.store.database import Database
 from crawler.store.learned import TrustRow
 from crawler.store.plan import Calibration
-from crawler.store.report import DomainReport, ListReport, domain_report, lists_of
+from crawler.store.report import DomainReport, ListReport, SourceFacts, domain_report, lists_of, signal_sources
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """All that is reported of one domain."""
+
+    found: DomainReport
+    calibration: Calibration
+    standings: list[TrustRow]
+    lists: list[ListReport]
+    sources: list[SourceFacts]
 
 
 def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> int:
     window = timedelta(days=days)
 
-    async def work(
-        db: Database, _: Interrupts
-    ) -> list[tuple[DomainReport, Calibration, list[TrustRow], list[ListReport]]]:
+    async def work(db: Database, _: Interrupts) -> list[Reported]:
         if text is not None:
             wanted = [await domain_named(db, text)]
         else:
@@ -38,11 +48,12 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
         instant = at or datetime.now(UTC)
         found = [(each, await domain_report(db, each, at=instant, window=window)) for each in wanted]
         return [
-            (
-                each,
-                await _calibration(db, domain, each),
-                await learned.trust_rows(db, domain),
-                await lists_of(db, domain),
+            Reported(
+                found=each,
+                calibration=await _calibration(db, domain, each),
+                standings=await learned.trust_rows(db, domain),
+                lists=await lists_of(db, domain),
+                sources=await signal_sources(db, domain),
             )
             for domain, each in found
             if each is not None
@@ -50,13 +61,14 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
 
     found = with_database(work)
     if as_json:
-        print_json({"domains": [_document(*each) for each in found]})
+        print_json({"domains": [_document(each) for each in found]})
     elif not found:
         say("No domain is registered: recrawl domains add URL")
     elif text is not None:
-        show_facts(_facts(*found[0]))
+        show_facts(_facts(found[0]))
+        _show_sources(found[0].sources)
     else:
-        _show_reports([(each, calibration) for each, calibration, *_ in found], window)
+        _show_reports([(each.found, each.calibration) for each in found], window)
     return DONE
 
 
@@ -66,16 +78,16 @@ async def _calibration(db: Database, domain: Domain, found: DomainReport) -> Cal
     return await plan.calibration(db, domain, since=today - max(found.window, DAY), until=today)
 
 
-def _document(
-    found: DomainReport, calibration: Calibration, standings: list[TrustRow], lists: list[ListReport]
-) -> dict[str, object]:
+def _document(reported: Reported) -> dict[str, object]:
+    found, calibration = reported.found, reported.calibration
     return values_of(found) | {
         "changes": dict(found.changes),
         "price": _price(found),
         "is_usual_price": found.price is None,
         "calibration": {"audits": described(calibration.audits), "scheduled": described(calibration.scheduled)},
-        "trust": standings,
-        "lists": lists,
+        "trust": reported.standings,
+        "lists": reported.lists,
+        "sources": reported.sources,
     }
 
 
@@ -89,9 +101,8 @@ def _price(found: DomainReport) -> float:
     return settings().price if found.price is None else found.price
 
 
-def _facts(
-    found: DomainReport, calibration: Calibration, standings: list[TrustRow], lists: list[ListReport]
-) -> list[tuple[str, str]]:
+def _facts(reported: Reported) -> list[tuple[str, str]]:
+    found, calibration = reported.found, reported.calibration
     changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(found.changes.items()))
     sent = found.received_bytes + found.saved_bytes
     return [
@@ -108,7 +119,7 @@ def _facts(
         ("Gone", str(found.gone)),
         ("Moved", str(found.moved)),
         ("May not be fetched", str(found.refused)),
-        ("Sitemaps and feeds", shown_lists(lists)),
+        ("Sitemaps and feeds", shown_lists(reported.lists)),
         ("", " "),
         ("In the last", shown_span(found.window)),
         ("Looks", f"{found.looks} ({found.requests} requests)"),
@@ -116,7 +127,7 @@ def _facts(
         ("Failed", counted(found.failures, "look")),
         ("Received", shown_bytes(found.received_bytes)),
         ("Saved", shown_bytes(found.saved_bytes) + (f" ({found.saved_bytes / sent:.0%})" if sent else "")),
-        ("Validators", shown_standings(standings)),
+        ("Validators", shown_standings(reported.standings)),
         (" ", " "),
         ("Requests today", f"{found.spent_today}{_shown_budget(found)}"),
         ("Target", shown_setting("target_age", found.target_age)),
@@ -130,6 +141,16 @@ def _facts(
         ("Being crawled by", found.holder or ""),
         ("Next due", shown_when(_next(found), now=found.at) if found.next_due_at else ""),
     ]
+
+
+def _show_sources(sources: Sequence[SourceFacts]) -> None:
+    """Who says what has changed, and how far that is true: nothing where nobody does."""
+    if not sources:
+        return
+    numbers = ("signals", "changes told", "signals true")
+    say("")
+    rows = [(each.source, str(each.signals), shown_share(each.recall), shown_share(each.precision)) for each in sources]
+    show(["source of signals", *numbers], rows, right=numbers)
 
 
 def _shown_budget(found: DomainReport) -> str:

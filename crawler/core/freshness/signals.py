@@ -24,7 +24,7 @@ from crawler.core.freshness.gamma import Floats, Numbers, digamma, log_gamma, sh
 
 MOST_COUNTED = 255  # signals of one source about one page since its last look
 MOST_TERMS = 8  # of a power of many signals, which then count as so many that say as much together
-MOST_RECALL = 0.95  # no source is trusted to miss nothing: a silent page goes on ageing, twenty times as slowly
+MOST_RECALL = 0.98  # no source is trusted to miss nothing: a silent page goes on ageing, fifty times as slowly
 MOVED, MOVED_RATIO = 1.1, 1.5  # times as much or as little, of the changes missed, and of recall over noise
 LONGEST_EXPONENT = 30.0  # e^30 times b is beyond all days
 

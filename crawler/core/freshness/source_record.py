@@ -27,6 +27,7 @@ from crawler.core.freshness.drift import chances
 from crawler.core.freshness.signals import MOST_COUNTED, SourceWorth, heard_days, heard_of
 
 USUAL_RECALL, USUAL_CHANGES = 0.1, 15.0  # of a source that was never heard, and as how many changes that counts
+LEAST_DOUBT = 0.07  # of these, however many looks have been made
 USUAL_NOISE, USUAL_DAYS = 0.06, 20.0  # per page and day, and as how many page-days that counts
 LOOKS_REMEMBERED = 300.0  # older ones fade
 FULL_VOICE, MOST_MERIT, LEAST_MERIT = 3.0, 6.0, -3.0  # of merit, in nats: e^3 is odds of twenty to one
@@ -41,6 +42,7 @@ class SourceRecord:
 
     page_days: between looks.  false, true: signals in that time.  expected: changes in that time, by the beliefs.
     silent_changes, silent_expected: changes found and expected in gaps without a signal.
+    doubt: the part of what is usual of sources that still counts beside these sums, 0 to 1; it fades like them.
     merit: how much likelier looks of late were with its word than without, in nats, within bounds.
     arrived, arrived_page_days: signals of late, about any page, and page-days in which they came.
     """
@@ -54,6 +56,7 @@ class SourceRecord:
     merit: float = 0.0
     arrived: float = 0.0
     arrived_page_days: float = 0.0
+    doubt: float = 1.0
 
     @property
     def worth(self) -> SourceWorth:
@@ -65,8 +68,9 @@ class SourceRecord:
     @property
     def estimate(self) -> SourceWorth:
         """What its word would be worth if it erred by chance."""
-        told = (USUAL_RECALL * USUAL_CHANGES + self.true) / (USUAL_CHANGES + self.expected)
-        missed = ((1 - USUAL_RECALL) * USUAL_CHANGES + self.silent_changes) / (USUAL_CHANGES + self.silent_expected)
+        usual = USUAL_CHANGES * max(self.doubt, LEAST_DOUBT)
+        told = (USUAL_RECALL * usual + self.true) / (usual + self.expected)
+        missed = ((1 - USUAL_RECALL) * usual + self.silent_changes) / (usual + self.silent_expected)
         noise = (USUAL_NOISE * USUAL_DAYS + self.false) / (USUAL_DAYS + self.page_days)
         return SourceWorth(recall=told / (told + missed), noise=noise)
 
@@ -117,6 +121,7 @@ def record_after(
         silent_changes=record.silent_changes * kept + (0.0 if count else float(found)),
         silent_expected=record.silent_expected * kept + (0.0 if count else expected),
         merit=min(max(merit, LEAST_MERIT), MOST_MERIT),
+        doubt=record.doubt * kept,
     )
 
 

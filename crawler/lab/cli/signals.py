@@ -9,7 +9,7 @@ from crawler.lab.signals import SignalTrial, VoiceRow, voices_compared
 from crawler.lab.worlds.told import Manner
 
 SHARES = (0.05,)
-NUMBERS = ("recall", "precision", "fresh", "gain, points", "of the optimum", "used", "expected - true")
+NUMBERS = ("recall", "precision", "fresh", "gain, points", "worst", "of the optimum", "used", "expected - true")
 
 
 def signals(trial: SignalTrial, shares: Sequence[float], *, seeds: int, as_json: bool) -> int:
@@ -31,7 +31,8 @@ def _row(row: VoiceRow) -> tuple[str, ...]:
         f"{row.voice.precision:g}" if is_honest else "",
         f"{row.freshness.mean:.4f} ± {row.freshness.error:.4f}",
         f"{100 * row.gain.mean:+.2f} ± {100 * row.gain.error:.2f}",
+        f"{100 * row.worst:+.2f}",
         f"{row.ratio.mean:.3f}",
         shown_share(row.used.mean),
-        f"{row.calibration.mean:.3f}",
+        f"{row.calibration.mean:+.3f}",
     )

@@ -35,6 +35,7 @@ from crawler.store.report.reports import (
     pages_beneath,
     workload,
 )
+from crawler.store.report.sources import SourceFacts, signal_sources
 from crawler.store.report.sql import Answered, ReaderRole, answer_to, grant_reading
 from crawler.store.report.traffic import traffic
 from crawler.store.report.versions import (
@@ -70,6 +71,7 @@ __all__ = [
     "PriorLevel",
     "PriorSource",
     "ReaderRole",
+    "SourceFacts",
     "VersionContent",
     "Waiting",
     "Workload",
@@ -94,6 +96,7 @@ __all__ = [
     "pages_at",
     "pages_beneath",
     "read_feed",
+    "signal_sources",
     "stamp_feed",
     "target_of",
     "traffic",

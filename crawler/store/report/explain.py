@@ -19,6 +19,7 @@ from crawler.store.database import Connection, Database
 from crawler.store.hand_out import ScoringContext, scoring_context
 from crawler.store.report.prior_source import PriorSource, prior_source
 from crawler.store.report.reports import FRESHNESS, IMPORTANCE, POPULARITY, URL_SHARE
+from crawler.store.report.sources import SourceFacts, sources_measured
 
 VISITS_SHOWN = 10
 LINKS_SHOWN = 10
@@ -125,11 +126,6 @@ WAITING = """
                                                           jsonb_build_object('url', %(url)s::text))
                      WHEN 'audit' THEN payload->'keys' ? encode(%(key)s, 'hex')
                      ELSE kind IN ('reprice', 'reorder') END
-"""
-SOURCES = """
-    SELECT o.source, o.signals, o.recall, o.precision, o.false_per_page_day, o.silence, o.measured_at
-      FROM report_source o JOIN domain_source n ON n.domain_id = o.domain_id AND n.source = o.source
-     WHERE o.domain_id = %(domain_id)s ORDER BY n.no
 """
 DOMAIN = """
     SELECT greatest(%(at)s::timestamptz, s.last_visit_at) AS at, r.body AS robots, s.tracked
@@ -259,19 +255,6 @@ class Linker:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFacts:
-    """A source of change signals in a domain: a row of report_source, which says what its columns mean."""
-
-    source: str
-    signals: int
-    recall: float
-    precision: float | None
-    false_per_page_day: float
-    silence: float
-    measured_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
     """All that is known of a URL within its domain.
 
@@ -327,7 +310,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defau
         linkers = await _rows(connection, LINKERS, values)
         leads = (await _rows(connection, LEADS_HERE, values))[0]
         waiting = await _rows(connection, WAITING, values)
-        sources = await _rows(connection, SOURCES, values)
+        sources = await sources_measured(connection, domain)
         context = await scoring_context(connection, domain, at=at, defaults=defaults)
         page = _page(pages[0]) if pages else None
         source = (
@@ -356,7 +339,7 @@ async def explain(db: Database, domain: Domain, url: Url, *, at: datetime, defau
         robots=domain_now["robots"],
         tracked=domain_now["tracked"],
         waiting=frozenset(Waiting(row["kind"]) for row in waiting),
-        sources=tuple(SourceFacts(**row) for row in sources),
+        sources=tuple(sources),
     )
 
 

@@ -123,3 +123,13 @@ def test_no_signal_makes_a_look_worth_less_than_it_is_without(ahead: float) -> N
 
     assert with_it >= values(a, b, 1.0, unseen)
     assert with_it <= max(values(a, b, 1.0, unseen), first_values(a + 1, b, 1.0, most)) + (ahead == 0) * 1e9
+
+
+def test_a_source_that_misses_nothing_is_taken_for_one_in_the_end() -> None:
+    """What is usual of sources is forgotten like old looks: it would keep the report too modest for good."""
+    record = NEVER_HEARD
+    for n in range(1500):
+        changed = n % 4 == 0
+        record = record_after(record, believed=Belief(5.0, 100.0), gap_days=5.0, signals=int(changed), changed=changed)
+
+    assert record.estimate.recall > 0.95
