@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks import claim, crawl, decide, duplicates, fingerprint, record, rendering, schedule
+from benchmarks import claim, crawl, decide, duplicates, fingerprint, reading, record, rendering, schedule
 from benchmarks.change import bench as change
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
@@ -15,6 +15,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "decide": decide.main,
     "duplicates": duplicates.main,
     "rendering": rendering.main,
+    "reading": reading.main,
     "change": change.main,
 }
 

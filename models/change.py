@@ -22,6 +22,7 @@ class Event(SQLModel, table=True):
             name="event_change",
         ),
         Index("event_page", "domain_id", "key", "number"),
+        Index("event_time", "at", "domain_id", "number"),
         Index("event_news", "at", "domain_id", "number", postgresql_where=sql("change <> 'first'")),
         {"postgresql_partition_by": HASHED},
     )

@@ -251,6 +251,7 @@ def test_pages_of_a_state_and_those_that_fail(recrawl: Recrawl, shop: Site) -> N
 
     assert failed.out.startswith("1 page without a good answer\n")
     assert f"{shop.url}tea" in failed.out
+    assert "status 404" in failed.out
     assert f"recrawl explain {shop.url}tea" in failed.complaint
     assert [page["url"] for page in gone] == [f"{shop.url}gone"]
     assert recrawl("pages", "--state", "moved").out == "No page is moved\n"

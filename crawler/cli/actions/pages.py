@@ -110,7 +110,7 @@ def _show_failed(found: list[PageLine], *, now: datetime) -> None:
         [
             (
                 page.url,
-                in_words(page.reason) or (f"status {page.status}" if page.status else "no answer"),
+                _why(page),
                 f"{page.failures}x",
                 shown_when(page.last_good_at, now=now),
                 shown_when(page.due_at, now=now) if page.due_at is not None else "-",
@@ -120,6 +120,13 @@ def _show_failed(found: list[PageLine], *, now: datetime) -> None:
         right=["failed"],
     )
     remark(f"Next: recrawl explain {found[0].url}; recrawl refresh {found[0].url}")
+
+
+def _why(page: PageLine) -> str:
+    """Why its newest look was no good one."""
+    if page.status is not None and page.reason in {"", f"http_{page.status}"}:
+        return f"status {page.status}"
+    return in_words(page.reason) or "no answer"
 
 
 def _show_past(domain: Domain, found: list[PastPage], *, at: datetime, as_json: bool) -> None:

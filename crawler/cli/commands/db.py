@@ -1,11 +1,11 @@
-"""recrawl db: the schema, and what must always hold."""
+"""recrawl db: the schema, what must always hold, and the way in for SQL."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from crawler.cli.exits import DONE, PROBLEM
-from crawler.cli.options import Json
+from crawler.cli.options import Json, Top
 from crawler.cli.values import counted
 
 if TYPE_CHECKING:
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from crawler.store.database import Database
     from crawler.store.report import Finding
 
-app = typer.Typer(no_args_is_help=True, help="Look after the database.")
+app = typer.Typer(no_args_is_help=True, help="Look after the database, and into it.")
+Write = Annotated[bool, typer.Option("--write", help="Let it write; else every transaction is read-only.")]
 
 
 @app.command()
@@ -72,3 +73,67 @@ def check(as_json: Json = False) -> int:
     else:
         say(f"Everything holds in {counted(domains, 'domain')}")
     return PROBLEM if findings else DONE
+
+
+@app.command()
+def url(as_json: Json = False) -> int:
+    """Tell where the database is, for any client of Postgres; with its password.
+
+    Examples:
+
+        psql "$(recrawl db url)"
+        recrawl db url --json
+    """
+    from crawler.cli.actions import sql
+
+    return sql.url(as_json=as_json)
+
+
+@app.command()
+def shell(write: Write = False) -> int:
+    """Open psql on the database; the embedded one is started for as long as that takes.
+
+    Examples:
+
+        recrawl db shell
+        recrawl db shell < questions.sql
+    """
+    from crawler.cli.actions import sql
+
+    return sql.shell(may_write=write)
+
+
+@app.command()
+def sql(
+    statement: Annotated[str, typer.Argument(metavar="SQL", help="One statement; - reads it from stdin.")],
+    write: Write = False,
+    top: Top = 100,
+    csv: Annotated[bool, typer.Option("--csv", help="All rows as CSV; text is never a formula.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Run one SQL statement and print its rows: of the views that docs/sql.md lists, or of any table.
+
+    Examples:
+
+        recrawl db sql "SELECT domain, pages_known, freshness FROM report_domain"
+        recrawl db sql "SELECT url, title, text FROM page_text WHERE domain = 'docs.example.com'" --csv > texts.csv
+    """
+    from crawler.cli.actions import sql
+
+    return sql.sql(statement, may_write=write, top=top, as_csv=csv, as_json=as_json)
+
+
+@app.command()
+def grant(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the role: small letters, digits and _.")],
+    as_json: Json = False,
+) -> int:
+    """Let a role read the views and nothing else; a new one is made with a password, which is shown once.
+
+    Examples:
+
+        recrawl db grant analyst
+    """
+    from crawler.cli.actions import sql
+
+    return sql.grant(name, as_json=as_json)

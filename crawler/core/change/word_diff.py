@@ -149,6 +149,18 @@ def excerpt(runs: Sequence[WordRun], *, beside: int, most: int) -> tuple[WordRun
     )
 
 
+def around_change(before: str, after: str, *, most: int) -> tuple[str, str]:
+    """Two texts of one block, cut at words to `most` characters of each around the first difference."""
+    if max(len(before), len(after)) <= most:
+        return before, after
+    shared = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), most)
+    start = max(shared - most // 2, 0)
+    if start:
+        start = max(before.find(" ", start, shared) + 1, start)  # no word is cut, where there are words
+    first = ELLIPSIS if start else ""
+    return first + cut_at_word(before[start:], most), first + cut_at_word(after[start:], most)
+
+
 def cut_at_word(text: str, most: int) -> str:
     """The beginning of a text up to the end of a word, with an ellipsis where something follows."""
     if len(text) <= most:

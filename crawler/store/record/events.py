@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from crawler.core.change import Change, SiteEdit
+from crawler.core.change import Change, SiteEdit, around_change, cut_at_word
 from crawler.core.domain import Domain
 from crawler.core.http import Url, key_of
 from crawler.core.page import Block, ListKind
@@ -92,11 +92,19 @@ def _blocks(visit: Visit) -> Jsonb | None:
 def _written(blocks: Iterable[Sides]) -> Jsonb:
     """The first blocks that changed, so that nobody has to work out the difference again."""
     first = [(was or now, was, now) for was, now in islice(blocks, MOST_BLOCKS)]
-    return Jsonb([[of.kind.value, _cut(was), _cut(now)] for of, was, now in first if of is not None])
+    return Jsonb([[of.kind.value, *_cut(was, now)] for of, was, now in first if of is not None])
 
 
-def _cut(place: Block | None) -> Any:
-    return None if place is None else clean(place.text[:MOST_BLOCK_CHARS])
+def _cut(was: Block | None, now: Block | None) -> tuple[Any, Any]:
+    """Both texts as far as they are kept: of long ones what stands around the first difference."""
+    if was is not None and now is not None:
+        before, after = around_change(was.text, now.text, most=MOST_BLOCK_CHARS)
+        return clean(before), clean(after)
+    return _beginning(was), _beginning(now)
+
+
+def _beginning(side: Block | None) -> Any:
+    return None if side is None else clean(cut_at_word(side.text, MOST_BLOCK_CHARS))
 
 
 def _is_event(visit: Visit) -> bool:

@@ -35,6 +35,7 @@ from crawler.store.report.reports import (
     pages_beneath,
     workload,
 )
+from crawler.store.report.sql import Answered, ReaderRole, answer_to, grant_reading
 from crawler.store.report.traffic import traffic
 from crawler.store.report.versions import (
     KeptHeaders,
@@ -49,6 +50,7 @@ from crawler.store.report.versions import (
 __all__ = [
     "IMPORTANCE",
     "Alike",
+    "Answered",
     "ChangeFilter",
     "DomainReport",
     "Edit",
@@ -67,10 +69,12 @@ __all__ = [
     "PastPage",
     "PriorLevel",
     "PriorSource",
+    "ReaderRole",
     "VersionContent",
     "Waiting",
     "Workload",
     "alike",
+    "answer_to",
     "check",
     "count_changes",
     "count_domains",
@@ -80,6 +84,7 @@ __all__ = [
     "explain",
     "fill",
     "freshness_over_time",
+    "grant_reading",
     "holders",
     "last_of",
     "lists_of",

@@ -40,23 +40,35 @@ EVENT = """
     e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts, e.pages,
     CASE WHEN %(blocks)s THEN e.blocks END AS blocks
 """
-FOUND = f"""
+# From the events or from the feed, whichever the conditions are about: each row is looked up on the other side by its
+# key. Left to itself the planner reads all of both (OFFSET 0 keeps it from that).
+BY_EVENT = f"""
     SELECT e.domain_id, e.key, f.position, {EVENT}
-      FROM event e JOIN feed f ON f.domain_id = e.domain_id AND f.number = e.number
+      FROM event e
+     CROSS JOIN LATERAL (SELECT f.position FROM feed f
+                          WHERE f.domain_id = e.domain_id AND f.number = e.number OFFSET 0) f
 """  # noqa: S608  only our own expressions are put in
-# Titles and importance are looked up for the rows that are shown, and for no others.
+BY_FEED = f"""
+    SELECT e.domain_id, e.key, f.position, {EVENT}
+      FROM feed f
+     CROSS JOIN LATERAL (SELECT * FROM event e
+                          WHERE e.domain_id = f.domain_id AND e.number = f.number OFFSET 0) e
+"""  # noqa: S608  the same
+# Titles and importance are looked up for the rows that are shown, row by row: joins would read whole partitions.
 SHOWN = """
     WITH found AS MATERIALIZED ({found})
     SELECT e.position, d.authority AS domain, e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts,
-           e.pages, e.blocks, coalesce(s.title, '') AS title, r.importance,
-           CASE WHEN e.change = 'moved' THEN t.url END AS moved_to
+           e.pages, e.blocks,
+           coalesce((SELECT s.title FROM snapshot s
+                      WHERE s.domain_id = e.domain_id AND s.key = e.key AND s.number = e.version), '') AS title,
+           (SELECT r.importance FROM report_page r WHERE r.domain_id = e.domain_id AND r.key = e.key) AS importance,
+           CASE WHEN e.change = 'moved' THEN
+               (SELECT t.url FROM page t
+                 WHERE t.domain_id = e.domain_id
+                   AND t.key = (SELECT p.moved_to FROM page p WHERE p.domain_id = e.domain_id AND p.key = e.key)) END
+               AS moved_to
       FROM found e
       JOIN domain d ON d.id = e.domain_id
-      LEFT JOIN snapshot s ON s.domain_id = e.domain_id AND s.key = e.key AND s.number = e.version
-      LEFT JOIN page p ON p.domain_id = e.domain_id AND p.key = e.key
-      LEFT JOIN page t ON t.domain_id = e.domain_id AND t.key = p.moved_to
-      LEFT JOIN LATERAL (SELECT importance FROM report_page
-                          WHERE domain_id = e.domain_id AND key = e.key) r ON true
      ORDER BY {order}
 """
 COUNT = "SELECT e.change, count(*) FROM event e JOIN feed f ON f.domain_id = e.domain_id AND f.number = e.number"
@@ -119,6 +131,11 @@ class ChangeFilter:
             "f.position > %(after)s": self.after > 0,
         }
         return [condition for condition, is_wanted in wanted.items() if is_wanted]
+
+    @property
+    def is_about_events(self) -> bool:
+        """Whether an index of events finds what is wanted, rather than the feed's own order."""
+        return self.since is not None or self.key is not None or EventKind.FIRST not in self.kinds
 
     @property
     def values(self) -> dict[str, Any]:
@@ -188,7 +205,8 @@ async def read_feed(
     db: Database, wanted: ChangeFilter = EVERY_CHANGE, *, most: int = 1000, blocks: bool = False
 ) -> list[FeedItem]:
     """The changes that are wanted, in the feed's order. blocks: with those that changed."""
-    statement = _chosen(wanted.conditions, order="f.position")
+    source = BY_EVENT if wanted.is_about_events else BY_FEED
+    statement = _chosen(source, wanted.conditions, order="f.position")
     return await _items(db, statement, "e.position", wanted.values | {"most": most, "blocks": blocks})
 
 
@@ -209,7 +227,7 @@ async def newest_changes(
         conditions += ["e.at <= %(before_at)s", "(e.at, f.position) < (%(before_at)s, %(before_position)s)"]
     at, position = before or (None, None)
     values = {"before_at": at, "before_position": position, "most": most, "blocks": blocks}
-    statement = _chosen(conditions, order="e.at DESC, f.position DESC")
+    statement = _chosen(BY_EVENT, conditions, order="e.at DESC, f.position DESC")
     return await _items(db, statement, "e.at DESC, e.position DESC", wanted.values | values)
 
 
@@ -236,8 +254,8 @@ async def last_of(db: Database, domain: Domain, url: Url) -> FeedItem | None:
     return found[0] if found else None
 
 
-def _chosen(conditions: list[str], *, order: str) -> str:
-    return f"{FOUND} WHERE {_all(conditions)} ORDER BY {order} LIMIT %(most)s"
+def _chosen(source: str, conditions: list[str], *, order: str) -> str:
+    return f"{source} WHERE {_all(conditions)} ORDER BY {order} LIMIT %(most)s"
 
 
 def _all(conditions: list[str]) -> str:

@@ -43,7 +43,7 @@ PAGES = f"""
     SELECT p.key, p.url, f.state, {IMPORTANCE} AS importance, {POPULARITY} AS popularity,
            CASE WHEN c.key IS NOT NULL THEN f.url_score END AS url_score, {FRESHNESS} AS freshness,
            p.last_look_at, p.version, (g.a + p.evidence_a) / (g.b + p.evidence_b) AS rate_per_day, f.due_at,
-           p.status, p.reason, p.failures, p.last_good_at, p.is_rendered, u.kind AS list_kind
+           p.status, p.reason, p.failures, p.last_good_at, u.kind AS list_kind
       FROM page p
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
@@ -53,14 +53,21 @@ PAGES = f"""
       LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
      WHERE p.domain_id = %(domain_id)s
 """  # noqa: S608  only our own expressions are put in
-# Titles are looked up for the pages that are shown, and for no others.
+# Freshness and titles are looked up for the pages that are shown, and for no others.
 TOP = f"""
-    SELECT p.*, coalesce(s.title, '') AS title
-      FROM (SELECT * FROM ({PAGES}) p
-             WHERE (%(state)s::text IS NULL OR state = %(state)s) AND (NOT %(failing)s OR failures > 0)
-               AND (NOT %(rendered)s OR is_rendered)
-             ORDER BY importance DESC NULLS LAST, url LIMIT %(top)s) p
-      LEFT JOIN snapshot s ON s.domain_id = %(domain_id)s AND s.key = p.key AND s.number = p.version
+    WITH best AS MATERIALIZED (
+        SELECT p.key
+          FROM page p
+          JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
+          JOIN domain_state s ON s.domain_id = %(domain_id)s
+          LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
+          LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+         WHERE p.domain_id = %(domain_id)s AND (%(state)s::text IS NULL OR f.state = %(state)s)
+           AND (NOT %(failing)s OR p.failures > 0) AND (NOT %(rendered)s OR p.is_rendered)
+         ORDER BY {IMPORTANCE} DESC NULLS LAST, p.url LIMIT %(top)s)
+    SELECT p.*, coalesce(v.title, '') AS title
+      FROM ({PAGES} AND p.key IN (SELECT key FROM best)) p
+      LEFT JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = p.key AND v.number = p.version
      ORDER BY importance DESC NULLS LAST, url
 """  # noqa: S608  the same
 TOTALS = f"""

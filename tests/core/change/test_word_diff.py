@@ -11,6 +11,7 @@ from crawler.core.change import (
     PageDiff,
     RunKind,
     WordRun,
+    around_change,
     cut_at_word,
     diff_pages,
     diff_texts,
@@ -177,6 +178,23 @@ def test_a_cut_text_ends_with_a_word_and_an_ellipsis() -> None:
     assert cut_at_word("some words to read", 100) == "some words to read"
     assert cut_at_word("some words to read", 12) == "some words…"
     assert cut_at_word("x" * 30, 12) == "x" * 12 + "…"
+
+
+def test_of_long_texts_what_stands_around_the_first_difference_is_kept() -> None:
+    long = "lorem ipsum dolor sit amet " * 40
+    before, after = around_change(f"{long}old {long}", f"{long}new {long}", most=60)
+
+    assert before == "…lorem ipsum dolor sit amet old lorem ipsum dolor sit amet…"
+    assert after == "…lorem ipsum dolor sit amet new lorem ipsum dolor sit amet…"
+    assert around_change("short", "other", most=60) == ("short", "other")
+
+
+@given(before=WORDS, after=WORDS, most=st.integers(4, 30))
+def test_a_difference_is_still_one_after_the_cut(before: str, after: str, most: int) -> None:
+    one, other = around_change(before, after, most=most)
+
+    assert (one != other) == (before != after)
+    assert max(len(one), len(other)) <= max(most + 2, 0) or (one, other) == (before, after)
 
 
 def test_a_block_that_came_has_no_text_before() -> None:

@@ -1,0 +1,182 @@
+"""How long what people look at takes: a million pages, a hundred thousand changes, a page or a view at a time."""
+
+import argparse
+import asyncio
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from benchmarks.database import new_database
+from benchmarks.table import table
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import Authority, Url, key_of
+from crawler.store import domains, report
+from crawler.store.database import Database, open_database
+from crawler.store.report import ChangeFilter, EventKind
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+BAR_S = 2.0
+SMALL = 1000  # pages of each domain but the first, which has half of all
+TEMPLATES = 20
+MADE = "CREATE UNLOGGED TABLE made (n bigint PRIMARY KEY, domain_id bigint, key bytea, url text, changed bool)"
+FILL = """
+    INSERT INTO prior (domain_id, no, a, b, template)
+    SELECT d.id, n, 1, 30, '/' || n || '/*' FROM domain d, generate_series(1, %(templates)s) n ON CONFLICT DO NOTHING;
+    INSERT INTO page (domain_id, key, url, first_seen_at, etag, evidence_a, evidence_b, prior_no, visits, version,
+                      last_look_at, last_good_at, status, failures)
+    SELECT domain_id, key, url, %(first)s, '"v"', 1 + n %% 5, 10 + n %% 90, 1 + n %% %(templates)s, 5,
+           1 + changed::int, %(last)s - n %% 30 * interval '1 day', %(last)s - n %% 30 * interval '1 day', 200,
+           (n %% 500 = 0)::int
+      FROM made;
+    INSERT INTO frontier (domain_id, key, state, due_at)
+    SELECT domain_id, key, 'known', %(last)s + n %% 60 * interval '1 day' FROM made;
+    INSERT INTO cash (domain_id, key, pool, net, history, clock)
+    SELECT domain_id, key, 1, 1000 * (n %% 1000), 1e6 * (n %% 1000), 1e9 FROM made;
+    INSERT INTO content (domain_id, digest, encoding, body_bytes, data)
+    SELECT domain_id, key, 'identity', 400, convert_to(repeat(url || ' ', 8), 'UTF8') FROM made;
+    INSERT INTO snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
+                          main_digest)
+    SELECT m.domain_id, m.key, v, %(first)s + (n %% 1000000 * interval '1 second' + (v - 1) * interval '1 day') * 7,
+           'Page ' || n, 'en', 'text/html', repeat('some words of page ' || n || ' ', 12), key, key, key
+      FROM made m, generate_series(1, 1 + m.changed::int) v;
+    INSERT INTO event (domain_id, number, at, key, url, change, version, parts, blocks, amount)
+    SELECT s.domain_id, row_number() OVER (PARTITION BY s.domain_id ORDER BY s.at, m.n), s.at, s.key, m.url,
+           CASE WHEN s.number = 1 THEN 'first' ELSE 'changed' END, s.number,
+           CASE WHEN s.number = 1 THEN '' ELSE 'text' END,
+           CASE WHEN s.number > 1 THEN '[["text", "costs four", "costs five"]]'::jsonb END,
+           CASE WHEN s.number > 1 THEN 0.1 END
+      FROM snapshot s JOIN made m ON m.domain_id = s.domain_id AND m.key = s.key;
+    INSERT INTO feed (position, domain_id, number, appended_at)
+    SELECT row_number() OVER (ORDER BY at, domain_id, number), domain_id, number, at FROM event;
+    UPDATE domain_state s
+       SET clock = 2e9, dormant = 0, coins = 10 ^ 15, last_visit_at = %(last)s, tracked = c.many,
+           next_event = c.many * 2, stamped_event = c.many * 2
+      FROM (SELECT domain_id, count(*) AS many FROM made GROUP BY domain_id) c WHERE c.domain_id = s.domain_id;
+    UPDATE pool p SET pages = c.many
+      FROM (SELECT domain_id, count(*) AS many FROM made GROUP BY domain_id) c
+     WHERE c.domain_id = p.domain_id AND p.pool = 1;
+    DROP TABLE made
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks reading", description=__doc__)
+    parser.add_argument("--pages", type=int, default=1_000_000, metavar="PAGES", help="of all domains")
+    parser.add_argument("--changes", type=int, default=100_000, metavar="CHANGES", help="beside first looks")
+    parser.add_argument("--times", type=int, default=3, help="of which the best counts")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="recrawl-bench-") as home:
+        Path(home).chmod(0o755)
+        with new_database(Path(home)) as url:
+            rows = asyncio.run(measured(url, options))
+    print(table(["what", "rows", "best s", "first s"], rows))
+    slow = [row[0] for row in rows if float(str(row[2])) > BAR_S]
+    print(f"above {BAR_S:g} s: {', '.join(map(str, slow))}" if slow else f"all within {BAR_S:g} s")
+    return 1 if slow else 0
+
+
+async def measured(url: str, options: argparse.Namespace) -> list[tuple[object, ...]]:
+    async with open_database(url, connections=2) as db:
+        great = await filled(db, pages=options.pages, changes=options.changes)
+        rows: list[tuple[object, ...]] = []
+        for name, work in questions(db, great, pages=options.pages):
+            seconds, many = [], 0
+            for _ in range(options.times):
+                began = time.perf_counter()
+                many = await work()
+                seconds.append(time.perf_counter() - began)
+            rows.append((name, many, min(seconds), seconds[0]))
+        return rows
+
+
+async def filled(db: Database, *, pages: int, changes: int) -> Domain:
+    """Domains with so many pages altogether, the first of which has half of them."""
+    small = max(pages // 2 // SMALL, 1)
+    names = ["great.test", *(f"small{n}.test" for n in range(small))]
+    every = [
+        await domains.register(db, Authority(name), scheme="http", domain_settings=DomainSettings(), at=NOW)
+        for name in names
+    ]
+    step = max(pages // max(changes, 1), 1)
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for n in range(1, pages + 1):
+            domain = every[0] if n <= pages // 2 else every[1 + n % small]
+            page = Url(f"{domain.root}{n % TEMPLATES}/page{n}")
+            yield n, domain.id, key_of(page), page, n % step == 0
+
+    async with db.transaction() as connection:
+        await connection.execute(MADE.encode())
+        async with connection.cursor() as cursor, cursor.copy("COPY made FROM STDIN") as copy:
+            for row in rows():
+                await copy.write_row(row)
+    values = {"first": NOW - timedelta(days=100), "last": NOW, "templates": TEMPLATES}
+    for statement in FILL.split(";\n"):
+        async with db.transaction() as connection:
+            await connection.execute(statement.encode(), values if "%" in statement else None)
+    async with db.pool.connection() as plain:
+        await plain.set_autocommit(True)
+        await plain.execute("VACUUM ANALYZE")
+        await plain.set_autocommit(False)
+    return every[0]
+
+
+def questions(db: Database, great: Domain, *, pages: int) -> Iterator[tuple[str, Callable[[], Awaitable[int]]]]:
+    """What people ask, and how many rows the answer has."""
+    news = ChangeFilter(kinds=frozenset(EventKind) - {EventKind.FIRST})
+    step = pages // 2
+    page = Url(f"{great.root}{step % TEMPLATES}/page{step}")
+    then = NOW - timedelta(days=50)
+
+    async def sized(work: Awaitable[Sequence[object]]) -> int:
+        return len(await work)
+
+    async def counted(wanted: ChangeFilter) -> int:
+        return sum((await report.count_changes(db, wanted)).values())
+
+    async def one(work: Awaitable[object | None]) -> int:
+        return int(await work is not None)
+
+    async def sql(statement: str) -> int:
+        async with report.answer_to(db, statement, may_write=False) as answered:
+            return len([row async for row in answered.rows])
+
+    of_great = replace(news, domain_id=great.id)
+    late = replace(news, since=NOW - timedelta(days=25))
+    place = (then, pages)
+    yield "newest changes", lambda: sized(report.newest_changes(db, news, most=50, blocks=True))
+    yield "newest changes, in the middle", lambda: sized(report.newest_changes(db, news, before=place, most=50))
+    yield "newest changes of a domain", lambda: sized(report.newest_changes(db, of_great, most=50, blocks=True))
+    yield (
+        "newest changes of a page",
+        lambda: sized(report.newest_changes(db, ChangeFilter(domain_id=great.id, key=key_of(page)), most=50)),
+    )
+    yield (
+        "newest changes beneath a prefix",
+        lambda: sized(report.newest_changes(db, replace(of_great, prefix=f"{great.root}10/"), most=50)),
+    )
+    yield (
+        "newest first looks",
+        lambda: sized(report.newest_changes(db, ChangeFilter(kinds=frozenset({EventKind.FIRST})), most=50)),
+    )
+    yield "counts of all changes", lambda: counted(ChangeFilter())
+    yield "counts of 25 days", lambda: counted(replace(late, kinds=frozenset(EventKind)))
+    yield "feed behind a cursor", lambda: sized(report.read_feed(db, ChangeFilter(after=pages // 2), most=1000))
+    yield "feed of 25 days", lambda: sized(report.read_feed(db, late, most=1000))
+    yield "versions of a page", lambda: sized(report.versions_of(db, great, page))
+    yield "a page at an instant", lambda: one(report.version_of(db, great, page, at=then))
+    yield "a domain at an instant", lambda: sized(report.pages_at(db, great, at=then, most=100))
+    yield (
+        "a domain at an instant, next",
+        lambda: sized(report.pages_at(db, great, at=then, after=Url(f"{great.root}5"), most=100)),
+    )
+    yield "important pages", lambda: sized(report.pages(db, great, top=20, at=NOW))
+    yield "failing pages", lambda: sized(report.pages(db, great, top=20, at=NOW, failing=True))
+    yield "report_freshness", lambda: sql("SELECT * FROM report_freshness WHERE grouped_by = 'domain'")
+    yield "report_freshness of a domain", lambda: sql(f"SELECT * FROM report_freshness WHERE domain_id = {great.id}")
+    yield "page_text, 100 rows", lambda: sql(f"SELECT * FROM page_text WHERE domain_id = {great.id} LIMIT 100")
+    yield "page_versions, 100 rows", lambda: sql(f"SELECT * FROM page_versions WHERE domain_id = {great.id} LIMIT 100")

@@ -1,0 +1,151 @@
+"""SQL that a person types, one statement at a time, and roles that may read the views and nothing else."""
+
+import re
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+
+from crawler.errors import BadInput, CrawlerError
+from crawler.store.database import Connection, Database, one_line
+
+ROLE = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")  # what needs no quotes anywhere; pg_ is the server's own
+PASSWORD_BYTES = 24
+CURSOR = "answer"
+VIEWS = """
+    SELECT relname FROM pg_class
+     WHERE relkind = 'v' AND relnamespace = current_schema()::regnamespace
+       AND (relname LIKE 'report\\_%' OR relname IN ('page_text', 'page_versions'))
+     ORDER BY relname
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to a statement: its columns, and its rows as they come.
+
+    said: of a statement without rows, what it did.
+    """
+
+    columns: tuple[str, ...]
+    rows: AsyncIterator[Sequence[Any]]
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderRole:
+    """A role that may read the views. password: of a new role; None where the role was there and keeps its own."""
+
+    name: str
+    views: tuple[str, ...]
+    password: str | None = field(repr=False)
+
+
+@asynccontextmanager
+async def answer_to(db: Database, statement: str, *, may_write: bool) -> AsyncIterator[Answered]:
+    """The answer to one statement, in a transaction of its own; rows come one by one, while the block runs.
+
+    may_write: any statement; else one that gives rows (SELECT, VALUES, TABLE, WITH) in a read-only transaction.
+    Raises BadInput for what is no such statement, or more than one, CrawlerError for what the database refuses.
+    """
+    async with (
+        db.transaction() as connection,
+        # DECLARE CURSOR takes what gives rows alone: COPY would write files in a read-only transaction, too.
+        connection.cursor() if may_write else connection.cursor(name=CURSOR) as cursor,
+    ):
+        try:
+            if may_write:
+                await cursor.execute(statement.encode(), prepare=True)  # so that it is one statement alone
+            else:
+                await connection.execute("SET TRANSACTION READ ONLY")
+                await cursor.execute(statement.encode())
+            said = "" if cursor.description is not None else cursor.statusmessage or ""
+            yield Answered(columns=_columns(cursor), rows=_fetched(cursor), said=said)
+        except psycopg.Error as error:
+            if connection.info.transaction_status is TransactionStatus.ACTIVE:
+                await connection.close()  # in the middle of a COPY, which nobody would end
+            raise _refusal(error, may_write=may_write) from error
+
+
+def _refusal(error: psycopg.Error, *, may_write: bool) -> Exception:
+    """The error as it is told to whoever typed the statement; one of the connection stays as it is."""
+    said = error.diag.message_primary or one_line(error)
+    match error:
+        case psycopg.errors.ReadOnlySqlTransaction():
+            return CrawlerError(f"nothing is written without --write: {said}")
+        case psycopg.errors.SyntaxError() if not may_write:
+            return BadInput(f"the database does not take that: {said}; without --write it takes one SELECT")
+        case psycopg.ProgrammingError():
+            return BadInput(f"the database does not take that: {said}")
+        case psycopg.DataError() | psycopg.IntegrityError() | psycopg.NotSupportedError() | psycopg.InternalError():
+            return CrawlerError(f"the database refuses: {said}")
+        case _:
+            return error
+
+
+async def grant_reading(db: Database, name: str) -> ReaderRole:
+    """Let a role read the views, and make it where there is none; the tables stay closed to it.
+
+    Raises BadInput for a name that would need quotes, CrawlerError where this user may make no roles.
+    """
+    if not ROLE.fullmatch(name):
+        raise BadInput(
+            f"{name!r} is no name for a role: small letters, digits and _, not beginning with a digit or pg_"
+        )
+    async with db.transaction() as connection:
+        found = await (await connection.execute("SELECT current_user = %s", (name,))).fetchone()
+        if found is not None and found[0]:
+            raise BadInput(f"{name} is who recrawl itself connects as; it may do anything")
+        password = await _made(connection, name)
+        views = tuple(row[0] for row in await (await connection.execute(VIEWS)).fetchall())
+        schema = await _one(connection, "SELECT current_schema()")
+        database = await _one(connection, "SELECT current_database()")
+        role = sql.Identifier(name)
+        for statement, of in (
+            ("GRANT CONNECT ON DATABASE {of} TO {role}", sql.Identifier(database)),
+            ("GRANT USAGE ON SCHEMA {of} TO {role}", sql.Identifier(schema)),
+            ("GRANT SELECT ON {of} TO {role}", sql.SQL(", ").join(map(sql.Identifier, views))),
+        ):
+            await connection.execute(sql.SQL(statement).format(of=of, role=role))
+    return ReaderRole(name=name, views=views, password=password)
+
+
+async def _made(connection: Connection, name: str) -> str | None:
+    """Make the role unless it is there; gives its password, of which the server gets a verifier alone."""
+    found = await (await connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (name,))).fetchone()
+    if found is not None:
+        return None
+    password = secrets.token_urlsafe(PASSWORD_BYTES)
+    verifier = connection.pgconn.encrypt_password(password.encode(), name.encode(), b"scram-sha-256").decode()
+    role = sql.Identifier(name)
+    await connection.execute(sql.SQL("CREATE ROLE {} LOGIN NOINHERIT PASSWORD {}").format(role, sql.Literal(verifier)))
+    await connection.execute(sql.SQL("ALTER ROLE {} SET default_transaction_read_only = on").format(role))
+    return password
+
+
+async def _one(connection: Connection, statement: str) -> str:
+    row = await (await connection.execute(statement.encode())).fetchone()
+    assert row is not None  # it asks for a value of the session
+    return str(row[0])
+
+
+def _columns(cursor: psycopg.AsyncCursor[Any]) -> tuple[str, ...]:
+    return tuple(column.name for column in cursor.description or ())
+
+
+async def _behind(first: Sequence[Any] | None, rest: AsyncIterator[Sequence[Any]]) -> AsyncIterator[Sequence[Any]]:
+    if first is not None:
+        yield first
+        async for row in rest:
+            yield row
+
+
+async def _fetched(cursor: psycopg.AsyncCursor[Any]) -> AsyncIterator[Sequence[Any]]:
+    if cursor.description is not None:
+        async for row in cursor:
+            yield row

@@ -1,0 +1,182 @@
+"""SQL at the command: url, shell, sql and grant."""
+
+import csv
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from crawler.cli.csv_output import csv_cell
+from crawler.local.psql import psql_program, without_password
+from tests.cli.conftest import Answer, Recrawl, Site, command
+from tests.conftest import execute
+
+
+def test_one_select_is_answered_for_people_and_for_programs(recrawl: Recrawl) -> None:
+    asked = "SELECT 1 AS one, 'x%y' AS two, NULL AS three, timestamptz '2026-01-01Z' AS four"
+
+    shown = recrawl("db", "sql", asked)
+    found = recrawl("db", "sql", asked, "--json").json
+    typed = recrawl("db", "sql", "-", "--csv", stdin=asked)
+    empty = recrawl("db", "sql", "SELECT 1 AS one WHERE false", "--csv")
+
+    assert [line.split() for line in shown.out.splitlines()][::2] == [
+        ["one", "two", "three", "four"],
+        ["1", "x%y", "2026-01-01T00:00:00+00:00"],
+    ]
+    assert found["columns"] == ["one", "two", "three", "four"]
+    assert found["rows"] == [{"one": 1, "two": "x%y", "three": None, "four": "2026-01-01T00:00:00+00:00"}]
+    assert typed.out == "one,two,three,four\n1,x%y,,2026-01-01T00:00:00+00:00\n"
+    assert empty.out == "one\n"
+
+
+def test_a_table_ends_where_it_is_long_and_csv_does_not(recrawl: Recrawl) -> None:
+    many = "SELECT n FROM generate_series(1, 500) AS n"
+
+    shown = recrawl("db", "sql", many, "--top", "3")
+
+    assert shown.out.split() == ["n", shown.out.split()[1], "1", "2", "3"]
+    assert shown.complaint == "The first 3 rows: --top N shows more, --csv all"
+    assert len(recrawl("db", "sql", many, "--csv").out.splitlines()) == 501
+
+
+@pytest.mark.parametrize(
+    ("statement", "complaint"),
+    [
+        ("DELETE FROM domain", "without --write it takes one SELECT"),
+        ("SELECT 1; DROP TABLE domain", "without --write it takes one SELECT"),
+        ("COMMIT; DROP TABLE domain", "without --write it takes one SELECT"),
+        ("COPY (SELECT 1) TO '/tmp/recrawl-written'", "without --write it takes one SELECT"),
+        ("WITH d AS (DELETE FROM domain RETURNING id) SELECT * FROM d", "must not contain data-modifying statements"),
+        ("SELECT set_config('transaction_read_only', 'off', false)", "transaction read-write mode"),
+        ("SELECT nextval('domain_id_seq')", "nothing is written without --write"),
+        ("SELECT nosuch", 'column "nosuch" does not exist'),
+        ("SELECT 1/0", "division by zero"),
+        (" ", "an empty statement"),
+    ],
+)
+def test_nothing_is_written_without_being_asked_for(recrawl: Recrawl, statement: str, complaint: str) -> None:
+    recrawl("domains", "add", "a.test", "--offline")
+
+    done = recrawl("db", "sql", statement)
+
+    assert done.code in {1, 2}
+    assert done.out == ""
+    assert complaint in done.complaint
+    assert not Path("/tmp/recrawl-written").exists()
+    assert recrawl("db", "sql", "SELECT count(*) FROM domain", "--csv").out == "count\n1\n"
+
+
+def test_with_write_it_writes_one_statement(recrawl: Recrawl) -> None:
+    done = recrawl("db", "sql", "CREATE VIEW mine AS SELECT 5 AS five", "--write")
+    two = recrawl("db", "sql", "SELECT 1; SELECT 2", "--write")
+    copied = recrawl("db", "sql", "COPY (SELECT 1) TO STDOUT", "--write")
+
+    assert done.out == "CREATE VIEW\n"
+    assert recrawl("db", "sql", "SELECT five FROM mine", "--csv").out == "five\n5\n"
+    assert "multiple commands" in two.complaint
+    assert "COPY cannot be used" in copied.complaint
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-cmd", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1"])
+def test_no_text_is_a_formula(text: str) -> None:
+    assert csv_cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("value", [-5, 4.5, None, "a=b", "", "2026-01-01"])
+def test_what_is_no_formula_is_as_it_was(value: object) -> None:
+    assert csv_cell(value) == value
+
+
+def test_a_title_that_is_a_formula_and_sql_is_harmless_in_csv(recrawl: Recrawl, site: Site) -> None:
+    title = "=HYPERLINK(&quot;http://x.test&quot;); DROP TABLE page;--, x"
+    site.answers["/"] = Answer(f"<title>{title}</title><p>words to read".encode())
+    recrawl("crawl", site.url, "--allow-private")
+
+    done = recrawl("db", "sql", "SELECT title, version FROM page_text", "--csv")
+
+    rows = list(csv.reader(io.StringIO(done.out)))
+    assert rows == [["title", "version"], ['\'=HYPERLINK("http://x.test"); DROP TABLE page;--, x', "1"]]
+
+
+def test_where_the_database_is(recrawl: Recrawl, database_url: str) -> None:
+    assert recrawl("db", "url").out == f"{database_url}\n"
+    assert recrawl("db", "url", "--json").json == {"url": database_url}
+
+
+def test_an_embedded_database_that_does_not_run_says_how_it_would(tmp_path: Path) -> None:
+    done = command("db", "url", database_url=None, home=tmp_path)
+
+    assert done.code == 1
+    assert "recrawl up keeps it running" in done.complaint
+
+
+@pytest.fixture
+def role(database_url: str) -> Iterator[str]:
+    """The name of a role that is removed afterwards; roles belong to the whole server."""
+    name = f"reader_{os.getpid()}"
+    yield name
+    execute(database_url, f"DROP OWNED BY {name}", f"DROP ROLE {name}")
+
+
+def test_a_role_that_reads_the_views_and_nothing_else(
+    recrawl: Recrawl, site: Site, database_url: str, role: str
+) -> None:
+    recrawl("crawl", site.url, "--allow-private")
+
+    granted = recrawl("db", "grant", role, "--json").json
+    again = recrawl("db", "grant", role)
+    with psycopg.connect(granted["url"], autocommit=True) as reader:
+        pages = reader.execute("SELECT count(*) FROM page_text").fetchall()
+        for view in granted["views"]:
+            reader.execute(f"SELECT * FROM {view} LIMIT 1".encode())
+        for refused in ("SELECT * FROM page", "DELETE FROM page", "CREATE TABLE mine (a int)"):
+            with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction)):
+                reader.execute(refused.encode())
+
+    assert pages == [(3,)]
+    assert {"page_text", "page_versions", "report_freshness", "report_page"} <= set(granted["views"])
+    assert again.code == 0
+    assert "its password stays" in again.complaint
+
+
+@pytest.mark.parametrize("name", ["x; DROP TABLE page", 'a"b', "pg_read_all_data", "Upper", "9x", ""])
+def test_a_role_has_a_plain_name(recrawl: Recrawl, name: str) -> None:
+    done = recrawl("db", "grant", name)
+
+    assert done.code == 2
+    assert "is no name for a role" in done.complaint
+
+
+def test_psql_opens_on_the_database_and_writes_nothing_unless_it_may(database_url: str, tmp_path: Path) -> None:
+    asked = "SELECT count(*) FROM report_domain;\nCREATE TABLE mine (a int);\n"
+
+    reading = command("db", "shell", database_url=database_url, home=tmp_path, stdin=asked)
+    writing = command("db", "shell", "--write", database_url=database_url, home=tmp_path, stdin=asked)
+
+    assert "(1 row)" in reading.out
+    assert "read-only transaction" in reading.err
+    assert "CREATE TABLE" in writing.out
+
+
+@pytest.mark.parametrize(
+    ("url", "open_url", "password"),
+    [
+        (
+            "postgresql://me:s%40e@db.test:5/crawl?sslmode=require",
+            "postgresql://me@db.test:5/crawl?sslmode=require",
+            "s@e",
+        ),
+        ("postgresql+psycopg://me@db.test/crawl", "postgresql://me@db.test/crawl", None),
+        ("postgresql://db.test/crawl?password=x&user=me", "postgresql://db.test/crawl?user=me", "x"),
+    ],
+)
+def test_a_password_stands_in_no_argument(url: str, open_url: str, password: str | None) -> None:
+    assert without_password(url) == (open_url, password)
+
+
+def test_there_is_a_psql() -> None:
+    assert psql_program().name == "psql"
