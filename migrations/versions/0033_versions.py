@@ -38,8 +38,10 @@ SELECT d.id AS domain_id,
                                 greatest(now(), s.last_visit_at) - p.last_good_at)
             WHEN f.state = 'known' AND p.version > 0
             THEN page_freshness(g.a + p.evidence_a, g.b + p.evidence_b,
-                                heard_gap(greatest(now(), s.last_visit_at) - p.last_good_at, p.signals, h.recall,
-                                          h.noise, h.silence, g.a + p.evidence_a, g.b + p.evidence_b)) END AS freshness,
+                                heard_gap(greatest(now(), s.last_visit_at) - p.last_good_at,
+                                          signals_and_deploys(p.signals, h.deploy, s.deployed_at, p.last_good_at),
+                                          h.recall, h.noise, h.silence, g.a + p.evidence_a, g.b + p.evidence_b))
+            END AS freshness,
        (g.a + p.evidence_a) / (g.b + p.evidence_b) AS changes_per_day,
        p.version,
        f.due_at,
@@ -60,7 +62,8 @@ SELECT d.id AS domain_id,
   JOIN domain_state s ON s.domain_id = d.id
   JOIN (SELECT domain_id, sum(pages)::float8 AS pages FROM pool GROUP BY domain_id) n ON n.domain_id = d.id
   LEFT JOIN (SELECT domain_id, array_agg(recall ORDER BY no) AS recall, array_agg(noise ORDER BY no) AS noise,
-                    max(silence) AS silence FROM domain_source GROUP BY domain_id) h ON h.domain_id = d.id
+                    max(silence) AS silence, max(no) FILTER (WHERE source = 'deploy')::int AS deploy
+               FROM domain_source GROUP BY domain_id) h ON h.domain_id = d.id
   JOIN page p ON p.domain_id = d.id
   JOIN prior g ON g.domain_id = d.id AND g.no = p.prior_no
   JOIN frontier f ON f.domain_id = d.id AND f.key = p.key

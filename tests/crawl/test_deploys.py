@@ -2,7 +2,9 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.freshness import SignalSource
@@ -102,3 +104,18 @@ async def test_the_report_takes_pages_for_older_after_a_deploy(db: Database) -> 
         for word in REST:
             url = Url(f"{domain.root}rest/{word}")
             assert (old[url] or 0) - (new[url] or 0) > 0.2
+
+
+async def test_the_view_takes_pages_for_older_after_a_deploy_just_as_the_report_does(db: Database) -> None:
+    async with schooled(db) as (_, domain, _):
+        # The view knows no other now than the real one.
+        now = datetime.now(UTC)
+        await rows(db, "UPDATE page SET last_good_at = %s RETURNING 1", now - DAY)
+        await rows(db, "UPDATE domain_state SET deployed_at = ARRAY[%s::timestamptz] RETURNING 1", now - HOUR)
+        told = {line.url: line.freshness for line in await report.pages(db, domain, top=100, at=now)}
+        shown = dict(await rows(db, "SELECT url, freshness FROM report_page WHERE freshness IS NOT NULL"))
+        await rows(db, "UPDATE domain_state SET deployed_at = '{}' RETURNING 1")
+        before = dict(await rows(db, "SELECT url, freshness FROM report_page WHERE freshness IS NOT NULL"))
+
+    assert shown == pytest.approx({url: fresh for url, fresh in told.items() if fresh is not None}, abs=1e-3)
+    assert all(before[f"{domain.root}rest/{word}"] - shown[f"{domain.root}rest/{word}"] > 0.2 for word in REST)
