@@ -99,18 +99,26 @@ def worth_of(record: SourceRecord, source: str) -> SourceWorth:
 
 
 def record_after(
-    record: SourceRecord, *, believed: Belief, gap_days: float, signals: int, changed: bool
+    record: SourceRecord,
+    *,
+    believed: Belief,
+    gap_days: float,
+    signals: int,
+    changed: bool,
+    answers_for_silence: bool = True,
 ) -> SourceRecord:
     """The record after a look at a page.
 
     believed: of the page before the look.  gap_days: since the last good look.  signals: of this source since.
+    answers_for_silence: a change of which it said nothing counts against it. Not against deploys: the looks by which
+    one is told find changes before it is, and just then its word is wanted.
     """
     count, kept, gap_days = min(signals, MOST_COUNTED), 1 - 1 / LOOKS_REMEMBERED, max(gap_days, 0.0)
     estimate, rate = record.estimate, believed.rate_per_day
     expected = rate * gap_days
     true = _true_signals(estimate, rate=rate, expected=expected, count=count) if changed else 0.0
     untold = (1 - estimate.recall) * expected
-    merit = record.merit + _merit(estimate, believed, gap_days, count, changed=changed)
+    said = _merit(estimate, believed, gap_days, count, changed=changed) if count or answers_for_silence else 0.0
     found = 0.0 if not changed else untold / -np.expm1(-untold) if untold > 1e-9 else 1.0  # at least one of so many
     return replace(
         record,
@@ -120,7 +128,7 @@ def record_after(
         expected=record.expected * kept + expected,
         silent_changes=record.silent_changes * kept + (0.0 if count else float(found)),
         silent_expected=record.silent_expected * kept + (0.0 if count else expected),
-        merit=min(max(merit, LEAST_MERIT), MOST_MERIT),
+        merit=min(max(record.merit + said, LEAST_MERIT), MOST_MERIT),
         doubt=record.doubt * kept,
     )
 

@@ -11,6 +11,7 @@ from crawler.core.change import Change
 from crawler.core.freshness import (
     DAY,
     NEVER_HEARD,
+    SignalSource,
     SourceRecord,
     SourceWorth,
     Wanted,
@@ -111,13 +112,13 @@ async def learn_of_sources(connection: Connection, domain_id: int, visits: Seque
     for source in await sources_of(connection, domain_id):
         record = source.at(at)
         for visit in visits:
-            record = _after(record, visit, source.no)
+            record = _after(record, visit, source)
         moved |= await _put(connection, domain_id, source, record, at=at)
     return moved
 
 
-def _after(record: SourceRecord, visit: Visit, no: int) -> SourceRecord:
-    target = visit.target
+def _after(record: SourceRecord, visit: Visit, source: KnownSource) -> SourceRecord:
+    target, no = visit.target, source.no
     is_sample = visit.change in TEACHES and target.version is not None and target.wanted is not Wanted.BY_LEADER
     if not is_sample or target.last_good_at is None or no >= len(target.terms.sources):
         return record
@@ -127,6 +128,7 @@ def _after(record: SourceRecord, visit: Visit, no: int) -> SourceRecord:
         gap_days=(visit.at - target.last_good_at) / DAY,
         signals=target.signals[no] if no < len(target.signals) else 0,
         changed=visit.change is Change.CHANGED,
+        answers_for_silence=source.source != SignalSource.DEPLOY,
     )
 
 
