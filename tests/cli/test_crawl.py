@@ -157,6 +157,19 @@ def test_a_dry_run_tells_and_touches_nothing(recrawl: Recrawl, site: Site) -> No
     assert recrawl("domains", "list", "--json").json == before
 
 
+def test_a_dry_run_of_a_page_that_is_not_due_counts_it_as_the_crawl_would(recrawl: Recrawl, site: Site) -> None:
+    recrawl("crawl", site.url, "--allow-private")
+    page = f"{site.url}one"
+
+    whole = recrawl("crawl", site.name, "--dry-run", "--json").json["plans"][0]
+    named = recrawl("crawl", page, "--dry-run", "--json").json["plans"][0]
+    shown = recrawl("crawl", page, "--dry-run").out
+
+    assert named["named"] == [page]
+    assert named["requests"] == whole["requests"] + 1
+    assert "since you name it" in shown
+
+
 def test_the_plan_of_a_dry_run_keeps_to_the_budget(recrawl: Recrawl, site: Site) -> None:
     recrawl("crawl", site.url, "--allow-private", "--pages", "1", "--budget", "4")
 

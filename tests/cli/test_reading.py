@@ -357,6 +357,21 @@ def test_a_url_of_nobody_says_so(recrawl: Recrawl) -> None:
     assert "a.test is not registered: recrawl domains add a.test" in done.out
 
 
+def test_a_refresh_of_a_pages_url_makes_that_page_due_and_no_other(recrawl: Recrawl, crawled: Site) -> None:
+    page = recrawl("refresh", f"{crawled.url}one", "--json").json
+    whole = recrawl("refresh", crawled.url, "--json").json
+
+    assert (page["prefix"], page["pages"]) == (f"{crawled.url}one", 1)
+    assert whole["prefix"] == crawled.url
+
+
+def test_changes_of_a_day_are_asked_for_by_since(recrawl: Recrawl, crawled: Site) -> None:
+    told = recrawl("changes", "today")
+
+    assert told.code == 2
+    assert "recrawl changes --since today" in told.err
+
+
 def test_a_refresh_makes_what_lies_beneath_due(recrawl: Recrawl, crawled: Site) -> None:
     whole = recrawl("refresh", crawled.name, "--prefix", "/t", "--json").json
     done = recrawl("crawl", crawled.name, "--json").json

@@ -11,7 +11,7 @@ from crawler.cli.exits import DONE
 from crawler.cli.marked import joined, marked, say_beneath, say_heading
 from crawler.cli.output import print_json, printable, remark, say
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted, shown_share, shown_when
+from crawler.cli.values import DAYS_BACK, counted, shown_share, shown_when
 from crawler.cli.which_page import changes_of
 from crawler.core.change import diff_words, excerpt
 from crawler.core.freshness import template_of
@@ -59,6 +59,9 @@ def changes(wish: Wish, *, at: datetime | None, as_json: bool) -> int:
     kinds = kinds_named(wish.kinds) if wish.kinds is not None else None
     if wish.what is not None and wish.domain is not None:
         raise BadInput("a domain is named twice: once is enough")
+
+    if wish.what in DAYS_BACK:
+        raise BadInput(f"{wish.what} is no domain: recrawl changes --since {wish.what}")
 
     async def work(db: Database, _: Interrupts) -> Found:
         where = await changes_of(db, wish.what) if wish.what is not None else ChangeFilter()

@@ -11,10 +11,10 @@ from crawler.cli.output import print_json, say, show, show_facts
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_span
 from crawler.core.domain import Domain, DomainStatus
-from crawler.core.http import authority_of
+from crawler.core.http import Url, authority_of, path_and_query
 from crawler.core.visit import State, Target
 from crawler.plugins import defaults_with, load
-from crawler.register import require_not_before_last_visit, url_of
+from crawler.register import require_not_before_last_visit, scope_of, url_of
 from crawler.settings import settings
 from crawler.store import domains, hand_out, report
 from crawler.store.database import Database
@@ -28,6 +28,7 @@ ON_TOP = ", one a page; robots.txt and second looks at what has changed come on 
 class CrawlPreview:
     """What a crawl of one domain would begin with. first: the best pages, in their order.
 
+    named: pages that are named by their URLs, and so are looked at first, due or not.
     Some of them may not be due yet: what is worth its price is looked at when there is nothing better to do.
     """
 
@@ -36,12 +37,20 @@ class CrawlPreview:
     load: Workload
     first: tuple[Target, ...]
     most: int | None
+    named: tuple[Url, ...] = ()
+
+    @property
+    def not_due(self) -> tuple[Url, ...]:
+        """Pages that are named and would not be looked at otherwise, as far as all that is due is listed."""
+        is_whole = self.load.new + self.load.due <= len(self.first)
+        return tuple(set(self.named) - {target.url for target in self.first}) if is_whole else ()
 
     @property
     def requests(self) -> int:
         """Of pages; robots.txt and what is found on the way come on top."""
         allowed = [limit for limit in (self.most, self.status.budget_left) if limit is not None]
-        return max(min([max(self.load.new + self.load.due, len(self.first)), *allowed]), 0)
+        due = max(self.load.new + self.load.due, len(self.first))
+        return max(min([due + len(self.not_due), *allowed]), 0)
 
     @property
     def most_bytes(self) -> float:
@@ -112,7 +121,16 @@ async def _plan(db: Database, domain: Domain, request: CrawlRequest, *, at: date
         load=await report.workload(db, domain, at=at),
         first=tuple(first),
         most=request.pages,
+        named=tuple(dict.fromkeys(url for text in request.names if (url := _page_in(text, domain)))),
     )
+
+
+def _page_in(text: str, domain: Domain) -> Url | None:
+    """The page of a domain that its URL names; None for a bare name, or another domain's."""
+    url = url_of(text)
+    scope = scope_of(domain, domain.settings)
+    is_page = path_and_query(url) != "/" and authority_of(url) in {domain.authority, *domain.aliases}
+    return scope.home(url) if is_page else None
 
 
 def _show(plan: CrawlPreview, *, at: datetime) -> None:
@@ -121,6 +139,7 @@ def _show(plan: CrawlPreview, *, at: datetime) -> None:
     show_facts(
         [
             (plan.domain.authority, not_now or f"{counted(plan.requests, 'request')}{ON_TOP if plan.requests else ''}"),
+            ("First", "\n".join(f"{url}, since you name it" for url in plan.named)),
             ("New pages", str(load.new)),
             ("Due pages", f"{load.due} ({load.conditional} of them with validators)" if load.due else "0"),
             ("Bytes at most", shown_bytes(plan.most_bytes)),
@@ -154,6 +173,7 @@ def _document(plan: CrawlPreview, *, at: datetime) -> dict[str, object]:
         "requests": plan.requests,
         "most_bytes": round(plan.most_bytes),
         "least_seconds": plan.least_time,
+        "named": plan.named,
         "not_now": why_not(plan.domain, plan.status, at=at),
         "next_due_at": plan.status.wake_at,
         "load": plan.load,

@@ -12,6 +12,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_when
 from crawler.cli.which_page import page_named, version_named
 from crawler.core.change import BlockDiff, BlockStatus, Hunk, PageDiff
+from crawler.core.http import authority_of
 from crawler.core.page import BlockKind
 from crawler.crawl import ParserPool, diff_versions
 from crawler.errors import CrawlerError
@@ -53,7 +54,10 @@ def page_diff(text: str, *, before: Wanted, after: Wanted, context: int, as_json
         print_json({"url": new.url, "from": old.version, "to": new.version, "diff": found})
     else:
         _show(old, new, found, now=now)
-        remark(f"Next: recrawl versions {new.url}; recrawl show {new.url} --version {new.version.number}")
+        remark(
+            f"Next: recrawl versions {new.url}; recrawl show {new.url} --version {new.version.number}; to hear no more "
+            f"of a piece: recrawl rules add {authority_of(new.url)} / --ignore-text 'WORDS' (or --ignore SELECTOR)"
+        )
     return DONE
 
 

@@ -172,11 +172,15 @@ def _show(found: Forecast) -> None:
             ("Finding", found.now.finding),
         ]
     )
+    remark("Fresh and age are averages over time at each budget, of known pages; recrawl report says how it is now.")
     say("")
     show(STEPS, [_step_row(step) for step in found.steps], right=STEPS[1:])
     say("")
     if found.points_for_tenth is not None:
         say(f"10 % more requests buys {found.points_for_tenth:.1f} points")
+    fresh = {step.factor: step.plan.expected.freshness for step in found.steps}
+    if {1.0, 2.0} <= fresh.keys():
+        say(f"Twice as many would make it {shown_share(fresh[2.0])} fresh, after {shown_share(fresh[1.0])} today")
     if any(step.budget > found.cap for step in found.steps):
         say(f"* more than politeness allows ({found.cap:,.0f} a day), which is what to expect then")
     elif not all(step.is_allowed for step in found.steps):

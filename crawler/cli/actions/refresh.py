@@ -8,9 +8,9 @@ from crawler.cli.output import print_json, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_instant
 from crawler.core.domain import Domain
-from crawler.core.http import Url
+from crawler.core.http import Url, path_and_query
 from crawler.local.stack import running_stack
-from crawler.register import domain_named, require_not_before_last_visit, url_prefix
+from crawler.register import domain_named, require_not_before_last_visit, url_of, url_prefix
 from crawler.settings import settings
 from crawler.store import domains, report
 from crawler.store.database import Database
@@ -29,7 +29,7 @@ class RefreshAsked:
 def refresh(text: str, *, prefix: str, at: datetime | None, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> RefreshAsked:
         domain = await domain_named(db, text)
-        return await ask_for_refresh(db, domain, prefix, at=at)
+        return await ask_for_refresh(db, domain, prefix or _page_in(text), at=at)
 
     asked = with_database(work)
     name, pages = asked.domain.authority, asked.pages
@@ -66,6 +66,12 @@ def start_run(asked: RefreshAsked) -> str | None:
     from crawler.local.runs import start_recrawl  # it imports prefect
 
     return start_recrawl(stack, domain=asked.domain.authority, prefix=asked.prefix)
+
+
+def _page_in(text: str) -> str:
+    """The URL that was typed, if it is of a page and not of a whole domain; else an empty string."""
+    url = url_of(text)
+    return "" if path_and_query(url) == "/" else url
 
 
 def _shown_when(at: datetime | None) -> str:

@@ -15,12 +15,14 @@ def refresh(
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Make every page of a domain due now. A running stack begins at once, else the next crawl does.
+    """Make every page of a domain due now, or the page that a URL names. A running stack begins at once, else the
+    next crawl does.
 
     Examples:
 
         recrawl refresh docs.example.com
         recrawl refresh docs.example.com --prefix /guide/
+        recrawl refresh https://docs.example.com/guide/intro
     """
     from crawler.cli.actions import refresh
 

@@ -11,7 +11,10 @@ from crawler.cli.options import MOST, At, DomainName, Json
 if TYPE_CHECKING:
     from crawler.core.rendering import RenderMode
 
-app = typer.Typer(no_args_is_help=True, help="Say how often to look at pages of a pattern, and what they are worth.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Say what of pages to ignore or watch, how often to look at them, and what they are worth.",
+)
 
 Pattern = Annotated[
     str,
