@@ -71,6 +71,8 @@ async def test_a_claim_in_a_domain_of_a_hundred_thousand_pages_scans_and_sorts_n
         "share_known": MOST // 3,
         "circulating": 10**15,
         "passes": 24.0,
+        "deploy_no": None,
+        "deployed_at": [],
         "clock": 10.0**15,
         "pages": PAGES,
         "url_share": 0.0,
