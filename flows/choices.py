@@ -3,12 +3,10 @@
 from prefect.client.orchestration import get_client
 
 from crawler.local.prefect import offer_domains
-from crawler.store import domains
 from crawler.store.database import Database
 
 
 async def tell_forms(db: Database) -> None:
     """Let the forms that ask for a domain offer those that are registered now."""
-    names = [listed.domain.authority for listed in await domains.every(db)]
     async with get_client() as client:
-        await offer_domains(client, names)
+        await offer_domains(client, db)

@@ -3,13 +3,11 @@
 import re
 from typing import TYPE_CHECKING, Any, Literal
 
-import typer
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from crawler.cli.settings_options import SettingsPatch, patch_of, read_text
+from crawler.cli.settings_options import SettingsPatch, patch_of, typed_value
 from crawler.core.domain_settings import SETTINGS
 from crawler.core.setting import Kind, Setting
-from crawler.errors import BadInput
 
 _CHOICE = re.compile(r"[a-z]+(\|[a-z]+)+")  # a pattern that is a list of words
 # Typed as for the command: 95%, 500MB, 3d. What nobody has typed is empty.
@@ -67,9 +65,6 @@ def patch_in(form: SettingsForm) -> SettingsPatch:
 
 
 def _value(setting: Setting, value: Any) -> Any:
-    try:
-        if isinstance(value, list):
-            return [read_text(setting, one) for one in value]
-        return read_text(setting, value) if isinstance(value, str) else value
-    except typer.BadParameter as error:
-        raise BadInput(f"{setting.label or setting.name}: {error.message}") from error
+    if isinstance(value, list):
+        return [typed_value(setting, one) for one in value]
+    return typed_value(setting, value) if isinstance(value, str) else value

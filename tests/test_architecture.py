@@ -146,7 +146,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "sqlalchemy": ("models/", "crawler/store/", "migrations/"),
     "sqlmodel": ("models/", "crawler/store/", "migrations/"),
     "starlette": ("crawler/serve/app.py",),
-    "typer": ("crawler/cli/", "crawler/lab/cli/", "crawler/serve/actions.py", "flows/form.py"),
+    "typer": ("crawler/cli/", "crawler/lab/cli/"),
     "uvicorn": ("crawler/local/prefect_server.py", "crawler/serve/server.py"),
     "xxhash": ("crawler/core/page/fingerprint.py",),
     "yaml": ("crawler/local/",),

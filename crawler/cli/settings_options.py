@@ -16,6 +16,7 @@ from crawler.core.setting import Kind, Setting
 from crawler.errors import BadInput
 
 PANELS = {False: "Settings of the domain", True: "What is important in the domain"}
+MOST_DIGITS = 10
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 PARSERS: dict[Kind, Callable[[str], Any]] = {
     Kind.FACTOR: values.positive,
@@ -100,6 +101,20 @@ def patch_of(typed: Mapping[str, Any]) -> SettingsPatch:
     return SettingsPatch(
         {name: tuple(value) if isinstance(value, list) else value for name, value in typed.items() if value is not None}
     )
+
+
+def typed_value(setting: Setting, text: str) -> Any:
+    """The value of a setting that was filled into a form, as the command takes it. Raises BadInput, with its label."""
+    label = setting.label or setting.name
+    if setting.kind is Kind.COUNT:
+        is_number = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+        if not (is_number and setting.least <= int(text) <= setting.most):
+            raise BadInput(f"{label}: {text!r} is no whole number from {setting.least:g} to {setting.most:,}")
+        return int(text)
+    try:
+        return read_text(setting, text)
+    except typer.BadParameter as error:
+        raise BadInput(f"{label}: {error.message}") from error
 
 
 def _parser(setting: Setting) -> Callable[[str], Any]:

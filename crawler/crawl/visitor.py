@@ -49,14 +49,14 @@ FindStoredBody = Callable[[Target, Parsed], Awaitable[StoredBody | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class ExtraCost:
     """What a look cost beside the one answer that it is decided by."""
 
     requests: int = 0
     received_bytes: int = 0
 
-    def __add__(self, other: "Beside") -> "Beside":
-        return Beside(self.requests + other.requests, self.received_bytes + other.received_bytes)
+    def __add__(self, other: "ExtraCost") -> "ExtraCost":
+        return ExtraCost(self.requests + other.requests, self.received_bytes + other.received_bytes)
 
 
 class Visitor:
@@ -81,7 +81,7 @@ class Visitor:
         self.requester, self.parser, self.reader, self.known = requester, parser, reader, known
         self.clock, self.stored_body, self.lists, self.login = clock, stored_body, lists, login
         self.recent_texts = RecentTexts()
-        self._beside: defaultdict[PageKey, Beside] = defaultdict(Beside)  # of looks under way
+        self._beside: defaultdict[PageKey, ExtraCost] = defaultdict(ExtraCost)  # of looks under way
 
     def take_site_edits(self, *, at: datetime) -> SiteEdit | None:
         """The change of the whole site's boilerplate that is due to be told, if any; it counts as told from now on."""
@@ -94,7 +94,7 @@ class Visitor:
         try:
             visit = await self._looked(target)
         finally:
-            beside = self._beside.pop(target.key, Beside())
+            beside = self._beside.pop(target.key, ExtraCost())
         return visit and replace(
             visit, received_bytes=visit.received_bytes + beside.received_bytes, requests_beside=beside.requests
         )
@@ -103,7 +103,7 @@ class Visitor:
         """One request more for a look at a page; None where the budget has none left, or the lease is ending."""
         answer = await self.requester.look_on(url, validators=validators)
         if answer is not None:
-            self._beside[target.key] += Beside(requests=1, received_bytes=received_of(answer))
+            self._beside[target.key] += ExtraCost(requests=1, received_bytes=received_of(answer))
         return answer
 
     async def _looked(self, target: Target) -> Visit | None:
@@ -173,7 +173,7 @@ class Visitor:
             return unfinished_visit(target, now=now)
         answer = await self.let_in(target, answer, logins=logins)
         visit = await self.decided(target, answer, now=self.clock.now())
-        self._beside[target.key] += Beside(requests=1)
+        self._beside[target.key] += ExtraCost(requests=1)
         return replace(visit, head_outcome=head_outcome_of(head, answer))
 
     async def let_in(self, target: Target, answer: Answer, *, logins: int) -> Answer:
@@ -186,7 +186,7 @@ class Visitor:
         later = await self.requester.look_on(target.url) if await self.login.renew(since=logins) else None
         if later is None:
             return no_entry(answer)
-        self._beside[target.key] += Beside(requests=1, received_bytes=received_of(answer))
+        self._beside[target.key] += ExtraCost(requests=1, received_bytes=received_of(answer))
         return no_entry(later) if self.login.is_asked_by(later, url=target.url) else later
 
     async def decided(self, target: Target, answer: Answer, *, now: datetime) -> Visit:
@@ -195,7 +195,7 @@ class Visitor:
             return await self._judged(target, answer, None, now=now)
         read = await self.reader.read(target, answer, self.known)
         self.known = replace(self.known, renders=self.reader.learnt(self.known.renders, target, read))
-        self._beside[target.key] += Beside(received_bytes=read.received_bytes)
+        self._beside[target.key] += ExtraCost(received_bytes=read.received_bytes)
         if not read.is_readable:
             return unreadable_visit(target, answer, now=now)
         if read.failure is not None:

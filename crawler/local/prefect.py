@@ -36,6 +36,8 @@ from prefect.utilities.callables import parameter_schema
 from prefect.workers.process import ProcessWorker
 
 from crawler.local.environment import HEARTBEAT_SECONDS, Api
+from crawler.store import domains
+from crawler.store.database import Database
 
 POOL = "recrawl"
 COMMAND = "python -m prefect.engine"
@@ -155,12 +157,12 @@ async def register_one(client: PrefectClient, wanted: Deployment, *, version: st
     )
 
 
-async def offer_domains(client: PrefectClient, names: Collection[str]) -> None:
-    """Let the forms that ask for a domain offer these, at most MOST_OFFERED of them, in order.
+async def offer_domains(client: PrefectClient, db: Database) -> None:
+    """Let the forms that ask for a domain offer those that are registered, at most MOST_OFFERED of them, in order.
 
     Whoever starts a run by the API may name one that was registered since; the run itself knows which there are.
     """
-    offered = sorted(names)[:MOST_OFFERED]
+    offered = sorted(listed.domain.authority for listed in await domains.every(db))[:MOST_OFFERED]
     for deployment in await client.read_deployments(
         work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL]))
     ):

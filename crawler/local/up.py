@@ -26,7 +26,6 @@ from crawler.local.postgres import keep_postgres, running_postgres
 from crawler.local.private import OURS, private_folder
 from crawler.local.server import ensure_server, wait_for_server
 from crawler.settings import Settings
-from crawler.store import domains
 from crawler.store.database import open_database, prepare
 
 DEPLOYMENTS = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
@@ -108,10 +107,8 @@ async def offer(api: Api, database_url: str) -> None:
     """Let the forms of the deployments offer the domains that are registered."""
     from crawler.local.prefect import client_of, offer_domains
 
-    async with open_database(database_url, connections=1) as db:
-        names = [listed.domain.authority for listed in await domains.every(db)]
-    async with client_of(api) as client:
-        await offer_domains(client, names)
+    async with open_database(database_url, connections=1) as db, client_of(api) as client:
+        await offer_domains(client, db)
 
 
 def staff(home: Path, server: Child | None, *, api: Api, database_url: str, deployments: Path, report: Report) -> Child:

@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import typer
-
 from crawler.cli.actions.domains import change_settings
 from crawler.cli.actions.refresh import RefreshAsked, ask_for_refresh, start_run
 from crawler.cli.actions.register import register_all
 from crawler.cli.actions.rules import change_rules, shown_rule, with_rule
-from crawler.cli.settings_options import BY_NAME, PARSERS, SettingsPatch
+from crawler.cli.settings_options import BY_NAME, SettingsPatch, typed_value
 from crawler.cli.values import counted
 from crawler.core.domain import Domain
-from crawler.core.setting import Kind
 from crawler.errors import BadInput, StackFailed
 from crawler.serve.pieces import PickWay, PieceAsked, rule_of
 from crawler.store import domains
@@ -120,17 +117,4 @@ async def _started(asked: RefreshAsked) -> str:
 
 def _typed_settings(form: Mapping[str, str]) -> dict[str, Any]:
     """The settings of OFFERED that were typed, by name. Raises BadInput for one that cannot be."""
-    return {name: _typed(name, form[name].strip()) for name in OFFERED if form.get(name, "").strip()}
-
-
-def _typed(name: str, text: str) -> Any:
-    setting = BY_NAME[name]
-    if setting.kind is Kind.COUNT:
-        is_number = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
-        if not (is_number and setting.least <= int(text) <= setting.most):
-            raise BadInput(f"{setting.label}: {text!r} is no whole number from {setting.least:g} to {setting.most:,}")
-        return int(text)
-    try:
-        return PARSERS[setting.kind](text)
-    except typer.BadParameter as error:
-        raise BadInput(f"{setting.label}: {error.message}") from error
+    return {name: typed_value(BY_NAME[name], form[name].strip()) for name in OFFERED if form.get(name, "").strip()}

@@ -32,7 +32,7 @@ from crawler.serve.pieces import piece_facts
 from crawler.serve.remembered import Remembered
 from crawler.serve.render import (
     Notice,
-    Reader,
+    Viewer,
     changes_page,
     domain_page,
     home_page,
@@ -84,10 +84,10 @@ class PageServer:
         self._cards.forget(domain.id)
         self._facts.forget(domain.id)
 
-    def reader(self, request: Request) -> Reader:
+    def reader(self, request: Request) -> Viewer:
         """Who looks: what their forms carry, and what came of the form that they sent last."""
         session = request.scope["session"]
-        return Reader(word=self.doorkeeper.form_word(session), notice=self._notices.pop(session, None))
+        return Viewer(word=self.doorkeeper.form_word(session), notice=self._notices.pop(session, None))
 
     def tell(self, request: Request, notice: Notice) -> None:
         """Say on the next page of a session what came of its form."""

@@ -16,7 +16,7 @@ from crawler.core.http import TrafficHour
 from crawler.core.visit import State
 from crawler.plan import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
 from crawler.serve.home import DomainCard
-from crawler.serve.links import Links
+from crawler.serve.links import Addresses
 from crawler.serve.plots import Dot, Line, Plot
 from crawler.settings import settings
 from crawler.store import domains, learned, report
@@ -144,7 +144,7 @@ def worries_of(pages: Sequence[PageLine]) -> tuple[Worry, ...]:
     return tuple(sorted(found, key=lambda worry: -worry.share)[:WORRIES])
 
 
-def worry_plot(facts: DomainFacts, links: Links) -> Plot:
+def worry_plot(facts: DomainFacts, links: Addresses) -> Plot:
     """Importance against the chance that the copy is out of date; what stands above and to the right matters."""
     dots = tuple(
         Dot(

@@ -13,7 +13,7 @@ from crawler.plugins import load
 from crawler.serve.changes import ChangeFacts, ChangesAsked, newest
 from crawler.serve.domain import DomainFacts, domain_facts
 from crawler.serve.home import HomeFacts, card_of
-from crawler.serve.links import Links
+from crawler.serve.links import Addresses
 from crawler.serve.page import VersionsAsked, url_facts
 from crawler.serve.render import changes_page, domain_page, home_page, url_page
 from crawler.settings import settings
@@ -39,7 +39,7 @@ async def write_pages(db: Database, wanted: Sequence[Domain], folder: Path, *, a
     found = [await domain_facts(db, card) for card in cards]
     items = {facts.domain.id: await newest(db, at=at, most=MOST_CHANGES, only=facts.domain) for facts in found}
     pages = {facts.domain.id: _pages_of(facts, items[facts.domain.id]) for facts in found}
-    links = Links(frozenset(url for urls in pages.values() for url in urls))
+    links = Addresses(frozenset(url for urls in pages.values() for url in urls))
     writer = _Writer(folder)
     writer.make_folder()
     async with ParserPool(1, plugins=load(settings().plugins)) as readers:

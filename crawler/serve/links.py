@@ -11,7 +11,7 @@ READABLE = 40  # characters of a file's name that tell whose it is
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class Addresses:
     """Where each page stands. written: URLs of the pages that have a file; None where a server answers for all."""
 
     written: AbstractSet[Url] | None = None
@@ -41,7 +41,7 @@ class Links:
         return "changes.html" if self.are_files else f"/changes{'?' if query else ''}{query}"
 
 
-SERVED = Links()
+SERVED = Addresses()
 
 
 def history_at(origin: str, url: Url) -> str:

@@ -12,7 +12,7 @@ from crawler.serve import diffs
 from crawler.serve.changes import NAMES, ChangeFacts
 from crawler.serve.domain import SOURCES, DomainFacts, budget_plot, step_rows, traffic_plot, worry_plot
 from crawler.serve.home import WINDOW, HomeFacts
-from crawler.serve.links import Links
+from crawler.serve.links import Addresses
 from crawler.serve.page import UrlFacts
 from crawler.serve.pieces import PickWay, PieceFacts
 from crawler.serve.shown import rendered, style
@@ -29,17 +29,17 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class Viewer:
     """Who looks at a page. word: what their forms carry; empty where there are none."""
 
     word: str = ""
     notice: Notice | None = None
 
 
-NOBODY = Reader()
+NOBODY = Viewer()
 
 
-def home_page(facts: HomeFacts, items: Sequence[FeedItem], *, links: Links, reader: Reader = NOBODY) -> str:
+def home_page(facts: HomeFacts, items: Sequence[FeedItem], *, links: Addresses, reader: Viewer = NOBODY) -> str:
     """All domains, and what changed of late."""
     return _page("home.html", links, reader, facts=facts, items=items, names=NAMES, window=WINDOW)
 
@@ -48,8 +48,8 @@ def domain_page(
     facts: DomainFacts,
     items: Sequence[FeedItem],
     *,
-    links: Links,
-    reader: Reader = NOBODY,
+    links: Addresses,
+    reader: Viewer = NOBODY,
     now: datetime | None = None,
 ) -> str:
     """One domain. now: when it is looked at, if the facts may be older; changes are told from then."""
@@ -70,17 +70,17 @@ def domain_page(
     )
 
 
-def changes_page(facts: ChangeFacts, *, links: Links, reader: Reader = NOBODY) -> str:
+def changes_page(facts: ChangeFacts, *, links: Addresses, reader: Viewer = NOBODY) -> str:
     """What changed."""
     return _page("changes.html", links, reader, facts=facts, names=NAMES, kinds=list(EventKind))
 
 
-def url_page(facts: UrlFacts, *, links: Links, reader: Reader = NOBODY, is_beside: bool = False) -> str:
+def url_page(facts: UrlFacts, *, links: Addresses, reader: Viewer = NOBODY, is_beside: bool = False) -> str:
     """One page of a domain. is_beside: the two versions stand side by side."""
     return _page("page.html", links, reader, facts=facts, names=NAMES, is_beside=is_beside)
 
 
-def pieces_page(facts: PieceFacts, *, links: Links, reader: Reader = NOBODY) -> str:
+def pieces_page(facts: PieceFacts, *, links: Addresses, reader: Viewer = NOBODY) -> str:
     """What of a page is compared."""
     return _page("pieces.html", links, reader, facts=facts, ways=WAYS, reasons=REASONS)
 
@@ -92,7 +92,7 @@ WAYS = {
 }
 
 
-def try_page(seen: TryResult, domain: Domain, *, links: Links, reader: Reader = NOBODY) -> str:
+def try_page(seen: TryResult, domain: Domain, *, links: Addresses, reader: Viewer = NOBODY) -> str:
     """What one look showed."""
     found = differences(seen)
     return _page(
@@ -108,12 +108,12 @@ def try_page(seen: TryResult, domain: Domain, *, links: Links, reader: Reader = 
     )
 
 
-def problem_page(title: str, said: str, *, links: Links | None = None, reader: Reader = NOBODY) -> str:
+def problem_page(title: str, said: str, *, links: Addresses | None = None, reader: Viewer = NOBODY) -> str:
     """Why something cannot be shown."""
-    return _page("problem.html", links or Links(), reader, title=title, said=said)
+    return _page("problem.html", links or Addresses(), reader, title=title, said=said)
 
 
-def _page(template: str, links: Links, reader: Reader, **given: object) -> str:
+def _page(template: str, links: Addresses, reader: Viewer, **given: object) -> str:
     return rendered(
         template,
         links=links,

@@ -43,7 +43,7 @@ from crawler.core.freshness.belief import (
 )
 from crawler.core.freshness.calibration import Agreement, pooled_agreement
 from crawler.core.freshness.change_signal import SOURCE_NAME, ChangeSignal, SignalSource
-from crawler.core.freshness.deploys import DeployWatch, Finding, watched
+from crawler.core.freshness.deploys import DeployWatch, LookFinding, watched
 from crawler.core.freshness.drift import UNKNOWN, Scores, blend, blended, chances, drift_of, scores_after, share_redrawn
 from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.freshness.policies import (
@@ -140,10 +140,10 @@ __all__ = [
     "ChangeValue",
     "Defaults",
     "DeployWatch",
-    "Finding",
     "Floats",
     "Heard",
     "KindPrior",
+    "LookFinding",
     "Looked",
     "Moments",
     "Numbers",

@@ -37,7 +37,7 @@ class DeployWatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LookFinding:
     """What one good look found, for the watch.
 
     at: of the look.  before: of the good look before it.  expected: the chance of a change that was given before the
@@ -50,14 +50,14 @@ class Finding:
     changed: bool
 
 
-def watched(watch: DeployWatch, findings: Iterable[Finding]) -> DeployWatch:
+def watched(watch: DeployWatch, findings: Iterable[LookFinding]) -> DeployWatch:
     """The watch after looks, in the order of time."""
     for finding in findings:
         watch = _after(watch, finding)
     return watch
 
 
-def _after(watch: DeployWatch, finding: Finding) -> DeployWatch:
+def _after(watch: DeployWatch, finding: LookFinding) -> DeployWatch:
     if any(finding.before < told for told in watch.told):
         return watch
     said = _evidence(finding)
@@ -72,7 +72,7 @@ def _after(watch: DeployWatch, finding: Finding) -> DeployWatch:
     return replace(watch, evidence=left)
 
 
-def _evidence(finding: Finding) -> float:
+def _evidence(finding: LookFinding) -> float:
     """ln of how much likelier a finding is after a deploy than without."""
     if not finding.changed:
         return log(1 - SHARE)

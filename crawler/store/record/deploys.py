@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from crawler.core.change import Change
-from crawler.core.freshness import DeployWatch, Finding, SignalSource, Wanted, watched
+from crawler.core.freshness import DeployWatch, LookFinding, SignalSource, Wanted, watched
 from crawler.core.visit import TEACHES, Visit
 from crawler.store import learned
 from crawler.store.database import Connection
@@ -35,10 +35,10 @@ async def settle(connection: Connection, domain_id: int, visits: Sequence[Visit]
     return True
 
 
-def findings_of(visits: Sequence[Visit]) -> list[Finding]:
+def findings_of(visits: Sequence[Visit]) -> list[LookFinding]:
     """What good looks found, in the order of time. A page looked at since another one changed is no sample."""
     found = [
-        Finding(
+        LookFinding(
             at=visit.at,
             before=visit.target.last_good_at,
             expected=visit.expected_change,

@@ -36,6 +36,6 @@ async def sources_measured(connection: Connection, domain: Domain) -> list[Sourc
 
 
 async def signal_sources(db: Database, domain: Domain) -> list[SourceFacts]:
-    """The same, in a transaction of its own."""
+    """The domain's sources, by their numbers, read in a transaction of its own."""
     async with db.transaction() as connection:
         return await sources_measured(connection, domain)

@@ -11,7 +11,7 @@ from crawler.core.freshness import (
     NEVER_HEARD,
     Belief,
     DeployWatch,
-    Finding,
+    LookFinding,
     SignalSource,
     record_after,
     watched,
@@ -28,11 +28,11 @@ def day(number: float) -> datetime:
     return START + timedelta(days=number)
 
 
-def finding(at: float, *, before: float = 0.0, expected: float = 0.05, changed: bool = True) -> Finding:
-    return Finding(at=day(at), before=day(before), expected=expected, changed=changed)
+def finding(at: float, *, before: float = 0.0, expected: float = 0.05, changed: bool = True) -> LookFinding:
+    return LookFinding(at=day(at), before=day(before), expected=expected, changed=changed)
 
 
-def told(*findings: Finding, watch: DeployWatch = NOTHING) -> tuple[datetime, ...]:
+def told(*findings: LookFinding, watch: DeployWatch = NOTHING) -> tuple[datetime, ...]:
     return watched(watch, findings).told
 
 
@@ -97,7 +97,9 @@ def test_where_pages_change_each_for_itself_deploys_have_no_voice() -> None:
         gap = at - last[page]
         changed = rng.random() > pow(2.718281828, -rate * gap)
         signals = sum(each > day(last[page]) for each in watch.told)
-        record = record_after(record, believed=belief, gap_days=gap, signals=signals, changed=changed)
+        record = record_after(
+            record, believed=belief, gap_days=gap, signals=signals, changed=changed, answers_for_silence=False
+        )
         expected = 1 - (belief.b / (belief.b + gap)) ** belief.a
         watch = watched(watch, [finding(at, before=last[page], expected=expected, changed=changed)])
         last[page] = at
@@ -133,3 +135,21 @@ def test_a_source_that_misses_nothing_is_taken_for_one_in_the_end() -> None:
         record = record_after(record, believed=Belief(5.0, 100.0), gap_days=5.0, signals=int(changed), changed=changed)
 
     assert record.estimate.recall > 0.95
+
+
+def test_the_looks_that_find_a_deploy_count_against_no_word_that_could_not_be_given_yet() -> None:
+    """The first pages of a deploy change before it is told: a source that is asked earlier loses its voice by that."""
+    told = NEVER_HEARD
+    for n in range(60):
+        told = record_after(told, believed=Belief(2.0, 40.0), gap_days=10.0, signals=n % 2, changed=n % 2 == 1)
+    muted, spared = told, told
+    for _ in range(10):
+        muted = record_after(muted, believed=Belief(2.0, 40.0), gap_days=1.0, signals=0, changed=True)
+        spared = record_after(
+            spared, believed=Belief(2.0, 40.0), gap_days=1.0, signals=0, changed=True, answers_for_silence=False
+        )
+
+    assert told.worth.recall > 0.5
+    assert muted.worth.recall < 0.1
+    assert spared.merit == told.merit
+    assert spared.worth.recall > 0.2
