@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from crawler.core.http.wildcards import FiledWildcards, Rank, Wildcard, wildcard_of
 
-MOST_STEPS = 64  # searches for a piece of a pattern, about 0.1 us each: 5,000 links take less than 50 ms
+MOST_STEPS = 48  # searches for a piece of a pattern, about 0.1 us each: 5,000 links take less than 50 ms
 LONG_SEARCH = 4000  # characters of a path times those of a piece; beyond that a search may take many steps
 WORTH_FILING = 4  # fewer wildcards are tried one by one
 

@@ -1,8 +1,10 @@
 """Patterns with an asterisk, filed so that of tens of thousands only the few are tried that may fit a path."""
 
-import struct
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import chain
+from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +13,7 @@ from crawler.core.http.expressions import AnyOf
 
 LONG_PATH = 300  # characters; from here on numpy reads a path faster than a search that sees it for the first time
 AT_ONCE = 512  # characters of a long path that are read before it is seen whether that is too many
-CODES = {2: "H", 4: "I"}  # of struct
+CODES = {2: "H", 4: "I"}  # of Struct
 SHORT = 2  # characters of a run that most paths have one of, where there are more than FEW
 FEW = 16  # runs that most paths have none of, however short they are
 # How many more paths have so many given characters somewhere, or at their end, than have four.
@@ -70,7 +72,7 @@ class FiledWildcards:
             else:
                 place.setdefault(best, []).append(number)
         self._starts, self._ends = _by_size(starts), _by_size(ends)
-        self._runs = [_Runs(numbers, size) for size, numbers in _by_size(runs)]
+        self._runs = [_Runs(numbers, size, rules) for size, numbers in _by_size(runs)]
 
     def numbers_for(self, path: str, most: int) -> list[int] | None:
         """The wildcards that may fit the path, in order; None where it takes more than `most` steps to find them."""
@@ -88,14 +90,18 @@ class FiledWildcards:
 
 
 class _Runs:
-    """The numbers of wildcards, each under a run of one, two or four characters."""
+    """The numbers of wildcards, each under a run of one, two or four characters, those that take fewest first."""
 
-    def __init__(self, numbers: _Numbers, size: int) -> None:
+    def __init__(self, numbers: _Numbers, size: int, rules: list[Wildcard]) -> None:
         self._size = size
-        self._numbers = {int.from_bytes(run.encode(), "little"): each for run, each in numbers.items()}
+        self._numbers: dict[int, list[int]] = {}
+        self._least: dict[int, list[int]] = {}  # characters that each of these takes
+        for run, each in numbers.items():
+            code, by_least = int.from_bytes(run.encode(), "little"), sorted((rules[n].least, n) for n in each)
+            self._numbers[code] = [number for _, number in by_least]
+            self._least[code] = [least for least, _ in by_least]
         self._all = frozenset(self._numbers)
         self._any_of = AnyOf(numbers) if size > SHORT or len(numbers) <= FEW else None  # most paths have none
-        self._code = CODES.get(size, "")
         self._table = np.zeros(1 << 16, dtype=np.bool_)
         places = np.array(list(self._numbers), dtype=np.uint32)
         self._table[places if size < 4 else _hashed(places)] = True
@@ -109,15 +115,14 @@ class _Runs:
         else:
             return
         for run in runs:
-            found += self._numbers[run]
+            found += self._numbers[run][: bisect_right(self._least[run], len(path))]
             if len(found) > most:
                 return
 
     def _read_each(self, path: bytes) -> Iterable[int]:
         if self._size == 1:
             return self._all.intersection(path)
-        windows = range(min(self._size, len(path) - self._size + 1))
-        read = [struct.unpack_from(f"<{(len(path) - at) // self._size}{self._code}", path, at) for at in windows]
+        read = [unpack_from(path, at) for at, unpack_from in _unpackers(self._size, len(path))]
         return self._all.intersection(chain.from_iterable(read))
 
     def _read_by_table(self, path: bytes) -> Iterator[int]:
@@ -126,6 +131,13 @@ class _Runs:
             windows = np.ndarray((len(part) - self._size + 1,), f"<u{self._size}", part, strides=(1,))
             places = windows if self._size == 2 else _hashed(windows)
             yield from self._numbers.keys() & windows[self._table[places]].tolist()
+
+
+@lru_cache(2 * LONG_PATH)
+def _unpackers(size: int, chars: int) -> tuple[tuple[int, Callable[[bytes, int], tuple[int, ...]]], ...]:
+    """What reads all runs of this size in a path of so many characters: from where, and how."""
+    starts = range(min(size, chars - size + 1))
+    return tuple((at, Struct(f"<{(chars - at) // size}{CODES[size]}").unpack_from) for at in starts)
 
 
 def _hashed(runs: "np.ndarray[tuple[int], np.dtype[np.uint32]]") -> "np.ndarray[tuple[int], np.dtype[np.uint32]]":
