@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 class _Sturdy(io.FileIO):
     """A file that goes silent when it cannot be written to any more.
 
-    Raises CrawlerError once where that is something to mend, such as a full disk; a reader that went away is none.
+    is_result: raises CrawlerError once where that is something to mend, such as a full disk; a reader that went away
+    is none. What is only said beside the result is not worth ending a crawl for, and there is nowhere left to say so.
     """
 
     is_silent = False
+
+    def __init__(self, number: int, *, is_result: bool) -> None:
+        super().__init__(number, "w", closefd=False)
+        self._is_result = is_result
 
     def write(self, data: "ReadableBuffer", /) -> int:
         if not self.is_silent:
@@ -28,7 +33,8 @@ class _Sturdy(io.FileIO):
                 self.is_silent = True
             except OSError as error:
                 self.is_silent = True
-                raise CrawlerError(f"the output cannot be written: {error.strerror}") from error
+                if self._is_result:
+                    raise CrawlerError(f"the output cannot be written: {error.strerror}") from error
         return memoryview(data).nbytes
 
 
@@ -44,7 +50,7 @@ def _sturdy(stream: TextIO | None, number: int) -> TextIO:
     if stream is None:  # closed before we began, as by >&-
         return Path(os.devnull).open("w", encoding="utf-8")
     return io.TextIOWrapper(
-        io.BufferedWriter(_Sturdy(number, "w", closefd=False)),
+        io.BufferedWriter(_Sturdy(number, is_result=number == 1)),
         encoding=stream.encoding,
         errors="backslashreplace",  # whatever the terminal's encoding, pages are in any script
         line_buffering=stream.isatty() or number == 2,

@@ -257,6 +257,23 @@ def test_output_that_nothing_holds_is_one_line(tmp_path: Path) -> None:
     assert done.stderr == "recrawl: the output cannot be written: No space left on device\n"
 
 
+@pytest.mark.parametrize(("arguments", "code"), [(["db", "url"], 0), (["no-such-command"], 2)])
+def test_complaints_that_nothing_holds_change_no_exit_code(
+    arguments: list[str], code: int, database_url: str, tmp_path: Path
+) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [RECRAWL, "-v", *arguments],
+            env=environ(database_url, tmp_path),
+            stdout=subprocess.PIPE,
+            stderr=full,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+
+    assert done.returncode == code
+
+
 # Databases that are not as they should be.
 
 

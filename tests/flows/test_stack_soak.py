@@ -1,0 +1,120 @@
+"""Forty rounds of kill -9 of one part of a running stack or several, while it crawls: `recrawl up` sets all right."""
+
+import asyncio
+import contextlib
+import os
+import random
+import shutil
+import signal
+import tempfile
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+import pytest
+
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import Authority
+from crawler.demo.server import living_process
+from crawler.local.children import tagged
+from crawler.local.parts import stack_tag
+from crawler.local.postgres import running_postgres
+from crawler.local.stack import Stack, down, up
+from crawler.settings import Settings
+from crawler.store import domains
+from crawler.store.database import Database, open_database
+from tests.crawl.crawls import coins_missing, rows
+from tests.flows.stage import ENDED, run_state, start_run
+from tests.patience import until
+
+ROUNDS = 40
+START = datetime.now(UTC).replace(microsecond=0)
+T = TypeVar("T")
+
+
+@pytest.fixture
+def settings() -> Iterator[Settings]:
+    home = Path(tempfile.mkdtemp(prefix="recrawl-soak-"))
+    home.chmod(0o755)
+    settings = Settings(home=home, database_url=None, PREFECT_API_URL=None)
+    yield settings
+    down(settings, report=print)
+    shutil.rmtree(home)
+
+
+def in_database(stack: Stack, work: Callable[[Database], Awaitable[T]]) -> T:
+    async def with_database() -> T:
+        async with open_database(stack.database_url) as db:
+            return await work(db)
+
+    return asyncio.run(with_database())
+
+
+def is_held(stack: Stack, domain: Domain) -> bool:
+    return in_database(stack, lambda db: domains.status_of(db, domain, at=datetime.now(UTC))).holder is not None
+
+
+def victims(stack: Stack) -> dict[str, list[int]]:
+    """Whom a round may kill: the ids of processes by what they are."""
+    postgres = running_postgres(stack.home)
+    assert postgres is not None
+    assert stack.server is not None
+    assert stack.worker is not None
+    runs = [each.pid for each in psutil.Process(stack.worker.pid).children(recursive=True)]
+    return {
+        "postgres": [postgres.pid],
+        "server": [stack.server.pid],
+        "worker": [stack.worker.pid],
+        "runs": runs,
+        "a reader": runs[-1:],
+        "postgres and worker": [postgres.pid, stack.worker.pid],
+        "all": [each.pid for each in tagged(stack_tag(stack.home))],
+    }
+
+
+def kill_in_a_crawl(stack: Stack, domain: Domain, settings: Settings, chance: random.Random) -> tuple[str, Stack]:
+    """Kill something while a run crawls the domain, and set it right: what it was, and the stack after that."""
+    in_database(stack, lambda db: domains.refresh(db, domain, prefix=domain.root, at=datetime.now(UTC)))
+    run = start_run(stack.api, "recrawl/recrawl", domain=domain.authority)
+    until(lambda: is_held(stack, domain) or run_state(stack.api, run) in ENDED)
+    what, pids = chance.choice(sorted(victims(stack).items()))
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):  # it may have ended with another
+            os.kill(pid, signal.SIGKILL)
+    after = up(settings, report=print)
+    until(lambda: run_state(after.api, run) in ENDED)
+    return what, after
+
+
+@pytest.mark.soak
+def test_a_stack_that_is_killed_forty_times_loses_nothing_and_tells_nothing_twice(settings: Settings) -> None:
+    stack, chance, done = up(settings, report=print), random.Random(5), Counter[str]()
+    wanted = DomainSettings(allow_private=True, delay=timedelta(0), parallelism=4, exclude=("/-/",))
+    with living_process(7, pages=90, start=START, days=3) as site:
+        authority = Authority(site.url.removeprefix("http://"))
+        domain = in_database(
+            stack, lambda db: domains.register(db, authority, scheme="http", domain_settings=wanted, at=START)
+        )
+        site.slow(0.15)
+        for _ in range(ROUNDS):
+            what, stack = kill_in_a_crawl(stack, domain, settings, chance)
+            done[what] += 1
+            assert in_database(stack, coins_missing) == 0, done
+        site.slow(0)
+        last = start_run(stack.api, "recrawl/recrawl", domain=domain.authority)
+        until(lambda: run_state(stack.api, last) in ENDED)
+        assert run_state(stack.api, last) == "Completed"
+    print(done)  # noqa: T201  with -s, who was killed how often
+
+    def found(query: str) -> list[tuple[object, ...]]:
+        return in_database(stack, lambda db: rows(db, query))
+
+    assert found("SELECT key, at FROM visit GROUP BY 1, 2 HAVING count(*) > 1") == []
+    assert found("SELECT key FROM visit WHERE change = 'first' GROUP BY 1 HAVING count(*) > 1") == []
+    assert found("SELECT max(number) = count(*) FROM event") == [(True,)]
+    assert found("SELECT count(*) FROM frontier WHERE state = 'queued'") == [(0,)]
+    assert set(done) == set(victims(stack))
