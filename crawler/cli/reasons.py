@@ -1,10 +1,15 @@
 """The names of reasons, as they are said to people."""
 
+from http import HTTPStatus
+
 from crawler.core.http import Reason
 from crawler.core.rendering import RenderChoice, RenderFailure
+from crawler.core.soft_errors import SoftError
+from crawler.core.visit import BULK_REDIRECT, REDIRECT_TO_EXISTING
 from crawler.crawl import LOGIN_FAILED, NO_CERTIFICATES, NO_SECRET
 
-NO_ANSWER = {
+HTTP = "http_"  # how the reason begins where the status is the reason
+WORDS: dict[str, str] = {
     Reason.DNS: "its name is not known",
     Reason.REFUSED: "connection refused",
     Reason.RESET: "the connection broke",
@@ -13,9 +18,19 @@ NO_ANSWER = {
     Reason.TOO_LARGE: "larger than is read",
     Reason.GARBAGE: "an answer that is not HTTP",
     Reason.ADDRESS: "an address that may not be asked",
+    Reason.ROBOTS: "robots.txt forbids it",
     Reason.LEASE: "cut short by the end of its lease",
+    SoftError.SOFT_404: "it shows what the domain shows for addresses that cannot exist",
+    SoftError.LOGIN: "a login stands in place of its text",
+    SoftError.SHARED_TEXT: "it shows what other pages, too, show in place of their texts",
+    SoftError.TRUNCATED: "its body ends before its end",
+    SoftError.EMPTY: "its body is empty",
+    SoftError.BLANK: "it has no text any more",
+    SoftError.SHRUNK: "next to nothing of its text is left; a second look decides",
+    SoftError.REPLACED: "all of its text is another; a second look decides",
+    REDIRECT_TO_EXISTING: "it redirects to another page that is kept; a second look decides",
+    BULK_REDIRECT: "many pages redirect to one; later looks decide",
 }
-
 
 RENDERING: dict[str, str] = {
     RenderChoice.ALWAYS: "rendered, as its user wants",
@@ -47,4 +62,14 @@ def in_words(reason: str) -> str:
     begin, _, rest = reason.partition(" ")
     if begin in ABOUT_ACCESS:
         return f"{ABOUT_ACCESS[begin]} {rest}"
-    return NO_ANSWER[Reason(reason)] if reason in NO_ANSWER else reason
+    if reason.startswith(HTTP):
+        return _status_in_words(reason.removeprefix(HTTP))
+    return WORDS.get(reason, reason)
+
+
+def _status_in_words(status: str) -> str:
+    """A status with its standard phrase (RFC 9110, section 15): 503 Service Unavailable."""
+    try:
+        return f"{status} {HTTPStatus(int(status)).phrase}"
+    except ValueError:
+        return f"status {status}"

@@ -120,7 +120,7 @@ def shown_when(at: datetime | None, *, now: datetime) -> str:
     if at is None:
         return "never"
     apart = at - now
-    if abs(apart) < timedelta(minutes=1):
+    if abs(apart) < timedelta(seconds=1):
         return f"{shown_instant(at)} (now)"
     words = f"in {shown_span(apart)}" if apart > timedelta(0) else f"{shown_span(apart)} ago"
     return f"{shown_instant(at)} ({words})"

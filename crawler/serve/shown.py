@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from crawler import __version__
-from crawler.cli.actions.explain_why import why_failed
+from crawler.cli.reasons import in_words
 from crawler.cli.values import counted, shown_bytes, shown_rate, shown_share, shown_span
 from crawler.core.change import Change, ExplainedBlock
 from crawler.core.http import Url, path_and_query
@@ -100,7 +100,7 @@ def found_by_look(change: Change) -> str:
 
 def why_grouped(page: PageLine) -> str:
     """Why a page stands in its group, in a few words."""
-    why = why_failed(page.reason) if page.reason else ""
+    why = in_words(page.reason) if page.reason else ""
     status = f"status {page.status}" if page.status and page.status >= 400 else ""
     times = f"{counted(page.failures, 'look')} in a row" if page.failures > 1 else ""
     return ", ".join(filter(None, (why, status, times)))

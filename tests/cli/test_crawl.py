@@ -204,8 +204,8 @@ def test_a_page_that_robots_txt_refuses_is_said_to_be_refused(recrawl: Recrawl, 
     why = recrawl("explain", f"{site.url}one").out
 
     assert (first.code, again.code) == (1, 1)
-    assert f"{site.url}one was not asked for: robots.txt refuses it to recrawl" in first.err
-    assert again.json["refused_urls"] == {f"{site.url}one": "robots.txt refuses it to recrawl"}
+    assert f"{site.url}one was not asked for: robots.txt forbids it to recrawl" in first.err
+    assert again.json["refused_urls"] == {f"{site.url}one": "robots.txt forbids it to recrawl"}
     assert "/one" not in site.asked
     assert "but now" not in why
     assert "looks found" not in why
@@ -315,9 +315,9 @@ def test_a_port_that_refuses_is_a_recorded_finding(recrawl: Recrawl) -> None:
     again = recrawl("crawl", "http://127.0.0.1:9/")
 
     assert done.code == again.code == 1
-    assert "is left alone until" in done.err
+    assert "is asked for nothing until" in done.err
     assert "(connection refused)" in done.err
-    assert "is left alone until" in again.complaint
+    assert "is asked for nothing until" in again.complaint
     report = recrawl("report", "127.0.0.1:9", "--json").json["domains"][0]
     assert report["hold_reason"] == "refused"
 

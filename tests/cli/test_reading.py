@@ -249,9 +249,18 @@ DUE_TOMORROW = "UPDATE frontier SET due_at = now() + interval '1 day' WHERE stat
 @pytest.mark.parametrize(
     ("rule", "due"),
     [
-        ((), ("price", "which was stored at another price or under other rules; today a look is worth its price")),
-        (("--least", "200d"), ("least", "worth its price sooner, but a rule says 200 days after the last one")),
-        (("--most", "2d"), ("most", ", since a look is not worth its price by then, but a rule says 48 hours after")),
+        (
+            (),
+            (
+                "price",
+                "which was stored at another price or under other rules; today its importance",
+            ),
+        ),
+        (("--least", "200d"), ("least", "warrant one sooner, but a rule says 200 days after the last one")),
+        (
+            ("--most", "2d"),
+            ("most", "its changes warrant none by then, but a rule says 48 hours after"),
+        ),
         (("--once",), ("once", "it was had once, and a rule wants no more of it")),
     ],
 )
@@ -285,7 +294,7 @@ def test_a_page_that_is_due_at_todays_price_says_so_and_a_first_interval_is_spre
     never = recrawl("explain", f"{crawled.url}two", "--json").json
 
     assert "pages that came in together are spread over their first interval; after it a look is worth" in first["next"]
-    assert ", since a look is worth its price" in later["next"]
+    assert ", since its importance and its changes warrant a look" in later["next"]
     assert (never["due_today"]["bound"], never["due_today"]["gap"]) == ("most", timedelta(days=180).total_seconds())
     assert "the longest interval says 180 days after the last one" in never["next"]
 
@@ -293,9 +302,9 @@ def test_a_page_that_is_due_at_todays_price_says_so_and_a_first_interval_is_spre
 @pytest.mark.parametrize(
     ("path", "next_"),
     [
-        ("gone", "it is gone (http_410)"),
+        ("gone", "it is gone (410 Gone)"),
         ("old", "it moved to {root}two"),
-        ("private/x", "it may not be fetched (robots.txt refuses it to recrawl)"),
+        ("private/x", "it may not be fetched (robots.txt forbids it to recrawl)"),
     ],
 )
 def test_what_is_not_fetched_any_more_says_why(recrawl: Recrawl, crawled: Site, path: str, next_: str) -> None:
@@ -308,7 +317,7 @@ def test_what_is_not_fetched_any_more_says_why(recrawl: Recrawl, crawled: Site, 
     ("path", "reason"),
     [
         ("a.pdf", "the domain excludes *.pdf$"),
-        ("private/y", "robots.txt refuses it to recrawl"),
+        ("private/y", "robots.txt forbids it to recrawl"),
         ("never/heard/of", "no page that was read links to it"),
     ],
 )

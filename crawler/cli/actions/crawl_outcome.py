@@ -11,6 +11,14 @@ from crawler.core.change import Change
 from crawler.core.http import Url
 from crawler.crawl import BAD_PATTERN, CrawlStats, ShiftResult
 
+MOST_NAMED = 10  # pages of each kind
+NAMED = {
+    Change.CHANGED: "Changed:",
+    Change.GONE: "Gone:",
+    Change.MOVED: "Moved:",
+    Change.BACK: "Back:",
+    Change.UNKNOWN: "Failed:",
+}
 NO_BROWSER = "no browser was found; `apt-get install chromium-headless-shell` brings one (docs/rendering.md)"
 
 
@@ -65,8 +73,30 @@ def print_result(outcome: CrawlOutcome, *, as_json: bool) -> None:
             ],
             right=["looked at", "changed", "first seen", "gone", "failed", "received"],
         )
+    for line in named_pages(outcome.shift.stats):
+        say(line)
     if outcome.next_due_at is not None and outcome.next_due_at > outcome.at:
         say(f"\nNext due: {shown_when(outcome.next_due_at, now=outcome.at)}")
+    if outcome.shift.stats.changes[Change.CHANGED]:
+        remark("Next: recrawl changes shows what changed in them, word by word")
+
+
+def named_pages(stats: CrawlStats) -> list[str]:
+    """The pages that people want to hear of, under what was found of them; first looks are only counted."""
+    lines = []
+    for change, heading in NAMED.items():
+        pages = stats.pages[change][:MOST_NAMED]
+        if not pages:
+            continue
+        found = stats.failed if change is Change.UNKNOWN else stats.changes[change]
+        lines += ["", heading, *(f"  {page.url}{_shown_reason(page.reason)}" for page in pages)]
+        if found > len(pages):
+            lines.append(f"  and {found - len(pages):,} more")
+    return lines
+
+
+def _shown_reason(reason: str) -> str:
+    return f"  ({in_words(reason)})" if reason else ""
 
 
 def facts(stats: CrawlStats) -> list[tuple[str, str]]:
@@ -89,13 +119,16 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
         ("Back", str(changes[Change.BACK] or "")),
         ("Failed", f"{stats.failed} ({reasons})" if reasons else str(stats.failed)),
         ("Left alone", f"{counted(outages, 'domain')} ({_shown_reasons(stats.outages)})" if outages else ""),
-        ("Refused", f"{stats.refused} (not asked for)" if stats.refused else ""),
+        (
+            "Not asked for",
+            f"{counted(stats.refused, 'page')}, by robots.txt or its user's wish" if stats.refused else "",
+        ),
         ("Rendered", f"{counted(stats.rendered, 'page')} in a browser" if stats.rendered else ""),
         ("Not rendered", f"{counted(stats.browserless, 'page')}: {NO_BROWSER}" if stats.browserless else ""),
         ("Sitemap, feed", f"none at {counted(stats.absent_lists, 'usual place')}" if stats.absent_lists else ""),
         ("New URLs found", str(stats.new)),
         ("Received", shown_bytes(stats.received_bytes)),
-        ("Saved", shown_bytes(stats.saved_bytes)),
+        ("Traffic saved", shown_bytes(stats.saved_bytes)),
         ("Seconds", f"{seconds:.1f}{pace}"),
     ]
 
@@ -107,10 +140,10 @@ def _shown_reasons(reasons: Counter[str]) -> str:
 def _complain(outcome: CrawlOutcome) -> None:
     for domain, hold in outcome.shift.holds.items():
         until = shown_when(hold.until, now=outcome.at)
-        why = f"it could not be asked ({in_words(hold.reason)})"
+        why = in_words(hold.reason)
         if hold.reason == BAD_PATTERN:
             why = f"a pattern of its settings is not used any more: recrawl domains show {domain} says which, and why"
-        remark(f"recrawl: {domain} is left alone until {until}, since {why}")
+        remark(f"recrawl: {domain} is asked for nothing until {until}: {why}")
     for url, why in outcome.refused.items():
         remark(f"recrawl: {url} was not asked for: {why}")
     for domain, error in outcome.shift.broken.items():

@@ -14,7 +14,7 @@ from crawler.cli.output import print_json, say, show, show_facts
 from crawler.cli.reasons import in_words
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch, facts_of, without
-from crawler.cli.values import shown_bytes, shown_instant, shown_when
+from crawler.cli.values import counted, shown_bytes, shown_instant, shown_when
 from crawler.core.budget import closing, opening, speed_at
 from crawler.core.cash import Order, Ordering
 from crawler.core.domain import Domain, DomainStatus
@@ -135,11 +135,12 @@ def why_not(domain: Domain, status: DomainStatus, *, at: datetime) -> str:
     if status.holder is not None:
         return f"is being crawled by {status.holder}"
     if status.resume_at is not None and status.resume_at > at:
-        return f"is left alone until {shown_when(status.resume_at, now=at)} ({in_words(status.resume_reason)})"
+        return f"is asked for nothing until {shown_when(status.resume_at, now=at)}: {in_words(status.resume_reason)}"
     if is_closed(domain, at=at):
         return f"is closed by its hours until {shown_when(opening(domain.hours, at), now=at)}"
     if status.budget_left is not None and status.budget_left <= 0:
-        return "has spent its budget of the day"
+        most = counted(domain.settings.budget_per_day or 0, "request")
+        return f"has spent its budget of the day (UTC), {most}: recrawl domains set {domain.authority} --budget"
     if status.bytes_left is not None and status.bytes_left <= 0:
         return "has received its bytes of the day"
     if status.addresses_busy:

@@ -23,7 +23,7 @@ from crawler.cli.actions.rules import shown_rule
 from crawler.cli.actions.trust import described_trust, shown_asking
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
-from crawler.cli.reasons import RENDERING
+from crawler.cli.reasons import RENDERING, in_words
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_rate, shown_share, shown_when
 from crawler.core.cash import Order
@@ -116,8 +116,8 @@ def _shown_scripts(known: Explanation) -> str:
 # What is told without being asked for; the rest is the figures behind it.
 PLAIN = frozenset(
     {
-        *("URL", "Title", "List", "State", "Next", "Before that", "Fresh", "Rules", "Importance", "Last look"),
-        *("Last change", "It was", "Version", "Scripts", "Links", "Dated", "Signals"),
+        *("URL", "Title", "List", "State", "Next", "Its domain", "Fresh", "Rules", "Importance", "Last look"),
+        *("Last change", "What changed", "Version", "Scripts", "Links", "Dated", "Signals"),
     }
 )
 
@@ -137,9 +137,9 @@ def _facts(
         ("Title", page.title or ""),
         ("List", shown_list(listed.itself) if listed.itself else ""),
         ("Dated", shown_dates(listed.dates)),
-        ("State", page.state.value + (f", but now {refused}" if refused else "")),
+        ("State", _shown_state(page) + (f", but now {refused}" if refused else "")),
         ("Next", why_next(domain, known, page)),
-        ("Before that", f"its domain {waits}" if waits else ""),
+        ("Its domain", waits),
         ("Schedule", f"shared by {counted(page.riders, 'page')} with the same text" if page.riders else ""),
         ("Belief", _shown_belief(page, known)),
         ("Fresh", _shown_freshness(page, known)),
@@ -155,7 +155,7 @@ def _facts(
         ("First seen", shown_instant(page.first_seen_at)),
         ("Last look", _shown_look(page)),
         ("Last change", shown_when(page.last_change_at, now=known.at) if page.last_change_at else ""),
-        ("It was", shown_edits(content_now)),
+        ("What changed", shown_edits(content_now)),
         ("Compared", shown_content(content_now)),
         ("Version", f"{page.version}, {shown_bytes(page.received_bytes)} received" if page.version else "none"),
         ("ETag", page.etag or ""),
@@ -163,7 +163,7 @@ def _facts(
         ("Asked", _asking(page, known) if page.version else ""),
         ("Scripts", _shown_scripts(known)),
         ("Decided", DECIDED if page.version else ""),
-        ("Links", f"to {counted(page.outlinks or 0, 'page')}, from {known.links}{_shown_orphan(known)}"),
+        ("Links", f"to {counted(page.outlinks or 0, 'page')}; {_shown_links(known)}"),
     ]
 
 
@@ -175,11 +175,11 @@ def _show(facts: list[tuple[str, str]], known: Explanation, *, why: bool) -> Non
     if why:
         _show_linkers(known, is_paid=page.cash is not None)
     if known.visits:
-        say("")
+        say("\nPast looks")
         _show_looks(known, why=why)
     if not why:
         version = f"recrawl versions {page.url}; " if page.version else ""
-        remark(f"Next: {version}recrawl explain {page.url} --why for beliefs, prices and links")
+        remark(f"Next: {version}recrawl explain {page.url} --why for how often it changes, what a look is worth, links")
 
 
 def _show_looks(known: Explanation, *, why: bool) -> None:
@@ -197,7 +197,7 @@ def _show_looks(known: Explanation, *, why: bool) -> None:
                     if why
                     else ()
                 ),
-                look.reason,
+                in_words(look.reason),
             )
             for look in known.visits
         ],
@@ -205,8 +205,10 @@ def _show_looks(known: Explanation, *, why: bool) -> None:
     )
 
 
-def _shown_orphan(known: Explanation) -> str:
-    return "; no page links to it any more, as far as they were read: it is kept" if known.is_orphan else ""
+def _shown_links(known: Explanation) -> str:
+    if known.is_orphan:
+        return "no page links to it any more, as far as they were read: it is kept"
+    return f"{counted(known.links, 'page')} {'links' if known.links == 1 else 'link'} to it"
 
 
 def _shown_belief(page: PageFacts, known: Explanation) -> str:
@@ -244,7 +246,7 @@ def _shown_freshness(page: PageFacts, known: Explanation) -> str:
         was = shown_instant(page.last_good_at)
         return f"0%: its server said {page.status} at {shown_instant(page.last_look_at)}; what is kept is of {was}"
     chance = chance_now(page, known)
-    return f"{shown_share(chance)} that it is as it was at {shown_instant(page.last_good_at)}"
+    return f"{shown_share(chance)} likely to be as it was at {shown_instant(page.last_good_at)}"
 
 
 def _shown_importance(domain: Domain, page: PageFacts) -> str:
@@ -281,8 +283,13 @@ def _shown_cash(page: PageFacts) -> str:
     )
 
 
+def _shown_state(page: PageFacts) -> str:
+    never_read = page.state is State.KNOWN and page.version == 0 and page.failures
+    return "failing, never read" if never_read else page.state.value
+
+
 def _shown_look(page: PageFacts) -> str:
-    what = ", ".join(filter(None, [f"status {page.status}" if page.status else "", page.reason]))
+    what = in_words(page.reason) if page.reason else f"status {page.status}" if page.status else ""
     return shown_instant(page.last_look_at) + (f" ({what})" if what else "")
 
 

@@ -12,7 +12,6 @@ from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, PricePolicy, Terms, Wanted, due_gap, factor_of, values_heard, weight_of
 from crawler.core.http import Refusal, Scope, Url, parse_robots
 from crawler.core.page_rules import PageRules
-from crawler.core.soft_errors import SoftError
 from crawler.core.visit import NEVER, State
 from crawler.plugins import load
 from crawler.settings import settings
@@ -40,7 +39,7 @@ def why_untracked(url: Url, domain: Domain, known: Explanation) -> str:
     if Waiting.SEED in known.waiting:
         return f"{WAITS[Waiting.SEED]}: {TAKEN_UP}"
     if known.links == 0:
-        return "no page that was read links to it: recrawl crawl with this URL looks at it"
+        return f"no page that was read links to it. To look at it: recrawl crawl {url}"
     deepest = scope_now(domain).max_depth
     if deepest is not None and known.nearest is not None and known.nearest + 1 > deepest:
         return f"it is {known.nearest + 1} links away from the nearest seed, and the domain ends at {deepest}"
@@ -64,7 +63,7 @@ def why_refused(url: Url, domain: Domain, robots: bytes | None) -> str:
     if refusal is not None:
         return f"it is out of scope ({refusal.value.replace('_', ' ')})"
     if robots is not None and not parse_robots(robots).allows(url, settings().agent):
-        return f"robots.txt refuses it to {settings().agent}"
+        return f"robots.txt forbids it to {settings().agent}"
     return ""
 
 
@@ -159,17 +158,19 @@ def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:
     """When it is looked at next, and for what reason."""
     at = known.at
     when = shown_when(page.due_at, now=at)
-    since = "it has been due since" if page.due_at is not None and page.due_at <= at else "it is due at"
+    is_overdue = page.due_at is not None and page.due_at <= at
+    since = "it has been due since" if is_overdue else "it is due at"
+    seen = "by a look that has been due since" if is_overdue else "at"
     match page.state:
         case State.NEW:
             return _why_new(page, at)
         case State.GONE:
-            return f"it is gone ({why_failed(page.reason)}); in case it comes back, {since} {when}"
+            return f"it is gone ({in_words(page.reason)}); whether it comes back is seen {seen} {when}"
         case State.MOVED:
             return f"it moved{f' to {page.moved_to}' if page.moved_to else ' away'}; {since} {when}"
         case State.REFUSED:
             why = why_refused(page.url, domain, known.robots) or page.reason
-            return f"it may not be fetched ({why}); in case that changes, {since} {when}"
+            return f"it may not be fetched ({why}); whether that has changed is seen {seen} {when}"
         case State.KNOWN:
             return _why_known(page, due_today(domain, known, page), f"{since} {when}")
 
@@ -196,7 +197,7 @@ def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
     if page.wanted is Wanted.BY_LEADER:
         return f"{due}, since {page.leader or 'the page whose schedule it shared'} has changed, which said the same"
     if page.failures:
-        return f"{counted(page.failures, 'look')} in a row failed ({why_failed(page.reason)}), so {due}"
+        return f"{counted(page.failures, 'look')} in a row failed ({in_words(page.reason)}); {due}"
     if page.leader is not None:
         return f"{due}, to see whether it still says the same as {page.leader}, whose schedule it shares"
     if today is None or page.reason:
@@ -206,23 +207,6 @@ def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
     if page.due_at is None or page.due_at >= NEVER:
         return f"it was had once, when a rule wanted no more of it; by today's rules {_why_then(today)}"
     return f"{due}{_why_stored(page, page.due_at, today)}"
-
-
-SOFT_ERRORS = {
-    SoftError.SOFT_404: "it shows what the domain shows for addresses that cannot exist",
-    SoftError.LOGIN: "a login stands in place of its text",
-    SoftError.SHARED_TEXT: "it shows what other pages, too, show in place of their texts",
-    SoftError.TRUNCATED: "its body ends before its end",
-    SoftError.EMPTY: "its body is empty",
-    SoftError.BLANK: "it has no text any more",
-    SoftError.SHRUNK: "next to nothing of its text is left; a second look decides",
-    SoftError.REPLACED: "all of its text is another; a second look decides",
-}
-
-
-def why_failed(reason: str) -> str:
-    """Why a look was no good one, with what is meant by the name of a soft error."""
-    return f"{reason}: {SOFT_ERRORS[SoftError(reason)]}" if reason in SOFT_ERRORS else in_words(reason)
 
 
 def _why_stored(page: PageFacts, due_at: datetime, today: Due) -> str:
@@ -244,12 +228,12 @@ def _why_then(today: Due) -> str:
     span, who = shown_span(today.gap), "a rule" if today.by_rule else "the longest interval"
     match today.bound:
         case Bound.PRICE:
-            return f"a look is worth its price {span} after the last one"
+            return f"its importance and its changes warrant a look {span} after the last one"
         case Bound.LEAST:
             least = "a rule" if today.by_rule else "the least interval"
-            return f"a look is worth its price sooner, but {least} says {span} after the last one"
+            return f"its importance and its changes warrant one sooner, but {least} says {span} after the last one"
         case Bound.MOST:
-            return f"a look is not worth its price by then, but {who} says {span} after the last one"
+            return f"its importance and its changes warrant none by then, but {who} says {span} after the last one"
         case Bound.ONCE:
             return "a rule wants no more of it"
         case Bound.POLICY:
