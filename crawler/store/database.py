@@ -1,32 +1,22 @@
 """One Postgres: opening it, migrating it, and a transaction at a time."""
 
 import logging
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
-from sqlalchemy import create_engine, text
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.pool import NullPool
 
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
 
 Connection = psycopg.AsyncConnection[TupleRow]
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
-OLDEST_POSTGRES = 14  # bit_count() and the multirange catalogue that our views use
-MIGRATION_LOCK = 0x7265637261776C  # two processes may want to migrate at once; "recrawl" in ASCII
-
 
 PATIENCE_SECONDS = 20  # for a connection
 
@@ -34,13 +24,6 @@ PATIENCE_SECONDS = 20  # for a connection
 REFUSALS = (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction)
 # Passing states of a server: away, full, busy, or a standby that is about to take over.
 SILENCES = (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction, PoolTimeout)
-# Somebody else's table, index, function or schema has a name of ours.
-CLASHES = (
-    psycopg.errors.DuplicateTable,
-    psycopg.errors.DuplicateObject,
-    psycopg.errors.DuplicateFunction,
-    psycopg.errors.WrongObjectType,
-)
 NEWER_MESSAGE = "a newer recrawl has migrated the database: install that one"
 
 
@@ -140,81 +123,44 @@ def upgrade(url: str, *, to: str = "head") -> None:
     CrawlerError for one that this user may not change, that a newer recrawl has migrated, or that holds something else
     by a name of ours.
     """
-    with _naming_refusals(), _engine(url).connect() as connection:
-        _refuse_what_cannot_hold_us(connection)
-        connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": MIGRATION_LOCK})
-        connection.commit()
-        try:
-            if _schema_on(connection) is Schema.NEWER:
-                raise CrawlerError(NEWER_MESSAGE)
-            command.upgrade(_config(connection), to)
-            connection.commit()
-        finally:
-            connection.rollback()
-            connection.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": MIGRATION_LOCK})
-            connection.commit()
+    # Alembic and SQLAlchemy take a third of a second to import.
+    from crawler.store import migrate  # noqa: PLC0415
+
+    migrate.migrate(url, to=to)
 
 
 def schema_of(url: str) -> Schema:
     """How the database compares with our migrations."""
-    with _naming_refusals(), _engine(url).connect() as connection:
-        return _schema_on(connection)
+    try:
+        with psycopg.connect(libpq_url(url), connect_timeout=PATIENCE_SECONDS) as connection:
+            return schema_on(connection)
+    except psycopg.OperationalError as error:
+        raise StoreUnavailable(f"cannot open the database: {one_line(error)}") from error
+    except REFUSALS as error:
+        raise CrawlerError(f"the database refuses: {one_line(error)}") from error
 
 
-def _schema_on(connection: Any) -> Schema:
-    found = set(MigrationContext.configure(connection).get_current_heads())
+def schema_on(connection: psycopg.Connection[TupleRow]) -> Schema:
+    """How the database of a connection compares with our migrations."""
+    found = set(_one_column(connection, "SELECT to_regclass('alembic_version')")) - {None}
+    if found:
+        found = set(_one_column(connection, "SELECT version_num FROM alembic_version"))
     if not found:
-        tables = connection.execute(text("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()"))
-        return Schema.FOREIGN if tables.scalar() else Schema.EMPTY
-    scripts = ScriptDirectory.from_config(_config(connection))
-    if found == {scripts.get_current_head()}:
+        tables = _one_column(connection, "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()")
+        return Schema.FOREIGN if tables != [0] else Schema.EMPTY
+    ours = revisions()
+    if found == {ours[-1]}:
         return Schema.CURRENT
-    ours_once = {script.revision for script in scripts.walk_revisions()}
-    return Schema.OLDER if found <= ours_once else Schema.NEWER
+    return Schema.OLDER if found <= set(ours) else Schema.NEWER
 
 
-@contextmanager
-def _naming_refusals() -> Iterator[None]:
-    try:
-        yield
-    except OperationalError as error:
-        raise StoreUnavailable(f"the database does not answer: {one_line(error.orig or error)}") from error
-    except DBAPIError as error:
-        if isinstance(error.orig, REFUSALS):
-            raise CrawlerError(f"the database refuses: {one_line(error.orig)}") from error
-        if isinstance(error.orig, CLASHES):
-            clash = one_line(error.orig)
-            raise CrawlerError(f"the database has no room for recrawl ({clash}): give it one of its own") from error
-        raise
+def revisions() -> list[str]:
+    """Our migrations' revisions, the newest last: the numbers that their files' names begin with."""
+    return sorted(path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*_*.py"))
 
 
-def _config(connection: Any) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    config.attributes["connection"] = connection
-    return config
-
-
-def _engine(url: str) -> Any:
-    engine = create_engine(
-        libpq_url(url).replace("postgresql://", "postgresql+psycopg://", 1),
-        poolclass=NullPool,
-        connect_args={"connect_timeout": PATIENCE_SECONDS},
-    )
-    try:
-        engine.connect().close()
-    except OperationalError as error:
-        raise StoreUnavailable(f"cannot open the database: {one_line(error.orig or error)}") from error
-    return engine
-
-
-def _refuse_what_cannot_hold_us(connection: Any) -> None:
-    version = int(connection.execute(text("SHOW server_version_num")).scalar()) // 10_000
-    if version < OLDEST_POSTGRES:
-        raise BadInput(f"the server is Postgres {version}; recrawl needs {OLDEST_POSTGRES} or newer")
-    encoding = connection.execute(text("SHOW server_encoding")).scalar()
-    if encoding != "UTF8":
-        raise BadInput(f"the database is in {encoding}; make one with ENCODING 'UTF8', since pages are in any script")
+def _one_column(connection: psycopg.Connection[TupleRow], query: LiteralString) -> list[Any]:
+    return [value for (value,) in connection.execute(query)]
 
 
 # In this transaction alone. For many keys the planner would rather read a whole partition than find them. And nothing

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from crawler.core.http import Fetched, Url
+from crawler.core.novelty import sample_of
 from crawler.core.page import View, parse
 from crawler.crawl import ParserPool
 from crawler.crawl.parsing.parser_pool import ReadingLimits
@@ -217,6 +218,21 @@ async def test_who_is_cancelled_while_it_waits_leaves_no_share_behind() -> None:
             await waiting
     async with asyncio.timeout(5), shares.share("c", 1):
         pass
+
+
+async def test_a_sample_that_a_process_takes_is_what_would_be_taken_here() -> None:
+    body = b"<p>Some words of room 12 that say a few things<p>and a few more"
+    async with ParserPool(1, few=0) as readers:
+        await readers.parse(answer(body), URL)
+        async with asyncio.timeout(60):
+            while not readers.pids:
+                await asyncio.sleep(0.01)
+        found, plain = await readers.parse(answer(body), URL, sampled=True), await readers.parse(answer(body), URL)
+
+    assert found is not None
+    assert found.sample == sample_of(found.content, body, url=URL)
+    assert plain is not None
+    assert plain.sample == ()
 
 
 async def test_few_bodies_start_no_process() -> None:

@@ -1,4 +1,10 @@
-from crawler.store.database import Schema, schema_of, upgrade
+import subprocess
+import sys
+
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+from crawler.store.database import MIGRATIONS, Schema, revisions, schema_of, upgrade
 from tests.store.differences import schema_differences
 
 
@@ -14,3 +20,24 @@ def test_migrating_twice_changes_nothing(database_url: str) -> None:
 
 def test_an_empty_database_is_not_current(empty_database_url: str) -> None:
     assert schema_of(empty_database_url) is Schema.EMPTY
+
+
+def test_the_files_of_the_migrations_are_named_in_the_order_in_which_alembic_runs_them() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+
+    chain = [each.revision for each in ScriptDirectory.from_config(config).walk_revisions()]
+
+    assert revisions() == chain[::-1]
+
+
+def test_whether_a_schema_is_current_is_told_without_what_migrates(database_url: str) -> None:
+    told = f"""
+import sys
+from crawler.store.database import prepare
+prepare({database_url!r}, may_upgrade=True)
+print([name for name in ("alembic", "sqlalchemy", "mako") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"

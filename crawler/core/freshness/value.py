@@ -3,10 +3,12 @@
 Source: the marginal gain in importance-weighted freshness, from Cho and Garcia-Molina, "Effective page refresh policies
 for Web crawlers", TODS 2003, with the threshold form of Azar et al., PNAS 2018; averaged over a Gamma belief.
 
-Each formula stands once, on float arrays: a, b of the belief, weight w, and times in days. The functions on a Belief
-call the same formulas with one page. A site that is more active than usual by a factor m has beliefs (a, b / m).
+Each formula stands on float arrays: a, b of the belief, weight w, and times in days. The functions on a Belief call the
+same formulas with one page; only `gain_of_one`, which every look needs a few times, is written out for single numbers.
+A site that is more active than usual by a factor m has beliefs (a, b / m).
 """
 
+import math
 from datetime import timedelta
 
 import numpy as np
@@ -36,6 +38,15 @@ def gain(a: Numbers, y: Numbers) -> Floats:
     closed = log_y * (np.expm1(x) / x) - y * np.exp(-a * log_y)
     series = a * y * y * (0.5 - (a + 1) * y / 3 + (a + 1) * (a + 2) * y * y / 8)
     return np.where((a + 1) * y < SERIES_BELOW, series, closed)
+
+
+def gain_of_one(a: float, y: float) -> float:
+    """`gain` of one page."""
+    if (a + 1) * y < SERIES_BELOW:
+        return a * y * y * (0.5 - (a + 1) * y / 3 + (a + 1) * (a + 2) * y * y / 8)
+    log_y = math.log1p(y)
+    x = (1 - a) * log_y + NOT_ZERO
+    return log_y * (math.expm1(x) / x) - y * math.exp(-a * log_y)
 
 
 def values(a: Numbers, b: Numbers, weight: Numbers, unseen: Numbers) -> Floats:

@@ -14,6 +14,7 @@ ANYTHING = b"0"  # in place of a word that tells pages apart without saying anyt
 Sample = tuple[int, ...]  # of 32 bits each, distinct; never empty
 
 _WORD_OF_URL = re.compile(r"\w+")
+_DIGIT = re.compile(rb"[0-9]")
 
 
 def sample_of(content: PageContent, body: bytes, *, url: Url) -> Sample:
@@ -25,15 +26,13 @@ def sample_of(content: PageContent, body: bytes, *, url: Url) -> Sample:
     echoed = {word.encode("utf-8", "surrogatepass") for word in _WORD_OF_URL.findall(url.lower())}
     words = list(LINE_END)
     for line in content.main[:MOST_CHARS].split("\n"):
-        words += (ANYTHING if word in echoed or not _is_plain(word) else word for word in words_of_text(line))
+        words += [
+            ANYTHING if word in echoed or (not word.isalpha() and _DIGIT.search(word)) else word
+            for word in words_of_text(line)
+        ]
         words += LINE_END
         if len(words) >= MOST_WORDS:
             break
     if len(words) == 2 * len(LINE_END):
         return (int.from_bytes(digest(body)[:4], "big"),)
     return tuple(sorted({int(each) >> 32 for each in shingles_of_words(words)})[:SAMPLED])
-
-
-def _is_plain(word: bytes) -> bool:
-    """Whether a word has no digit."""
-    return word.isalpha() or not any(48 <= byte <= 57 for byte in word)

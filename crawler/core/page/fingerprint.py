@@ -14,6 +14,7 @@ Fingerprint = NewType("Fingerprint", int)  # unsigned, 64 bit
 SHINGLE_WORDS = 3  # unrelated pages of one vocabulary are then 24 bits and more apart; with letters, only 12
 MAX_CHARS = 2_000_000  # of the text, before it is made into words
 MAX_WORDS = 100_000  # 30 ms; what comes after so many shows in the digest, not in the magnitude of a change
+MOST_IN_A_BYTE = 255
 
 # Chinese, Japanese and Korean do not put spaces between words: there each character counts as one.
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -35,9 +36,19 @@ def fingerprint_of(text: str) -> Fingerprint | None:
         return None
     del words[MAX_WORDS:]
     hashes = shingles_of_words(words)
-    # What `Simhash(shingles)` does in a loop over features; the loop alone takes three times as long as all of this.
-    sums = _PACKAGE._sum_hashes([hashes.astype(">u8").tobytes()])  # noqa: SLF001  pinned, and compared in a test
-    return Fingerprint(int.from_bytes(np.packbits(sums > len(hashes) / 2).tobytes()))
+    return Fingerprint(int.from_bytes(np.packbits(_set_bits(hashes) > len(hashes) / 2).tobytes()))
+
+
+def _set_bits(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """How many of the hashes have each bit set, the highest bit first.
+
+    What `Simhash(shingles)` adds up in a loop over features. Here its bits, a byte each, are added eight at a time, and
+    no more hashes at once than a byte can count: a fifth of the time that the package takes without its loop.
+    """
+    bits = Simhash._bitarray_from_bytes(hashes.astype(">u8").tobytes())  # noqa: SLF001  pinned, compared in a test
+    eights = bits.view(np.uint64).reshape(-1, 8)
+    parts = np.add.reduceat(eights, np.arange(0, len(eights), MOST_IN_A_BYTE))
+    return np.asarray(np.sum(parts.view(np.uint8).reshape(-1, 64), axis=0, dtype=np.uint64))
 
 
 def words_of_text(text: str) -> list[bytes]:
@@ -64,7 +75,6 @@ def shingles_of_words(words: list[bytes]) -> NDArray[np.uint64]:
     return mixed
 
 
-_PACKAGE = Simhash(0)
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: its multiples spread over all bits
 _SHIFT = np.uint64(29)
 

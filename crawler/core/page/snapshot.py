@@ -1,6 +1,7 @@
 """Versions of a page: the digests by which two of them are told apart, and the Snapshot with the content."""
 
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from crawler.core.http import Url
 from crawler.core.page.content import PageContent, extract
@@ -45,12 +46,19 @@ class Snapshot:
 class Parsed:
     """A parsed body: its content and digests. The version's number is 0, as it has none yet.
 
-    blocks: empty unless they were wanted.
+    blocks, sample: empty unless they were wanted.  sample: hashes of the text, as TakeSample gave them.
     """
 
     content: PageContent
     version: Version
     blocks: BlockList = field(default=(), repr=False)
+    sample: tuple[int, ...] = field(default=(), repr=False)
+
+
+class TakeSample(Protocol):
+    """Takes a few hashes of a page's text (novelty.sample_of, of a room above this one)."""
+
+    def __call__(self, content: PageContent, body: bytes, *, url: Url) -> tuple[int, ...]: ...
 
 
 def parse(
@@ -63,11 +71,12 @@ def parse(
     outlined: bool = True,
     view: View = WHOLE,
     reader: ReadDocument | None = None,
+    sampler: TakeSample | None = None,
 ) -> Parsed:
     """Parse a body and take its digests and its fingerprint: all of a look that costs time.
 
     outlined: its blocks are wanted.  view: the parts of it that are compared; the digests are of the whole.
-    reader: of this body, which then is no web page; what it raises is passed on.
+    reader: of this body, which then is no web page; what it raises is passed on.  sampler: None takes no sample.
     """
     markup = parse_html(body, content_type) if reader is None and kind_of(body, content_type) == "html" else None
     content = extract(
@@ -91,7 +100,8 @@ def parse(
     if outlined:
         blocks = block_list(body, content, url=url, content_type=content_type, view=view, markup=markup, reader=reader)
     short = replace(content, text="", images_and_meta="")  # only their digests are kept
-    return Parsed(short, version, blocks)
+    sample = sampler(content, body, url=url) if sampler is not None else ()
+    return Parsed(short, version, blocks, sample=sample)
 
 
 def _shape(text: str) -> str:

@@ -214,7 +214,7 @@ def _parsed_visit(
         mask=None if settled else _mask_after(target, parsed, comparison, now=now, known=known),
         evidence=Evidence(answer, parsed, baseline) if changed and baseline else None,
         signals=signals,
-        sample=sample_of(content, answer.body, url=target.url) if before is None else None,
+        sample=parsed.sample or sample_of(content, answer.body, url=target.url) if before is None else None,
     )
 
 

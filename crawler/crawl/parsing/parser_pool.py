@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self, TypeVar, cast
 
 from crawler.core.http import Fetched, Url
+from crawler.core.novelty import sample_of
 from crawler.core.page import WHOLE, BlockList, Parsed, UrlList, View, block_list, kind_of, parse, read_url_list
 from crawler.core.page_rules import PageRules
 from crawler.crawl.parsing.parser_process import packed
@@ -26,7 +27,9 @@ T = TypeVar("T")
 
 log = logging.getLogger("recrawl.readers")
 
-FEW = 64  # bodies that are read in this process before others are started, which takes half a second
+# Bodies read in this process before another is started, which takes a quarter of a second of processor time, as much as
+# reading a hundred bodies. So many are read here after all until it is ready, and a site of so many pages has more.
+FEW = 8
 LARGE_BYTES = 256 << 10  # such a body takes long enough to hold up all other requests if it is read here
 MOST_READERS = 9  # of 50 MB each; what crawls has no work for more
 
@@ -103,11 +106,19 @@ class ParserPool:
         return frozenset(reader.pid for reader in self._readers if reader.pid is not None)
 
     async def parse(
-        self, answer: Fetched, url: Url, *, outlined: bool = True, view: View = WHOLE, party: Hashable = None
+        self,
+        answer: Fetched,
+        url: Url,
+        *,
+        outlined: bool = True,
+        sampled: bool = False,
+        view: View = WHOLE,
+        party: Hashable = None,
     ) -> Parsed | None:
         """The parsed body; None if it cannot be read within the limits, or breaks its reader.
 
-        outlined: with its blocks.  view: which of them.  party: for whom it is read; nobody has all readers.
+        outlined: with its blocks.  sampled: with the sample of its text that tells whether it brings anything new.
+        view: which blocks.  party: for whom it is read; nobody has all readers.
         """
         call = partial(
             parse,
@@ -119,6 +130,7 @@ class ParserPool:
             outlined=outlined,
             view=view,
             reader=self._plugins.reader_of(answer.content_type),
+            sampler=sample_of if sampled else None,
         )
         return await self._made(call, answer, is_wild=outlined and view.is_wild, party=party)
 
@@ -207,9 +219,9 @@ class DomainParser:
     def __init__(self, readers: ParserPool, rules: PageRules) -> None:
         self._pool, self._rules = readers, rules
 
-    async def parse(self, answer: Fetched, url: Url, *, outlined: bool = True) -> Parsed | None:
+    async def parse(self, answer: Fetched, url: Url, *, outlined: bool = True, sampled: bool = False) -> Parsed | None:
         """The parsed body under the domain's rules; see ParserPool.parse."""
-        return await self._pool.parse(answer, url, outlined=outlined, view=self.view(url), party=self)
+        return await self._pool.parse(answer, url, outlined=outlined, sampled=sampled, view=self.view(url), party=self)
 
     async def blocks(self, answer: Fetched, url: Url) -> BlockList | None:
         """Blocks of the body under the domain's rules."""

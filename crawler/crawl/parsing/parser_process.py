@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+import crawler.core.novelty
 import crawler.core.page  # noqa: F401  what it will be asked for, before its memory is bound
 from crawler.plugins import reader_named
 

@@ -91,7 +91,8 @@ class PageReader:
             return replace(_unrendered(answer, None, choice=choice), failure=RenderFailure.NO_BROWSER)
         if not is_new and not choice.is_yes:
             return _unrendered(answer, None, choice=choice if is_html else None)
-        plain = await self._parser.parse(answer, target.url, outlined=wants_blocks(target, known))
+        is_first = target.version is None
+        plain = await self._parser.parse(answer, target.url, outlined=wants_blocks(target, known), sampled=is_first)
         if plain is None:
             return replace(_unrendered(answer, None), is_readable=False)
         if choice is RenderChoice.NO_GAIN:  # it may be a shell
@@ -167,7 +168,7 @@ class PageReader:
         """The answer as the browser has it, and what it says."""
         body = _body_of(rendered, target.url)
         reading = replace(answer, body=body, content_type=RENDERED_TYPE)
-        parsed = await self._parser.parse(reading, target.url, outlined=True)
+        parsed = await self._parser.parse(reading, target.url, outlined=True, sampled=target.version is None)
         if parsed is None:
             return reading, None
         return reading, replace(parsed, version=replace(parsed.version, is_rendered=True))

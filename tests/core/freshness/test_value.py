@@ -17,7 +17,8 @@ from crawler.core.freshness import (
     value,
     weight_of,
 )
-from crawler.core.freshness.value import gain, values
+from crawler.core.freshness.revisit_time import gap_worth_of_one
+from crawler.core.freshness.value import gain, gain_of_one, values
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -117,6 +118,24 @@ def test_a_gap_is_worth_exactly_its_price_or_never(a: float, b: float, weight: f
         assert float(values(a, b, weight, days)) == pytest.approx(price, rel=1e-6)
     else:
         assert float(values(a, b, weight, 1e9 * b)) < price
+
+
+@given(
+    a=st.floats(1e-3, 1e4),
+    b=st.floats(1e-3, 1e4),
+    weight=st.floats(0.05, 1000),
+    price=st.floats(1e-9, 1e6),
+    y=st.floats(1e-9, 1e9),
+)
+@example(a=1.0, b=1.0, weight=1.0, price=1.0, y=1e-3 / 2)
+@example(a=3.0, b=2.0, weight=1.0, price=1.1, y=1e9)  # never worth it
+@example(a=0.01, b=0.01, weight=0.05, price=1e6, y=1.0)
+def test_the_gap_of_one_page_is_that_of_many(a: float, b: float, weight: float, price: float, y: float) -> None:
+    one, many = gap_worth_of_one(a, b, weight, price), float(gap_worth(a, b, weight, price))
+    forever = 1e11 * b
+
+    assert min(one, forever) == pytest.approx(min(many, forever), rel=1e-7)
+    assert gain_of_one(a, y) == pytest.approx(float(gain(a, y)), rel=1e-9)
 
 
 @given(belief=beliefs, price=st.floats(1e-4, 1e3), more=st.floats(1.01, 100))

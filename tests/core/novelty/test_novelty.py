@@ -20,7 +20,7 @@ from crawler.core.novelty import (
     time_after,
     without_each_parameter,
 )
-from crawler.core.page import PageContent
+from crawler.core.page import PageContent, parse
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 URL = Url("http://a.test/page/")
@@ -35,6 +35,14 @@ def test_numbers_and_the_words_of_the_url_say_nothing() -> None:
     other = sample("Events of 7 March 1999\nThe page diary was not found", "http://a.test/diary/1999/03/07/")
 
     assert one == other
+
+
+def test_a_page_is_sampled_while_it_is_parsed_as_it_would_be_later() -> None:
+    body = b"<title>A</title><nav>Menu of all</nav><p>Some words of room 12 that say a few things<p>and a few more"
+    parsed = parse(body, url=URL, content_type="text/html", robots_tag=None, sampler=sample_of)
+
+    assert parsed.sample == sample_of(parsed.content, body, url=URL)
+    assert len(parsed.sample) > 4
 
 
 def test_the_same_lines_in_another_order_say_nothing_new() -> None:

@@ -1,0 +1,96 @@
+"""Migrating a database, by Alembic. Imported only where that is needed: most processes find the schema current."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.pool import NullPool
+
+from crawler.errors import BadInput, CrawlerError, StoreUnavailable
+from crawler.store.database import (
+    MIGRATIONS,
+    NEWER_MESSAGE,
+    PATIENCE_SECONDS,
+    REFUSALS,
+    Schema,
+    libpq_url,
+    one_line,
+    schema_on,
+)
+
+OLDEST_POSTGRES = 14  # bit_count() and the multirange catalogue that our views use
+MIGRATION_LOCK = 0x7265637261776C  # two processes may want to migrate at once; "recrawl" in ASCII
+
+# Somebody else's table, index, function or schema has a name of ours.
+CLASHES = (
+    psycopg.errors.DuplicateTable,
+    psycopg.errors.DuplicateObject,
+    psycopg.errors.DuplicateFunction,
+    psycopg.errors.WrongObjectType,
+)
+
+
+def migrate(url: str, *, to: str) -> None:
+    """Bring the database to a revision; see `database.upgrade` for what it raises."""
+    with _naming_refusals(), _engine(url).connect() as connection:
+        _refuse_what_cannot_hold_us(connection)
+        connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": MIGRATION_LOCK})
+        connection.commit()
+        try:
+            if schema_on(connection.connection.driver_connection) is Schema.NEWER:
+                raise CrawlerError(NEWER_MESSAGE)
+            command.upgrade(_config(connection), to)
+            connection.commit()
+        finally:
+            connection.rollback()
+            connection.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": MIGRATION_LOCK})
+            connection.commit()
+
+
+@contextmanager
+def _naming_refusals() -> Iterator[None]:
+    try:
+        yield
+    except OperationalError as error:
+        raise StoreUnavailable(f"the database does not answer: {one_line(error.orig or error)}") from error
+    except DBAPIError as error:
+        if isinstance(error.orig, REFUSALS):
+            raise CrawlerError(f"the database refuses: {one_line(error.orig)}") from error
+        if isinstance(error.orig, CLASHES):
+            clash = one_line(error.orig)
+            raise CrawlerError(f"the database has no room for recrawl ({clash}): give it one of its own") from error
+        raise
+
+
+def _config(connection: Any) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _engine(url: str) -> Any:
+    engine = create_engine(
+        libpq_url(url).replace("postgresql://", "postgresql+psycopg://", 1),
+        poolclass=NullPool,
+        connect_args={"connect_timeout": PATIENCE_SECONDS},
+    )
+    try:
+        engine.connect().close()
+    except OperationalError as error:
+        raise StoreUnavailable(f"cannot open the database: {one_line(error.orig or error)}") from error
+    return engine
+
+
+def _refuse_what_cannot_hold_us(connection: Any) -> None:
+    version = int(connection.execute(text("SHOW server_version_num")).scalar()) // 10_000
+    if version < OLDEST_POSTGRES:
+        raise BadInput(f"the server is Postgres {version}; recrawl needs {OLDEST_POSTGRES} or newer")
+    encoding = connection.execute(text("SHOW server_encoding")).scalar()
+    if encoding != "UTF8":
+        raise BadInput(f"the database is in {encoding}; make one with ENCODING 'UTF8', since pages are in any script")
