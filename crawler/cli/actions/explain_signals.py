@@ -17,7 +17,7 @@ def aged_days(page: PageFacts, known: Explanation) -> float:
     """The days since the last good look, as signals make them; 0 without one."""
     if page.last_good_at is None:
         return 0.0
-    unseen = (known.at - page.last_good_at) / DAY
+    unseen = max((known.at - page.last_good_at) / DAY + page.site_ahead, 0.0)
     return float(heard_days(page.belief.a, page.belief.b, unseen, heard_of_page(page, known)))
 
 

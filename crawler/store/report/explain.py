@@ -47,9 +47,7 @@ PAGE = f"""
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
            g.a + p.evidence_a AS belief_a, g.b + p.evidence_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
            p.amount_total, p.amount_changes, g.amount AS group_amount,
-           signals_and_deploys(p.signals, (SELECT o.no::int FROM domain_source o
-                                            WHERE o.domain_id = %(domain_id)s AND o.source = 'deploy'),
-                               s.deployed_at, p.last_good_at) AS signals,
+           p.signals, site_clock_ahead(s.site_clock_at, s.site_clock_ahead, p.last_good_at) AS site_ahead,
            g.template, g.held_until IS NOT NULL AS is_template_held,
            p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
            p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.is_rendered,
@@ -156,7 +154,8 @@ class PageFacts:
     popularity, url_score: what links and what the URL make of importance; a mixed order weighs both.
     is_template_held: new pages of its group are held back, since such pages have said nothing new of late.
     leader: whose schedule it shares.  riders: how many share its own.
-    signals: of change since its last good look, by the number of their source.
+    signals: of change since its last good look, by the number of their source.  site_ahead: days by which the site's
+    clock has gone ahead of the calendar since then.
     outlinks: None if never read.  ahead: of a new page, how many new pages come before it.
     """
 
@@ -201,6 +200,7 @@ class PageFacts:
     leader: Url | None
     riders: int
     signals: tuple[int, ...]
+    site_ahead: float
     title: str | None
     outlinks: int | None
     ahead: int | None
