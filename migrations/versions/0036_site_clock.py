@@ -1,4 +1,4 @@
-"""The site's clock, by which pages age together, in place of deploys as a source of signals."""
+"""The site's clock, by which pages age together, in place of deploys as a source of signals; what pages announce."""
 
 from alembic import op
 
@@ -15,8 +15,18 @@ ALTER TABLE domain_state
     ADD COLUMN site_clock_rates float8[] NOT NULL DEFAULT '{}',
     ADD COLUMN site_clock_scores float8[] NOT NULL DEFAULT '{}',
     ADD COLUMN site_clock_weighed float8 NOT NULL DEFAULT 0;
+ALTER TABLE page ADD COLUMN announces float8 NOT NULL DEFAULT 0;
 """
 FUNCTIONS = """
+CREATE FUNCTION look_importance(importance float8, is_new bool, announces float8, first_looks float8, novelty float8)
+RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN is_new THEN importance * (novelty + 1) / (first_looks + 1) ELSE importance + announces END
+$$;
+COMMENT ON FUNCTION look_importance(float8, bool, float8, float8, float8) IS
+    'How important a look at a page is: its importance, and that of the new pages which a change of it announces; of a
+page never fetched by the share of what first looks at pages of its group found that was new. announces: column of page;
+first_looks, novelty: columns of prior. One look of which all was new is added to these.';
+
 CREATE FUNCTION site_clock_ahead(at timestamptz[], ahead float8[], since timestamptz)
 RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN since IS NULL OR cardinality(at) = 0 OR since >= at[cardinality(at)] THEN 0

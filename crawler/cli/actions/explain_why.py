@@ -125,8 +125,7 @@ def _due_by_policy(page: PageFacts, terms: Terms) -> Due | None:
 
 
 def _weighed_importance(page: PageFacts, weight: float, terms: Terms) -> float:
-    importance = page.importance if page.importance is not None else 1.0
-    return importance * weight * amount_factor_of(page, terms)
+    return page.look_importance * weight * amount_factor_of(page, terms)
 
 
 def amount_factor_of(page: PageFacts, terms: Terms) -> float:

@@ -119,10 +119,11 @@ KNOWN = """
            g.b + p.evidence_b AS b, g.a AS prior_a, g.b AS prior_b,
            p.amount_total, p.amount_changes, g.amount AS group_amount, coalesce(c.net + q.dividend, 0) AS cash,
            coalesce(c.clock, 0) AS clock,
-           coalesce(u.worth,
+           look_importance(coalesce(u.worth,
                     (1 - %(url_share)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
                                                                   c.clock, %(clock)s, %(pages)s, %(passes)s)
-                    + %(url_share)s::float8 * f.url_score, 1) AS importance,
+                    + %(url_share)s::float8 * f.url_score, 1),
+                    f.state = 'new', p.announces, g.first_looks, g.novelty) AS importance,
            coalesce(date_part('epoch', %(at)s - p.last_good_at) / 86400, 0) AS unseen,
            coalesce(date_part('epoch', f.due_at - %(at)s) / 86400, 0) AS due_in,
            f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL OR p.leader IS NOT NULL

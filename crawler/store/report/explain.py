@@ -43,7 +43,9 @@ def _across(page: str, pool: str) -> str:
 
 PAGE = f"""
     SELECT p.url, f.state, f.due_at, f.wanted, f.depth, f.rank, f.favoured, f.url_score,
-           coalesce(u.worth, {IMPORTANCE}) AS importance, {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
+           coalesce(u.worth, {IMPORTANCE}) AS importance,
+           look_importance(coalesce(u.worth, {IMPORTANCE}, 1), f.state = 'new', p.announces, g.first_looks, g.novelty)
+               AS look_importance, p.announces, {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
            g.a + p.evidence_a AS belief_a, g.b + p.evidence_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
            p.amount_total, p.amount_changes, g.amount AS group_amount,
@@ -151,6 +153,8 @@ class PageFacts:
     prior, template: what the pages of its group say about it, and which group that is.
     amounts, group_amount: how much its changes have changed, and what its group makes expect.
     cash, history, clocks, circulating: coins; cash, history and clock are None outside the economy.
+    look_importance: of a look at it, with what it announces.  announces: new pages that a change of it brings, by what
+    such pages turned out to be worth.
     popularity, url_score: what links and what the URL make of importance; a mixed order weighs both.
     is_template_held: new pages of its group are held back, since such pages have said nothing new of late.
     leader: whose schedule it shares.  riders: how many share its own.
@@ -168,6 +172,8 @@ class PageFacts:
     favoured: bool
     url_score: float
     importance: float | None
+    look_importance: float
+    announces: float
     popularity: float | None
     freshness: float | None
     cash: int | None
