@@ -1,4 +1,7 @@
-"""The site's clock, by which pages age together, in place of deploys as a source of signals; what pages announce."""
+"""The site's clock, by which pages age together, in place of deploys as a source of signals; what pages announce.
+
+And what the silence of a source says of a page whose rate is not known.
+"""
 
 from alembic import op
 
@@ -16,6 +19,20 @@ ALTER TABLE domain_state
     ADD COLUMN site_clock_scores float8[] NOT NULL DEFAULT '{}',
     ADD COLUMN site_clock_weighed float8 NOT NULL DEFAULT 0;
 ALTER TABLE page ADD COLUMN announces float8 NOT NULL DEFAULT 0;
+"""
+HEARD_GAP = """
+CREATE OR REPLACE FUNCTION heard_gap(
+    unseen interval, signals bytea, recall float8[], noise float8[], silence float8, a float8, b float8)
+RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN silence IS NULL THEN unseen ELSE (
+        SELECT make_interval(secs => least(
+            86400 * b * ((b + x.days) / x.silent_b * exp(least(30, coalesce(
+                (SELECT max(get_byte(signals, n) * ln(1 + recall[n + 1] / noise[n + 1] * a / x.silent_b))
+                   FROM generate_series(0, least(octet_length(signals), cardinality(recall)) - 1) n), 0) / a)) - 1),
+            1e14))
+          FROM (SELECT y.days, b + silence * y.days AS silent_b
+                  FROM (SELECT greatest(date_part('epoch', unseen), 0) / 86400 AS days) y) x) END
+$$;
 """
 FUNCTIONS = """
 CREATE FUNCTION look_importance(importance float8, is_new bool, announces float8, first_looks float8, novelty float8)
@@ -120,6 +137,7 @@ ALTER TABLE domain_state DROP COLUMN deployed_at, DROP COLUMN deploy_evidence, D
 
 def upgrade() -> None:
     op.execute(COLUMNS)
+    op.execute(HEARD_GAP)
     op.execute(FUNCTIONS)
     op.execute(OLD_SOURCE)
     op.execute(VIEW)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import assert_never
 
-from crawler.cli.actions.explain_signals import aged_days, recall_and_ahead
+from crawler.cli.actions.explain_signals import recall_and_ahead, unseen_days
 from crawler.cli.reasons import in_words
 from crawler.cli.values import counted, shown_instant, shown_rate, shown_span, shown_when
 from crawler.core.domain import Domain
@@ -312,6 +312,6 @@ def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | No
     if not isinstance(known.terms.revisit, PricePolicy):
         return None
     weight = weight_of(_weighed_importance(page, rules_now(domain).weight(page.url), known.terms))
-    ahead, most = recall_and_ahead(page, known)[1], known.terms.most / DAY
-    belief = page.belief
-    return float(values_heard(belief.a, belief.b, weight, aged_days(page, known), ahead=ahead, most=most))
+    (recall, ahead), most = recall_and_ahead(page, known), known.terms.most / DAY
+    belief, aged = page.belief, (1 - recall) * unseen_days(page, known) + ahead
+    return float(values_heard(belief.a, belief.b, weight, aged, ahead=ahead, most=most))
