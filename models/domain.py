@@ -315,10 +315,13 @@ class DomainState(SQLModel, table=True):
     # What its looks say of how often a page's rate is drawn anew, up to drift_at; empty before the first of them.
     drift: list[float] = Field(sa_column=reals())
     drift_at: datetime | None = Field(sa_column=instant(nullable=True))
-    # Deploys that looks have told, the last ones; and what speaks for one that is not told yet, and since when.
-    deployed_at: list[datetime] = Field(sa_column=instants())
-    deploy_evidence: float = Field(sa_column=real(default="0"))
-    deploy_since: datetime | None = Field(sa_column=instant(nullable=True))
+    # The site's clock: limits of its spans, days by which it is ahead of the calendar at each, and what it learns from.
+    site_clock_at: list[datetime] = Field(sa_column=instants())
+    site_clock_ahead: list[float] = Field(sa_column=reals())
+    site_clock_changes: list[float] = Field(sa_column=reals())
+    site_clock_rates: list[float] = Field(sa_column=reals())
+    site_clock_scores: list[float] = Field(sa_column=reals())
+    site_clock_weighed: float = Field(sa_column=real(default="0"))
     # Mean requests and bytes of a look, by kind.
     costs: dict[str, Any] = Field(sa_column=Column(JSONB, nullable=False, server_default="{}"))
     # The change feed.

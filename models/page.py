@@ -38,6 +38,8 @@ class Page(SQLModel, table=True):
     # How much the changes found have changed: the sum of their amounts, and how many there were.
     amount_total: float = Field(sa_column=real(default="0"))
     amount_changes: float = Field(sa_column=real(default="0"))
+    # New pages that a change of it announces on average, by what first looks at such pages turned out to be worth.
+    announces: float = Field(sa_column=real(default="0"))
     # What the looks found.
     status: int | None = Field(sa_column=small(nullable=True))
     reason: str = Field(sa_column=text(default=""))

@@ -36,7 +36,7 @@ DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 SHIFTS = 2  # a day
 WARM_UP = 0.2  # of the time, that is not counted
 FORGET = """
-    UPDATE domain_state SET deployed_at = '{}', deploy_evidence = 0, deploy_since = NULL WHERE domain_id = %s
+    UPDATE domain_state SET site_clock_at = '{}', site_clock_ahead = '{}' WHERE domain_id = %s
 """
 TOLD = (
     "SELECT signals / greatest(tracked, 1) FROM domain_source JOIN domain_state USING (domain_id) WHERE domain_id = %s"
@@ -151,9 +151,8 @@ async def crawled(
             if step == SHIFTS:  # everything that was there has been seen
                 domain = await domains.change(db, domain, replace(wished, budget_per_day=budget), at=at)
                 settings = settings.model_copy(update={"pace": True})
-            if step % SHIFTS == 0:
-                await plan_domains(db, at=at, settings=settings, only=domain)
             await run_shift(db, webs, settings=settings, clock=Clock.at(at), holder="bench", only=[domain])
+            await plan_domains(db, at=at, settings=settings, only=domain)  # for the next one, by what this one used
             if not hears:
                 async with db.transaction() as connection:
                     await connection.execute(FORGET, (domain.id,))

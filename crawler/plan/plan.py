@@ -265,12 +265,16 @@ def _corrected_price(plan_input: PlanInput, tariff: DomainPlan, *, at: datetime)
     hours = 24 * day_share(plan_input.domain.hours, at, lead=timedelta(0)).gone
     if tariff.price is None:
         return 1.0
-    is_too_soon = plan_input.planned_at is None or at - plan_input.planned_at < CORRECTED_EVERY or hours < 1
-    if is_too_soon or not plan_input.spent_today:  # a crawl that did not run says nothing about the price
+    if plan_input.planned_at is None or at - plan_input.planned_at < CORRECTED_EVERY or hours < 1:
         return plan_input.price_correction
+    if not plan_input.spent_today:  # a crawl that did not run says nothing about the price
+        return plan_input.price_correction
+    steps = min(max((at - plan_input.planned_at) / HOUR, 1.0), hours)
     per_open_day = min(budget_for(tariff.requests), tariff.limit) / open_day_share(plan_input.domain.hours, at=at)
     used, allowed = (plan_input.spent_today + WHOLE) / hours, per_open_day / 24
-    return price_correction(plan_input.price_correction, used=used, allowed=allowed, waiting=plan_input.waiting)
+    return price_correction(
+        plan_input.price_correction, used=used, allowed=allowed, waiting=plan_input.waiting, hours=steps
+    )
 
 
 def _written(found: Planned, sample: PageSample, priors: Sequence[Belief], *, at: datetime) -> PlanRow:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.freshness import SignalSource
+from crawler.core.freshness import SiteClock
 from crawler.core.http import Url
 from crawler.store import report
 from crawler.store.database import Database
@@ -72,33 +72,32 @@ async def test_the_first_pages_found_changed_call_for_the_rest_within_the_same_c
         assert {path for path in found if path.startswith("/rest/")} == {f"/rest/{word}" for word in REST}
 
 
-async def test_another_frame_alone_tells_no_deploy_and_spends_nothing(db: Database) -> None:
+async def test_another_frame_alone_spends_nothing(db: Database) -> None:
     async with schooled(db) as (site, domain, at):
-        before = await rows(db, "SELECT deployed_at FROM domain_state")
         site.pages = built(EDITIONS[10], "another")
         found = await first_looked_at(site, db, domain, at=at + 2 * HOUR)
 
         assert not {path for path in found if path.startswith("/rest/")}
-        assert await rows(db, "SELECT deployed_at FROM domain_state") == before
 
 
-async def test_deploys_are_a_source_that_is_measured_like_any_other(db: Database) -> None:
+async def test_a_site_that_changes_as_a_whole_has_an_uneven_clock(db: Database) -> None:
     async with schooled(db):
-        (source,) = await rows(db, "SELECT source, recall, precision, silence FROM report_source")
-        (told,) = await rows(db, "SELECT cardinality(deployed_at) FROM domain_state")
+        (columns,) = await rows(
+            db,
+            "SELECT site_clock_at, site_clock_ahead, site_clock_changes, site_clock_rates, site_clock_scores"
+            " FROM domain_state",
+        )
+        at, ahead, changes, rates, scores = map(tuple, columns)
+        clock = SiteClock(at=at, ahead=ahead, changes=changes, rates=rates, scores=scores)
 
-        assert source[0] == SignalSource.DEPLOY
-        assert source[1] > 0.3
-        assert source[2] > 0.5
-        assert source[3] == 0
-        assert told[0] >= 9
+        assert clock.evenness < 1
+        assert max(clock.changes) > 5
 
 
 async def test_the_report_takes_pages_for_older_after_a_deploy(db: Database) -> None:
-    async with schooled(db) as (site, domain, at):
+    async with schooled(db) as (_, domain, at):
         old = {line.url: line.freshness for line in await report.pages(db, domain, top=100, at=at)}
-        site.pages = built(EDITIONS[11], "new")
-        await rows(db, "UPDATE domain_state SET deployed_at = deployed_at || %s RETURNING 1", at + HOUR)
+        await leap(db, to=at + HOUR)
         new = {line.url: line.freshness for line in await report.pages(db, domain, top=100, at=at)}
 
         for word in REST:
@@ -106,15 +105,32 @@ async def test_the_report_takes_pages_for_older_after_a_deploy(db: Database) -> 
             assert (old[url] or 0) - (new[url] or 0) > 0.2
 
 
+async def leap(db: Database, *, to: datetime) -> None:
+    """Let the site's clock go thirty days ahead until then."""
+    leapt = """
+        UPDATE domain_state
+           SET site_clock_at = site_clock_at || %s,
+               site_clock_ahead = site_clock_ahead || site_clock_ahead[cardinality(site_clock_ahead)] + 30
+     RETURNING 1
+    """
+    await rows(db, leapt, to)
+
+
 async def test_the_view_takes_pages_for_older_after_a_deploy_just_as_the_report_does(db: Database) -> None:
     async with schooled(db) as (_, domain, _):
         # The view knows no other now than the real one.
         now = datetime.now(UTC)
         await rows(db, "UPDATE page SET last_good_at = %s RETURNING 1", now - DAY)
-        await rows(db, "UPDATE domain_state SET deployed_at = ARRAY[%s::timestamptz] RETURNING 1", now - HOUR)
+        await rows(
+            db,
+            "UPDATE domain_state SET site_clock_at = ARRAY[%s, %s]::timestamptz[], site_clock_ahead = '{0, 30}'"
+            " RETURNING 1",
+            now - 2 * HOUR,
+            now - HOUR,
+        )
         told = {line.url: line.freshness for line in await report.pages(db, domain, top=100, at=now)}
         shown = dict(await rows(db, "SELECT url, freshness FROM report_page WHERE freshness IS NOT NULL"))
-        await rows(db, "UPDATE domain_state SET deployed_at = '{}' RETURNING 1")
+        await rows(db, "UPDATE domain_state SET site_clock_at = '{}', site_clock_ahead = '{}' RETURNING 1")
         before = dict(await rows(db, "SELECT url, freshness FROM report_page WHERE freshness IS NOT NULL"))
 
     assert shown == pytest.approx({url: fresh for url, fresh in told.items() if fresh is not None}, abs=1e-3)

@@ -113,6 +113,8 @@ def _shown_scripts(known: Explanation) -> str:
     return f"{said}; they add {counted(look.added_words, 'word')} and {counted(look.added_links, 'link')}"
 
 
+SHOWN_DAYS = 0.5  # by which the site's clock is not as the calendar
+SHOWN_PAGES = 0.05  # that a change announces
 # What is told without being asked for; the rest is the figures behind it.
 PLAIN = frozenset(
     {
@@ -120,6 +122,20 @@ PLAIN = frozenset(
         *("Last change", "What changed", "Version", "Scripts", "Links", "Dated", "Signals"),
     }
 )
+
+
+def _shown_clock(page: PageFacts) -> str:
+    """By how much the pages of its site have aged together since the last good look; nothing where as the calendar."""
+    if abs(page.site_ahead) < SHOWN_DAYS:
+        return ""
+    faster = "faster" if page.site_ahead > 0 else "slower"
+    return f"{abs(page.site_ahead):.1f} days {faster} than the calendar since then, by what looks find at other pages"
+
+
+def _shown_announced(page: PageFacts) -> str:
+    if page.announces < SHOWN_PAGES:
+        return ""
+    return f"{page.announces:.1f} new pages worth a first look with each of its changes, on average"
 
 
 def _facts(
@@ -144,9 +160,11 @@ def _facts(
         ("Belief", _shown_belief(page, known)),
         ("Fresh", _shown_freshness(page, known)),
         ("Signals", shown_signals(page, known) if page.version else ""),
+        ("Site's clock", _shown_clock(page)),
         ("Worth", _shown_worth(domain, known, page)),
         ("Rules", _shown_rules(domain, page)),
         ("Importance", _shown_importance(domain, page)),
+        ("Announces", _shown_announced(page)),
         ("Changes", _shown_amount(page, known.terms)),
         ("Cash", _shown_cash(page)),
         ("Favoured", f"paid {domain.settings.ordering.favour_by:g} times by the reserve" if page.favoured else ""),

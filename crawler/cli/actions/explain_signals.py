@@ -13,12 +13,11 @@ def heard_of_page(page: PageFacts, known: Explanation) -> Heard:
     return heard_about(page.belief, page.signals, sources)
 
 
-def aged_days(page: PageFacts, known: Explanation) -> float:
-    """The days since the last good look, as signals make them; 0 without one."""
+def unseen_days(page: PageFacts, known: Explanation) -> float:
+    """The days since the last good look, by the site's clock; 0 without one."""
     if page.last_good_at is None:
         return 0.0
-    unseen = (known.at - page.last_good_at) / DAY
-    return float(heard_days(page.belief.a, page.belief.b, unseen, heard_of_page(page, known)))
+    return max((known.at - page.last_good_at) / DAY + page.site_ahead, 0.0)
 
 
 def recall_and_ahead(page: PageFacts, known: Explanation) -> tuple[float, float]:
@@ -29,7 +28,9 @@ def recall_and_ahead(page: PageFacts, known: Explanation) -> tuple[float, float]
 
 def chance_now(page: PageFacts, known: Explanation) -> float:
     """The chance that the page is as it was at the last good look."""
-    return float(chance_fresh(page.belief.a, page.belief.b, aged_days(page, known)))
+    belief = page.belief
+    days = heard_days(belief.a, belief.b, unseen_days(page, known), heard_of_page(page, known))
+    return float(chance_fresh(belief.a, belief.b, days))
 
 
 def shown_signals(page: PageFacts, known: Explanation) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import assert_never
 
-from crawler.cli.actions.explain_signals import aged_days, recall_and_ahead
+from crawler.cli.actions.explain_signals import recall_and_ahead, unseen_days
 from crawler.cli.reasons import in_words
 from crawler.cli.values import counted, shown_instant, shown_rate, shown_span, shown_when
 from crawler.core.domain import Domain
@@ -104,7 +104,7 @@ def due_today(domain: Domain, known: Explanation, page: PageFacts) -> Due | None
     weight = weight_of(_weighed_importance(page, said.weight * rules.score(page.url), terms))
     recall, ahead = recall_and_ahead(page, known)
     bounds = {"least": 0.0, "most": FOREVER_DAYS, "recall": recall, "ahead": ahead}
-    days = float(due_gap(page.belief.a, page.belief.b, weight, terms.price, **bounds))
+    days = float(due_gap(page.belief.a, page.belief.b, weight, terms.price, **bounds)) - page.site_ahead
     if days >= terms.most / DAY:
         bound, by_rule, gap = Bound.MOST, said.most is not None, terms.most
     elif days <= terms.least / DAY:
@@ -124,8 +124,7 @@ def _due_by_policy(page: PageFacts, terms: Terms) -> Due | None:
 
 
 def _weighed_importance(page: PageFacts, weight: float, terms: Terms) -> float:
-    importance = page.importance if page.importance is not None else 1.0
-    return importance * weight * amount_factor_of(page, terms)
+    return page.look_importance * weight * amount_factor_of(page, terms)
 
 
 def amount_factor_of(page: PageFacts, terms: Terms) -> float:
@@ -297,6 +296,6 @@ def worth_now(domain: Domain, known: Explanation, page: PageFacts) -> float | No
     if not isinstance(known.terms.revisit, PricePolicy):
         return None
     weight = weight_of(_weighed_importance(page, rules_now(domain).weight(page.url), known.terms))
-    ahead, most = recall_and_ahead(page, known)[1], known.terms.most / DAY
-    belief = page.belief
-    return float(values_heard(belief.a, belief.b, weight, aged_days(page, known), ahead=ahead, most=most))
+    (recall, ahead), most = recall_and_ahead(page, known), known.terms.most / DAY
+    belief, aged = page.belief, (1 - recall) * unseen_days(page, known) + ahead
+    return float(values_heard(belief.a, belief.b, weight, aged, ahead=ahead, most=most))

@@ -119,17 +119,17 @@ def longest_gap(pages: Numbers, requests_per_day: Numbers, *, most: Numbers = 18
     return np.asarray(np.maximum(most, pages / np.maximum(LONGEST_INTERVAL_SHARE * requests_per_day, 1e-12)))
 
 
-def price_correction(correction: float, *, used: float, allowed: float, waiting: float) -> float:
-    """The factor on the solved price after another hour; corrects it by the requests that were really used.
+def price_correction(correction: float, *, used: float, allowed: float, waiting: float, hours: float = 1.0) -> float:
+    """The factor on the solved price after another hour, or several; corrects it by the requests that were really used.
 
-    correction: the factor so far.  used, allowed: requests since the last time.  waiting: looks that are due and could
-    not be granted. The factor falls at once when requests were left over, since those are lost. It rises slowly, and
-    only when more looks wait than the next hour can take: a price that is a little low still spends the budget on the
-    best looks.
+    correction: the factor so far.  hours: since then, a step for each.  used, allowed: requests an hour.
+    waiting: looks that are due and could not be granted. The factor falls at once when requests were left over, since
+    those are lost. It rises slowly, and only when more looks wait than the next hour can take: a price that is a little
+    low still spends the budget on the best looks.
     """
     if used < USED_UP * allowed:
-        return max(correction / CORRECTION_DOWN, 1 / MOST_CORRECTION)
-    return min(correction * CORRECTION_UP, MOST_CORRECTION) if waiting > allowed else correction
+        return float(max(correction / CORRECTION_DOWN**hours, 1 / MOST_CORRECTION))
+    return float(min(correction * CORRECTION_UP**hours, MOST_CORRECTION)) if waiting > allowed else correction
 
 
 def _requests(pages: PageArrays) -> Floats:

@@ -43,7 +43,6 @@ from crawler.core.freshness.belief import (
 )
 from crawler.core.freshness.calibration import Agreement, pooled_agreement
 from crawler.core.freshness.change_signal import SOURCE_NAME, ChangeSignal, SignalSource
-from crawler.core.freshness.deploys import DeployWatch, LookFinding, watched
 from crawler.core.freshness.drift import UNKNOWN, Scores, blend, blended, chances, drift_of, scores_after, share_redrawn
 from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.freshness.policies import (
@@ -106,8 +105,9 @@ from crawler.core.freshness.signals import (
     signals_per_day,
     worth_has_moved,
 )
+from crawler.core.freshness.site_clock import NEW_CLOCK, LookFinding, SiteClock, clock_after, weighed_now
 from crawler.core.freshness.site_kind import ALL_KINDS, NO_KIND, KindPrior, site_kind
-from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after, worth_of
+from crawler.core.freshness.source_record import NEVER_HEARD, SourceRecord, arrived, record_after
 from crawler.core.freshness.terms import USUAL_TERMS, Defaults, Terms, Wanted
 from crawler.core.freshness.value import NOT_ZERO, first_values, fresh_days, value, values_heard, weight_of, weights_of
 
@@ -122,6 +122,7 @@ __all__ = [
     "LEAST_SHARED_BYTES",
     "MOST_UNSEEN",
     "NEVER_HEARD",
+    "NEW_CLOCK",
     "NOT_ZERO",
     "NO_AMOUNTS",
     "NO_KIND",
@@ -139,7 +140,6 @@ __all__ = [
     "ChangeSignal",
     "ChangeValue",
     "Defaults",
-    "DeployWatch",
     "Floats",
     "Heard",
     "KindPrior",
@@ -153,6 +153,7 @@ __all__ = [
     "Scores",
     "Selection",
     "SignalSource",
+    "SiteClock",
     "SourceRecord",
     "SourceWorth",
     "Terms",
@@ -174,6 +175,7 @@ __all__ = [
     "changed",
     "changed_at",
     "changed_heard",
+    "clock_after",
     "credible_interval",
     "credible_rates",
     "days_ahead",
@@ -229,12 +231,11 @@ __all__ = [
     "template_of",
     "value",
     "values_heard",
-    "watched",
+    "weighed_now",
     "weight_of",
     "weights_of",
     "with_change",
     "with_prior",
     "without_prior",
     "worth_has_moved",
-    "worth_of",
 ]

@@ -18,7 +18,6 @@ class SignalSource(StrEnum):
     SITEMAP = "sitemap"  # a lastmod later than the one before
     FEED = "feed"  # an entry of RSS or Atom that is new, or updated
     HUB = "hub"  # a listing that changed, and names the page
-    DEPLOY = "deploy"  # other pages of the site were found changed together
     PUSH = "push"  # a hint from outside that names no source
 
 

@@ -45,6 +45,7 @@ class Candidates:
     cash: the order of discovery, the greatest first.
     gap: between the last good look and the next, where another policy than the price says so; NaN elsewhere.
     phase: the part of its gap that the next look waits (value.phase_of) of a page looked at once only; else 1.
+    site_ahead: days by which the site's clock has gone ahead of the calendar since the last good look.
     recall, ahead: of sources of signals: the chance that a change would have been told, and the days by which what was
     told makes the page older; 0 where nobody says anything.
     """
@@ -64,6 +65,7 @@ class Candidates:
     cash: Floats
     phase: Floats
     gap: Floats
+    site_ahead: Floats
     recall: Floats
     ahead: Floats
 
@@ -90,7 +92,8 @@ class CandidateColumns:
 
     terms: of each page; many pages share one object.  a, b: of today's belief.  is_had: the page has a version.
     amount: factor on the importance, by how much a page's changes change.  gap: see Candidates.
-    signals: of each page since its last good look, by the number of their source (Terms.sources).
+    signals: of each page since its last good look, by the number of their source (Terms.sources).  site_ahead: see
+    Candidates.
     wanted: a Wanted each; a page that its terms want once is looked at again for a user only.
     """
 
@@ -107,6 +110,7 @@ class CandidateColumns:
     wanted: Sequence[int]
     is_timed: Sequence[bool]
     phase: Sequence[float]
+    site_ahead: Sequence[float]
     signals: Sequence[Sequence[int]]
 
 
@@ -138,6 +142,7 @@ def candidates_of(columns: CandidateColumns) -> Candidates:
         cash=-np.arange(float(len(terms))),
         phase=np.array(columns.phase),
         gap=np.array(columns.gap),
+        site_ahead=np.array(columns.site_ahead),
         recall=np.asarray(heard.recall),
         ahead=days_ahead(a, b, heard),
     )
@@ -238,7 +243,7 @@ def _yields(known: Flags, found: Flags, never: Indices, *, start: int) -> bool:
 def _scores(head: Candidates) -> Floats:
     """The scores: value over price; 0 before the least interval is over."""
     waited = head.unseen / head.phase
-    aged = (1 - head.recall) * np.maximum(waited, 0.0) + head.ahead
+    aged = (1 - head.recall) * np.maximum(waited + head.site_ahead, 0.0) + head.ahead
     worth = values_heard(head.a, head.b, head.weight, aged, ahead=head.ahead, most=head.most)
     revisits = np.where(head.unseen < head.least, 0.0, worth)
     first = first_values(head.a, head.b, head.weight, head.most)
@@ -299,17 +304,18 @@ def _in_turns(first: Indices, revisits: Indices) -> Indices:
 
 def _gaps(head: Candidates, at: Indices) -> Floats:
     """The days after which these pages are due. A first gap is cut by its phase, but for a page that is never due."""
-    least, most, said = head.least[at], head.most[at], head.gap[at]
-    gap = due_gap(
+    least, most, said, site_ahead = head.least[at], head.most[at], head.gap[at], head.site_ahead[at]
+    by_site = due_gap(
         head.a[at],
         head.b[at],
         head.weight[at],
         head.price[at],
-        least=least,
-        most=most,
+        least=least + site_ahead,
+        most=most + site_ahead,
         recall=head.recall[at],
         ahead=head.ahead[at],
     )
+    gap = by_site - site_ahead
     gap = np.where(np.isnan(said), gap, np.clip(said, least, most))
     cut = np.maximum(gap * head.phase[at], head.least[at])
     return np.where(gap >= FOREVER_DAYS, gap, cut)

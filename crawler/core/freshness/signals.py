@@ -130,8 +130,16 @@ def days_ahead(a: Numbers, b: Numbers, heard: Heard) -> Floats:
 
 
 def heard_days(a: Numbers, b: Numbers, unseen: Numbers, heard: Heard) -> Floats:
-    """The days without any source after which pages would be as likely to have changed. unseen: since the last look."""
-    return np.asarray((1 - heard.recall) * np.maximum(unseen, 0.0) + days_ahead(a, b, heard))
+    """The days without any source after which pages would be as likely to have changed. unseen: since the last look.
+
+    Of a rate that is known by a belief only, silence tells something, too: pages of which nothing was said for long
+    are likely slow. P(fresh) is the mean of exp(-l t) over that of exp(-recall l t) (1 + ratio l)^n, which is exact for
+    up to one signal, and ((b + recall t)/(b + t))^a without any.
+    """
+    unseen = np.maximum(unseen, 0.0)
+    silent_b = b + heard.recall * unseen
+    exponent = heard.count * np.log1p(heard.ratio * a / silent_b) / a
+    return np.asarray(b * ((b + unseen) / silent_b * np.exp(np.minimum(exponent, LONGEST_EXPONENT)) - 1))
 
 
 def learn_changed_heard(a: Numbers, b: Numbers, gap: Numbers, heard: Heard) -> tuple[Floats, Floats]:

@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crawler.core.freshness.belief import Belief
-from crawler.core.freshness.change_signal import SignalSource
 from crawler.core.freshness.drift import chances
 from crawler.core.freshness.signals import MOST_COUNTED, SourceWorth, heard_days, heard_of
 
@@ -90,14 +89,6 @@ class SourceRecord:
 NEVER_HEARD = SourceRecord()
 
 
-def worth_of(record: SourceRecord, source: str) -> SourceWorth:
-    """What the word of the source with that name is worth.
-
-    The silence about deploys says nothing: who tells of them are looks, and where none are made none are told.
-    """
-    return replace(record.worth, liveliness=0.0) if source == SignalSource.DEPLOY else record.worth
-
-
 def record_after(
     record: SourceRecord,
     *,
@@ -105,20 +96,17 @@ def record_after(
     gap_days: float,
     signals: int,
     changed: bool,
-    answers_for_silence: bool = True,
 ) -> SourceRecord:
     """The record after a look at a page.
 
     believed: of the page before the look.  gap_days: since the last good look.  signals: of this source since.
-    answers_for_silence: a change of which it said nothing counts against it. Not against deploys: the looks by which
-    one is told find changes before it is, and just then its word is wanted.
     """
     count, kept, gap_days = min(signals, MOST_COUNTED), 1 - 1 / LOOKS_REMEMBERED, max(gap_days, 0.0)
     estimate, rate = record.estimate, believed.rate_per_day
     expected = rate * gap_days
     true = _true_signals(estimate, rate=rate, expected=expected, count=count) if changed else 0.0
     untold = (1 - estimate.recall) * expected
-    said = _merit(estimate, believed, gap_days, count, changed=changed) if count or answers_for_silence else 0.0
+    said = _merit(estimate, believed, gap_days, count, changed=changed)
     found = 0.0 if not changed else untold / -np.expm1(-untold) if untold > 1e-9 else 1.0  # at least one of so many
     return replace(
         record,

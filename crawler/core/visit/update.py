@@ -144,27 +144,40 @@ def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | N
     if target.last_good_at is None or target.version is None:
         return target.belief, None
     gap = now - target.last_good_at
-    expected = 1 - float(chance_fresh(target.belief.a, target.belief.b, _aged_days(target.belief, target, gap)))
+    by_site = site_gap(target, now=now)
+    expected = 1 - float(chance_fresh(target.belief.a, target.belief.b, _aged_days(target.belief, target, by_site)))
     if change not in TEACHES:
         return target.belief, None
     prior = target.terms.prior
     believed = fade(target.belief, prior=prior, gap=gap)
-    stayed, redrawn = (_after(each, target, change, gap=gap, age=age) for each in (believed, prior))
+    if age is not None:
+        age *= by_site / gap
+    stayed, redrawn = (_after(each, target, change, gap=by_site, age=age) for each in (believed, prior))
     learnt = blended(
         stayed,
         redrawn,
         believed=believed,
         prior=prior,
         gap_days=gap / DAY,
-        aged_days=(_aged_days(believed, target, gap), _aged_days(prior, target, gap)),
+        aged_days=(_aged_days(believed, target, by_site), _aged_days(prior, target, by_site)),
         changed=change is Change.CHANGED,
         drift=target.terms.drift,
     )
     return learnt, expected
 
 
+def site_gap(target: Target, *, now: datetime) -> timedelta:
+    """The time since the last good look by the site's clock; 0 without one."""
+    if target.last_good_at is None:
+        return timedelta(0)
+    return max(now - target.last_good_at + timedelta(days=target.site_ahead), timedelta(0))
+
+
 def _after(belief: Belief, target: Target, change: Change, *, gap: timedelta, age: timedelta | None) -> Belief:
-    """The belief after a look. age: by Last-Modified; where a signal came, that there was one tells more."""
+    """The belief after a look. gap, age: by the site's clock.
+
+    age: by Last-Modified; where a signal came, that there was one tells more.
+    """
     if change is not Change.CHANGED:
         return same(belief, gap=gap)
     if age is not None and not any(target.signals):  # before that change, too, none was told
@@ -180,7 +193,7 @@ def _heard(belief: Belief, target: Target) -> Heard:
 
 
 def _aged_days(belief: Belief, target: Target, gap: timedelta) -> float:
-    """The gap in days, as signals make it."""
+    """The gap by the site's clock in days, as signals make it."""
     return float(heard_days(belief.a, belief.b, gap / DAY, _heard(belief, target)))
 
 
@@ -188,9 +201,10 @@ def drift_after(scores: Scores, visits: Sequence[Visit], *, days: float) -> Scor
     """A domain's drift scores after looks that found "changed" or "same". days: since the last batch of looks."""
     targets = [visit.target for visit in visits]
     gap = [(visit.at - visit.target.last_good_at) / DAY for visit in visits if visit.target.last_good_at]
+    by_site = np.array([site_gap(visit.target, now=visit.at) / DAY for visit in visits])
     changed = np.array([visit.change is Change.CHANGED for visit in visits])
     before, prior = (
-        _chances(believed, targets, np.array(gap), changed)
+        _chances(believed, targets, by_site, changed)
         for believed in ([target.belief for target in targets], [target.terms.prior for target in targets])
     )
     return scores_after(scores, days=days, before=before, prior=prior, gap=np.array(gap))

@@ -55,12 +55,12 @@ class Listening(Ours):
 
     def learn(self, looks: LookBatch) -> None:
         a, b = self._beliefs(looks.page)
-        again = ~looks.first & ~looks.gone
+        again, by_site = ~looks.first & ~looks.gone, self._by_site(looks)
         for n in np.flatnonzero(again):
             self.record = record_after(
                 self.record,
                 believed=Belief(float(a[n]), float(b[n])),
-                gap_days=float(looks.gap[n]),
+                gap_days=float(by_site[n]),
                 signals=int(self._counts[looks.page[n]]),
                 changed=bool(looks.changed[n]),
             )

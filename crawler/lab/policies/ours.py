@@ -44,8 +44,10 @@ from crawler.core.freshness import (
 )
 from crawler.lab.policies.planning import PlannedRates, new_pages, plan
 from crawler.lab.policies.policy import LookBatch, Scene, places
+from crawler.lab.policies.site_clocks import SiteClocks
 from crawler.lab.worlds.world import Flags, Floats, Ints
 
+SHORTEST_GAP_DAYS = 1e-6
 LEAST_DAYS = 1 / 144  # between two looks at a page
 WINDOW = 4  # windows of the due index, in requests wanted,
 WINDOW_LEAST = 8  # and at least so many more
@@ -74,6 +76,7 @@ class Ours:
         self._new = np.zeros(0, np.int64)
         self._hosts = int(scene.host.max()) + 1
         self._drift, self._drift_at = UNKNOWN, 0.0
+        self._clocks = SiteClocks(self._hosts)
         self._rng = np.random.default_rng(0)  # samples and first gaps; the world has a seed of its own
         self._planned_day = -1
         self._plan = PlannedRates(np.full(self._hosts, 0.25), np.full(self._hosts, 180.0), 0, np.ones(self._hosts))
@@ -160,6 +163,7 @@ class Ours:
             cash=self._weight[pages],
             phase=self._phase[pages],
             gap=np.full(len(pages), np.nan),
+            site_ahead=np.where(is_new, 0.0, self._site_ahead(pages)),
             recall=np.asarray(heard.recall),
             ahead=days_ahead(a, b, heard),
         )
@@ -175,20 +179,27 @@ class Ours:
         group = self._scene.group[page]
         a0, b0 = self._a0[group], self._b0[group]
         a, b = self._beliefs(page)
+        believed, by_site = (a, b), self._by_site(looks)
         a, b = faded(a, b, a0, b0, looks.gap)
         heard = self._heard(page)
-        given = chances(a, b, heard_days(a, b, looks.gap, heard), looks.changed)
-        by_prior = chances(a0, b0, heard_days(a0, b0, looks.gap, heard), looks.changed)
+        given = chances(a, b, heard_days(a, b, by_site, heard), looks.changed)
+        by_prior = chances(a0, b0, heard_days(a0, b0, by_site, heard), looks.changed)
         redrawn = share_redrawn(given, by_prior, looks.gap, drift=drift_of(self._drift))
         self._learn_drift(looks, again, given, by_prior)
-        learnt = blend(_learnt(a, b, looks, heard), _learnt(a0, b0, looks, heard), redrawn)
+        learnt = blend(_learnt(a, b, looks, heard, by_site), _learnt(a0, b0, looks, heard, by_site), redrawn)
         a, b = np.where(again, learnt[0], a), np.where(again, learnt[1], b)
         self._evidence_a[page], self._evidence_b[page] = without_prior(a, b, a0, b0)
         self._learn_amounts(page[looks.changed], looks.distance_bits[looks.changed])
+        leapt = self._clocks.learn(
+            looks, self._scene.host[page], believed, 1 - np.asarray(heard.recall), np.asarray(heard.count) > 0
+        )
         self._since[page] = looks.at
         self._looked_at(page)
         self._due[page] = np.where(looks.gone, np.inf, looks.at + self._gaps(page))
         self._since[page[looks.gone]] = np.nan
+        if len(leapt):
+            waiting = np.flatnonzero(np.isfinite(self._due) & np.isin(self._scene.host, leapt))
+            self._due[waiting] = self._since[waiting] + self._gaps(waiting)
 
     def _learn_amounts(self, pages: Ints, bits: Floats) -> None:
         found = np.maximum(amount_of_bits(bits), MOST_UNSEEN)
@@ -217,16 +228,26 @@ class Ours:
         host = self._scene.host[pages]
         a, b = self._beliefs(pages)
         heard = self._heard(pages)
-        return due_gap(
+        site_ahead = self._site_ahead(pages)
+        by_site = due_gap(
             a,
             b,
             self._weight[pages],
             self._plan.prices[host],
-            least=LEAST_DAYS,
-            most=self._plan.longest_days[host],
+            least=LEAST_DAYS + site_ahead,
+            most=self._plan.longest_days[host] + site_ahead,
             recall=heard.recall,
             ahead=days_ahead(a, b, heard),
         )
+        return by_site - site_ahead
+
+    def _site_ahead(self, pages: Ints) -> Floats:
+        """The days by which the hosts' clocks have gone ahead of the calendar since the pages were seen."""
+        return self._clocks.ahead(self._scene.host[pages], self._since[pages])
+
+    def _by_site(self, looks: LookBatch) -> Floats:
+        """The gaps by the hosts' clocks."""
+        return np.maximum(looks.gap + self._clocks.ahead(self._scene.host[looks.page], self._since[looks.page]), 0.0)
 
     def _source(self) -> SourceWorth:
         """What the source of signals that is listened to is worth."""
@@ -312,14 +333,19 @@ class Ours:
         pages = np.arange(self._scene.size)
         unseen = np.where(np.isnan(self._since), 1e9, now - self._since)
         a, b = self._beliefs(pages)
+        unseen = np.maximum(unseen + self._site_ahead(pages), 0.0)
         return chance_fresh(a, b, heard_days(a, b, unseen, self._heard(pages)))
 
 
-def _learnt(a: Floats, b: Floats, looks: LookBatch, heard: Heard) -> tuple[Floats, Floats]:
-    """Beliefs after looks, by what each of them found; a Last-Modified that cannot be true is not heard."""
-    same = learn_same(a, b, looks.gap)
-    changed = learn_changed_heard(a, b, looks.gap, heard)
-    told = learn_changed_at(a, b, np.nan_to_num(looks.modified_age))
+def _learnt(a: Floats, b: Floats, looks: LookBatch, heard: Heard, by_site: Floats) -> tuple[Floats, Floats]:
+    """Beliefs after looks, by what each of them found; a Last-Modified that cannot be true is not heard.
+
+    by_site: the gaps by the site's clock.
+    """
+    same = learn_same(a, b, by_site)
+    changed = learn_changed_heard(a, b, by_site, heard)
+    pace = by_site / np.maximum(looks.gap, SHORTEST_GAP_DAYS)
+    told = learn_changed_at(a, b, np.nan_to_num(looks.modified_age) * pace)
     is_told = looks.changed & is_believable(looks.modified_age, looks.gap)
     kinds = [is_told, looks.changed]
     return (

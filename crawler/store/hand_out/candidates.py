@@ -32,7 +32,8 @@ class CandidateRow(NamedTuple):
 
     a, b: of today's belief.  amount_total, amount_changes: of the changes found on it.  group_amount: of its group.
     clock: of the domain, in coins, at the last visit or when the page was found.
-    signals: since the last good look, by the number of their source.
+    signals: since the last good look, by the number of their source.  site_ahead: days by which the site's clock has
+    gone ahead of the calendar since then.
     importance: the domain's mean is 1; rules say more.  is_timed: of a page that is not new,
     due by a clock of its own, so that what it would be worth does not count.
     """
@@ -66,6 +67,7 @@ class CandidateRow(NamedTuple):
     visits: int
     is_rendered: bool
     is_list: bool
+    site_ahead: float
     signals: Sequence[int]
 
 
@@ -117,17 +119,19 @@ KNOWN = """
            g.b + p.evidence_b AS b, g.a AS prior_a, g.b AS prior_b,
            p.amount_total, p.amount_changes, g.amount AS group_amount, coalesce(c.net + q.dividend, 0) AS cash,
            coalesce(c.clock, 0) AS clock,
-           coalesce(u.worth,
+           look_importance(coalesce(u.worth,
                     (1 - %(url_share)s::float8) * page_importance(c.history, c.net + q.dividend, %(circulating)s,
                                                                   c.clock, %(clock)s, %(pages)s, %(passes)s)
-                    + %(url_share)s::float8 * f.url_score, 1) AS importance,
+                    + %(url_share)s::float8 * f.url_score, 1),
+                    f.state = 'new', p.announces, g.first_looks, g.novelty) AS importance,
            coalesce(date_part('epoch', %(at)s - p.last_good_at) / 86400, 0) AS unseen,
            coalesce(date_part('epoch', f.due_at - %(at)s) / 86400, 0) AS due_in,
            f.state <> 'known' OR p.version = 0 OR p.failures > 0 OR p.last_good_at IS NULL OR p.leader IS NOT NULL
                AS is_timed,
            p.prior_no, p.etag, p.last_modified, p.received_bytes, p.version, p.visits, p.is_rendered,
            u.key IS NOT NULL AS is_list,
-           signals_and_deploys(p.signals, %(deploy_no)s, %(deployed_at)s, p.last_good_at) AS signals
+           site_clock_ahead(%(site_clock_at)s, %(site_clock_ahead)s, p.last_good_at) AS site_ahead,
+           p.signals AS signals
       FROM ({}) f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
@@ -224,8 +228,8 @@ async def _read(
         "passes": context.window_passes,
         "clock": context.clock,
         "pages": context.pages,
-        "deploy_no": context.deploy_no,
-        "deployed_at": list(context.deployed_at),
+        "site_clock_at": list(context.site_clock.at),
+        "site_clock_ahead": list(context.site_clock.ahead),
         "url_share": ordering.url_share if ordering.order is Order.MIXED else 0.0,
     }
     async with connection.cursor(binary=True) as cursor:
@@ -271,6 +275,7 @@ def _scored(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows:
             wanted=[row.wanted for row in rows],
             is_timed=[row.is_timed for row in rows],
             phase=[_phase_of(row) for row in rows],
+            site_ahead=[row.site_ahead for row in rows],
             signals=[row.signals for row in rows],
         )
     )

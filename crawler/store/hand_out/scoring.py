@@ -21,12 +21,13 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import (
     BY_PRICE,
     DAY,
+    NEW_CLOCK,
     USUAL_AMOUNT,
     Belief,
     ChangeValue,
     Defaults,
     RevisitPolicy,
-    SignalSource,
+    SiteClock,
     SourceWorth,
     Terms,
     UsualAmount,
@@ -51,8 +52,8 @@ from crawler.store.database import Connection
 from crawler.store.learned import Trusts, sources_of, trusts_of
 
 CONTEXT = """
-    SELECT s.clock, s.coins - s.dormant AS circulating, s.window_passes, s.costs, s.drift, s.tracked, s.deployed_at,
-           d.bytes_per_day, l.price_request,
+    SELECT s.clock, s.coins - s.dormant AS circulating, s.window_passes, s.costs, s.drift, s.tracked,
+           s.site_clock_at, s.site_clock_ahead, d.bytes_per_day, l.price_request,
            coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.price_correction, 1) AS price_correction, l.longest_s,
            coalesce(l.mean_amount, %(usual_amount)s) AS mean_amount,
@@ -81,8 +82,8 @@ class ScoringContext:
     suspected: validators that have lied in every group that was tested.
     held_back: groups whose new pages are held back, since such pages have brought nothing new of late.
     mean_amount: of a change, over the domain's pages.  revisit: when pages are looked at again.
-    sources: what sources of signals are worth, by their numbers.  deployed_at: deploys that looks have told.
-    deploy_no: of their source; None as long as there is none.
+    sources: what sources of signals are worth, by their numbers.
+    site_clock: how far it has gone, without what it learns from.
     """
 
     clock: float
@@ -105,8 +106,7 @@ class ScoringContext:
     mean_amount: float = USUAL_AMOUNT
     revisit: RevisitPolicy = BY_PRICE
     sources: tuple[SourceWorth, ...] = ()
-    deployed_at: tuple[datetime, ...] = ()
-    deploy_no: int | None = None
+    site_clock: SiteClock = NEW_CLOCK
 
     def usual_amount(self, group: float) -> UsualAmount | None:
         """What is expected of a change of a page whose group has this amount; None: each change counts alike."""
@@ -181,11 +181,7 @@ async def scoring_context(
     sources = await sources_of(connection, domain.id)
     if not sources:
         return context
-    return replace(
-        context,
-        sources=tuple(each.worth_at(at) for each in sources),
-        deploy_no=next((each.no for each in sources if each.source == SignalSource.DEPLOY), None),
-    )
+    return replace(context, sources=tuple(each.worth_at(at) for each in sources))
 
 
 def _context(
@@ -213,7 +209,7 @@ def _context(
         held_back=tuple(row["held_back"]),
         mean_amount=row["mean_amount"],
         revisit=policy_or_price(domain.settings.revisit, defaults.revisits),
-        deployed_at=tuple(row["deployed_at"]),
+        site_clock=SiteClock(at=tuple(row["site_clock_at"]), ahead=tuple(row["site_clock_ahead"])),
     )
 
 

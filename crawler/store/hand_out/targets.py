@@ -148,6 +148,7 @@ def _target(
         last_look_at=details.last_look_at,
         last_good_at=details.last_good_at,
         due_at=row.due_at,
+        site_ahead=row.site_ahead,
         signals=tuple(row.signals),
     )
 

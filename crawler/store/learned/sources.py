@@ -11,14 +11,12 @@ from crawler.core.change import Change
 from crawler.core.freshness import (
     DAY,
     NEVER_HEARD,
-    SignalSource,
     SourceRecord,
     SourceWorth,
     Wanted,
     arrived,
     record_after,
     worth_has_moved,
-    worth_of,
 )
 from crawler.core.visit import TEACHES, Visit
 from crawler.store.database import Connection
@@ -64,7 +62,7 @@ class KnownSource:
 
     def worth_at(self, instant: datetime) -> SourceWorth:
         """What its word is worth at an instant."""
-        return worth_of(self.at(instant), self.source)
+        return self.at(instant).worth
 
 
 async def sources_of(connection: Connection, domain_id: int) -> list[KnownSource]:
@@ -89,7 +87,7 @@ async def source_named(connection: Connection, domain_id: int, source: str, *, a
     found = next((each for each in known if each.source == source), None)
     if found is not None or len(known) >= MOST_SOURCES:
         return found
-    values = _values(domain_id, len(known), NEVER_HEARD, worth_of(NEVER_HEARD, source), at=at)
+    values = _values(domain_id, len(known), NEVER_HEARD, NEVER_HEARD.worth, at=at)
     await connection.execute(ADD, values | {"source": source})
     return next(each for each in await sources_of(connection, domain_id) if each.source == source)
 
@@ -125,17 +123,16 @@ def _after(record: SourceRecord, visit: Visit, source: KnownSource) -> SourceRec
     return record_after(
         record,
         believed=target.belief,
-        gap_days=(visit.at - target.last_good_at) / DAY,
+        gap_days=(visit.at - target.last_good_at) / DAY + target.site_ahead,
         signals=target.signals[no] if no < len(target.signals) else 0,
         changed=visit.change is Change.CHANGED,
-        answers_for_silence=source.source != SignalSource.DEPLOY,
     )
 
 
 async def _put(
     connection: Connection, domain_id: int, source: KnownSource, record: SourceRecord, *, at: datetime, heard: int = 0
 ) -> bool:
-    worth = worth_of(record, source.source)
+    worth = record.worth
     moved = worth_has_moved(source.weighed, worth)
     values = _values(domain_id, source.no, record, worth, at=at) | {"heard": heard, "moved": moved}
     await connection.execute(PUT, values)

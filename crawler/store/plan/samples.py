@@ -19,11 +19,13 @@ from crawler.store.report import IMPORTANCE
 
 # Pages that are looked at by their worth: those never asked for, and known ones with a version that may be out of date.
 SAMPLE = f"""
-    SELECT (f.state = 'new')::int, p.evidence_a, p.evidence_b, p.prior_no, coalesce(u.worth, {IMPORTANCE}, 1),
+    SELECT (f.state = 'new')::int, p.evidence_a, p.evidence_b, p.prior_no,
+           look_importance(coalesce(u.worth, {IMPORTANCE}, 1), f.state = 'new', p.announces, g.first_looks, g.novelty),
            p.version > 0 AND p.etag IS NOT NULL, p.version > 0 AND p.last_modified IS NOT NULL, p.received_bytes,
            (p.leader IS NOT NULL)::int, p.amount_total, p.amount_changes, p.is_rendered, p.url
       FROM frontier f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key AND p.key >= %(low)s AND p.key < %(high)s
+      JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
       JOIN domain_state s ON s.domain_id = %(domain_id)s
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key AND c.key >= %(low)s AND c.key < %(high)s
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool

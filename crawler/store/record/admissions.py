@@ -48,6 +48,7 @@ def settle(
         books.line_up([link.key for link in met])
         if novelty is not None:
             novelty.learn(visit, fresh, books)
+            books.announced[visit.target.key] = sum(map(novelty.share_of, fresh), start=0.0)
         books.settle(visit)
     books.economy.pay_dividends(books.ordering.weights)
     return admitted

@@ -128,6 +128,10 @@ class NoveltyBatch:
         known.held_until = time_after(known.held_until, at)
         return known.held_until
 
+    def share_of(self, url: Url) -> float:
+        """What a first look at a page is worth by those at pages of its template, as a share of text that was new."""
+        return self._share(self._group(url))
+
     def _turn(self, url: Url, known: TemplateNovelty, at: datetime) -> None:
         section = section_of(self._group(url))
         others = (each for name, each in self.templates.items() if each is not known and section_of(name) == section)

@@ -95,6 +95,7 @@ class OpicBatch:
     page_score: Callable[[Url], float] | None = None
     places: LevelQueues | PageStack | None = None  # of an order that is by place
     placed: set[PageKey] = field(default_factory=set)  # pages that this batch gave one
+    announced: dict[PageKey, float] = field(default_factory=dict)  # by changed pages: new ones, by what such are worth
 
     @property
     def ordering(self) -> Ordering:

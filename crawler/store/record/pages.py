@@ -24,6 +24,9 @@ PAGES = """
            last_good_at = CASE WHEN x.good THEN x.at ELSE p.last_good_at END,
            last_change_at = CASE WHEN x.changed THEN x.at ELSE p.last_change_at END,
            changes = p.changes + x.changed::int,
+           announces = CASE WHEN x.changed AND NOT x.rereads
+                            THEN p.announces + (x.announced - p.announces) / least(p.changes + 2, %(most)s)
+                            ELSE p.announces END,
            etag = CASE WHEN x.renews THEN x.etag ELSE p.etag END,
            last_modified = CASE WHEN x.renews THEN x.last_modified ELSE p.last_modified END,
            received_bytes = coalesce(x.body_bytes, p.received_bytes),
@@ -41,15 +44,15 @@ PAGES = """
                   %(failures)s::smallint[], %(soft_errors)s::smallint[], %(evidence_a)s::float8[],
                   %(evidence_b)s::float8[], %(amount_total)s::float8[], %(amount_changes)s::float8[],
                   %(moved_to)s::bytea[], %(led_to)s::bytea[], %(good)s::bool[],
-                  %(changed)s::bool[], %(rereads)s::bool[], %(renews)s::bool[], %(etag)s::text[],
-                  %(last_modified)s::text[],
+                  %(changed)s::bool[], %(announced)s::float8[], %(rereads)s::bool[], %(renews)s::bool[],
+                  %(etag)s::text[], %(last_modified)s::text[],
                   %(body_bytes)s::int[], %(version)s::int[], %(body_digest)s::bytea[], %(text_digest)s::bytea[],
                   %(main_digest)s::bytea[], %(shape_digest)s::bytea[], %(fingerprint)s::bigint[],
                   %(is_rendered)s::bool[])
         AS x(key, at, status, reason, failures, soft_errors, evidence_a, evidence_b, amount_total, amount_changes,
              moved_to, led_to, good, changed,
-             rereads, renews, etag, last_modified, body_bytes, version, body_digest, text_digest, main_digest,
-             shape_digest, fingerprint, is_rendered)
+             announced, rereads, renews, etag, last_modified, body_bytes, version, body_digest, text_digest,
+             main_digest, shape_digest, fingerprint, is_rendered)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
 """
 FRONTIER = """
@@ -78,13 +81,15 @@ SNAPSHOTS = """
     COPY snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
                    main_digest, fingerprint, distance_bits, is_rendered) FROM STDIN (FORMAT BINARY)
 """
+CHANGES_REMEMBERED = 20  # of what a page announces, about; and one at first that announced nothing
 FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (inbox.py, MAKE_DUE)
 
 
 async def write_pages(connection: Connection, domain_id: int, books: OpicBatch, visits: Sequence[Visit]) -> None:
     rows = [_page_row(visit, books) for visit in visits]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    await connection.execute(PAGES, columns | {"domain_id": domain_id, "bulk_redirect": BULK_REDIRECT}, binary=True)
+    values = {"domain_id": domain_id, "bulk_redirect": BULK_REDIRECT, "most": CHANGES_REMEMBERED}
+    await connection.execute(PAGES, columns | values, binary=True)
     await connection.execute(
         FRONTIER,
         {
@@ -116,6 +121,7 @@ def _page_row(visit: Visit, books: OpicBatch) -> dict[str, Any]:
         "led_to": visit.led_to,
         "good": visit.is_good,
         "changed": visit.change is Change.CHANGED,
+        "announced": books.announced.get(visit.target.key, 0.0),
         "rereads": visit.is_good and visit.links is not None and not version and _is_forgotten(visit),
         "renews": visit.validators is not None,
         "etag": clean(visit.validators.etag) if visit.validators else None,

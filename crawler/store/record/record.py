@@ -31,7 +31,7 @@ from crawler.store.columns import clean, copy, costs_from, costs_to
 from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.domains import post_signals
 from crawler.store.learned import put_mask, put_renders, put_soft_errors
-from crawler.store.record import admissions, deploys, events, lists, novelty, pages, shared_schedules
+from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules, site_clock
 from crawler.store.record.events import parts_of
 from crawler.store.record.opic import load_batch, write_batch
 
@@ -39,8 +39,8 @@ RENEW_AND_READ = """
     UPDATE domain_state
        SET leased_until = clock_timestamp() + %(term)s
      WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- expiry only lets others take it
- RETURNING next_event, costs, drift, drift_at, budget_day, spent_requests, spent_bytes, spent_floor, deployed_at,
-           deploy_evidence, deploy_since
+ RETURNING next_event, costs, drift, drift_at, budget_day, spent_requests, spent_bytes, spent_floor, site_clock_at,
+           site_clock_ahead, site_clock_changes, site_clock_rates, site_clock_scores, site_clock_weighed
 """
 ADVANCE = f"""
     {WITH_SHARED}
@@ -145,7 +145,7 @@ async def _write_learnt(connection: Connection, domain_id: int, batch: Batch, st
     await learned.learn_of(connection, domain_id, batch.visits)
     at = max(visit.at for visit in batch.visits)
     has_moved = await learned.learn_of_sources(connection, domain_id, batch.visits)
-    if await deploys.settle(connection, domain_id, batch.visits, state) or has_moved:
+    if await site_clock.settle(connection, domain_id, batch.visits, state) or has_moved:
         await connection.execute(REPRICE, {"domain_id": domain_id, "at": at})
     await post_signals(connection, domain_id, batch.signals, at=at)
     if batch.mask is not None:

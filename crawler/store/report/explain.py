@@ -43,13 +43,13 @@ def _across(page: str, pool: str) -> str:
 
 PAGE = f"""
     SELECT p.url, f.state, f.due_at, f.wanted, f.depth, f.rank, f.favoured, f.url_score,
-           coalesce(u.worth, {IMPORTANCE}) AS importance, {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
+           coalesce(u.worth, {IMPORTANCE}) AS importance,
+           look_importance(coalesce(u.worth, {IMPORTANCE}, 1), f.state = 'new', p.announces, g.first_looks, g.novelty)
+               AS look_importance, p.announces, {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
            c.net + q.dividend AS cash, c.history, c.clock, s.coins - s.dormant AS circulating, s.clock AS domain_clock,
            g.a + p.evidence_a AS belief_a, g.b + p.evidence_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
            p.amount_total, p.amount_changes, g.amount AS group_amount,
-           signals_and_deploys(p.signals, (SELECT o.no::int FROM domain_source o
-                                            WHERE o.domain_id = %(domain_id)s AND o.source = 'deploy'),
-                               s.deployed_at, p.last_good_at) AS signals,
+           p.signals, site_clock_ahead(s.site_clock_at, s.site_clock_ahead, p.last_good_at) AS site_ahead,
            g.template, g.held_until IS NOT NULL AS is_template_held,
            p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.visits, p.changes,
            p.first_seen_at, p.last_look_at, p.last_good_at, p.last_change_at, p.version, p.is_rendered,
@@ -153,10 +153,13 @@ class PageFacts:
     prior, template: what the pages of its group say about it, and which group that is.
     amounts, group_amount: how much its changes have changed, and what its group makes expect.
     cash, history, clocks, circulating: coins; cash, history and clock are None outside the economy.
+    look_importance: of a look at it, with what it announces.  announces: new pages that a change of it brings, by what
+    such pages turned out to be worth.
     popularity, url_score: what links and what the URL make of importance; a mixed order weighs both.
     is_template_held: new pages of its group are held back, since such pages have said nothing new of late.
     leader: whose schedule it shares.  riders: how many share its own.
-    signals: of change since its last good look, by the number of their source.
+    signals: of change since its last good look, by the number of their source.  site_ahead: days by which the site's
+    clock has gone ahead of the calendar since then.
     outlinks: None if never read.  ahead: of a new page, how many new pages come before it.
     """
 
@@ -169,6 +172,8 @@ class PageFacts:
     favoured: bool
     url_score: float
     importance: float | None
+    look_importance: float
+    announces: float
     popularity: float | None
     freshness: float | None
     cash: int | None
@@ -201,6 +206,7 @@ class PageFacts:
     leader: Url | None
     riders: int
     signals: tuple[int, ...]
+    site_ahead: float
     title: str | None
     outlinks: int | None
     ahead: int | None

@@ -30,11 +30,9 @@ FRESHNESS = """
     CASE WHEN f.state = 'known' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
          WHEN f.state = 'known' AND p.version > 0
          THEN page_freshness(g.a + p.evidence_a, g.b + p.evidence_b,
-                             heard_gap(greatest(%(at)s::timestamptz, s.last_visit_at) - p.last_good_at,
-                                       signals_and_deploys(p.signals, (SELECT o.no::int FROM domain_source o
-                                                                        WHERE o.domain_id = %(domain_id)s
-                                                                          AND o.source = 'deploy'),
-                                                           s.deployed_at, p.last_good_at),
+                             heard_gap(site_gap(greatest(%(at)s::timestamptz, s.last_visit_at), s.site_clock_at,
+                                                s.site_clock_ahead, p.last_good_at),
+                                       p.signals,
                                        (SELECT array_agg(o.recall ORDER BY o.no) FROM domain_source o
                                          WHERE o.domain_id = %(domain_id)s),
                                        (SELECT array_agg(o.noise ORDER BY o.no) FROM domain_source o

@@ -43,6 +43,7 @@ class Candidate:
     cash: float = 0.0
     phase: float = 1.0
     gap: float = float("nan")
+    site_ahead: float = 0.0
     recall: float = 0.0
     ahead: float = 0.0
 
@@ -249,6 +250,7 @@ def test_a_page_is_weighed_by_its_own_terms() -> None:
             phase=[1.0] * 3,
             amount=[1.0] * 3,
             gap=[float("nan")] * 3,
+            site_ahead=[0.0] * 3,
             signals=[()] * 3,
         )
     )
@@ -279,6 +281,7 @@ def test_a_page_that_was_had_and_is_wanted_once_is_looked_at_for_a_user_only_and
             phase=[1.0] * count,
             amount=[1.0] * count,
             gap=[float("nan")] * count,
+            site_ahead=[0.0] * count,
             signals=[()] * count,
         )
     )
@@ -328,6 +331,7 @@ def test_a_head_without_pages_gives_none() -> None:
             phase=[],
             amount=[],
             gap=[],
+            site_ahead=[],
             signals=[],
         )
     )
