@@ -47,6 +47,7 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
             for each in planned:
                 await report.fill(db, each.domain, chunks=COMPARED)
                 await record.propose(db, each.domain, at=now)
+                await report.keep_figures(db, each.domain, at=now)
             await tell_of_targets(db, planned, at=now)
             await if_heard(tell_forms(db))
             tell_of_traffic(await traffic_findings(db, at=now))

@@ -21,6 +21,7 @@ from models.domain import (
     Rule,
 )
 from models.duplicate import FingerprintBand, FingerprintCursor, PageFingerprint
+from models.figures import DomainFigures, FreshnessFigures, TopPage
 from models.page import Cash, Content, Frontier, Page, PageLinks, SnapshotRow
 from models.url_list import Announced, UrlListRow
 from models.visit import VisitRow
@@ -35,6 +36,7 @@ __all__ = [
     "Content",
     "Domain",
     "DomainAlias",
+    "DomainFigures",
     "DomainMask",
     "DomainPlan",
     "DomainSoftErrors",
@@ -43,6 +45,7 @@ __all__ = [
     "Feed",
     "FingerprintBand",
     "FingerprintCursor",
+    "FreshnessFigures",
     "Frontier",
     "Inbox",
     "KindPrior",
@@ -55,6 +58,7 @@ __all__ = [
     "Robots",
     "Rule",
     "SnapshotRow",
+    "TopPage",
     "UrlListRow",
     "VisitRow",
     "metadata",

@@ -25,10 +25,7 @@ from crawler.store.report import Alike, PageLine
 
 MOST_WEIGHED = 300  # pages in the plot of what to worry about, the most important ones
 WORRIES = 10  # of them in the table
-MOST_GROUPS = 10  # of duplicates
-MEMBERS = 4  # pages of a group
 FILLED_CHUNKS = 1  # a second; the plan does the rest once an hour
-NEAR_BITS = 3  # as `recrawl duplicates` has it
 HOURS = 48  # of traffic
 HOUR = 3600.0  # seconds
 LEAST_HIGH = 5.0  # per cent: chances below are nothing to worry about, however a plot could spread them
@@ -102,7 +99,7 @@ async def domain_facts(db: Database, card: DomainCard) -> DomainFacts:
         weighed=weighed,
         forecast=await forecast(db, domain, at=now, settings=settings()),
         groups=await _groups(db, domain, card),
-        alike=tuple(await report.alike(db, domain, bits=NEAR_BITS, most=MOST_GROUPS, members=MEMBERS)),
+        alike=tuple(await report.usual_alike(db, domain, at=now)),
         hours=tuple(await judged_hours(db, domain, at=now, last=timedelta(hours=HOURS))),
         standings=shown_standings(await learned.trust_rows(db, domain)),
         lists=shown_lists(await report.lists_of(db, domain)),

@@ -61,11 +61,12 @@ async def home_facts(
     db: Database, find_card: FindCard, *, at: datetime, after: str = "", most: int = DOMAINS_SHOWN
 ) -> HomeFacts:
     """The domains by name, those that follow `after`."""
-    every = sorted((listed.domain for listed in await domains.every(db)), key=lambda domain: domain.authority)
-    following = [domain for domain in every if domain.authority > after]
+    following = await domains.named_after(db, after, most=most + 1)
     cards = [await find_card(domain) for domain in following[:most]]
     more = following[most - 1].authority if len(following) > most else ""
-    return HomeFacts(at=at, cards=tuple(card for card in cards if card), count=len(every), more=more)
+    return HomeFacts(
+        at=at, cards=tuple(card for card in cards if card), count=await report.count_domains(db), more=more
+    )
 
 
 async def card_of(db: Database, domain: Domain, *, at: datetime, window: timedelta = WINDOW) -> DomainCard | None:

@@ -81,6 +81,7 @@ def crawl(request: CrawlRequest, *, as_json: bool) -> int:
         )
         if outcome.signal is not None:
             outcome.left = await _looks_due(db, wanted, at=outcome.at)
+        await _count_pages(db, wanted, outcome)
         await _explain_idleness(db, wanted, outcome)
         if not request.due:
             outcome.refused = await _refused(db, request, outcome.at)
@@ -185,6 +186,14 @@ async def _looks_due(db: Database, wanted: Sequence[Domain] | None, *, at: datet
         return None
     loads = [await report.workload(db, domain, at=at) for domain in counted]
     return sum(load.new + load.due for load in loads)
+
+
+async def _count_pages(db: Database, wanted: Sequence[Domain] | None, outcome: CrawlOutcome) -> None:
+    """Have the next report of a large domain say what this crawl has made of it, where that may be much."""
+    for domain in wanted or ():
+        stats = outcome.shift.by_domain.get(domain.authority)
+        if stats is not None and outcome.signal is None:
+            await report.count_after(db, domain, looks=stats.looks, at=outcome.at)
 
 
 async def _refused(db: Database, request: CrawlRequest, at: datetime) -> dict[Url, str]:

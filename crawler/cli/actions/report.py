@@ -23,6 +23,8 @@ from crawler.store.learned import TrustRow
 from crawler.store.plan import Calibration
 from crawler.store.report import DomainReport, ListReport, SourceFacts, domain_report, lists_of, signal_sources
 
+COUNTED_NOW = timedelta(minutes=1)
+
 
 @dataclass(frozen=True, slots=True)
 class Reported:
@@ -108,6 +110,7 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
     return [
         ("Domain", found.domain + (" (paused)" if found.paused else "")),
         ("At", shown_instant(found.at)),
+        ("Pages counted", _shown_counting(found)),
         ("TLS", shown_setting("insecure_tls", found.insecure_tls)),
         ("Fresh, by importance", shown_share(found.freshness)),
         ("Fresh, all pages alike", shown_share(found.freshness_plain)),
@@ -141,6 +144,11 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         ("Being crawled by", found.holder or ""),
         ("Next due", shown_when(_next(found), now=found.at) if found.next_due_at else ""),
     ]
+
+
+def _shown_counting(found: DomainReport) -> str:
+    """When pages and freshness were counted, where that was not just now."""
+    return shown_when(found.counted_at, now=found.at) if found.at - found.counted_at > COUNTED_NOW else ""
 
 
 def _show_sources(sources: Sequence[SourceFacts]) -> None:

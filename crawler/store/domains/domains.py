@@ -166,6 +166,14 @@ async def names(db: Database) -> list[Authority]:
         return [Authority(row[0]) for row in await found.fetchall()]
 
 
+async def named_after(db: Database, name: str, *, most: int) -> list[Domain]:
+    """Domains by name, those that follow `name`, without what they hold."""
+    async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        statement = f"SELECT {COLUMNS} FROM domain d WHERE d.authority > %s ORDER BY d.authority LIMIT %s"  # noqa: S608
+        await cursor.execute(statement.encode(), (name, most))
+        return [domain_from(row) for row in await cursor.fetchall()]
+
+
 async def every(db: Database) -> list[Listed]:
     """All domains by name, with counts of their pages."""
     async with db.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:

@@ -6,6 +6,7 @@ is called by a crawl but `stamp_feed`. Uses all rooms before it.
 """
 
 from crawler.store.report.checks import Finding, check, count_domains
+from crawler.store.report.domain_reports import DomainReport, domain_report
 from crawler.store.report.duplicates import Alike, Near, alike, fill, near
 from crawler.store.report.explain import Explanation, PageFacts, Waiting, explain
 from crawler.store.report.feed import (
@@ -20,23 +21,15 @@ from crawler.store.report.feed import (
     read_feed,
     stamp_feed,
 )
+from crawler.store.report.figures import count_after, keep_figures, usual_alike
 from crawler.store.report.history import PastFreshness, freshness_over_time
 from crawler.store.report.lists import GivenDate, ListReport, dates_given, lists_of
 from crawler.store.report.pages import target_of
 from crawler.store.report.prior_source import PriorLevel, PriorSource
-from crawler.store.report.reports import (
-    IMPORTANCE,
-    DomainReport,
-    PageLine,
-    Workload,
-    domain_report,
-    holders,
-    pages,
-    pages_beneath,
-    workload,
-)
+from crawler.store.report.reports import IMPORTANCE, Workload, holders, pages_beneath, workload
 from crawler.store.report.sources import SourceFacts, signal_sources
 from crawler.store.report.sql import Answered, ReaderRole, answer_to, grant_reading
+from crawler.store.report.top_pages import PageLine, pages
 from crawler.store.report.traffic import traffic
 from crawler.store.report.versions import (
     KeptHeaders,
@@ -78,6 +71,7 @@ __all__ = [
     "alike",
     "answer_to",
     "check",
+    "count_after",
     "count_changes",
     "count_domains",
     "dates_given",
@@ -88,6 +82,7 @@ __all__ = [
     "freshness_over_time",
     "grant_reading",
     "holders",
+    "keep_figures",
     "last_of",
     "lists_of",
     "near",
@@ -100,6 +95,7 @@ __all__ = [
     "stamp_feed",
     "target_of",
     "traffic",
+    "usual_alike",
     "version_of",
     "versions_of",
     "workload",

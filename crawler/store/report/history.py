@@ -7,23 +7,26 @@ from datetime import datetime
 from psycopg.rows import class_row
 
 from crawler.core.domain import Domain
-from crawler.store.database import Database
+from crawler.core.visit import State
+from crawler.store.database import BY_KEY, Database
+from crawler.store.report.figures import kept_top
 from crawler.store.report.reports import IMPORTANCE
 
 BY_RANK = 250  # pages, the most important ones
 BY_CHANCE = 250  # of all others; keys are hashes, so the first ones are a sample
 GOOD = "('first', 'same', 'cosmetic', 'changed', 'back')"  # changes of a look that had the page
-# One look a page and instant is read, by the key of the visits; so a sample bounds the work, however large the domain.
-OVER_TIME = f"""
-    WITH known AS MATERIALIZED (
-        SELECT p.key, {IMPORTANCE} AS importance, g.a + p.evidence_a AS a, g.b + p.evidence_b AS b
-          FROM page p
-          JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
-          JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'known'
-          JOIN domain_state s ON s.domain_id = %(domain_id)s
-          LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
-          LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-         WHERE p.domain_id = %(domain_id)s AND p.version > 0),
+KNOWN = f"""
+    SELECT p.key, {IMPORTANCE} AS importance, g.a + p.evidence_a AS a, g.b + p.evidence_b AS b
+      FROM page p
+      JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
+      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'known'
+      JOIN domain_state s ON s.domain_id = %(domain_id)s
+      LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = p.key
+      LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
+     WHERE p.domain_id = %(domain_id)s AND p.version > 0
+"""  # noqa: S608  only our own expressions are put in
+SAMPLE = f"""
+    known AS MATERIALIZED ({KNOWN}),
     first AS MATERIALIZED (SELECT * FROM known ORDER BY importance DESC NULLS LAST, key LIMIT %(by_rank)s),
     others AS MATERIALIZED (SELECT * FROM known k WHERE NOT EXISTS (SELECT FROM first t WHERE t.key = k.key)),
     sample AS MATERIALIZED (
@@ -31,6 +34,19 @@ OVER_TIME = f"""
         UNION ALL
         SELECT * FROM (SELECT *, greatest((SELECT count(*) FROM others)::float8 / %(by_chance)s, 1) FROM others
                         ORDER BY key LIMIT %(by_chance)s) o)
+"""  # noqa: S608  the same
+# The same of a domain that was counted: neither the first pages nor their number are to be looked for.
+KEPT_SAMPLE = f"""
+    first AS MATERIALIZED ({KNOWN} AND p.key = ANY(%(first)s)),
+    sample AS MATERIALIZED (
+        SELECT *, 1.0 AS stands_for FROM first
+        UNION ALL
+        SELECT * FROM (SELECT k.*, greatest((%(pages)s - (SELECT count(*) FROM first))::float8 / %(by_chance)s, 1)
+                         FROM ({KNOWN} AND p.key <> ALL(%(first)s) ORDER BY p.key LIMIT %(by_chance)s) k) o)
+"""  # noqa: S608  the same
+KEPT_PAGES = "SELECT pages FROM freshness_figures WHERE domain_id = %(domain_id)s AND grouped_by = 'domain'"
+# One look a page and instant is read, by the key of the visits; so a sample bounds the work, however large the domain.
+OVER_TIME = f"""
     SELECT t.at, count(*) AS pages,
            sum(s.stands_for * s.importance * page_freshness(s.a, s.b, t.at - v.at))
                / nullif(sum(s.stands_for * s.importance), 0) AS freshness,
@@ -71,12 +87,21 @@ async def freshness_over_time(
     change are left out of account. Exact, as far as it is known, in domains of no more pages than the sample has; of
     others it is an estimate from the most important pages (by_rank) and some of the others by chance (by_chance).
     """
-    values = {
+    values: dict[str, object] = {
         "domain_id": domain.id,
         "instants": list(instants),
         "by_rank": by_rank,
         "by_chance": by_chance,
     }
+    if not instants:
+        return []
     async with db.transaction() as connection, connection.cursor(row_factory=class_row(PastFreshness)) as cursor:
-        await cursor.execute(OVER_TIME, values)
+        first = await kept_top(connection, domain, State.KNOWN.value, top=by_rank, at=None)
+        sample = SAMPLE
+        if first is not None:
+            await connection.execute(BY_KEY)
+            counted = await (await connection.execute(KEPT_PAGES, values)).fetchone()
+            values |= {"first": first[:by_rank], "pages": counted[0] if counted else 0}
+            sample = KEPT_SAMPLE
+        await cursor.execute(f"WITH {sample} {OVER_TIME}".encode(), values)
         return await cursor.fetchall()

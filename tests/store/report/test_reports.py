@@ -278,15 +278,17 @@ async def test_every_view_and_every_column_of_it_is_documented(db: Database) -> 
         rows = await cursor.fetchall()
 
     views = ("calibration", "change", "domain", "duplicates", "freshness", "list", "page", "source", "traffic", "trust")
-    assert {row[0] for row in rows} == {"page_text", "page_versions", *(f"report_{name}" for name in views)}
+    others = {"page_text", "page_versions", "domain_counted_live"}
+    assert {row[0] for row in rows} == others | {f"report_{name}" for name in views}
     assert [row for row in rows if not (row[2] and row[3])] == []
 
 
 async def test_a_constant_domain_reads_one_partition(db: Database, domain: Domain) -> None:
     for view in ("report_page", "report_domain"):
         async with db.transaction() as connection:
-            cursor = await connection.execute(f"EXPLAIN SELECT * FROM {view} WHERE domain_id = {domain.id}".encode())
-            plan = "\n".join(row[0] for row in await cursor.fetchall())
+            statement = f"EXPLAIN ANALYZE SELECT * FROM {view} WHERE domain_id = {domain.id}"
+            cursor = await connection.execute(statement.encode())
+            plan = "\n".join(row[0] for row in await cursor.fetchall() if "never executed" not in row[0])
 
         parts = {word for word in plan.replace("(", " ").split() if word.startswith("page_p")}
         assert len({part.split("_p")[1][:2] for part in parts}) == 1, plan

@@ -1,0 +1,138 @@
+"""The report of a domain: how fresh its copy is, and what that costs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from crawler.core.change import Change
+from crawler.core.domain import Domain
+from crawler.store.database import Connection, Database
+from crawler.store.report.figures import count_if_large, totals_of
+
+# The visits of a domain are one range of each partition's key.
+WINDOW = """
+    SELECT CASE WHEN change = 'gone' AND key = ANY(ARRAY(SELECT u.key FROM url_list u
+                                                          WHERE u.domain_id = %(domain_id)s AND u.kind = ''))
+                THEN 'same' ELSE change END AS change,
+           count(*) FILTER (WHERE requests > 0) AS looks,
+           count(*) FILTER (WHERE change = 'unknown' AND requests > 0) AS failures,
+           coalesce(sum(requests), 0) AS requests,
+           coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
+           coalesce(sum(saved_bytes::bigint), 0)::bigint AS saved_bytes
+      FROM visit
+     WHERE domain_id = %(domain_id)s AND at > %(since)s AND at <= %(until)s
+     GROUP BY 1
+"""
+STATE = """
+    SELECT d.authority, d.state = 'paused' AS paused, d.insecure_tls, d.budget_per_day, s.last_visit_at,
+           s.wake_at AS next_due_at,
+           d.target_freshness, d.target_age_s * interval '1 second' AS target_age, l.budget_per_day AS asked_per_day,
+           l.price_request * l.price_correction AS price, coalesce(l.finding, '') AS finding,
+           greatest(%(at)s::timestamptz, s.last_visit_at) AS at,
+           CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_at END AS hold_until,
+           CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_reason ELSE '' END
+               AS hold_reason,
+           CASE WHEN s.budget_day = (greatest(%(at)s::timestamptz, s.last_visit_at) AT TIME ZONE 'UTC')::date
+                THEN s.spent_requests ELSE 0 END AS spent_today,
+           CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END AS holder
+      FROM domain d
+      JOIN domain_state s ON s.domain_id = d.id
+      LEFT JOIN domain_plan l ON l.domain_id = d.id
+     WHERE d.id = %(domain_id)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainReport:
+    """The state of one domain at an instant, and what it cost within a window before that.
+
+    freshness: expected share of the known pages that are as they were when last seen, weighted by importance;
+    freshness_plain: with every page counted alike. None without known pages.
+    held_back: of the new pages, since pages like them have said nothing new of late.
+    counted_at: when pages and freshness were counted: `at` itself, or in a large domain up to an hour before.
+    looks, changes, failures, requests, bytes: of the window; robots.txt is not among them.
+    target_freshness, target_age: what its user wants instead of a budget.  asked_per_day: requests that this takes.
+    insecure_tls: nobody asks whose certificate its server has.
+    price: importance x days that a request must be worth now, None for the usual.  finding: what cannot be had, as
+    planned last, or an empty string.
+    """
+
+    domain: str
+    at: datetime
+    paused: bool
+    insecure_tls: bool
+    new: int
+    held_back: int
+    known: int
+    gone: int
+    moved: int
+    refused: int
+    freshness: float | None
+    freshness_plain: float | None
+    oldest_look_at: datetime | None
+    counted_at: datetime
+    last_visit_at: datetime | None
+    next_due_at: datetime | None
+    window: timedelta
+    looks: int
+    changes: Mapping[Change, int]
+    failures: int
+    requests: int
+    received_bytes: int
+    saved_bytes: int
+    budget_per_day: int | None
+    target_freshness: float | None
+    target_age: timedelta | None
+    asked_per_day: int | None
+    price: float | None
+    finding: str
+    spent_today: int
+    hold_until: datetime | None
+    hold_reason: str
+    holder: str | None
+
+
+async def domain_report(db: Database, domain: Domain, *, at: datetime, window: timedelta) -> DomainReport | None:
+    """The domain's report; None if it was removed meanwhile.
+
+    Of a large domain all pages are counted anew if that was long ago, and else read as they were counted last.
+    An instant before the domain's newest look counts as that look's: what is known now was not known then.
+    """
+    await count_if_large(db, domain, at=at)
+    async with db.transaction() as connection:
+        states = await _rows(connection, STATE, {"domain_id": domain.id, "at": at})
+        if not states:
+            return None
+        state = states[0]
+        counted = await totals_of(connection, domain, at=state["at"])
+        span = {"domain_id": domain.id, "since": state["at"] - window, "until": state["at"]}
+        visits = await _rows(connection, WINDOW, span)
+    return DomainReport(
+        domain=state.pop("authority"),
+        **state,
+        **counted.by_name(),
+        window=window,
+        changes={
+            Change(row["change"]): row["looks"]
+            for row in visits
+            if row["change"] not in {"same", "cosmetic", "unknown"}
+        },
+        looks=_sum(visits, "looks"),
+        failures=_sum(visits, "failures"),
+        requests=_sum(visits, "requests"),
+        received_bytes=_sum(visits, "received_bytes"),
+        saved_bytes=_sum(visits, "saved_bytes"),
+    )
+
+
+def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> int:
+    return sum(int(row[name]) for row in rows)
+
+
+async def _rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement.encode(), values)
+        return await cursor.fetchall()

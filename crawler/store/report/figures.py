@@ -1,0 +1,233 @@
+"""Figures that take long to count in a large domain: counted once an hour, kept, and read from there.
+
+A small domain is counted whenever somebody asks, so its figures are of that moment. Those of a large one are as old as
+the last plan, or as the end of the last great crawl, and say so.
+"""
+
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from crawler.core.domain import Domain
+from crawler.core.http import PageKey, Url
+from crawler.core.visit import State
+from crawler.store.database import Connection, Database
+from crawler.store.report.duplicates import Alike, Near, alike
+from crawler.store.report.reports import PAGES
+
+# Pages whatever became of them: about 10 microseconds each for freshness, 40 where signals of change are heard.
+SMALL = 2000
+# Plans come by the hour. What is older is counted anew by whoever asks: no plan runs, or this is another time.
+KEPT_FOR = timedelta(hours=3)
+MOVING = 0.01  # looks of a crawl, as a part of the domain's pages, that may change what is shown of it
+PLACES = 300  # of each ranking
+ALIKE_BITS = 3
+ALIKE_GROUPS = 10
+ALIKE_MEMBERS = 4  # pages of a group
+ALL, FAILING, RENDERED = "all", "failing", "rendered"
+
+TOTALS = """
+    count(*) FILTER (WHERE state = 'new') AS new,
+    count(*) FILTER (WHERE state = 'new' AND due_at > %(at)s) AS held_back,
+    count(*) FILTER (WHERE state = 'known') AS known,
+    count(*) FILTER (WHERE state = 'gone' AND list_kind IS DISTINCT FROM '') AS gone,
+    count(*) FILTER (WHERE state = 'moved') AS moved,
+    count(*) FILTER (WHERE state = 'refused') AS refused,
+    sum(importance * freshness) / nullif(sum(importance) FILTER (WHERE freshness IS NOT NULL), 0) AS freshness,
+    avg(freshness) AS freshness_plain,
+    min(last_look_at) FILTER (WHERE freshness IS NOT NULL) AS oldest_look_at
+"""
+LIVE = f"SELECT {TOTALS}, %(at)s::timestamptz AS counted_at FROM ({PAGES}) p"  # noqa: S608  our own expressions
+KEPT = """
+    SELECT new, held_back, known, gone, moved, refused, freshness, freshness_plain, oldest_look_at, counted_at
+      FROM domain_figures WHERE domain_id = %(domain_id)s
+"""
+# View domain_counted_live says the same for SQL, but that an instant is asked for here.
+IS_KEPT = """
+    SELECT g.counted_at
+      FROM domain_state s JOIN domain_figures g USING (domain_id)
+     WHERE s.domain_id = %(domain_id)s AND s.tracked > %(small)s
+       AND (%(at)s::timestamptz IS NULL OR
+            greatest(%(at)s::timestamptz, s.last_visit_at) BETWEEN g.counted_at AND g.counted_at + %(kept_for)s)
+"""
+IS_LARGE = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s AND tracked > %(small)s"
+IS_MOVED = f"{IS_LARGE} AND %(looks)s >= %(moving)s * tracked"
+# Whoever removes the domain waits for us, or we for him; its holder does not. Who else counts it waits at the row.
+BEGIN = """
+    WITH stays AS (SELECT domain_id, tracked, greatest(%(at)s::timestamptz, last_visit_at) AS at
+                     FROM domain_state WHERE domain_id = %(domain_id)s FOR KEY SHARE)
+    INSERT INTO domain_figures (domain_id, counted_at) SELECT domain_id, at FROM stays
+    ON CONFLICT (domain_id) DO UPDATE SET counted_at = excluded.counted_at
+ RETURNING counted_at, (SELECT tracked FROM stays) AS tracked
+"""
+FORGET = ("freshness_figures", "top_page")
+# All pages are read once: half a million take some seconds, by the statement and not by the look.
+COUNT = f"""
+    WITH p AS MATERIALIZED (
+        SELECT key, state, importance, freshness, due_at, last_look_at, list_kind, template, failures, is_rendered,
+               extract(epoch FROM greatest(%(at)s, last_good_at) - last_good_at)::float8 AS age_s,
+               extract(epoch FROM due_at - last_look_at)::float8 AS interval_s,
+               state = 'known' AND version > 0 AS is_read
+          FROM ({PAGES}) x),
+    totals AS (
+        UPDATE domain_figures g
+           SET (new, held_back, known, gone, moved, refused, freshness, freshness_plain, oldest_look_at) =
+               (SELECT {TOTALS} FROM p)
+         WHERE g.domain_id = %(domain_id)s),
+    parts AS (
+        SELECT template, decile, count(*) AS pages, sum(importance) AS importance,
+               sum(importance * freshness) AS fresh_importance, sum(freshness) AS fresh_pages,
+               sum(age_s) AS age_s, max(age_s) AS oldest_s, sum(interval_s) AS interval_s,
+               min(interval_s) AS shortest_s, max(interval_s) AS longest_s
+          FROM (SELECT *, ntile(10) OVER (ORDER BY importance DESC NULLS LAST) AS decile FROM p WHERE is_read) r
+         GROUP BY template, decile),
+    graded AS (
+        INSERT INTO freshness_figures
+        SELECT %(domain_id)s,
+               CASE WHEN grouping(template) = 0 THEN 'template' WHEN grouping(decile) = 0 THEN 'decile'
+                    ELSE 'domain' END,
+               coalesce(template, ''), coalesce(decile, 0),
+               sum(pages), sum(fresh_importance) / nullif(sum(importance), 0), sum(fresh_pages) / sum(pages)::float8,
+               make_interval(secs => sum(age_s) / sum(pages)::float8), make_interval(secs => max(oldest_s)),
+               make_interval(secs => min(shortest_s)),
+               make_interval(secs => sum(interval_s) / sum(pages)::float8), make_interval(secs => max(longest_s))
+          FROM parts GROUP BY GROUPING SETS ((), (template), (decile))
+        HAVING sum(pages) > 0),
+    ranked AS (
+        INSERT INTO top_page
+        SELECT %(domain_id)s, r.ranking,
+               row_number() OVER (PARTITION BY r.ranking ORDER BY b.importance DESC NULLS LAST, b.key), b.key
+          FROM unnest(%(rankings)s::text[]) AS r(ranking)
+         CROSS JOIN LATERAL (SELECT key, importance FROM p
+                              WHERE CASE r.ranking WHEN '{ALL}' THEN true WHEN '{FAILING}' THEN p.failures > 0
+                                                   WHEN '{RENDERED}' THEN p.is_rendered ELSE p.state = r.ranking END
+                              ORDER BY importance DESC NULLS LAST, key LIMIT %(places)s) b
+         WHERE %(is_large)s)
+    SELECT
+"""  # noqa: S608  only our own expressions are put in
+KEEP_ALIKE = "UPDATE domain_figures SET alike = %(alike)s WHERE domain_id = %(domain_id)s"
+KEPT_ALIKE = "SELECT alike FROM domain_figures WHERE domain_id = %(domain_id)s AND alike IS NOT NULL"
+RANKED = "SELECT key FROM top_page WHERE domain_id = %(domain_id)s AND ranking = %(ranking)s ORDER BY place"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Counts and freshness of all pages of a domain; as in DomainReport."""
+
+    new: int
+    held_back: int
+    known: int
+    gone: int
+    moved: int
+    refused: int
+    freshness: float | None
+    freshness_plain: float | None
+    oldest_look_at: datetime | None
+    counted_at: datetime
+
+    def by_name(self) -> dict[str, Any]:
+        """Its values by their names."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+async def keep_figures(db: Database, domain: Domain, *, at: datetime) -> None:
+    """Count all pages of a domain and keep the figures. Of a domain that was removed meanwhile nothing is kept."""
+    is_large = False
+    async with db.transaction() as connection:
+        begun = await (await connection.execute(BEGIN, {"domain_id": domain.id, "at": at})).fetchone()
+        if begun is None:
+            return
+        counted_at, tracked = begun
+        is_large = tracked > SMALL
+        for table in FORGET:
+            await connection.execute(f"DELETE FROM {table} WHERE domain_id = %s", (domain.id,))  # noqa: S608  our names
+        values = {
+            "domain_id": domain.id,
+            "at": counted_at,
+            "rankings": [ALL, FAILING, RENDERED, *(state.value for state in State)],
+            "places": PLACES,
+            "is_large": is_large,
+        }
+        await connection.execute(COUNT.encode(), values)
+    if is_large:
+        await _keep_alike(db, domain)
+
+
+async def _keep_alike(db: Database, domain: Domain) -> None:
+    found = await alike(db, domain, bits=ALIKE_BITS, most=ALIKE_GROUPS, members=ALIKE_MEMBERS)
+    document = [[each.pages, [[near.url, near.bits, near.shares_schedule] for near in each.members]] for each in found]
+    async with db.transaction() as connection:
+        await connection.execute(KEEP_ALIKE, {"domain_id": domain.id, "alike": Jsonb(document)})
+
+
+async def count_if_large(db: Database, domain: Domain, *, at: datetime) -> None:
+    """Count a large domain whose figures are too old to be shown. No other one is touched."""
+    async with db.transaction() as connection:
+        values = {"domain_id": domain.id, "small": SMALL}
+        is_large = await (await connection.execute(IS_LARGE, values)).fetchone() is not None
+        is_counted = not is_large or await are_kept(connection, domain, at=at)
+    if not is_counted:
+        await keep_figures(db, domain, at=at)
+
+
+async def count_after(db: Database, domain: Domain, *, looks: int, at: datetime) -> None:
+    """Count a large domain at the end of a crawl of so many looks, if these may have moved its figures."""
+    async with db.transaction() as connection:
+        values = {"domain_id": domain.id, "small": SMALL, "looks": looks, "moving": MOVING}
+        is_moved = await (await connection.execute(IS_MOVED, values)).fetchone() is not None
+    if is_moved:
+        await keep_figures(db, domain, at=at)
+
+
+async def totals_of(connection: Connection, domain: Domain, *, at: datetime) -> Totals:
+    """Counts and freshness of a domain: of a small one at that instant, of a large one as they were counted last."""
+    is_kept = await are_kept(connection, domain, at=at)
+    async with connection.cursor(row_factory=class_row(Totals)) as cursor:
+        await cursor.execute((KEPT if is_kept else LIVE).encode(), {"domain_id": domain.id, "at": at})
+        found = await cursor.fetchone()
+    assert found is not None  # a sum without GROUP BY has a row, and a kept one was seen
+    return found
+
+
+async def are_kept(connection: Connection, domain: Domain, *, at: datetime | None) -> bool:
+    """Whether the figures that are kept are those to show: of a large domain, and of late. at: None, however old."""
+    values = {"domain_id": domain.id, "at": at, "small": SMALL, "kept_for": KEPT_FOR}
+    return await (await connection.execute(IS_KEPT, values)).fetchone() is not None
+
+
+async def kept_top(
+    connection: Connection, domain: Domain, ranking: str, *, top: int, at: datetime | None
+) -> list[PageKey] | None:
+    """The pages of a ranking as they were counted last; None where so many of them are to be found anew.
+
+    at: when they are wanted; None where it does not matter how long ago they were counted.
+    """
+    if not await are_kept(connection, domain, at=at):
+        return None
+    values = {"domain_id": domain.id, "ranking": ranking}
+    keys = [PageKey(key) for (key,) in await (await connection.execute(RANKED, values)).fetchall()]
+    return keys if len(keys) < PLACES or top <= PLACES else None
+
+
+def ranking_of(state: State | None, *, failing: bool, rendered: bool) -> str | None:
+    """The ranking that holds these pages alone; None where none does."""
+    wanted = [*([state.value] if state else []), *([FAILING] if failing else []), *([RENDERED] if rendered else [])]
+    return (wanted or [ALL])[0] if len(wanted) <= 1 else None
+
+
+async def usual_alike(db: Database, domain: Domain, *, at: datetime) -> list[Alike]:
+    """The largest groups of pages that say nearly the same: of a large domain as they were counted last."""
+    async with db.transaction() as connection:
+        if await are_kept(connection, domain, at=at):
+            row = await (await connection.execute(KEPT_ALIKE, {"domain_id": domain.id})).fetchone()
+            if row is not None:
+                return [_alike(domain, pages, members) for pages, members in row[0]]
+    return await alike(db, domain, bits=ALIKE_BITS, most=ALIKE_GROUPS, members=ALIKE_MEMBERS)
+
+
+def _alike(domain: Domain, pages: int, members: list[Any]) -> Alike:
+    nearest = [Near(Url(url), bits, shares_schedule) for url, bits, shares_schedule in members]
+    return Alike(domain=domain.authority, pages=pages, members=nearest)

@@ -1,0 +1,67 @@
+"""Figures of a domain that take long to count: kept for whoever looks at a large one, with when they were counted."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import CheckConstraint, Column, Interval
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlmodel import Field, SQLModel
+
+from models.columns import big, domain_reference, instant, octets, real, small, text
+
+
+def span() -> Any:
+    """A length of time, where there is one."""
+    return Column(Interval, nullable=True)
+
+
+class DomainFigures(SQLModel, table=True):
+    """Counts and freshness of all pages of a domain. alike: groups of near-duplicates; null where not looked for."""
+
+    __tablename__ = "domain_figures"
+    domain_id: int = Field(sa_column=domain_reference())
+    counted_at: datetime = Field(sa_column=instant())
+    new: int = Field(sa_column=big(default="0"))
+    held_back: int = Field(sa_column=big(default="0"))
+    known: int = Field(sa_column=big(default="0"))
+    gone: int = Field(sa_column=big(default="0"))
+    moved: int = Field(sa_column=big(default="0"))
+    refused: int = Field(sa_column=big(default="0"))
+    freshness: float | None = Field(sa_column=real(nullable=True))
+    freshness_plain: float | None = Field(sa_column=real(nullable=True))
+    oldest_look_at: datetime | None = Field(sa_column=instant(nullable=True))
+    alike: list[Any] | None = Field(sa_column=Column(JSONB, nullable=True))
+
+
+class FreshnessFigures(SQLModel, table=True):
+    """Freshness, ages and intervals of a part of a domain's pages: all, those of a template or of a decile.
+
+    template: empty but for a template's row.  decile: of importance, 1 to 10; 0 but for a decile's row.
+    """
+
+    __tablename__ = "freshness_figures"
+    __table_args__ = (
+        CheckConstraint("grouped_by IN ('domain', 'template', 'decile')", name="freshness_figures_group"),
+    )
+    domain_id: int = Field(sa_column=domain_reference())
+    grouped_by: str = Field(primary_key=True, sa_type=text().type)
+    template: str = Field(primary_key=True, sa_type=text().type)
+    decile: int = Field(sa_column=small(key=True))
+    pages: int = Field(sa_column=big())
+    freshness: float | None = Field(sa_column=real(nullable=True))
+    freshness_plain: float | None = Field(sa_column=real(nullable=True))
+    mean_age: timedelta | None = Field(sa_column=span())
+    oldest_age: timedelta | None = Field(sa_column=span())
+    shortest_interval: timedelta | None = Field(sa_column=span())
+    mean_interval: timedelta | None = Field(sa_column=span())
+    longest_interval: timedelta | None = Field(sa_column=span())
+
+
+class TopPage(SQLModel, table=True):
+    """The most important pages of a domain, by what they are asked for. ranking: a state, or all, failing, rendered."""
+
+    __tablename__ = "top_page"
+    domain_id: int = Field(sa_column=domain_reference())
+    ranking: str = Field(primary_key=True, sa_type=text().type)
+    place: int = Field(sa_column=small(key=True))
+    key: bytes = Field(sa_column=octets())

@@ -1,0 +1,166 @@
+"""Figures that are kept: of a large domain they are those of its last count, of a small one those of now."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from crawler.core.domain import Domain
+from crawler.core.freshness import DAY
+from crawler.core.visit import State
+from crawler.store import claim, domains, record, report
+from crawler.store.database import Database
+from crawler.store.report.figures import KEPT_FOR, SMALL
+from tests.store.conftest import START
+from tests.store.made_up import look, status, take, targets
+from tests.store.report.test_reports import LATER, walked
+
+HOUR = timedelta(hours=1)
+GRADED = """
+    SELECT grouped_by, template, decile, pages, round(freshness::numeric, 9), round(freshness_plain::numeric, 9),
+           extract(epoch FROM mean_age)::int, extract(epoch FROM mean_interval)::int
+      FROM report_freshness ORDER BY grouped_by, template, decile
+"""
+TOTALS = """
+    SELECT pages_new, pages_known, pages_gone, pages_moved, pages_refused, round(freshness::numeric, 6)
+      FROM report_domain
+"""
+
+
+async def grown(db: Database, domain: Domain) -> None:
+    """Have the domain count as one of more pages than are counted for each who asks."""
+    async with db.transaction() as connection:
+        await connection.execute("UPDATE domain_state SET tracked = %s WHERE domain_id = %s", (SMALL + 1, domain.id))
+
+
+async def rows(db: Database, statement: str) -> list[tuple[object, ...]]:
+    async with db.transaction() as connection:
+        return [tuple(row) for row in await (await connection.execute(statement.encode())).fetchall()]
+
+
+async def lose(db: Database, domain: Domain, *, at: datetime) -> None:
+    """Look at all pages again, and find one of them gone."""
+    await domains.refresh(db, domain, prefix=domain.root, at=at)
+    lease = await take(db, at)
+    first, *_ = [target for target in await targets(db, lease, at) if target.state == State.KNOWN]
+    await record.record(db, lease, record.Batch([look(first, status(410), at, domain)], max_pages=100))
+    await claim.release(db, lease, at=at)
+
+
+async def test_what_is_kept_of_a_large_domain_is_what_was_counted(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+    live = await report.domain_report(db, domain, at=LATER, window=DAY)
+    every = [await report.pages(db, domain, top=9, at=LATER, state=state) for state in (None, *State)]
+    (past,) = await report.freshness_over_time(db, domain, instants=[START + DAY])
+
+    await grown(db, domain)
+    kept = await report.domain_report(db, domain, at=LATER, window=DAY)
+
+    assert kept == live
+    assert [await report.pages(db, domain, top=9, at=LATER, state=state) for state in (None, *State)] == every
+    assert await report.pages(db, domain, top=2, at=LATER) == every[0][:2]
+    assert await report.pages(db, domain, top=9, at=LATER, failing=True) == []
+    assert await report.pages(db, domain, top=9, at=LATER, rendered=True, failing=True) == [], "no ranking has these"
+    (kept_past,) = await report.freshness_over_time(db, domain, instants=[START + DAY])
+    assert kept_past.pages == past.pages
+    assert kept_past.freshness == pytest.approx(past.freshness)
+    assert await report.usual_alike(db, domain, at=LATER) == []
+
+
+async def test_a_large_domain_is_shown_as_it_was_counted_last(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+    await grown(db, domain)
+    before = await report.domain_report(db, domain, at=LATER, window=DAY)
+    assert before is not None
+    assert before.counted_at == LATER
+
+    await lose(db, domain, at=LATER + HOUR)
+    soon = await report.domain_report(db, domain, at=LATER + HOUR, window=DAY)
+    assert soon is not None
+    assert (soon.counted_at, soon.gone, soon.freshness) == (LATER, 0, before.freshness)
+    assert len(await report.pages(db, domain, top=9, at=LATER + HOUR, state=State.KNOWN)) == before.known - 1, (
+        "a page that is gone is not shown as a known one"
+    )
+
+    late = LATER + KEPT_FOR + HOUR
+    anew = await report.domain_report(db, domain, at=late, window=DAY)
+    assert anew is not None
+    assert (anew.counted_at, anew.gone) == (late, 1), "no plan has come by: who asks has it counted"
+
+
+async def test_a_small_domain_is_counted_for_each_who_asks(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+    await report.keep_figures(db, domain, at=LATER)
+
+    await lose(db, domain, at=LATER + HOUR)
+    found = await report.domain_report(db, domain, at=LATER + HOUR, window=DAY)
+
+    assert found is not None
+    assert (found.counted_at, found.gone) == (LATER + HOUR, 1)
+    assert len(await report.pages(db, domain, top=9, at=LATER, state=State.GONE)) == 1
+
+
+@pytest.mark.parametrize(("looks", "is_counted"), [(0, False), (SMALL // 100 - 1, False), (SMALL, True)])
+async def test_a_crawl_that_moves_the_figures_ends_with_a_count(
+    db: Database, domain: Domain, *, looks: int, is_counted: bool
+) -> None:
+    await walked(db, domain)
+    await report.count_after(db, domain, looks=looks, at=LATER)
+    assert await rows(db, "SELECT FROM domain_figures") == [], "a small one needs none"
+    await grown(db, domain)
+    await report.count_after(db, domain, looks=looks, at=LATER)
+    assert bool(await rows(db, "SELECT FROM domain_figures")) is is_counted
+
+
+async def test_the_views_say_the_same_of_both(db: Database, domain: Domain) -> None:
+    await walked(db, domain, at=datetime.now(UTC) - 2 * DAY)
+    live = await rows(db, TOTALS), await rows(db, GRADED)
+    assert await rows(db, "SELECT is_live FROM domain_counted_live") == [(True,)]
+
+    await report.keep_figures(db, domain, at=datetime.now(UTC))
+
+    assert await rows(db, "SELECT is_live FROM domain_counted_live") == [(False,)]
+    kept = await rows(db, TOTALS), await rows(db, GRADED)
+    assert kept[0] == live[0]
+    assert [row[:4] for row in kept[1]] == [row[:4] for row in live[1]]
+    for after, before in zip(kept[1], live[1], strict=True):
+        assert [float(str(value)) for value in after[4:]] == pytest.approx([float(str(v)) for v in before[4:]], abs=5)
+
+
+@pytest.mark.parametrize(
+    ("pages", "visited", "counted", "is_live"),
+    [
+        (SMALL, 2, 1, False),  # counted since its last look
+        (SMALL, 1, 2, True),  # looked at since
+        (SMALL + 1, 1, 2, False),  # a large one waits for the plan
+        (SMALL, 300, 200, True),  # no plan has run for hours
+        (SMALL + 1, 300, 200, False),
+    ],
+)
+async def test_which_domains_the_views_count(
+    db: Database, domain: Domain, *, pages: int, visited: int, counted: int, is_live: bool
+) -> None:
+    """visited, counted: minutes ago."""
+    now = datetime.now(UTC)
+    visited_at, counted_at = now - timedelta(minutes=visited), now - timedelta(minutes=counted)
+    async with db.transaction() as connection:
+        await connection.execute("UPDATE domain_state SET tracked = %s, last_visit_at = %s", (pages, visited_at))
+        await connection.execute(
+            "INSERT INTO domain_figures (domain_id, counted_at) VALUES (%s, %s)", (domain.id, counted_at)
+        )
+    assert await rows(db, "SELECT is_live FROM domain_counted_live") == [(is_live,)]
+
+
+async def test_the_views_know_the_same_bounds(db: Database) -> None:
+    ((said,),) = await rows(db, "SELECT pg_get_viewdef('domain_counted_live'::regclass)")
+    assert f"tracked <= {SMALL})" in str(said)
+    assert f"'{int(KEPT_FOR / HOUR):02}:00:00'::interval" in str(said)
+
+
+async def test_nothing_is_kept_of_a_domain_that_is_removed(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+    await grown(db, domain)
+    await report.keep_figures(db, domain, at=LATER)
+    await domains.remove(db, domain)
+    await report.keep_figures(db, domain, at=LATER)
+    for table in ("domain_figures", "freshness_figures", "top_page"):
+        assert await rows(db, f"SELECT FROM {table}") == []
