@@ -48,8 +48,8 @@ class ReadingLimits:
     cpu_seconds: float = 5.0
     list_cpu_seconds: float = 20.0
     longest: timedelta = timedelta(minutes=1)
-    memory_bytes: int = 192 << 20
-    body_bytes: int = 160 << 20
+    memory_bytes: int = 160 << 20
+    body_bytes: int = 128 << 20
     usual_bytes: int = 16 << 20
     per_byte: int = 64
     kept_bytes: int = 80 << 20
