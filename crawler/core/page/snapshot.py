@@ -10,11 +10,12 @@ from crawler.core.page.fingerprint import Fingerprint, digest, fingerprint_of
 from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import BlockList, block_list
+from crawler.core.page.pickled import PickledAsCall
 from crawler.core.page.selectors import WHOLE, View
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class Version(PickledAsCall):
     """The digests of a Snapshot, which are kept with its page.
 
     number: 1 for a page's first Snapshot.  is_rendered: its body is the document that a browser made of the page.
@@ -43,7 +44,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(PickledAsCall):
     """A parsed body: its content and digests. The version's number is 0, as it has none yet.
 
     blocks, sample: empty unless they were wanted.  sample: hashes of the text, as TakeSample gave them.
