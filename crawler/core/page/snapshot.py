@@ -1,7 +1,6 @@
 """Versions of a page: the digests by which two of them are told apart, and the Snapshot with the content."""
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from crawler.core.http import Url
 from crawler.core.page.content import PageContent, extract
@@ -47,19 +46,13 @@ class Snapshot:
 class Parsed(PickledAsCall):
     """A parsed body: its content and digests. The version's number is 0, as it has none yet.
 
-    blocks, sample: empty unless they were wanted.  sample: hashes of the text, as TakeSample gave them.
+    blocks, sample: empty unless they were wanted.  sample: hashes of the text (novelty/sample.py).
     """
 
     content: PageContent
     version: Version
     blocks: BlockList = field(default=(), repr=False)
     sample: tuple[int, ...] = field(default=(), repr=False)
-
-
-class TakeSample(Protocol):
-    """Takes a few hashes of a page's text (novelty.sample_of, of a room above this one)."""
-
-    def __call__(self, content: PageContent, body: bytes, *, url: Url) -> tuple[int, ...]: ...
 
 
 def parse(
@@ -72,12 +65,11 @@ def parse(
     outlined: bool = True,
     view: View = WHOLE,
     reader: ReadDocument | None = None,
-    sampler: TakeSample | None = None,
 ) -> Parsed:
     """Parse a body and take its digests and its fingerprint: all of a look that costs time.
 
     outlined: its blocks are wanted.  view: the parts of it that are compared; the digests are of the whole.
-    reader: of this body, which then is no web page; what it raises is passed on.  sampler: None takes no sample.
+    reader: of this body, which then is no web page; what it raises is passed on.
     """
     markup = parse_html(body, content_type) if reader is None and kind_of(body, content_type) == "html" else None
     content = extract(
@@ -101,8 +93,7 @@ def parse(
     if outlined:
         blocks = block_list(body, content, url=url, content_type=content_type, view=view, markup=markup, reader=reader)
     short = replace(content, text="", images_and_meta="")  # only their digests are kept
-    sample = sampler(content, body, url=url) if sampler is not None else ()
-    return Parsed(short, version, blocks, sample=sample)
+    return Parsed(short, version, blocks)
 
 
 def _shape(text: str) -> str:
