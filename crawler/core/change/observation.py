@@ -101,7 +101,9 @@ def update_with_difference(mask: NoiseMask, seen: Observation) -> tuple[NoiseMas
     )
     for first, second in pairwise((seen.after, *seen.second_fetches)):
         volatile = trimmed(_with_second_fetch(volatile, seen.page, first, second))
-    volatile, found = _with_elapsed(volatile, seen)
+    found = SAME  # where there is no Snapshot yet, and so nothing that could differ
+    if seen.then is not None:
+        volatile, found = _with_elapsed(volatile, seen)
     if seen.before and seen.then is not None:
         left = significant(found, NoiseMask(volatile, mask.boilerplate), then=seen.then, now=seen.at)
         if not seen.second_fetches:

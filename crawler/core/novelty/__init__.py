@@ -16,7 +16,7 @@ from crawler.core.novelty.evidence import (
     time_after,
 )
 from crawler.core.novelty.memory import NoveltyMemory, SeenHashes
-from crawler.core.novelty.sample import Sample, sample_of
+from crawler.core.novelty.sample import Sample, parse_with_sample, sample_of
 from crawler.core.novelty.urls import has_repeats, without_each_parameter
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "TemplateNovelty",
     "has_repeats",
     "is_barren",
+    "parse_with_sample",
     "sample_of",
     "section_of",
     "time_after",

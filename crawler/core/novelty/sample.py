@@ -1,9 +1,11 @@
 """A few hashes of a page's text, to tell whether earlier pages have said the same."""
 
 import re
+from dataclasses import replace
+from typing import Any
 
 from crawler.core.http import Url
-from crawler.core.page import PageContent, digest, shingles_of_words, words_of_text
+from crawler.core.page import PageContent, Parsed, digest, parse, shingles_of_words, words_of_text
 
 SAMPLED = 8  # hashes of one page: its share of new ones is told in eighths, and added up over many pages
 MOST_WORDS = 500  # from which on no more lines are read; what repeats shows at the beginning
@@ -36,3 +38,9 @@ def sample_of(content: PageContent, body: bytes, *, url: Url) -> Sample:
     if len(words) == 2 * len(LINE_END):
         return (int.from_bytes(digest(body)[:4], "big"),)
     return tuple(sorted({int(each) >> 32 for each in shingles_of_words(words)})[:SAMPLED])
+
+
+def parse_with_sample(body: bytes, *, url: Url, **how: Any) -> Parsed:
+    """Parse a body and take its sample, in one call for the process that reads it. how: what else `parse` is given."""
+    parsed = parse(body, url=url, **how)
+    return replace(parsed, sample=sample_of(parsed.content, body, url=url))

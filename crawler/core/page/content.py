@@ -16,6 +16,7 @@ from crawler.core.page.html import Markup, parse_html
 from crawler.core.page.json_text import read_json
 from crawler.core.page.media_type import Kind, kind_of
 from crawler.core.page.pdf import read_pdf
+from crawler.core.page.pickled import PickledAsCall
 
 MAX_TITLE_CHARS = 1024
 TAIL_CHARS = 1024
@@ -33,7 +34,7 @@ class HtmlEnd(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PageContent:
+class PageContent(PickledAsCall):
     """The content of a body.
 
     text: all that a reader sees, one block per line, whitespace collapsed.  main: the text without menus, footers and

@@ -17,6 +17,7 @@ from crawler.core.page.document import ReadDocument, spaced
 from crawler.core.page.fingerprint import number_of
 from crawler.core.page.html import Markup, parse_html, text_of
 from crawler.core.page.media_type import kind_of
+from crawler.core.page.pickled import PickledAsCall
 from crawler.core.page.selectors import WHOLE, View
 
 MOST_BLOCKS = 20_000  # of one page; all text after them is one block
@@ -35,7 +36,7 @@ class BlockKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Block(PickledAsCall):
     """One block of a page. css_path: a hash of the tags and classes of the elements that it stands in.
 
     Numbers are left out of the classes, so that a path stays when rows come and go.

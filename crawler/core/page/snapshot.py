@@ -1,7 +1,6 @@
 """Versions of a page: the digests by which two of them are told apart, and the Snapshot with the content."""
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from crawler.core.http import Url
 from crawler.core.page.content import PageContent, extract
@@ -10,11 +9,12 @@ from crawler.core.page.fingerprint import Fingerprint, digest, fingerprint_of
 from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import BlockList, block_list
+from crawler.core.page.pickled import PickledAsCall
 from crawler.core.page.selectors import WHOLE, View
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class Version(PickledAsCall):
     """The digests of a Snapshot, which are kept with its page.
 
     number: 1 for a page's first Snapshot.  is_rendered: its body is the document that a browser made of the page.
@@ -43,22 +43,16 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(PickledAsCall):
     """A parsed body: its content and digests. The version's number is 0, as it has none yet.
 
-    blocks, sample: empty unless they were wanted.  sample: hashes of the text, as TakeSample gave them.
+    blocks, sample: empty unless they were wanted.  sample: hashes of the text (novelty/sample.py).
     """
 
     content: PageContent
     version: Version
     blocks: BlockList = field(default=(), repr=False)
     sample: tuple[int, ...] = field(default=(), repr=False)
-
-
-class TakeSample(Protocol):
-    """Takes a few hashes of a page's text (novelty.sample_of, of a room above this one)."""
-
-    def __call__(self, content: PageContent, body: bytes, *, url: Url) -> tuple[int, ...]: ...
 
 
 def parse(
@@ -71,12 +65,11 @@ def parse(
     outlined: bool = True,
     view: View = WHOLE,
     reader: ReadDocument | None = None,
-    sampler: TakeSample | None = None,
 ) -> Parsed:
     """Parse a body and take its digests and its fingerprint: all of a look that costs time.
 
     outlined: its blocks are wanted.  view: the parts of it that are compared; the digests are of the whole.
-    reader: of this body, which then is no web page; what it raises is passed on.  sampler: None takes no sample.
+    reader: of this body, which then is no web page; what it raises is passed on.
     """
     markup = parse_html(body, content_type) if reader is None and kind_of(body, content_type) == "html" else None
     content = extract(
@@ -100,8 +93,7 @@ def parse(
     if outlined:
         blocks = block_list(body, content, url=url, content_type=content_type, view=view, markup=markup, reader=reader)
     short = replace(content, text="", images_and_meta="")  # only their digests are kept
-    sample = sampler(content, body, url=url) if sampler is not None else ()
-    return Parsed(short, version, blocks, sample=sample)
+    return Parsed(short, version, blocks)
 
 
 def _shape(text: str) -> str:

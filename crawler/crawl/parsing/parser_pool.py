@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self, TypeVar, cast
 
 from crawler.core.http import Fetched, Url
-from crawler.core.novelty import sample_of
+from crawler.core.novelty import parse_with_sample
 from crawler.core.page import WHOLE, BlockList, Parsed, UrlList, View, block_list, kind_of, parse, read_url_list
 from crawler.core.page_rules import PageRules
 from crawler.crawl.parsing.parser_process import packed
@@ -121,7 +121,7 @@ class ParserPool:
         view: which blocks.  party: for whom it is read; nobody has all readers.
         """
         call = partial(
-            parse,
+            parse_with_sample if sampled else parse,
             answer.body,
             url=url,
             content_type=answer.content_type,
@@ -130,7 +130,6 @@ class ParserPool:
             outlined=outlined,
             view=view,
             reader=self._plugins.reader_of(answer.content_type),
-            sampler=sample_of if sampled else None,
         )
         return await self._made(call, answer, is_wild=outlined and view.is_wild, party=party)
 

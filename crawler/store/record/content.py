@@ -1,22 +1,20 @@
 """Bodies, addressed by their digest, once per domain. Two functions, so that an object store can take their place."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import zstandard
 
+from crawler.store.columns import copy
 from crawler.store.database import Connection, Database
 
 SMALLEST_COMPRESSED = 256  # bytes; below, the frame outweighs the gain
 LEVEL = 3
 
-PUT = """
-    INSERT INTO content (domain_id, digest, encoding, body_bytes, data)
-    SELECT %(domain_id)s, *
-      FROM unnest(%(digests)s::bytea[], %(encodings)s::text[], %(sizes)s::int[], %(data)s::bytea[])
-    ON CONFLICT DO NOTHING
-"""
+KEPT = "SELECT digest FROM content WHERE domain_id = %s AND digest = ANY(%s)"
+PUT = "COPY content (domain_id, digest, encoding, body_bytes, data) FROM STDIN (FORMAT BINARY)"
 
 VERSION = """
     SELECT s.body_digest, s.content_type, s.at,
@@ -29,25 +27,32 @@ VERSION = """
 
 
 async def put(connection: Connection, domain_id: int, bodies: Mapping[bytes, bytes]) -> None:
-    """Keep bodies by their digests; one that is there already costs nothing."""
+    """Keep bodies by their digests; one that is there already is not compressed, nor sent.
+
+    Within a transaction that has locked the domain's row, so that nobody else adds any meanwhile: then they can be
+    copied, which takes a tenth of the time of an array of them. They are compressed beside the event loop.
+    """
     if not bodies:
         return
-    compressor = zstandard.ZstdCompressor(level=LEVEL)
-    packed = [
-        ("zstd", compressor.compress(body)) if len(body) >= SMALLEST_COMPRESSED else ("identity", body)
-        for body in bodies.values()
+    kept = await (await connection.execute(KEPT, (domain_id, list(bodies)), binary=True)).fetchall()
+    new = {digest: bodies[digest] for digest in bodies.keys() - {digest for (digest,) in kept}}
+    if not new:
+        return
+    packed = await asyncio.to_thread(_packed, list(new.values()))
+    rows = [
+        (domain_id, digest, encoding, len(body), data)
+        for (digest, body), (encoding, data) in zip(new.items(), packed, strict=True)
     ]
-    await connection.execute(
-        PUT,
-        {
-            "domain_id": domain_id,
-            "digests": list(bodies),
-            "encodings": [encoding for encoding, _ in packed],
-            "sizes": [len(body) for body in bodies.values()],
-            "data": [data for _, data in packed],
-        },
-        binary=True,
-    )
+    await copy(connection, PUT, ["int8", "bytea", "text", "int4", "bytea"], rows)
+
+
+def _packed(bodies: Sequence[bytes]) -> list[tuple[str, bytes]]:
+    """The encoding of each body, and the body in it."""
+    compressor = zstandard.ZstdCompressor(level=LEVEL)
+    return [
+        ("zstd", compressor.compress(body)) if len(body) >= SMALLEST_COMPRESSED else ("identity", body)
+        for body in bodies
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,13 @@ from crawler.core.novelty import (
     TemplateNovelty,
     has_repeats,
     is_barren,
+    parse_with_sample,
     sample_of,
     section_of,
     time_after,
     without_each_parameter,
 )
-from crawler.core.page import PageContent, parse
+from crawler.core.page import PageContent
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 URL = Url("http://a.test/page/")
@@ -39,7 +40,7 @@ def test_numbers_and_the_words_of_the_url_say_nothing() -> None:
 
 def test_a_page_is_sampled_while_it_is_parsed_as_it_would_be_later() -> None:
     body = b"<title>A</title><nav>Menu of all</nav><p>Some words of room 12 that say a few things<p>and a few more"
-    parsed = parse(body, url=URL, content_type="text/html", robots_tag=None, sampler=sample_of)
+    parsed = parse_with_sample(body, url=URL, content_type="text/html", robots_tag=None)
 
     assert parsed.sample == sample_of(parsed.content, body, url=URL)
     assert len(parsed.sample) > 4
