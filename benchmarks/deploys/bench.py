@@ -39,9 +39,6 @@ WARM_UP = 0.2  # of the time, that is not counted
 FORGET = """
     UPDATE domain_state SET site_clock_at = '{}', site_clock_ahead = '{}' WHERE domain_id = %s
 """
-TOLD = (
-    "SELECT signals / greatest(tracked, 1) FROM domain_source JOIN domain_state USING (domain_id) WHERE domain_id = %s"
-)
 HEAD = (
     "history",
     "seed",
