@@ -1,7 +1,7 @@
 """Freshness of a statically built site by its pages' own text, beside visiting all pages in turn with as many requests.
 
-The real crawl looks at a real server on a virtual clock: a plan a day, and a few shifts over which the day's budget is
-spread. Beside it the same crawl that forgets every deploy.
+The real crawl looks at a real server on a virtual clock: a few shifts over which the day's budget is spread, and a plan
+after each. Each change counts alike. Beside it the same crawl without the site's clock.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from benchmarks.deploys.site import BuiltSite, serving
 from benchmarks.table import table
 from crawler.clock import Clock
 from crawler.core.domain_settings import DomainSettings
+from crawler.core.freshness import ChangeValue
 from crawler.core.http import Authority, path_and_query
 from crawler.crawl import open_resources, run_shift
 from crawler.lab.looks import costs, looks_by_url
@@ -38,9 +39,6 @@ WARM_UP = 0.2  # of the time, that is not counted
 FORGET = """
     UPDATE domain_state SET site_clock_at = '{}', site_clock_ahead = '{}' WHERE domain_id = %s
 """
-TOLD = (
-    "SELECT signals / greatest(tracked, 1) FROM domain_source JOIN domain_state USING (domain_id) WHERE domain_id = %s"
-)
 HEAD = (
     "history",
     "seed",
@@ -75,7 +73,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A history crawled twice. deaf: the crawl that forgets deploys."""
+    """A history crawled twice. deaf: the crawl without the site's clock."""
 
     history: str
     seed: int
@@ -139,7 +137,7 @@ async def lived(given: argparse.Namespace, history: History, *, hears: bool) -> 
 async def crawled(
     db: Database, site: BuiltSite, history: History, root: str, *, days: int, budget: int, hears: bool
 ) -> Run:
-    wished = DomainSettings(allow_private=True, delay=timedelta(0), parallelism=4)
+    wished = DomainSettings(allow_private=True, delay=timedelta(0), parallelism=4, value=ChangeValue.CHANGES)
     authority = Authority(root.split("/")[2])
     domain = await domains.register(db, authority, scheme="http", domain_settings=wished, at=START)
     settings = Settings(lease_term=timedelta(seconds=30), batch_visits=20, pace=False)

@@ -236,6 +236,7 @@ def _sample(evidence_a: Floats, evidence_b: Floats, prior: Belief) -> PageSample
         follows=no,
         amount_total=np.zeros(size),
         amount_changes=np.zeros(size),
+        silent_days=np.zeros(size),
         priors=(prior,),
     )
 

@@ -28,8 +28,8 @@ from crawler.core.freshness import (
 )
 
 # Of a row: is_new, evidence_a, evidence_b, group, importance, asked, least, most, follows, amount_total,
-# amount_changes.
-COLUMNS = 11
+# amount_changes, silent_days.
+COLUMNS = 12
 REQUEST_KINDS = (
     RequestKind.FULL,
     RequestKind.CONDITIONAL,
@@ -51,7 +51,8 @@ class PageSample:
     group: the number of the page's prior; 0 is that of the whole domain.  importance: the domain's mean page has 1.
     asked: how the page is asked for, as index into REQUEST_KINDS.  least, most: bounds of its interval by rules, in
     days; NO_RULE where they say nothing.  follows: the page shares another one's schedule (freshness/shared_schedule).
-    amount_total, amount_changes: of the changes found on it.
+    amount_total, amount_changes: of the changes found on it.  silent_days: since its last good look, by the site's
+    clock, if no source has said anything of it since; else 0.
     share: of the domain's pages that are in the sample, above 0 and at most 1.  priors: so far, by number.
     source: the domain's source of signals that tells most, or NO_SOURCE.
     """
@@ -67,6 +68,7 @@ class PageSample:
     follows: Flags
     amount_total: Floats
     amount_changes: Floats
+    silent_days: Floats
     share: float = 1.0
     priors: tuple[Belief, ...] = field(default_factory=_no_priors)
     costs: Costs = field(default_factory=Costs)
@@ -115,6 +117,7 @@ def sample_of(
         follows=table[:, 8] > 0,
         amount_total=table[:, 9],
         amount_changes=table[:, 10],
+        silent_days=table[:, 11],
         share=share,
         priors=tuple(priors),
         costs=costs,
@@ -133,10 +136,12 @@ def moments_in(sample: PageSample) -> Moments:
     """The moments of the known pages' beliefs by group, with pages counted as the whole domain has them.
 
     Pages without evidence count with their prior, as in expectation maximisation. Without them, the first pages that
-    were looked at twice, which change most, would speak for all.
+    were looked at twice, which change most, would speak for all. So would those of which a source of signals told a
+    change, which brings about a look, if it did not count that it was silent about the others.
     """
     is_known = ~sample.is_new
     a, b = beliefs_in(sample, sample.priors)
+    b = b + sample.source.silence * sample.silent_days
     found = moments(a[is_known], b[is_known], sample.group[is_known], groups=len(sample.priors))
     return Moments(found.pages / sample.share, found.rate, found.log_rate)
 

@@ -78,7 +78,7 @@ class Ours:
         self._drift, self._drift_at = UNKNOWN, 0.0
         self._clocks = SiteClocks(self._hosts)
         self._rng = np.random.default_rng(0)  # samples and first gaps; the world has a seed of its own
-        self._planned_day = -1
+        self._planned_day, self._refitted_at = -1, 0.0
         self._plan = PlannedRates(np.full(self._hosts, 0.25), np.full(self._hosts, 180.0), 0, np.ones(self._hosts))
         self._used = np.zeros(self._hosts)  # requests of the day
         self.read = self.handed_out = self.put_off = 0  # rows of the due index, for whoever counts
@@ -271,6 +271,7 @@ class Ours:
         self._planned_day = int(now)
         known = np.flatnonzero(~np.isnan(self._since))
         if now > 0:
+            self._refitted_at = now
             self._refit(known)
             if self._scene.cap_per_day is not None:
                 self._plan.watch_hosts(
@@ -319,8 +320,14 @@ class Ours:
 
     def refitted(self, known: Ints) -> tuple[Floats, Floats]:
         """The priors (a0, b0) of all groups, which are templates of one domain, from the beliefs of the pages known."""
-        groups = moments(*self._beliefs(known), self._scene.group[known], groups=len(self._a0))
+        a, b = self._beliefs(known)
+        groups = moments(a, b + self._silent_days(known), self._scene.group[known], groups=len(self._a0))
         return refit(groups, everywhere=pooled(groups))[:2]
+
+    def _silent_days(self, known: Ints) -> Floats:
+        """The days since the last look at pages of which nothing was said since, as far as their changes are told."""
+        heard, unseen = self._heard(known), self._refitted_at - self._since[known] + self._site_ahead(known)
+        return np.where(np.equal(heard.count, 0), heard.recall * np.maximum(unseen, 0.0), 0.0)
 
     def meet(self, pages: Ints, now: float) -> None:
         if now == 0:

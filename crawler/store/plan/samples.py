@@ -22,7 +22,10 @@ SAMPLE = f"""
     SELECT (f.state = 'new')::int, p.evidence_a, p.evidence_b, p.prior_no,
            look_importance(coalesce(u.worth, {IMPORTANCE}, 1), f.state = 'new', p.announces, g.first_looks, g.novelty),
            p.version > 0 AND p.etag IS NOT NULL, p.version > 0 AND p.last_modified IS NOT NULL, p.received_bytes,
-           (p.leader IS NOT NULL)::int, p.amount_total, p.amount_changes, p.is_rendered, p.url
+           (p.leader IS NOT NULL)::int, p.amount_total, p.amount_changes,
+           CASE WHEN p.signals = '' AND p.last_good_at < %(at)s
+                THEN date_part('epoch', site_gap(%(at)s, s.site_clock_at, s.site_clock_ahead, p.last_good_at)) / 86400
+                ELSE 0 END, p.is_rendered, p.url
       FROM frontier f
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = f.key AND p.key >= %(low)s AND p.key < %(high)s
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
@@ -45,7 +48,7 @@ async def sample_domain(
     slices = max(ceil(plan_input.tracked / max(most, 1)), 1)
     domain_id = plan_input.domain.id
     chance = blake2b(f"{domain_id} {at.isoformat()}".encode(), digest_size=8).digest()
-    values = slice_of(int.from_bytes(chance, "big") % slices, slices) | {"domain_id": domain_id}
+    values = slice_of(int.from_bytes(chance, "big") % slices, slices) | {"domain_id": domain_id, "at": at}
     async with db.transaction() as connection:
         rows = await (await connection.execute(SAMPLE, values, binary=True)).fetchall()
         priors = await _priors(connection, domain_id)
@@ -74,7 +77,7 @@ def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[t
         has_date,
         body_bytes,
         shares_schedule,
-        *amounts,
+        *others,
         is_rendered,
         url,
     ) in rows:
@@ -94,7 +97,7 @@ def _ruled(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[t
             kind = otherwise
         least, most = (NO_RULE if days is None else days / DAY for days in (said.least, said.most))
         asked, weighed = REQUEST_KINDS.index(kind), importance * said.weight * context.rules.score(Url(url))
-        yield is_new, a, b, group, weighed, asked, least, most, shares_schedule, *amounts
+        yield is_new, a, b, group, weighed, asked, least, most, shares_schedule, *others
 
 
 async def _priors(connection: Connection, domain_id: int) -> list[Belief]:

@@ -1,10 +1,11 @@
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from crawler.core.budget import PageSample, Refitted, refitted
-from crawler.core.freshness import ALL_KINDS, NO_KIND, PRIOR, Belief, KindPrior
+from crawler.core.freshness import ALL_KINDS, NO_KIND, PRIOR, Belief, KindPrior, SourceWorth
 
 SLOW, FAST = 0.01, 0.5
 
@@ -25,6 +26,7 @@ def domain(pages: int, rate: float, *, prior: Belief = PRIOR, looked_at: int | N
         follows=np.zeros(pages, bool),
         amount_total=ones,
         amount_changes=ones,
+        silent_days=0 * ones,
         priors=(prior,),
     )
 
@@ -88,3 +90,13 @@ def test_a_domain_of_its_own_evidence_goes_its_own_way() -> None:
     found = refitted([*[domain(50, SLOW)] * 8, domain(2000, FAST)], ["gov"] * 9)
 
     assert found.domains[-1][0].rate_per_day == pytest.approx(FAST, rel=0.02)
+
+
+def test_pages_of_which_a_good_source_said_nothing_make_the_prior_slower() -> None:
+    """Looks are at those that a signal meant: without the others' silence these would speak for all."""
+    quiet = replace(domain(100, FAST, looked_at=10), silent_days=np.where(np.arange(100) < 10, 0.0, 30.0))
+    heard = replace(quiet, source=SourceWorth(recall=0.8, noise=0.01))
+
+    deaf, told = (refitted([each], [NO_KIND]).domains[0][0].rate_per_day for each in (quiet, heard))
+
+    assert told < 0.75 * deaf

@@ -105,7 +105,7 @@ async def test_a_sample_is_read_by_the_index_of_its_keys(db: Database, domain: D
     async with db.transaction() as connection:
         await connection.execute("ANALYZE page")
         await connection.execute("ANALYZE frontier")
-        values = slice_of(3, 100) | {"domain_id": domain.id}
+        values = slice_of(3, 100) | {"domain_id": domain.id, "at": START}
         rows = await (await connection.execute(f"EXPLAIN {SAMPLE}".encode(), values)).fetchall()
 
     planned = "\n".join(str(row[0]) for row in rows)
