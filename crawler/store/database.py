@@ -1,47 +1,25 @@
-"""One Postgres: opening it, migrating it, and a transaction at a time."""
+"""One Postgres: opening it, having it migrated, and a transaction at a time."""
 
 import logging
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import psycopg
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
-from sqlalchemy import create_engine, text
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.pool import NullPool
 
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
 
 Connection = psycopg.AsyncConnection[TupleRow]
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
-OLDEST_POSTGRES = 14  # bit_count() and the multirange catalogue that our views use
-MIGRATION_LOCK = 0x7265637261776C  # two processes may want to migrate at once; "recrawl" in ASCII
-
-
 PATIENCE_SECONDS = 20  # for a connection
-
-# What whoever runs the server has to mend; to ask again does not help.
-REFUSALS = (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction)
+NEWER_MESSAGE = "a newer recrawl has migrated the database: install that one"
 # Passing states of a server: away, full, busy, or a standby that is about to take over.
 SILENCES = (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction, PoolTimeout)
-# Somebody else's table, index, function or schema has a name of ours.
-CLASHES = (
-    psycopg.errors.DuplicateTable,
-    psycopg.errors.DuplicateObject,
-    psycopg.errors.DuplicateFunction,
-    psycopg.errors.WrongObjectType,
-)
-NEWER_MESSAGE = "a newer recrawl has migrated the database: install that one"
 
 
 class Schema(StrEnum):
@@ -140,81 +118,35 @@ def upgrade(url: str, *, to: str = "head") -> None:
     CrawlerError for one that this user may not change, that a newer recrawl has migrated, or that holds something else
     by a name of ours.
     """
-    with _naming_refusals(), _engine(url).connect() as connection:
-        _refuse_what_cannot_hold_us(connection)
-        connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": MIGRATION_LOCK})
-        connection.commit()
-        try:
-            if _schema_on(connection) is Schema.NEWER:
-                raise CrawlerError(NEWER_MESSAGE)
-            command.upgrade(_config(connection), to)
-            connection.commit()
-        finally:
-            connection.rollback()
-            connection.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": MIGRATION_LOCK})
-            connection.commit()
+    from crawler.store import migrating  # noqa: PLC0415  SQLAlchemy is 25 MB that whoever reads and writes never needs
+
+    migrating.upgrade(url, to=to)
 
 
 def schema_of(url: str) -> Schema:
     """How the database compares with our migrations."""
-    with _naming_refusals(), _engine(url).connect() as connection:
-        return _schema_on(connection)
-
-
-def _schema_on(connection: Any) -> Schema:
-    found = set(MigrationContext.configure(connection).get_current_heads())
-    if not found:
-        tables = connection.execute(text("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()"))
-        return Schema.FOREIGN if tables.scalar() else Schema.EMPTY
-    scripts = ScriptDirectory.from_config(_config(connection))
-    if found == {scripts.get_current_head()}:
+    if _is_current(url):
         return Schema.CURRENT
-    ours_once = {script.revision for script in scripts.walk_revisions()}
-    return Schema.OLDER if found <= ours_once else Schema.NEWER
+    from crawler.store import migrating  # noqa: PLC0415  as above: it is seldom any other
+
+    return migrating.schema_of(url)
 
 
-@contextmanager
-def _naming_refusals() -> Iterator[None]:
+def newest_revision() -> str:
+    """The revision of the newest migration: they are numbered, in their names as well."""
+    return max(each.name.partition("_")[0] for each in MIGRATIONS.glob("versions/[0-9]*.py"))
+
+
+def _is_current(url: str) -> bool:
+    """Whether the database has the newest schema. False, too, where that cannot be told so simply."""
     try:
-        yield
-    except OperationalError as error:
-        raise StoreUnavailable(f"the database does not answer: {one_line(error.orig or error)}") from error
-    except DBAPIError as error:
-        if isinstance(error.orig, REFUSALS):
-            raise CrawlerError(f"the database refuses: {one_line(error.orig)}") from error
-        if isinstance(error.orig, CLASHES):
-            clash = one_line(error.orig)
-            raise CrawlerError(f"the database has no room for recrawl ({clash}): give it one of its own") from error
-        raise
-
-
-def _config(connection: Any) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    config.attributes["connection"] = connection
-    return config
-
-
-def _engine(url: str) -> Any:
-    engine = create_engine(
-        libpq_url(url).replace("postgresql://", "postgresql+psycopg://", 1),
-        poolclass=NullPool,
-        connect_args={"connect_timeout": PATIENCE_SECONDS},
-    )
-    try:
-        engine.connect().close()
-    except OperationalError as error:
-        raise StoreUnavailable(f"cannot open the database: {one_line(error.orig or error)}") from error
-    return engine
-
-
-def _refuse_what_cannot_hold_us(connection: Any) -> None:
-    version = int(connection.execute(text("SHOW server_version_num")).scalar()) // 10_000
-    if version < OLDEST_POSTGRES:
-        raise BadInput(f"the server is Postgres {version}; recrawl needs {OLDEST_POSTGRES} or newer")
-    encoding = connection.execute(text("SHOW server_encoding")).scalar()
-    if encoding != "UTF8":
-        raise BadInput(f"the database is in {encoding}; make one with ENCODING 'UTF8', since pages are in any script")
+        with psycopg.connect(libpq_url(url), connect_timeout=PATIENCE_SECONDS) as connection:
+            rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+    except psycopg.OperationalError as error:
+        raise StoreUnavailable(f"cannot open the database: {one_line(error)}") from error
+    except psycopg.Error:  # there is no such table, or this user may not read it
+        return False
+    return [row[0] for row in rows] == [newest_revision()]
 
 
 # In this transaction alone. For many keys the planner would rather read a whole partition than find them. And nothing

@@ -249,9 +249,9 @@ DUE_TOMORROW = "UPDATE frontier SET due_at = now() + interval '1 day' WHERE stat
 @pytest.mark.parametrize(
     ("rule", "due"),
     [
-        ((), ("price", "which was stored at another price or under other rules; today a look is worth its price")),
-        (("--least", "200d"), ("least", "worth its price sooner, but a rule says 200 days after the last one")),
-        (("--most", "2d"), ("most", ", since a look is not worth its price by then, but a rule says 48 hours after")),
+        ((), ("price", "which was stored at another price or under other rules; today a look pays off")),
+        (("--least", "200d"), ("least", "pays off sooner, but a rule says 200 days after the last one")),
+        (("--most", "2d"), ("most", ", since a look does not pay off by then, but a rule says 48 hours after")),
         (("--once",), ("once", "it was had once, and a rule wants no more of it")),
     ],
 )
@@ -285,7 +285,7 @@ def test_a_page_that_is_due_at_todays_price_says_so_and_a_first_interval_is_spre
     never = recrawl("explain", f"{crawled.url}two", "--json").json
 
     assert "pages that came in together are spread over their first interval; after it a look is worth" in first["next"]
-    assert ", since a look is worth its price" in later["next"]
+    assert ", since a look pays off" in later["next"]
     assert (never["due_today"]["bound"], never["due_today"]["gap"]) == ("most", timedelta(days=180).total_seconds())
     assert "the longest interval says 180 days after the last one" in never["next"]
 

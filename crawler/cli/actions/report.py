@@ -23,6 +23,7 @@ from crawler.store.learned import TrustRow
 from crawler.store.plan import Calibration
 from crawler.store.report import DomainReport, ListReport, SourceFacts, domain_report, lists_of, signal_sources
 
+FAILED_MEANS = " that did not get the page: no answer, an error such as 404, or a redirect for now"
 COUNTED_NOW = timedelta(minutes=1)
 
 
@@ -117,8 +118,11 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         ("As audits found", _shown_agreement(calibration.audits) or "no audit in this time: recrawl audit"),
         ("As other looks found", _shown_agreement(calibration.scheduled)),
         ("Oldest look", shown_when(found.oldest_look_at, now=found.at)),
-        ("Known pages", str(found.known)),
-        ("New, never fetched", f"{found.new}" + (f", {found.held_back} of them held back" if found.held_back else "")),
+        ("Pages looked at", str(found.known)),
+        (
+            "New, never fetched",
+            f"{found.new}" + (f", {found.held_back} of them put off" if found.held_back else ""),
+        ),
         ("Gone", str(found.gone)),
         ("Moved", str(found.moved)),
         ("May not be fetched", str(found.refused)),
@@ -127,12 +131,12 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         ("In the last", shown_span(found.window)),
         ("Looks", f"{found.looks} ({found.requests} requests)"),
         ("Changes", changes or "none"),
-        ("Failed", counted(found.failures, "look")),
+        ("Failed", counted(found.failures, "look") + (FAILED_MEANS if found.failures else "")),
         ("Received", shown_bytes(found.received_bytes)),
         ("Saved", shown_bytes(found.saved_bytes) + (f" ({found.saved_bytes / sent:.0%})" if sent else "")),
         ("Validators", shown_standings(reported.standings)),
         (" ", " "),
-        ("Requests today", f"{found.spent_today}{_shown_budget(found)}"),
+        ("Requests today", f"{found.spent_today}{_shown_budget(found)}, robots.txt and tries among them"),
         ("Target", shown_setting("target_age", found.target_age)),
         ("Target", shown_setting("target_freshness", found.target_freshness)),
         ("Price", f"{_price(found):.3g} importance x days a request{' (the usual)' if found.price is None else ''}"),
