@@ -25,6 +25,7 @@ from crawler.local.parts import (
     own_api,
     port_of,
     server_note,
+    was_set_up,
     worker_note,
 )
 from crawler.local.postgres import borrowed_postgres, running_postgres
@@ -125,6 +126,12 @@ def status(settings: Settings) -> list[StackPart]:
     where = f"{own_origins(port_of(pages))[0]}, process {pages.process.pid}" if pages else ""
     parts.append(StackPart("Pages", pages is not None, where))
     return parts
+
+
+def is_without_worker(settings: Settings) -> bool:
+    """Whether a stack was set up here, and nobody of it crawls now: what is due waits for somebody to begin."""
+    home = settings.home.resolve()
+    return was_set_up(home) and noted(worker_note(home)) is None
 
 
 def pages_in_use(settings: Settings) -> str | None:

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -523,3 +524,16 @@ def test_hints_of_which_none_was_taken_say_why(recrawl: Recrawl) -> None:
 
     assert done.code == 1
     assert "1 hint refused: not registered" in done.out
+
+
+def test_what_is_due_and_nobody_fetches_is_said(recrawl: Recrawl, crawled: Site, tmp_path: Path) -> None:
+    recrawl("refresh", crawled.name)
+    recrawl("crawl", crawled.name, "--pages", "1")  # which makes all of them due
+    alone = [recrawl("report", crawled.name), recrawl("explain", crawled.url + "one")]
+    (tmp_path / "run").mkdir(exist_ok=True)
+    (tmp_path / "run" / "tag").write_text("of a stack that is down")
+
+    set_up = [recrawl("report", crawled.name), recrawl("report"), recrawl("explain", crawled.url + "one")]
+
+    assert not any("no worker runs" in done.err for done in alone)
+    assert all("no worker runs" in done.err for done in set_up)

@@ -15,6 +15,7 @@ from crawler.cli.settings_options import shown_setting
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span, shown_when
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Agreement
+from crawler.local.stack import is_without_worker
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.settings import settings
 from crawler.store import domains, learned, plan
@@ -69,9 +70,11 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
         say("No domain is registered: recrawl domains add URL")
     elif text is not None:
         show_facts(_facts(found[0]))
+        remark_if_nobody_crawls([each.found for each in found])
         _show_sources(found[0].sources)
     else:
         _show_reports([(each.found, each.calibration) for each in found], window)
+        remark_if_nobody_crawls([each.found for each in found])
     return DONE
 
 
@@ -148,6 +151,13 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         ("Being crawled by", found.holder or ""),
         ("Next due", shown_when(_next(found), now=found.at) if found.next_due_at else ""),
     ]
+
+
+def remark_if_nobody_crawls(found: Sequence[DomainReport]) -> None:
+    """Say so where something is due and the worker that would look at it does not run."""
+    waiting = [each for each in found if each.next_due_at is not None and _next(each) <= each.at]
+    if any(not each.paused and each.holder is None for each in waiting) and is_without_worker(settings()):
+        remark("What is due waits: no worker runs (recrawl up, or recrawl crawl --due)")
 
 
 def _shown_counting(found: DomainReport) -> str:
