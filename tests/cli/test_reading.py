@@ -285,7 +285,7 @@ def test_a_page_that_is_due_at_todays_price_says_so_and_a_first_interval_is_spre
     execute(database_url, "UPDATE page SET evidence_a = 1e6, evidence_b = 1e4", DUE_TOMORROW)
     never = recrawl("explain", f"{crawled.url}two", "--json").json
 
-    assert "pages that came in together are spread over their first interval; after it a look is worth" in first["next"]
+    assert "pages that came in together are spread over their first interval; after it a look pays off" in first["next"]
     assert ", since a look pays off" in later["next"]
     assert (never["due_today"]["bound"], never["due_today"]["gap"]) == ("most", timedelta(days=180).total_seconds())
     assert "the longest interval says 180 days after the last one" in never["next"]
