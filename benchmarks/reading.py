@@ -14,6 +14,7 @@ from benchmarks.table import table
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, Url, key_of
+from crawler.core.visit import State
 from crawler.store import domains, report
 from crawler.store.database import Database, open_database
 from crawler.store.report import ChangeFilter, EventKind
@@ -178,6 +179,12 @@ def questions(db: Database, great: Domain, *, pages: int) -> Iterator[tuple[str,
     )
     yield "important pages", lambda: sized(report.pages(db, great, top=20, at=NOW))
     yield "failing pages", lambda: sized(report.pages(db, great, top=20, at=NOW, failing=True))
+    yield "gone pages", lambda: sized(report.pages(db, great, top=20, at=NOW, state=State.GONE))
+    yield "report of a domain", lambda: one(report.domain_report(db, great, at=NOW, window=timedelta(days=30)))
+    month = [NOW - timedelta(days=days) for days in range(30)]
+    yield "freshness over time", lambda: sized(report.freshness_over_time(db, great, instants=month))
+    yield "near-duplicates", lambda: sized(report.usual_alike(db, great, at=NOW))
+    yield "report_domain", lambda: sql("SELECT * FROM report_domain")
     yield "report_freshness", lambda: sql("SELECT * FROM report_freshness WHERE grouped_by = 'domain'")
     yield "report_freshness of a domain", lambda: sql(f"SELECT * FROM report_freshness WHERE domain_id = {great.id}")
     yield "page_text, 100 rows", lambda: sql(f"SELECT * FROM page_text WHERE domain_id = {great.id} LIMIT 100")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import wraps
+from math import nan
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,7 @@ from crawler.errors import BadInput
 
 PANELS = {False: "Settings of the domain", True: "What is important in the domain"}
 MOST_DIGITS = 10
+ANSWERS = {"yes": True, "no": False}
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 PARSERS: dict[Kind, Callable[[str], Any]] = {
     Kind.FACTOR: values.positive,
@@ -111,10 +113,27 @@ def typed_value(setting: Setting, text: str) -> Any:
         if not (is_number and setting.least <= int(text) <= setting.most):
             raise BadInput(f"{label}: {text!r} is no whole number from {setting.least:g} to {setting.most:,}")
         return int(text)
+    if setting.kind is Kind.FLAG:
+        if text.casefold() not in ANSWERS:
+            raise BadInput(f"{label}: {text!r} is neither yes nor no")
+        return ANSWERS[text.casefold()]
     try:
+        if setting.kind is Kind.NUMBER:
+            return _number(setting, text)
         return read_text(setting, text)
     except typer.BadParameter as error:
         raise BadInput(f"{label}: {error.message}") from error
+
+
+def _number(setting: Setting, text: str) -> float:
+    """A number within the setting's bounds. Raises BadParameter."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = nan
+    if not setting.least <= number <= setting.most:
+        raise typer.BadParameter(f"{text!r} is no number from {setting.least:g} to {setting.most:g}")
+    return number
 
 
 def _parser(setting: Setting) -> Callable[[str], Any]:
@@ -157,7 +176,7 @@ def read_text(setting: Setting, text: str) -> Any:
 
 def without(domain_settings: DomainSettings, options: Iterable[str]) -> DomainSettings:
     """The settings with the named options back at their defaults. Raises BadInput for a name that is none."""
-    names = {_word(setting): setting for setting in SETTINGS}
+    names = {option_of(setting): setting for setting in SETTINGS}
     usual = DomainSettings()
     for option in (option.removeprefix("--") for option in options):
         if option in names:
@@ -170,7 +189,8 @@ def without(domain_settings: DomainSettings, options: Iterable[str]) -> DomainSe
     return domain_settings
 
 
-def _word(setting: Setting) -> str:
+def option_of(setting: Setting) -> str:
+    """The name of a setting's option, without dashes."""
     return re.split("[ /]", setting.option)[0].removeprefix("--")
 
 

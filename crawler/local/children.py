@@ -57,8 +57,15 @@ def start(
     # Should it end before this process does, somebody has to ask for its exit code, or it stays as a zombie.
     threading.Thread(target=child.wait, daemon=True).start()
     started = process(child.pid) or Process(child.pid, "ended at once")
-    write_private(note, json.dumps({"pid": started.pid, "birth": started.birth, "facts": facts}))
-    return Child(started, facts)
+    made = Child(started, facts)
+    write_note(note, made)
+    return made
+
+
+def write_note(note: Path, child: Child) -> None:
+    """Note who a process is. The folder of the note is there."""
+    content = {"pid": child.process.pid, "birth": child.process.birth, "facts": child.facts}
+    write_private(note, json.dumps(content))
 
 
 def noted(note: Path) -> Child | None:

@@ -1,15 +1,18 @@
 """The server of one's own pages, beside the stack: `recrawl serve` as a process that stays."""
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from crawler.local.auth import proves_itself
-from crawler.local.children import TAG, Child, comes_about, end, noted, start
+from crawler.local.children import TAG, Child, comes_about, end, noted, start, write_note
 from crawler.local.entrance import ensure_key, entrance
-from crawler.local.machine import free_port, port_is_free
+from crawler.local.machine import free_port, port_is_free, process
 from crawler.local.own_address import own_origins
-from crawler.local.parts import POLL_SECONDS, Report, digest, last_words, pages_note, port_of
+from crawler.local.parts import POLL_SECONDS, Report, digest, last_words, own_pages_note, pages_note, port_of
 from crawler.local.private import write_private
 
 USUAL_PORT = 4280
@@ -55,15 +58,34 @@ def ensure_pages(home: Path, *, database_url: str, tag: str, report: Report) -> 
     return None
 
 
+def serving_pages(home: Path) -> Child | None:
+    """The process that serves the pages of `home`: the stack's, or else one of the user's own."""
+    return noted(pages_note(home)) or noted(own_pages_note(home))
+
+
+@contextmanager
+def noted_as_serving(home: Path, *, port: int) -> Iterator[None]:
+    """Let other commands know, while the block runs, that this process serves the pages on a port."""
+    own = process(os.getpid())
+    if own is None or noted(own_pages_note(home)) is not None:  # another terminal serves them, too
+        yield
+        return
+    write_note(own_pages_note(home), Child(own, {"port": str(port)}))
+    try:
+        yield
+    finally:
+        own_pages_note(home).unlink(missing_ok=True)
+
+
 def pages_origin(home: Path) -> str | None:
     """Where the pages of `home` are, for links that whoever was let in can follow; None where nothing serves them."""
-    found = noted(pages_note(home))
+    found = serving_pages(home)
     return None if found is None else own_origins(port_of(found))[0]
 
 
 def pages_entrance(home: Path) -> str | None:
     """An address that lets into the pages of `home` once; None where nothing serves them."""
-    found, key = noted(pages_note(home)), ensure_key(home)
+    found, key = serving_pages(home), ensure_key(home)
     # Who else listens on that port of a dead server must not be told a code.
     if found is None or not proves_itself(port_of(found), key):
         return None

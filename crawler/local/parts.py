@@ -57,6 +57,16 @@ def pages_note(home: Path) -> Path:
     return home / "run" / "pages.json"
 
 
+def own_pages_note(home: Path) -> Path:
+    """Of pages that a user serves in a terminal: nobody but that user ends them."""
+    return home / "run" / "own-pages.json"
+
+
+def was_set_up(home: Path) -> bool:
+    """Whether a stack was ever started here."""
+    return (home / "run" / "tag").exists()
+
+
 def stack_tag(home: Path) -> str:
     """The name of this home's stack, for good: also the first part of the name of who holds its leases."""
     file = home / "run" / "tag"

@@ -14,7 +14,7 @@ from crawler.local.children import noted
 from crawler.local.down import down
 from crawler.local.environment import Api
 from crawler.local.own_address import own_origins
-from crawler.local.pages import pages_entrance
+from crawler.local.pages import pages_entrance, serving_pages
 from crawler.local.parts import (
     CRAWL_DATABASE,
     Stack,
@@ -23,9 +23,9 @@ from crawler.local.parts import (
     external_api,
     is_own_api,
     own_api,
-    pages_note,
     port_of,
     server_note,
+    was_set_up,
     worker_note,
 )
 from crawler.local.postgres import borrowed_postgres, running_postgres
@@ -122,10 +122,16 @@ def status(settings: Settings) -> list[StackPart]:
     else:
         parts.append(StackPart("Prefect server", is_running=False, detail=""))
     parts.append(StackPart("Worker", worker is not None, f"process {worker.process.pid}" if worker else ""))
-    pages = noted(pages_note(home))
+    pages = serving_pages(home)
     where = f"{own_origins(port_of(pages))[0]}, process {pages.process.pid}" if pages else ""
     parts.append(StackPart("Pages", pages is not None, where))
     return parts
+
+
+def is_without_worker(settings: Settings) -> bool:
+    """Whether a stack was set up here, and nobody of it crawls now: what is due waits for somebody to begin."""
+    home = settings.home.resolve()
+    return was_set_up(home) and noted(worker_note(home)) is None
 
 
 def pages_in_use(settings: Settings) -> str | None:

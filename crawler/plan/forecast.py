@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from crawler.core.budget import (
     FACTORS,
+    SAMPLE,
     UNLIMITED,
     Budget,
     DomainLimits,
@@ -93,17 +94,20 @@ class Forecast:
         return 100 * (fresh[1.1] - fresh[1.0]) if 1.0 in fresh else None
 
 
-async def forecast(db: Database, domain: Domain, *, at: datetime, settings: Settings) -> Forecast | None:
+async def forecast(
+    db: Database, domain: Domain, *, at: datetime, settings: Settings, sample: int = SAMPLE
+) -> Forecast | None:
     """The forecast of a domain; None without known pages. Changes nothing. Raises BadInput for a removed domain.
 
     Today's step is what the last plan said, or where there is none what the first one would say, by the pages as they
     are now. All domains are read where one is not enough: they share a budget, or priors that are still to be fitted.
+    sample: pages that are read, about.
     """
     standing = await plan.plan_inputs(db, at=at, only=domain)
     is_planned = any(each.planned_at for each in standing)
     is_alone = is_planned and overall_of(settings) == UNLIMITED
     found = await domain_forecasts(
-        db, at=at, settings=settings, only=domain if is_alone else None, refits=not is_planned
+        db, at=at, settings=settings, only=domain if is_alone else None, refits=not is_planned, sample=sample
     )
     own = next((each for each in found.domains if each.input.domain.id == domain.id), None)
     if own is None:

@@ -38,7 +38,7 @@ from crawler.store.plan import PlanInput, PlanRow, sample_domain
 
 NO_LIMIT = float("inf")
 MOST_REQUESTS = 2**31 - 1  # a day, as the tables have it
-MOST_SAMPLES = 10  # times SAMPLE, however many domains there are
+MOST_SAMPLES = 10  # times the sample, however many domains there are
 CORRECTED_EVERY = timedelta(minutes=50)  # plans that a user asks for in between leave the correction alone
 HOUR = timedelta(hours=1)
 WHOLE = 2  # requests: grants are whole ones, so that one or two of a budget that is used to the full are still to come
@@ -108,16 +108,25 @@ async def plan_domains(db: Database, *, at: datetime, settings: Settings, only: 
 
 
 async def domain_forecasts(
-    db: Database, *, at: datetime, settings: Settings, only: Domain | None = None, refits: bool = True
+    db: Database,
+    *,
+    at: datetime,
+    settings: Settings,
+    only: Domain | None = None,
+    refits: bool = True,
+    sample: int = SAMPLE,
 ) -> Forecasts:
     """The forecasts of all domains, by name, or of one as if there were no other. Changes nothing.
 
     refits: priors are fitted anew; else they are those of the last plan, and nothing is said of kinds.
+    sample: pages that are read of all domains together, about.
     """
     inputs = await plan.plan_inputs(db, at=at, only=only)
     importances = await _importances(db, inputs)
     defaults = defaults_with(settings.defaults, settings.plugins)
-    censuses = [await sample_domain(db, each, most=_share(each, inputs), at=at, defaults=defaults) for each in inputs]
+    censuses = [
+        await sample_domain(db, each, most=_share(each, inputs, sample), at=at, defaults=defaults) for each in inputs
+    ]
     priors = Refitted([each.priors for each in censuses], ())
     if refits:
         priors = refitted(censuses, [site_kind(each.domain.authority) for each in inputs])
@@ -160,14 +169,16 @@ def _planned(found: DomainForecast, settings: Settings, *, at: datetime) -> Plan
 async def _importances(db: Database, inputs: Sequence[PlanInput]) -> Mapping[int, float]:
     """Importance of each domain relative to the others: by links (mean 1), times its weight."""
     weights = {each.domain.id: each.domain.settings.weight for each in inputs}
+    if len(weights) == 1:  # beside itself alone: no page's links need be read
+        return {domain: float(weight) for domain, weight in weights.items()}
     by_links = popularity(list(weights), await plan.flows_between(db, list(weights)))
     return {domain: by_links[domain] * weight for domain, weight in weights.items()}
 
 
-def _share(plan_input: PlanInput, inputs: Sequence[PlanInput]) -> int:
+def _share(plan_input: PlanInput, inputs: Sequence[PlanInput], sample: int) -> int:
     """Share of the domain's pages that is read: by its size, and enough of a small one, which has its own price."""
     tracked = max(sum(each.tracked for each in inputs), 1)
-    return max(SAMPLE * plan_input.tracked // tracked, min(SAMPLE_PER_DOMAIN, MOST_SAMPLES * SAMPLE // len(inputs)), 1)
+    return max(sample * plan_input.tracked // tracked, min(SAMPLE_PER_DOMAIN, MOST_SAMPLES * sample // len(inputs)), 1)
 
 
 def work_of(

@@ -10,15 +10,17 @@ from crawler.cli.actions.domains import change_settings
 from crawler.cli.actions.refresh import RefreshAsked, ask_for_refresh, start_run
 from crawler.cli.actions.register import register_all
 from crawler.cli.actions.rules import change_rules, shown_rule, with_rule
-from crawler.cli.settings_options import BY_NAME, SettingsPatch, typed_value
+from crawler.cli.settings_options import BY_NAME, SettingsPatch, option_of, shown_setting, typed_value
 from crawler.cli.values import counted
 from crawler.core.domain import Domain
+from crawler.core.domain_settings import value_of
+from crawler.core.setting import Kind, Setting
 from crawler.errors import BadInput, StackFailed
 from crawler.serve.pieces import PickWay, PieceAsked, rule_of
 from crawler.store import domains
 from crawler.store.database import Database
 
-# The settings that the pages offer, by the names of their fields; all others are the command's.
+# The settings that have fields of their own, by their names; all others are set one by one.
 OFFERED = ("budget_per_day", "target_freshness", "target_age", "bytes_per_day")
 MOST_DIGITS = 10
 
@@ -53,9 +55,29 @@ async def set_domain(db: Database, domain: Domain, form: Mapping[str, str], *, a
     """Set a domain's budget and target as they were typed; what was left empty goes back to its default."""
     values = _typed_settings(form)
     offered = [name for name in OFFERED if name in form]
-    unset = [BY_NAME[name].option.split(" ")[0].split("/")[0] for name in offered if name not in values]
+    unset = [option_of(BY_NAME[name]) for name in offered if name not in values]
     changed = await change_settings(db, domain, SettingsPatch(values), unset=unset, at=at)
     return Outcome(f"{changed.authority} is changed; the next plan, within the hour, spreads its looks anew.", changed)
+
+
+async def set_one(db: Database, domain: Domain, form: Mapping[str, str], *, at: datetime) -> Outcome:
+    """Set one setting of the table as it was typed; empty, it goes back to its default. Raises BadInput."""
+    setting = BY_NAME.get(form.get("setting", ""))
+    if setting is None:
+        raise BadInput("choose one of the settings")
+    text = form.get("value", "").strip()
+    patch = SettingsPatch({setting.name: _typed(setting, text)} if text else {})
+    changed = await change_settings(db, domain, patch, unset=[] if text else [option_of(setting)], at=at)
+    said = shown_setting(setting.name, value_of(changed.settings, setting)) or "as by default"
+    return Outcome(f"{setting.label or option_of(setting)}: {said}.", changed)
+
+
+async def remove(db: Database, domain: Domain, form: Mapping[str, str]) -> Outcome:
+    """Forget a domain, once its name was typed. Raises BadInput."""
+    if form.get("confirmed", "").strip().casefold() != domain.authority:
+        raise BadInput(f"{domain.authority} is still there: to forget it and everything about it, type its name")
+    await domains.remove(db, domain)
+    return Outcome(f"{domain.authority} is forgotten.", domain)
 
 
 async def set_paused(db: Database, domain: Domain, *, paused: bool) -> Outcome:
@@ -113,6 +135,12 @@ async def _started(asked: RefreshAsked) -> str:
         return await asyncio.to_thread(start_run, asked) or ""
     except StackFailed:
         return ""
+
+
+def _typed(setting: Setting, text: str) -> Any:
+    if setting.kind is not Kind.TEXTS:
+        return typed_value(setting, text)
+    return tuple(typed_value(setting, line.strip()) for line in text.splitlines() if line.strip())
 
 
 def _typed_settings(form: Mapping[str, str]) -> dict[str, Any]:

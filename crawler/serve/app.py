@@ -110,6 +110,8 @@ def application(server: PageServer) -> Asgi:
     forms: dict[str, Page] = {
         "/domains/add": _form(server, _added),
         "/domains/set": _form(server, _set),
+        "/domains/set-one": _form(server, _set_one),
+        "/domains/remove": _form(server, _removed),
         "/domains/pause": _form(server, _paused),
         "/domains/resume": _form(server, _resumed),
         "/refresh": _form(server, _refreshed),
@@ -275,6 +277,17 @@ async def _set(server: PageServer, form: dict[str, str]) -> tuple[Outcome, str]:
     domain = await _named(server, form.get("name", ""))
     outcome = await actions.set_domain(server.db, domain, form, at=server.now())
     return outcome, SERVED.domain(domain.authority)
+
+
+async def _set_one(server: PageServer, form: dict[str, str]) -> tuple[Outcome, str]:
+    domain = await _named(server, form.get("name", ""))
+    outcome = await actions.set_one(server.db, domain, form, at=server.now())
+    return outcome, SERVED.domain(domain.authority)
+
+
+async def _removed(server: PageServer, form: dict[str, str]) -> tuple[Outcome, str]:
+    domain = await _named(server, form.get("name", ""))
+    return await actions.remove(server.db, domain, form), SERVED.home()
 
 
 async def _paused(server: PageServer, form: dict[str, str]) -> tuple[Outcome, str]:

@@ -19,7 +19,7 @@ NAMES = {
     EventKind.GONE: "gone",
     EventKind.BACK: "back",
     EventKind.BOILERPLATE: "the site's frame changed",
-    EventKind.HELD_BACK: "pages like it are held back",
+    EventKind.HELD_BACK: "pages like it are put off",
     EventKind.LET_GO: "pages like it are asked for again",
 }
 

@@ -1,5 +1,6 @@
 """The first page: every domain with its freshness against its target and what that costs, and what changed of late."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -62,11 +63,17 @@ async def home_facts(
 ) -> HomeFacts:
     """The domains by name, those that follow `after`."""
     following = await domains.named_after(db, after, most=most + 1)
-    cards = [await find_card(domain) for domain in following[:most]]
+    async with asyncio.TaskGroup() as tasks:  # several connections: a page of small domains is many short questions
+        asked = [tasks.create_task(_carded(find_card, domain)) for domain in following[:most]]
+    cards = [each.result() for each in asked]
     more = following[most - 1].authority if len(following) > most else ""
     return HomeFacts(
         at=at, cards=tuple(card for card in cards if card), count=await report.count_domains(db), more=more
     )
+
+
+async def _carded(find_card: FindCard, domain: Domain) -> DomainCard | None:
+    return await find_card(domain)
 
 
 async def card_of(db: Database, domain: Domain, *, at: datetime, window: timedelta = WINDOW) -> DomainCard | None:

@@ -10,7 +10,15 @@ from crawler.core.domain import Domain
 from crawler.crawl import TryResult
 from crawler.serve import diffs
 from crawler.serve.changes import NAMES, ChangeFacts
-from crawler.serve.domain import SOURCES, DomainFacts, budget_plot, step_rows, traffic_plot, worry_plot
+from crawler.serve.domain import (
+    OFFERED_SETTINGS,
+    SOURCES,
+    DomainFacts,
+    budget_plot,
+    step_rows,
+    traffic_plot,
+    worry_plot,
+)
 from crawler.serve.home import WINDOW, HomeFacts
 from crawler.serve.links import Addresses
 from crawler.serve.page import UrlFacts
@@ -66,6 +74,7 @@ def domain_page(
         budget=budget_plot(facts.forecast) if facts.forecast else None,
         steps=step_rows(facts.forecast) if facts.forecast else [],
         sources=SOURCES,
+        offered=OFFERED_SETTINGS,
         traffic=traffic_plot(hours, until=facts.at) if hours else None,
     )
 

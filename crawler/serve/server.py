@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 
 import uvicorn
@@ -13,7 +13,7 @@ from crawler.crawl import ParserPool
 from crawler.errors import StackFailed
 from crawler.local.entrance import ensure_key, entrance
 from crawler.local.own_address import NAMES
-from crawler.local.pages import USUAL_PORT
+from crawler.local.pages import USUAL_PORT, noted_as_serving
 from crawler.plugins import load
 from crawler.serve.access import Doorkeeper
 from crawler.serve.app import PageServer, application
@@ -30,11 +30,13 @@ def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[
     port: None for the usual one, or any that is free where that is taken.  Raises StackFailed where it cannot listen.
     """
     plugins = load(settings.plugins)
-    key = ensure_key(settings.home.resolve())
+    home = settings.home.resolve()
+    key = ensure_key(home)
 
     async def work(db: Database, interrupts: Interrupts) -> None:
         with listening(host, port) as listener:
-            addresses = addresses_of(host, listener.getsockname()[1])
+            port_taken = listener.getsockname()[1]
+            addresses = addresses_of(host, port_taken)
             opened_at = datetime.now(UTC)
             doorkeeper = Doorkeeper(key, addresses=addresses, opened_at=opened_at)
             async with ParserPool(1, plugins=plugins) as readers:
@@ -50,7 +52,8 @@ def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[
                     )
                 )
                 report(entrance(addresses[0], key, at=opened_at))
-                await until_told(server, listener, interrupts.stop)
+                with noted_as_serving(home, port=port_taken) if host in NAMES else nullcontext():
+                    await until_told(server, listener, interrupts.stop)
 
     with_database(work, connections=CONNECTIONS, patient=True)
 

@@ -48,7 +48,7 @@ def test_these_are_the_commands() -> None:
         *("crawl", "refresh", "hint", "plan", "pages", "report", "traffic", "audit", "changes", "duplicates"),
         *("explain", "try", "diff", "versions", "show"),
         *("up", "down", "status", "ui", "serve", "demo", "plugins"),
-        *(f"db {name}" for name in ("upgrade", "check", "url", "shell", "sql", "grant")),
+        *(f"db {name}" for name in ("upgrade", "check", "url", "shell", "sql", "grant", "revoke")),
         *("lab opic", "lab windows", "lab discovery", "lab nutch"),
         *(f"lab {name}" for name in ("run", "replay", "dai", "estimator", "kinds", "signals")),
     }

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -249,18 +250,9 @@ DUE_TOMORROW = "UPDATE frontier SET due_at = now() + interval '1 day' WHERE stat
 @pytest.mark.parametrize(
     ("rule", "due"),
     [
-        (
-            (),
-            (
-                "price",
-                "which was stored at another price or under other rules; today its importance",
-            ),
-        ),
-        (("--least", "200d"), ("least", "warrant one sooner, but a rule says 200 days after the last one")),
-        (
-            ("--most", "2d"),
-            ("most", "its changes warrant none by then, but a rule says 48 hours after"),
-        ),
+        ((), ("price", "which was stored at another price or under other rules; today a look pays off")),
+        (("--least", "200d"), ("least", "pays off sooner, but a rule says 200 days after the last one")),
+        (("--most", "2d"), ("most", ", since a look does not pay off by then, but a rule says 48 hours after")),
         (("--once",), ("once", "it was had once, and a rule wants no more of it")),
     ],
 )
@@ -293,8 +285,8 @@ def test_a_page_that_is_due_at_todays_price_says_so_and_a_first_interval_is_spre
     execute(database_url, "UPDATE page SET evidence_a = 1e6, evidence_b = 1e4", DUE_TOMORROW)
     never = recrawl("explain", f"{crawled.url}two", "--json").json
 
-    assert "pages that came in together are spread over their first interval; after it its importance" in first["next"]
-    assert ", since its importance and its changes warrant a look" in later["next"]
+    assert "pages that came in together are spread over their first interval; after it a look pays off" in first["next"]
+    assert ", since a look pays off" in later["next"]
     assert (never["due_today"]["bound"], never["due_today"]["gap"]) == ("most", timedelta(days=180).total_seconds())
     assert "the longest interval says 180 days after the last one" in never["next"]
 
@@ -532,3 +524,16 @@ def test_hints_of_which_none_was_taken_say_why(recrawl: Recrawl) -> None:
 
     assert done.code == 1
     assert "1 hint refused: not registered" in done.out
+
+
+def test_what_is_due_and_nobody_fetches_is_said(recrawl: Recrawl, crawled: Site, tmp_path: Path) -> None:
+    recrawl("refresh", crawled.name)
+    recrawl("crawl", crawled.name, "--pages", "1")  # which makes all of them due
+    alone = [recrawl("report", crawled.name), recrawl("explain", crawled.url + "one")]
+    (tmp_path / "run").mkdir(exist_ok=True)
+    (tmp_path / "run" / "tag").write_text("of a stack that is down")
+
+    set_up = [recrawl("report", crawled.name), recrawl("report"), recrawl("explain", crawled.url + "one")]
+
+    assert not any("no worker runs" in done.err for done in alone)
+    assert all("no worker runs" in done.err for done in set_up)

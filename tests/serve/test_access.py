@@ -130,3 +130,12 @@ def test_a_code_from_before_the_server_began_is_refused_since_it_may_have_been_u
 def test_a_code_of_another_key_is_none() -> None:
     doorkeeper = Doorkeeper("key", addresses=("http://127.0.0.1:1",), opened_at=NOW)
     assert doorkeeper.admit(Signer("other").signed("enter", NOW), at=NOW) is None
+
+
+def test_other_commands_know_pages_that_are_served_by_hand(visitor: Visitor, recrawl: Recrawl) -> None:
+    parts = {part["name"]: part for part in recrawl("status", "--json").json["parts"]}
+    shown = recrawl("ui")
+
+    assert parts["Pages"]["is_running"]
+    assert visitor.address in parts["Pages"]["detail"]
+    assert f"{visitor.address}/enter" in shown.out

@@ -83,7 +83,7 @@ def test_a_new_user_adds_a_site_sees_a_change_ignores_a_clock_and_sets_a_target(
     assert beside("crawl", site.name).code == 0  # no stack runs here, which would do so by itself
 
     page.reload()
-    expect(page.locator("dl.figures")).to_contain_text("Known pages 3", use_inner_text=True)
+    expect(page.locator("dl.figures")).to_contain_text("Pages looked at 3", use_inner_text=True)
     site.page(
         "/mill", "/", text="Rye is sown in autumn.</p><p>It is cut in August.</p><p class=clock>It is 11:42:07 now"
     )
@@ -127,7 +127,13 @@ def test_a_new_user_adds_a_site_sees_a_change_ignores_a_clock_and_sets_a_target(
     page.get_by_role("button", name="Set").click()
     expect(page.get_by_role("status")).to_contain_text("is changed")
     expect(page.locator(".figure")).to_contain_text("target 97.0 %")
+    page.get_by_text("Change a setting").click()
+    page.get_by_text("Forget this domain").click()
     looked_at(page, "domain")
+    page.get_by_label("Setting", exact=True).select_option("render")
+    page.get_by_label("Its value; empty for the default").fill("never")
+    page.locator("form[action='/domains/set-one'] button").click()
+    expect(page.get_by_role("status")).to_contain_text("In a browser: never")
     page.get_by_role("link", name="recrawl").click()
     expect(page.locator(".card")).to_contain_text("target 97.0 %")
     looked_at(page, "home")

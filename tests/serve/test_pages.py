@@ -2,7 +2,7 @@
 
 import html
 import re
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_every_figure_is_the_reports(crawled: Site, recrawl: Recrawl, visitor: V
     assert shown["All pages alike"] == shown_share(said["freshness_plain"])
     assert f"{shown_share(said['freshness'])} fresh, by importance" in seen.words
     for label, name in (
-        ("Known pages", "known"),
+        ("Pages looked at", "known"),
         ("Gone", "gone"),
         ("Moved", "moved"),
         ("Never fetched", "new"),
@@ -204,3 +204,56 @@ def _word(visitor: Visitor) -> str:
     found = re.search(r'name="word" value="([0-9a-f]+)"', visitor.get("/").text)
     assert found is not None
     return found[1]
+
+
+def test_any_setting_is_set_and_taken_back_on_the_page(visitor: Visitor, crawled: Site, recrawl: Recrawl) -> None:
+    name = urlsplit(crawled.url).netloc
+
+    def shown() -> dict[str, object]:
+        return dict(recrawl("domains", "show", name, "--json").json["settings"])
+
+    usual = shown()
+    for setting, value, said in (
+        ("max_depth", "4", "4"),
+        ("render", "never", "never"),
+        ("exclude", "/private/\n/old/", "/private/"),
+        ("weight", "2.5", "2.5"),
+        ("cookies", "yes", "Cookies"),
+        ("bytes_per_day", "500MB", "500 MB"),
+    ):
+        seen = visitor.send("/domains/set-one", name=name, setting=setting, value=value)
+        assert said in seen.words, setting
+    now = shown()
+    assert (now["max_depth"], now["render"], now["exclude"]) == (4, "never", ["/private/", "/old/"])
+    for setting in ("max_depth", "render", "exclude", "weight", "cookies", "bytes_per_day"):
+        visitor.send("/domains/set-one", name=name, setting=setting, value="")
+    assert shown() == usual
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "why"),
+    [
+        ("max_depth", "-1", "no whole number"),
+        ("cookies", "perhaps", "neither yes nor no"),
+        ("weight", "heavy", "is no number"),
+        ("render", "sometimes", "sometimes"),
+        ("no_such", "1", "choose one of the settings"),
+        ("", "", "choose one of the settings"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_on_the_page(
+    visitor: Visitor, crawled: Site, setting: str, value: str, why: str
+) -> None:
+    seen = visitor.send("/domains/set-one", name=urlsplit(crawled.url).netloc, setting=setting, value=value)
+    assert why in seen.words
+
+
+def test_a_domain_is_forgotten_once_its_name_is_typed(visitor: Visitor, crawled: Site) -> None:
+    name = urlsplit(crawled.url).netloc
+    assert "is still there" in visitor.send("/domains/remove", name=name, confirmed="yes").words
+    assert name in visitor.get("/").words
+
+    seen = visitor.send("/domains/remove", name=name, confirmed=name)
+
+    assert f"{name} is forgotten" in seen.words
+    assert "No domain yet" in seen.words

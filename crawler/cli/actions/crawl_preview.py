@@ -29,7 +29,7 @@ class CrawlPreview:
     """What a crawl of one domain would begin with. first: the best pages, in their order.
 
     named: pages that are named by their URLs, and so are looked at first, due or not.
-    Some of them may not be due yet: what is worth its price is looked at when there is nothing better to do.
+    Some of them may not be due yet: what pays off is looked at when there is nothing better to do.
     """
 
     domain: Domain

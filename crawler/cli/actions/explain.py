@@ -31,6 +31,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness import ELSEWHERE, Terms, credible_interval
 from crawler.core.http import Url, authority_of, key_of
 from crawler.core.visit import State
+from crawler.local.stack import is_without_worker
 from crawler.plugins import load
 from crawler.register import not_registered, require_not_before_last_visit, url_of
 from crawler.settings import settings
@@ -83,6 +84,9 @@ def explain(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
         print_json(_document(domain, known, known.page) | more)
     else:
         _show(_facts(domain, known, known.page, content_now, waits, listed=listed), known, why=why)
+        is_due = known.page.due_at is not None and known.page.due_at <= known.at
+        if is_due and not waits and is_without_worker(settings()):
+            remark(f"It is due and waits: no worker runs (recrawl up, or recrawl crawl {domain.authority})")
     return DONE
 
 

@@ -180,12 +180,12 @@ def _why_new(page: PageFacts, at: datetime) -> str:
     if page.due_at is None or page.due_at > at:
         until = f" until {shown_when(page.due_at, now=at)}" if page.due_at is not None else ""
     else:
-        return f"it was never fetched; it was held back until {shown_when(page.due_at, now=at)}"
+        return f"it was never fetched; it was put off until {shown_when(page.due_at, now=at)}"
     if page.is_template_held:
         why = f"pages like it ({page.template}) have said nothing new of late, so one of them is asked for each day"
     else:
         why = "its URL is that of a page that was read, but for a parameter that makes no other, or its folders repeat"
-    return f"it was never fetched, and is held back{until}: {why}"
+    return f"it was never fetched, and is put off{until}: {why}"
 
 
 def _why_known(page: PageFacts, today: Due | None, due: str) -> str:
@@ -227,12 +227,12 @@ def _why_then(today: Due) -> str:
     span, who = shown_span(today.gap), "a rule" if today.by_rule else "the longest interval"
     match today.bound:
         case Bound.PRICE:
-            return f"its importance and its changes warrant a look {span} after the last one"
+            return f"a look pays off {span} after the last one"
         case Bound.LEAST:
             least = "a rule" if today.by_rule else "the least interval"
-            return f"its importance and its changes warrant one sooner, but {least} says {span} after the last one"
+            return f"a look pays off sooner, but {least} says {span} after the last one"
         case Bound.MOST:
-            return f"its importance and its changes warrant none by then, but {who} says {span} after the last one"
+            return f"a look does not pay off by then, but {who} says {span} after the last one"
         case Bound.ONCE:
             return "a rule wants no more of it"
         case Bound.POLICY:

@@ -15,6 +15,7 @@ from crawler.cli.settings_options import shown_setting
 from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span, shown_when
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY, Agreement
+from crawler.local.stack import is_without_worker
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.settings import settings
 from crawler.store import domains, learned, plan
@@ -23,6 +24,7 @@ from crawler.store.learned import TrustRow
 from crawler.store.plan import Calibration
 from crawler.store.report import DomainReport, ListReport, SourceFacts, domain_report, lists_of, signal_sources
 
+FAILED_MEANS = " that did not get the page: no answer, an error such as 404, or a redirect for now"
 COUNTED_NOW = timedelta(minutes=1)
 
 
@@ -68,9 +70,11 @@ def report(text: str | None, *, days: float, at: datetime | None, as_json: bool)
         say("No domain is registered: recrawl domains add URL")
     elif text is not None:
         show_facts(_facts(found[0]))
+        remark_if_nobody_crawls([each.found for each in found])
         _show_sources(found[0].sources)
     else:
         _show_reports([(each.found, each.calibration) for each in found], window)
+        remark_if_nobody_crawls([each.found for each in found])
     return DONE
 
 
@@ -117,8 +121,11 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         ("As audits found", _shown_agreement(calibration.audits) or "no audit in this time: recrawl audit"),
         ("As other looks found", _shown_agreement(calibration.scheduled)),
         ("Oldest look", shown_when(found.oldest_look_at, now=found.at)),
-        ("Known pages", str(found.known)),
-        ("New, never fetched", f"{found.new}" + (f", {found.held_back} of them held back" if found.held_back else "")),
+        ("Pages looked at", str(found.known)),
+        (
+            "New, never fetched",
+            f"{found.new}" + (f", {found.held_back} of them put off" if found.held_back else ""),
+        ),
         ("Gone", str(found.gone)),
         ("Moved", str(found.moved)),
         ("May not be fetched", str(found.refused)),
@@ -127,12 +134,12 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         ("In the last", shown_span(found.window)),
         ("Looks", f"{found.looks} ({found.requests} requests)"),
         ("Changes", changes or "none"),
-        ("Failed", counted(found.failures, "look")),
+        ("Failed", counted(found.failures, "look") + (FAILED_MEANS if found.failures else "")),
         ("Received", shown_bytes(found.received_bytes)),
         ("Saved", shown_bytes(found.saved_bytes) + (f" ({found.saved_bytes / sent:.0%})" if sent else "")),
         ("Validators", shown_standings(reported.standings)),
         (" ", " "),
-        ("Requests today", f"{found.spent_today}{_shown_budget(found)}"),
+        ("Requests today", f"{found.spent_today}{_shown_budget(found)}, robots.txt and tries among them"),
         ("Target", shown_setting("target_age", found.target_age)),
         ("Target", shown_setting("target_freshness", found.target_freshness)),
         ("Price", f"{_price(found):.3g} importance x days a request{' (the usual)' if found.price is None else ''}"),
@@ -144,6 +151,13 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         ("Being crawled by", found.holder or ""),
         ("Next due", shown_when(_next(found), now=found.at) if found.next_due_at else ""),
     ]
+
+
+def remark_if_nobody_crawls(found: Sequence[DomainReport]) -> None:
+    """Say so where something is due and the worker that would look at it does not run."""
+    waiting = [each for each in found if each.next_due_at is not None and _next(each) <= each.at]
+    if any(not each.paused and each.holder is None for each in waiting) and is_without_worker(settings()):
+        remark("What is due waits: no worker runs (recrawl up, or recrawl crawl --due)")
 
 
 def _shown_counting(found: DomainReport) -> str:

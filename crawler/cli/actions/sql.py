@@ -100,6 +100,22 @@ def grant(name: str, *, as_json: bool) -> int:
     return DONE
 
 
+def revoke(name: str, *, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> bool:
+        return await report.revoke_reading(db, name)
+
+    is_gone = with_database(work)
+    if as_json:
+        print_json({"role": name, "removed": is_gone})
+        return DONE
+    say(f"{name} may read nothing of recrawl any more")
+    if is_gone:
+        remark("The role is removed with its password")
+    else:
+        remark(f"The role itself stays, since it has or had other uses: DROP ROLE {name} removes it")
+    return DONE
+
+
 def _address_of(role: ReaderRole, url: str) -> str | None:
     """Where a new role connects to."""
     if role.password is None:

@@ -137,3 +137,19 @@ def grant(
     from crawler.cli.actions import sql
 
     return sql.grant(name, as_json=as_json)
+
+
+@app.command()
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of a role that `db grant` let in.")],
+    as_json: Json = False,
+) -> int:
+    """Take back what `db grant` gave; a role that it made, and that has nothing else, is removed.
+
+    Examples:
+
+        recrawl db revoke analyst
+    """
+    from crawler.cli.actions import sql
+
+    return sql.revoke(name, as_json=as_json)

@@ -58,11 +58,20 @@ def ui(as_json: Json = False) -> int:
         recrawl ui
         PREFECT_API_AUTH_STRING=$(recrawl ui --json | jq -r .auth) prefect deployment ls
     """
-    from crawler.cli.output import print_json, say
+    from crawler.cli.output import print_json, remark, say
+    from crawler.errors import StackFailed
     from crawler.local import stack
     from crawler.settings import settings
 
-    api, pages = stack.server_in_use(settings()), stack.pages_in_use(settings())
+    pages = stack.pages_in_use(settings())
+    try:
+        api = stack.server_in_use(settings())
+    except StackFailed:
+        if pages is None or as_json:
+            raise
+        say(f"Your pages, once: {pages}")
+        remark("They are served by hand; no stack runs: recrawl up")
+        return DONE
     if as_json:
         print_json({"ui": api.ui_url, "api": api.url, "auth": api.auth, "pages": pages})
     else:

@@ -28,7 +28,7 @@ from crawler.store.report.pages import target_of
 from crawler.store.report.prior_source import PriorLevel, PriorSource
 from crawler.store.report.reports import IMPORTANCE, Workload, holders, pages_beneath, workload
 from crawler.store.report.sources import SourceFacts, signal_sources
-from crawler.store.report.sql import Answered, ReaderRole, answer_to, grant_reading
+from crawler.store.report.sql import Answered, ReaderRole, answer_to, grant_reading, revoke_reading
 from crawler.store.report.top_pages import PageLine, pages
 from crawler.store.report.traffic import traffic
 from crawler.store.report.versions import (
@@ -91,6 +91,7 @@ __all__ = [
     "pages_at",
     "pages_beneath",
     "read_feed",
+    "revoke_reading",
     "signal_sources",
     "stamp_feed",
     "target_of",

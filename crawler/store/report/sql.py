@@ -17,6 +17,11 @@ from crawler.store.database import Connection, Database, one_line
 ROLE = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")  # what needs no quotes anywhere; pg_ is the server's own
 PASSWORD_BYTES = 24
 CURSOR = "answer"
+MADE = "reads the views of recrawl; made by recrawl db grant"
+CURRENT_SCHEMA, CURRENT_DATABASE = "SELECT current_schema()", "SELECT current_database()"
+ROLE_FOUND = """
+    SELECT current_user = %s, coalesce(shobj_description(oid, 'pg_authid') = %s, false) FROM pg_roles WHERE rolname = %s
+"""
 VIEWS = """
     SELECT relname FROM pg_class
      WHERE relkind = 'v' AND relnamespace = current_schema()::regnamespace
@@ -103,8 +108,8 @@ async def grant_reading(db: Database, name: str) -> ReaderRole:
             raise BadInput(f"{name} is who recrawl itself connects as; it may do anything")
         password = await _made(connection, name)
         views = tuple(row[0] for row in await (await connection.execute(VIEWS)).fetchall())
-        schema = await _one(connection, "SELECT current_schema()")
-        database = await _one(connection, "SELECT current_database()")
+        schema = await _one(connection, CURRENT_SCHEMA)
+        database = await _one(connection, CURRENT_DATABASE)
         role = sql.Identifier(name)
         for statement, of in (
             ("GRANT CONNECT ON DATABASE {of} TO {role}", sql.Identifier(database)),
@@ -113,6 +118,36 @@ async def grant_reading(db: Database, name: str) -> ReaderRole:
         ):
             await connection.execute(sql.SQL(statement).format(of=of, role=role))
     return ReaderRole(name=name, views=views, password=password)
+
+
+async def revoke_reading(db: Database, name: str) -> bool:
+    """Take from a role what `grant_reading` gave it; whether the role is removed: one made so, with no more.
+
+    Raises BadInput for a role that there is not, or for who recrawl itself connects as.
+    """
+    async with db.transaction() as connection:
+        found = await (await connection.execute(ROLE_FOUND, (name, MADE, name))).fetchone()
+        if found is None:
+            raise BadInput(f"there is no role {name!r}")
+        is_self, is_ours = found
+        if is_self:
+            raise BadInput(f"{name} is who recrawl itself connects as; nothing can be taken from it")
+        views = [str(row[0]) for row in await (await connection.execute(VIEWS)).fetchall()]
+        role = sql.Identifier(name)
+        for statement, of in (
+            ("REVOKE SELECT ON {of} FROM {role}", sql.SQL(", ").join(map(sql.Identifier, views))),
+            ("REVOKE USAGE ON SCHEMA {of} FROM {role}", sql.Identifier(await _one(connection, CURRENT_SCHEMA))),
+            ("REVOKE CONNECT ON DATABASE {of} FROM {role}", sql.Identifier(await _one(connection, CURRENT_DATABASE))),
+        ):
+            await connection.execute(sql.SQL(statement).format(of=of, role=role))
+        if not is_ours:
+            return False
+        try:
+            async with connection.transaction():
+                await connection.execute(sql.SQL("DROP ROLE {}").format(role))
+        except psycopg.errors.DependentObjectsStillExist:  # it owns something, or may read another database
+            return False
+        return True
 
 
 async def _made(connection: Connection, name: str) -> str | None:
@@ -124,6 +159,7 @@ async def _made(connection: Connection, name: str) -> str | None:
     verifier = connection.pgconn.encrypt_password(password.encode(), name.encode(), b"scram-sha-256").decode()
     role = sql.Identifier(name)
     await connection.execute(sql.SQL("CREATE ROLE {} LOGIN NOINHERIT PASSWORD {}").format(role, sql.Literal(verifier)))
+    await connection.execute(sql.SQL("COMMENT ON ROLE {} IS {}").format(role, sql.Literal(MADE)))
     await connection.execute(sql.SQL("ALTER ROLE {} SET default_transaction_read_only = on").format(role))
     return password
 
