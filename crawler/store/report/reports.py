@@ -28,7 +28,8 @@ FRESHNESS = """
          WHEN f.state = 'known' AND p.version > 0 AND (SELECT max(o.silence) FROM domain_source o
                                                         WHERE o.domain_id = %(domain_id)s) IS NULL
          THEN page_freshness(g.a + p.evidence_a, g.b + p.evidence_b,  -- so it is inlined: a fifth of the time
-                             greatest(%(at)s::timestamptz, s.last_visit_at) - p.last_good_at)
+                             site_gap(greatest(%(at)s::timestamptz, s.last_visit_at), s.site_clock_at,
+                                      s.site_clock_ahead, p.last_good_at))
          WHEN f.state = 'known' AND p.version > 0
          THEN page_freshness(g.a + p.evidence_a, g.b + p.evidence_b,
                              heard_gap(site_gap(greatest(%(at)s::timestamptz, s.last_visit_at), s.site_clock_at,
