@@ -169,16 +169,19 @@ def change(text: str, *, patch: SettingsPatch, unset: Sequence[str], at: datetim
     if not patch.values and not unset:
         raise BadInput("nothing to change: name a setting (recrawl domains set --help)")
 
-    async def work(db: Database, _: Interrupts) -> Domain:
+    async def work(db: Database, _: Interrupts) -> tuple[Domain, Domain]:
         domain = await domain_named(db, text)
         await require_not_before_last_visit(db, [domain] if at is not None else [], at)
-        return await change_settings(db, domain, patch, unset=unset, at=at or datetime.now(UTC))
+        return domain, await change_settings(db, domain, patch, unset=unset, at=at or datetime.now(UTC))
 
-    domain = with_database(work)
+    before, domain = with_database(work)
     if as_json:
         print_json(described(domain))
-    else:
-        say(f"{domain.authority} is changed")
+        return DONE
+    say(f"{domain.authority} is changed")
+    for (label, was), (_, now) in zip(facts_of(before.settings), facts_of(domain.settings), strict=True):
+        if was != now:
+            say(f"  {label}: {was or 'as usual'} -> {now or 'as usual'}")
     return DONE
 
 

@@ -150,7 +150,7 @@ def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | N
         return target.belief, None
     prior = target.terms.prior
     believed = fade(target.belief, prior=prior, gap=gap)
-    if age is not None:
+    if age is not None and gap:
         age *= by_site / gap
     stayed, redrawn = (_after(each, target, change, gap=by_site, age=age) for each in (believed, prior))
     learnt = blended(
