@@ -27,7 +27,9 @@ T = TypeVar("T")
 
 log = logging.getLogger("recrawl.readers")
 
-FEW = 64  # bodies that are read in this process before others are started, which takes a quarter of a second
+# Bodies read in this process before another is started, which takes a quarter of a second of processor time, as much as
+# reading a hundred bodies. So many are read here after all until it is ready, and a site of so many pages has more.
+FEW = 8
 LARGE_BYTES = 256 << 10  # such a body takes long enough to hold up all other requests if it is read here
 MOST_READERS = 9  # of 50 MB each; what crawls has no work for more
 
