@@ -1,0 +1,169 @@
+"""A new user with a running stack, in the browser alone: a site, its first crawl, two words, a clock, a target."""
+
+import functools
+import http.server
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from crawler.local.stack import Stack, down, pages_in_use, up
+from crawler.settings import Settings
+from crawler.web.browser import BrowserMissing, find_browser
+from tests.patience import PATIENCE_S, SLOW, until
+
+pytestmark = [pytest.mark.xdist_group("stack"), SLOW]
+
+TEXTS = {
+    "index": "The mill by the river opens at nine and sells flour to whoever asks.",
+    "mill": "Rye is sown in autumn.</p><p>It is cut in July.</p><p class=clock>It is 10:15:30 now",
+    "oven": "Bread keeps for a week in a linen bag, longer where the pantry is warm.",
+}
+
+
+@dataclass(slots=True)
+class Folder:
+    """Files that a server hands out, as a new user has them. url: of that server."""
+
+    place: Path
+    url: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.url.removeprefix("http://").rstrip("/")
+
+    def write(self, name: str, text: str) -> None:
+        links = "".join(f"<a href=/{each}.html>{each}</a> " for each in TEXTS)
+        file = self.place / f"{name}.html"
+        is_new = not file.exists()
+        file.write_text(f"<title>{name}</title><h1>{name}</h1><p>{text}</p><p>{links}</p>")
+        if is_new:  # an hour ago: a date has no more than seconds, and the next change comes in one of its own
+            os.utime(file, (time.time() - 3600,) * 2)
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    folder = Folder(tmp_path / "site")
+    folder.place.mkdir()
+    for name, text in TEXTS.items():
+        folder.write(name, text)
+    serves = functools.partial(Handler, directory=str(folder.place))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serves) as server:
+        folder.url = f"http://127.0.0.1:{server.server_port}/"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield folder
+        server.shutdown()
+
+
+@pytest.fixture
+def settings() -> Iterator[Settings]:
+    home = Path(tempfile.mkdtemp(prefix="recrawl-newcomer-"))
+    home.chmod(0o755)
+    yield Settings(home=home, database_url=None, PREFECT_API_URL=None)
+    shutil.rmtree(home)
+
+
+@pytest.fixture
+def stack(settings: Settings) -> Iterator[Stack]:
+    yield up(settings, report=print)
+    down(settings, report=print)
+
+
+@pytest.fixture
+def page(stack: Stack, tmp_path: Path) -> Iterator[Page]:  # after the stack, since it has an event loop running here
+    try:
+        program = find_browser()
+    except BrowserMissing as missing:
+        pytest.skip(str(missing))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1200, "height": 900})
+        page.set_default_timeout(PATIENCE_S * 1000)
+        yield page
+        page.screenshot(path=tmp_path / "last.png")
+        browser.close()
+
+
+def log_in(page: Page, stack: Stack) -> None:
+    """Tell Prefect's own pages the auth string, once for all of the browser."""
+    assert stack.api.auth is not None
+    page.goto(stack.ui_url)
+    page.get_by_placeholder("admin:pass").fill(stack.api.auth)
+    page.get_by_role("button", name="Login").click()
+    page.locator('a[href="/deployments"]').first.wait_for()
+
+
+def completes(page: Page) -> None:
+    """Follow the word of a run into Prefect's own pages, and see it end there."""
+    pages = page.url
+    page.get_by_role("status").get_by_role("link").click()
+    page.get_by_text("Completed", exact=True).first.wait_for()
+    page.goto(pages)
+
+
+def shows(page: Page, words: str) -> None:
+    """Look again until the page's figures say so."""
+
+    def is_there() -> bool:
+        page.reload()
+        return words in " ".join(page.locator("dl.figures").inner_text().split())
+
+    until(is_there)
+
+
+def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
+    settings: Settings, stack: Stack, folder: Folder, page: Page
+) -> None:
+    entrance = pages_in_use(settings)
+    assert entrance is not None
+    log_in(page, stack)
+    page.goto(entrance)
+    page.get_by_label("Web address").fill(folder.url)
+    page.get_by_label("It is a server of my own").check()
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("status")).to_contain_text("its first crawl has begun")
+    completes(page)
+    shows(page, "Pages looked at 4")
+
+    folder.write("mill", TEXTS["mill"].replace("July", "August").replace("10:15:30", "11:42:07"))
+    folder.write("oven", TEXTS["oven"].replace("warm", "cold"))
+    page.get_by_text("Look now").first.click()
+    page.get_by_role("button", name="Look now").click()
+    expect(page.get_by_role("status")).to_contain_text("the running stack looks at them")
+    completes(page)
+
+    page.get_by_role("link", name="Changes", exact=True).click()
+    expect(page.locator(".change")).to_have_count(2)
+    expect(page.locator(".change del").filter(has_text="July")).to_have_text("July")
+    expect(page.locator(".change ins").filter(has_text="August")).to_have_text("August")
+    expect(page.locator(".change del").filter(has_text="warm")).to_have_text("warm")
+    page.locator(".change").filter(has_text="August").get_by_role("link", name="mill").first.click()
+    page.get_by_role("link", name="Ignore or watch a piece").click()
+    page.get_by_label("It is 11:42:07 now").check()
+    page.get_by_role("button", name="Preview the rule").click()
+    page.get_by_role("button", name="Make this rule").click()
+    expect(page.get_by_role("status")).to_contain_text("From now on")
+
+    folder.write("mill", TEXTS["mill"].replace("July", "August").replace("10:15:30", "12:30:00"))
+    page.goto(page.url.partition("/page")[0] + "/")
+    page.get_by_role("link", name=folder.name).first.click()
+    page.get_by_text("Budget and target").click()
+    page.get_by_label("Target: so much fresh").fill("97%")
+    page.get_by_role("button", name="Set").click()
+    expect(page.locator(".figure")).to_contain_text("target 97.0 %")
+    page.get_by_text("Look now").first.click()
+    page.get_by_role("button", name="Look now").click()
+    completes(page)
+    page.get_by_role("link", name="Changes", exact=True).click()
+    expect(page.locator(".change")).to_have_count(2)  # the clock is none
