@@ -48,14 +48,20 @@ KEPT_PAGES = "SELECT pages FROM freshness_figures WHERE domain_id = %(domain_id)
 # One look a page and instant is read, by the key of the visits; so a sample bounds the work, however large the domain.
 OVER_TIME = f"""
     SELECT t.at, count(*) AS pages,
-           sum(s.stands_for * s.importance * page_freshness(s.a, s.b, t.at - v.at))
-               / nullif(sum(s.stands_for * s.importance), 0) AS freshness,
-           sum(s.stands_for * page_freshness(s.a, s.b, t.at - v.at)) / sum(s.stands_for) AS freshness_plain
-      FROM unnest(%(instants)s::timestamptz[]) AS t(at)
+           sum(s.stands_for * s.importance * v.fresh) / nullif(sum(s.stands_for * s.importance), 0) AS freshness,
+           sum(s.stands_for * v.fresh) / sum(s.stands_for) AS freshness_plain
+      FROM domain_state d
+     CROSS JOIN LATERAL (SELECT i.at, site_clock_ahead(d.site_clock_at, d.site_clock_ahead, i.at) AS ahead
+                           FROM unnest(%(instants)s::timestamptz[]) AS i(at)) t
      CROSS JOIN sample s
-     CROSS JOIN LATERAL (SELECT v.at FROM visit v
+     CROSS JOIN LATERAL (SELECT page_freshness(s.a, s.b, make_interval(secs => greatest(0,
+                                    date_part('epoch', t.at - v.at)  -- by the site's clock
+                                    + 86400 * (site_clock_ahead(d.site_clock_at, d.site_clock_ahead, v.at) - t.ahead))))
+                                AS fresh
+                           FROM visit v
                           WHERE v.domain_id = %(domain_id)s AND v.key = s.key AND v.at <= t.at AND v.change IN {GOOD}
                           ORDER BY v.at DESC LIMIT 1) v
+     WHERE d.domain_id = %(domain_id)s
      GROUP BY t.at ORDER BY t.at
 """  # noqa: S608  only our own expressions are put in
 
