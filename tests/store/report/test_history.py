@@ -25,6 +25,23 @@ async def test_now_is_what_the_report_says(db: Database, domain: Domain) -> None
         assert found.freshness_plain == pytest.approx(said.freshness_plain, abs=1e-6)
 
 
+async def test_both_go_by_the_clock_of_the_site(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+    at = START + 10 * DAY
+    (by_calendar,) = await report.freshness_over_time(db, domain, instants=[at])
+    leapt = "UPDATE domain_state SET site_clock_at = %s, site_clock_ahead = %s WHERE domain_id = %s"
+    values = ([START, START + 5 * DAY, START + 6 * DAY], [0.0, 0.0, 30.0], domain.id)
+    async with db.transaction() as connection:
+        await connection.execute(leapt, values)
+
+    said = await report.domain_report(db, domain, at=at, window=DAY)
+    before, now = await report.freshness_over_time(db, domain, instants=[START + 5 * DAY, at])
+
+    assert said is not None
+    assert now.freshness_plain == pytest.approx(said.freshness_plain, abs=1e-6)
+    assert now.freshness_plain < by_calendar.freshness_plain < before.freshness_plain
+
+
 async def test_the_past_is_reckoned_from_the_looks_until_then(db: Database, domain: Domain) -> None:
     await walked(db, domain)
     await domains.refresh(db, domain, prefix=domain.root, at=LATER)
