@@ -251,4 +251,4 @@ async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None
         known = await explain(db, domain, url, at=at + DAY, defaults=QUICK.defaults)
 
     assert known.page is not None
-    assert "1 look in a row failed (empty_body: its body is empty)" in why_due(domain, known, known.page)
+    assert "1 look in a row failed (its body is empty)" in why_due(domain, known, known.page)

@@ -27,9 +27,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("recrawl.readers")
 
-# Bodies read in this process before another is started, which takes a quarter of a second of processor time, as much as
-# reading a hundred bodies. So many are read here after all until it is ready, and a site of so many pages has more.
-FEW = 8
+FEW = 64  # bodies that are read in this process before others are started, which takes a quarter of a second
 LARGE_BYTES = 256 << 10  # such a body takes long enough to hold up all other requests if it is read here
 MOST_READERS = 9  # of 50 MB each; what crawls has no work for more
 
@@ -48,8 +46,8 @@ class ReadingLimits:
     cpu_seconds: float = 5.0
     list_cpu_seconds: float = 20.0
     longest: timedelta = timedelta(minutes=1)
-    memory_bytes: int = 160 << 20
-    body_bytes: int = 128 << 20
+    memory_bytes: int = 176 << 20
+    body_bytes: int = 148 << 20
     usual_bytes: int = 16 << 20
     per_byte: int = 64
     kept_bytes: int = 80 << 20
