@@ -3,7 +3,6 @@
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from itertools import chain
 from struct import Struct
 from typing import NamedTuple
 
@@ -122,8 +121,8 @@ class _Runs:
     def _read_each(self, path: bytes) -> Iterable[int]:
         if self._size == 1:
             return self._all.intersection(path)
-        read = [unpack_from(path, at) for at, unpack_from in _unpackers(self._size, len(path))]
-        return self._all.intersection(chain.from_iterable(read))
+        parts, unpack = _windows(self._size, len(path))
+        return self._all.intersection(unpack(b"".join([path[part] for part in parts])))
 
     def _read_by_table(self, path: bytes) -> Iterator[int]:
         for at in range(0, len(path) - self._size + 1, AT_ONCE):
@@ -134,10 +133,11 @@ class _Runs:
 
 
 @lru_cache(2 * LONG_PATH)
-def _unpackers(size: int, chars: int) -> tuple[tuple[int, Callable[[bytes, int], tuple[int, ...]]], ...]:
-    """What reads all runs of this size in a path of so many characters: from where, and how."""
-    starts = range(min(size, chars - size + 1))
-    return tuple((at, Struct(f"<{(chars - at) // size}{CODES[size]}").unpack_from) for at in starts)
+def _windows(size: int, chars: int) -> tuple[tuple[slice, ...], Callable[[bytes], tuple[int, ...]]]:
+    """How all runs of this size are read in a path of so many characters: its parts one after the other, at once."""
+    counts = {at: (chars - at) // size for at in range(min(size, chars - size + 1))}
+    parts = tuple(slice(at, at + count * size) for at, count in counts.items())
+    return parts, Struct(f"<{sum(counts.values())}{CODES[size]}").unpack
 
 
 def _hashed(runs: "np.ndarray[tuple[int], np.dtype[np.uint32]]") -> "np.ndarray[tuple[int], np.dtype[np.uint32]]":
