@@ -3,7 +3,7 @@
 import re
 
 from crawler import times
-from crawler.cli.reasons import in_words
+from crawler.cli.reasons import NAMED, in_words
 from crawler.cli.values import counted, shown_bytes
 from crawler.core.change import Change
 from crawler.core.http import Url
@@ -11,15 +11,7 @@ from crawler.crawl import CrawlStats, FoundPage, ShiftResult
 from crawler.serve import history_at
 
 LONGEST = 100  # characters of an address that are shown
-# In the order in which people want to see them.
-HEADINGS = {
-    Change.CHANGED: "Changed",
-    Change.GONE: "Gone",
-    Change.MOVED: "Moved",
-    Change.BACK: "Back",
-    Change.UNKNOWN: "Failed",
-    Change.FIRST: "Read for the first time",
-}
+HEADINGS = {**NAMED, Change.FIRST: "Read for the first time"}
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$&:])")
 _UNSAFE = {ord(char): f"%{ord(char):02X}" for char in "<>\\|\"' \r\n\t"}
 
@@ -79,8 +71,8 @@ def markdown(shift: ShiftResult, *, origin: str | None = None) -> str:
         pages = total.pages[change]
         if pages:
             lines += ["", f"### {heading}", "", *(_item(page, origin) for page in pages)]
-            more = (total.failed if change is Change.UNKNOWN else total.changes[change]) - len(pages)
-            if more > 0:
+            more = total.unnamed(change)
+            if more:
                 lines.append(f"- and {more:,} more")
     return "\n".join(lines)
 

@@ -1,13 +1,22 @@
-"""The names of reasons, as they are said to people."""
+"""What a crawl finds, and the names of reasons, as they are said to people."""
 
 from http import HTTPStatus
 
+from crawler.core.change import Change
 from crawler.core.http import Reason
 from crawler.core.rendering import RenderChoice, RenderFailure
 from crawler.core.soft_errors import SoftError
 from crawler.core.visit import BULK_REDIRECT, REDIRECT_TO_EXISTING
 from crawler.crawl import LOGIN_FAILED, NO_CERTIFICATES, NO_SECRET
 
+# What a crawl found of pages that it names, in the order in which people want to see them.
+NAMED = {
+    Change.CHANGED: "Changed",
+    Change.GONE: "Gone",
+    Change.MOVED: "Moved",
+    Change.BACK: "Back",
+    Change.UNKNOWN: "Failed",
+}
 HTTP = "http_"  # how the reason begins where the status is the reason
 WORDS: dict[str, str] = {
     Reason.DNS: "its name is not known",

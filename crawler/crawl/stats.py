@@ -123,6 +123,11 @@ class CrawlStats:
         if len(self.pages[change]) < MOST_NAMED:
             self.pages[change].append(page)
 
+    def unnamed(self, change: Change) -> int:
+        """How many pages of which this was found are not among `pages`."""
+        found = self.failed if change is Change.UNKNOWN else self.changes[change]
+        return max(found - len(self.pages[change]), 0)
+
     def as_dict(self) -> dict[str, object]:
         """The counts by name, for JSON, artifacts and events."""
         return {

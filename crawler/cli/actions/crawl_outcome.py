@@ -5,20 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crawler.cli.output import print_json, remark, say, show, show_facts
-from crawler.cli.reasons import in_words
+from crawler.cli.reasons import NAMED, in_words
 from crawler.cli.values import counted, shown_bytes, shown_when
 from crawler.core.change import Change
 from crawler.core.http import Url
 from crawler.crawl import BAD_PATTERN, CrawlStats, ShiftResult
 
 MOST_NAMED = 10  # pages of each kind
-NAMED = {
-    Change.CHANGED: "Changed:",
-    Change.GONE: "Gone:",
-    Change.MOVED: "Moved:",
-    Change.BACK: "Back:",
-    Change.UNKNOWN: "Failed:",
-}
 NO_BROWSER = "no browser was found; `apt-get install chromium-headless-shell` brings one (docs/rendering.md)"
 
 
@@ -88,10 +81,10 @@ def named_pages(stats: CrawlStats) -> list[str]:
         pages = stats.pages[change][:MOST_NAMED]
         if not pages:
             continue
-        found = stats.failed if change is Change.UNKNOWN else stats.changes[change]
-        lines += ["", heading, *(f"  {page.url}{_shown_reason(page.reason)}" for page in pages)]
-        if found > len(pages):
-            lines.append(f"  and {found - len(pages):,} more")
+        lines += ["", f"{heading}:", *(f"  {page.url}{_shown_reason(page.reason)}" for page in pages)]
+        more = stats.unnamed(change) + len(stats.pages[change]) - len(pages)
+        if more:
+            lines.append(f"  and {more:,} more")
     return lines
 
 

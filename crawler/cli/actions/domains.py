@@ -139,8 +139,9 @@ def why_not(domain: Domain, status: DomainStatus, *, at: datetime) -> str:
     if is_closed(domain, at=at):
         return f"is closed by its hours until {shown_when(opening(domain.hours, at), now=at)}"
     if status.budget_left is not None and status.budget_left <= 0:
-        most = counted(domain.settings.budget_per_day or 0, "request")
-        return f"has spent its budget of the day (UTC), {most}: recrawl domains set {domain.authority} --budget"
+        most = domain.settings.budget_per_day
+        own = f", {counted(most, 'request')}" if most is not None else ""
+        return f"has spent its budget of the day (UTC){own}: recrawl domains set {domain.authority} --budget N"
     if status.bytes_left is not None and status.bytes_left <= 0:
         return "has received its bytes of the day"
     if status.addresses_busy:
