@@ -1,6 +1,7 @@
 """The entrance of the command: arguments in, an exit code out, one line for whatever goes wrong."""
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,9 @@ from crawler.errors import BadInput, CrawlerError
 # New objects after which the garbage collector looks through them. What a command imports makes a hundred thousand that
 # stay: to look through them every 700, as is usual, is a tenth of what starting takes.
 YOUNG_OBJECTS = 100_000
+NO_THREADS = {
+    "OPENBLAS_NUM_THREADS": "1"
+}  # for multiplying matrices, which nobody here does; numpy starts them at once
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     changes nothing of that.
     """
     signal.signal(signal.SIGTERM, _end)
+    os.environ.update(NO_THREADS | os.environ)
     gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
     streams.set_up()
     try:

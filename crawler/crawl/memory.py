@@ -6,7 +6,9 @@ import gc
 # glibc takes larger pieces from the system and gives them back at once. Left alone it learns from the first bodies of
 # some megabytes to keep such pieces, which small ones then break up: it stays as large as ever.
 LARGE_BYTES = 256 << 10
-FOR_READERS = {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES)}  # environment, since they are bound before they can be asked
+# Environment, since readers are bound before they can be asked. And nobody here multiplies matrices: threads for that
+# are started when numpy is loaded.
+FOR_READERS = {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES), "OPENBLAS_NUM_THREADS": "1"}
 _M_MMAP_THRESHOLD = -3
 
 

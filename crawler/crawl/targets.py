@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable
 from datetime import date
+from functools import cached_property
 
 from crawler.core.cash import Order
 from crawler.core.http import PageKey
@@ -57,7 +58,7 @@ class TargetQueue:
         """All pages that this crawl may look at were handed out."""
         return self._pages_left == 0
 
-    @property
+    @cached_property
     def parallelism(self) -> int:
         """How many pages of the domain are looked at at a time."""
         domain = self._store.lease.domain

@@ -4,6 +4,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from crawler.core.http import Url
 from crawler.core.page import PageContent, Parsed, digest, parse, shingles_of_words, words_of_text
 
@@ -15,6 +17,7 @@ ANYTHING = b"0"  # in place of a word that tells pages apart without saying anyt
 
 Sample = tuple[int, ...]  # of 32 bits each, distinct; never empty
 
+TO_32_BITS = np.uint64(32)
 _WORD_OF_URL = re.compile(r"\w+")
 _DIGIT = re.compile(rb"[0-9]")
 
@@ -37,7 +40,8 @@ def sample_of(content: PageContent, body: bytes, *, url: Url) -> Sample:
             break
     if len(words) == 2 * len(LINE_END):
         return (int.from_bytes(digest(body)[:4], "big"),)
-    return tuple(sorted({int(each) >> 32 for each in shingles_of_words(words)})[:SAMPLED])
+    hashes = np.unique(shingles_of_words(words) >> TO_32_BITS)
+    return tuple(hashes[:SAMPLED].tolist())
 
 
 def parse_with_sample(body: bytes, *, url: Url, **how: Any) -> Parsed:

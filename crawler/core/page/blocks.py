@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.core.page.document import collapsed
+from crawler.core.page.document import joined, spaced
 from crawler.core.page.html import text_of
 
 MAIN_SHARE = 0.25  # of the whole text; with less, the extractor has lost the page rather than found its content
@@ -132,7 +132,12 @@ def not_shown(tree: LexborHTMLParser) -> Iterator[int]:
             yield node.mem_id
 
 
-def main_of(blocks: list[tuple[str, bool]], text: str) -> str:
-    """The text without the blocks that frame the content; all of it where these are nearly everything."""
-    found = collapsed(block for block, is_framing in blocks if not is_framing)
-    return found if len(found) >= MAIN_SHARE * len(text) else text
+def text_and_main_of(tree: LexborHTMLParser) -> tuple[str, str]:
+    """The text of a page, a line for each block, and the text without the blocks that frame the content.
+
+    The second is all of it where what frames the content is nearly everything.
+    """
+    lines = [(spaced(block), is_framing) for block, is_framing in blocks_of(tree)]
+    text = joined(line for line, _ in lines)
+    main = joined(line for line, is_framing in lines if not is_framing)
+    return text, main if len(main) >= MAIN_SHARE * len(text) else text

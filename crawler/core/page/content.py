@@ -8,14 +8,13 @@ from typing import Literal, assert_never
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.core.http import Url, normalise, normalise_all
-from crawler.core.page.blocks import blocks_of, main_of
+from crawler.core.page.blocks import text_and_main_of
 from crawler.core.page.charset import decoded
 from crawler.core.page.document import Document, ReadDocument, collapsed
 from crawler.core.page.feeds import read_xml
 from crawler.core.page.html import Markup, parse_html
 from crawler.core.page.json_text import read_json
 from crawler.core.page.media_type import Kind, kind_of
-from crawler.core.page.pdf import read_pdf
 from crawler.core.page.pickled import PickledAsCall
 
 MAX_TITLE_CHARS = 1024
@@ -109,13 +108,12 @@ def extract(
     head = _head(tree, url)
     if stated is not None:  # what the server says comes before what the page says
         head = replace(head, refresh=stated, is_passed_on=is_passed_on)
-    blocks = list(blocks_of(tree))
-    text = collapsed(block for block, _ in blocks)
+    text, main = text_and_main_of(tree)
     directives |= head.robots
     return PageContent(
         title=head.title,
         text=text,
-        main=main_of(blocks, text),
+        main=main,
         images_and_meta=_images_and_meta(tree),
         links=_links(tree, head),
         feeds=head.feeds,
@@ -265,6 +263,8 @@ def read_document(
     if kind == "binary":
         return "", Document()
     if kind == "pdf":
+        from crawler.core.page.pdf import read_pdf  # noqa: PLC0415  its library takes long to load, and PDFs are rare
+
         return "", read_pdf(body, url=url)
     charset, source = decoded(body, content_type, kind)
     match kind:

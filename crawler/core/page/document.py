@@ -45,7 +45,12 @@ def document_of(text: str, *, title: str, links: Iterable[str], url: Url) -> Doc
 
 def collapsed(lines: Iterable[str]) -> str:
     """The lines that are not empty, as one text, with white space collapsed; no NUL."""
-    text = "\n".join([line for line in [spaced(line) for line in lines] if line])
+    return joined(map(spaced, lines))
+
+
+def joined(lines: Iterable[str]) -> str:
+    """The lines that are not empty, as one text; no NUL."""
+    text = "\n".join(filter(None, lines))
     return text.replace("\0", "") if "\0" in text else text
 
 

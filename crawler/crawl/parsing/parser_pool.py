@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("recrawl.readers")
 
-FEW = 64  # bodies that are read in this process before others are started, which takes a quarter of a second
+FEW = 64  # bodies that are read in this process before others are started, which takes a fifth of a second
 LARGE_BYTES = 256 << 10  # such a body takes long enough to hold up all other requests if it is read here
 MOST_READERS = 9  # of 50 MB each; what crawls has no work for more
 

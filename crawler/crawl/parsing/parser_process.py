@@ -18,7 +18,6 @@ from typing import BinaryIO
 
 import crawler.core.novelty
 import crawler.core.page  # noqa: F401  what it will be asked for, before its memory is bound
-from crawler.plugins import reader_named
 
 LENGTH = struct.Struct(">I")
 ANSWER_BYTES = 64 << 20  # the text, links and blocks of ten megabytes take half of that
@@ -107,6 +106,9 @@ def _write(answers: BinaryIO, answer: bytes) -> None:
 
 if __name__ == "__main__":
     streams = own_streams()
-    for name in sys.argv[1:]:  # now, since what they import would count against the bound of a body
-        reader_named(name)
+    if len(sys.argv) > 1:  # now, since what they import would count against the bound of a body
+        from crawler.plugins import reader_named  # without plugins, a process has no use for it
+
+        for name in sys.argv[1:]:
+            reader_named(name)
     serve(*streams)

@@ -88,6 +88,9 @@ def test_the_mean_page_counts_once_and_no_page_counts_beyond_the_bounds() -> Non
     assert factor_of(NO_AMOUNTS, usual) == 1
     assert factor_of(with_change(NO_AMOUNTS, 0.9), usual) > 1 > factor_of(with_change(NO_AMOUNTS, 0.001), usual)
     assert factor_of(with_change(NO_AMOUNTS, 0.9), None) == 1  # each change alike
+    for amount in (0.9, 0.05, 0.001):
+        one = with_change(NO_AMOUNTS, amount)
+        assert factor_of(one, usual) == float(amount_factor(expected_amount(one.total, one.changes, 0.1), 0.1))
     assert amount_factor(np.array([1e-9, 1.0]), 0.1).tolist() == [LEAST_FACTOR, MOST_FACTOR]
     assert factors_of([(0.0, 0.0, 0.1), (9.0, 10.0, 0.1)], mean=0.1).tolist() == [1, MOST_FACTOR]
     assert factors_of([], mean=0.1).tolist() == []
