@@ -101,6 +101,11 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         default=10_000_000, ge=1024, description="larger bodies, on the wire or expanded, are cut off and recorded so"
     )
+    processes: int | None = Field(
+        default=None,
+        ge=1,
+        description="processes that crawl several domains when one has its core to capacity; unset: as many as cores",
+    )
     readers: int | None = Field(
         default=None, ge=0, description="processes that read pages; 0: the crawl's own; unset: as many as cores, 2 to 9"
     )

@@ -9,7 +9,7 @@ store, settings and clock; the command, the flows and registration call it.
 from crawler.crawl.coordinator import CrawlLimits
 from crawler.crawl.lease import BAD_PATTERN
 from crawler.crawl.login import LOGIN_FAILED
-from crawler.crawl.memory import settle_memory
+from crawler.crawl.machine import settle_memory
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.page_diff import diff_versions
 from crawler.crawl.parsing import DomainParser, ParserPool

@@ -41,6 +41,11 @@ class CrawlResources:
         self._settings, self._find_secret, self._stack = settings, find_secret, stack
         self._sessions: dict[int, tuple[Domain, DomainSession]] = {}
 
+    @property
+    def find_secret(self) -> FindSecret:
+        """Where secrets are that domains name."""
+        return self._find_secret
+
     def of(self, domain: Domain) -> Http:
         """The client for a domain that is asked as all are, and for the addresses of every one."""
         return self._private if domain.settings.allow_private else self._public

@@ -16,6 +16,7 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.http import Unreached
 from crawler.crawl.coordinator import CrawlLimits
 from crawler.crawl.lease import crawl_lease, give_back
+from crawler.crawl.processes import Crew, HelperLost, at_work
 from crawler.crawl.resources import CrawlResources
 from crawler.crawl.stats import CrawlStats, LeaseResult, ShiftResult
 from crawler.crawl.store_port import LeasedStore, RetryingStore, until_available
@@ -70,9 +71,13 @@ async def run_shift(
     limits = limits or CrawlLimits()
     await until_available(lambda _: ensure_visit_partition(db, at=clock.now()), about="shift")
     ending = asyncio.Event()
-    pool = _LeasePool(db, webs, settings=settings, clock=clock, pages=limits.pages, stop=ending, hooks=hooks)
     began = time.monotonic()
-    async with _ends(ending, limits), asyncio.TaskGroup() as tasks:
+    async with (
+        _ends(ending, limits),
+        at_work(db, settings, clock=clock, find_secret=webs.find_secret, stop=ending) as crew,
+        asyncio.TaskGroup() as tasks,
+    ):
+        pool = _LeasePool(db, webs, crew, settings=settings, clock=clock, pages=limits.pages, stop=ending, hooks=hooks)
         while not pool.is_over:
             lease, claimed = await pool.claim(holder=holder, only=only) if pool.has_room else (None, 0.0)
             if lease is not None:
@@ -107,12 +112,16 @@ async def _ends(ending: asyncio.Event, limits: CrawlLimits) -> AsyncIterator[Non
 
 
 class _LeasePool:
-    """The leases of one shift, several at a time. pages: looks in all, at most.  stop: ends all of them when set."""
+    """The leases of one shift, several at a time.
+
+    crew: by whom they are crawled.  pages: looks in all, at most.  stop: ends all of them when set.
+    """
 
     def __init__(
         self,
         db: Database,
         webs: CrawlResources,
+        crew: Crew,
         *,
         settings: Settings,
         clock: Clock,
@@ -120,7 +129,7 @@ class _LeasePool:
         stop: asyncio.Event,
         hooks: ShiftHooks | None,
     ) -> None:
-        self.db, self.webs, self.settings, self.clock = db, webs, settings, clock
+        self.db, self.webs, self.crew, self.settings, self.clock = db, webs, crew, settings, clock
         self.pages, self.stop, self.hooks = pages, stop, hooks or ShiftHooks()
         self.result = ShiftResult()
         self.running: set[asyncio.Task[None]] = set()
@@ -205,6 +214,10 @@ class _LeasePool:
         except LeaseLost:
             log.warning("lease.lost", extra={"domain": lease.domain.authority})
             self.result.take_in_lost(lease.domain)
+        except HelperLost as lost:
+            log.warning("helper.lost", extra={"domain": lease.domain.authority, "error": str(lost)})
+            self.result.take_in(lease.domain, LeaseResult(lost.stats, hold=None))
+            await give_back(store)  # to be claimed again
         except CrawlerError:
             raise
         except Exception as error:
@@ -232,14 +245,17 @@ class _LeasePool:
 
     async def walk(self, store: LeasedStore, claimed: float) -> LeaseResult:
         lease = store.lease
-        return await crawl_lease(
-            store,
-            self.webs,
-            settings=self.settings,
-            claimed=claimed,
-            limits=CrawlLimits(pages=self.pages_left, stop=self.stop),
-            progress=lambda stats: self.hooks.progress(lease, stats),
-        )
+
+        def progress(stats: CrawlStats) -> None:
+            self.hooks.progress(lease, stats)
+
+        async def here(stop: asyncio.Event) -> LeaseResult:
+            limits = CrawlLimits(pages=self.pages_left, stop=stop)
+            return await crawl_lease(
+                store, self.webs, settings=self.settings, claimed=claimed, limits=limits, progress=progress
+            )
+
+        return await self.crew.crawl(lease, claimed, here=here, progress=progress)
 
     async def wait_for_change(self, *, only: Collection[Domain] | None) -> None:
         """Wait until a lease ends or, if there is room for another, until some domain can be claimed."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from crawler.core.http import Reference, SecretSource
 from crawler.errors import StackFailed
@@ -11,13 +12,13 @@ from crawler.settings import Settings
 
 def secrets_of(settings: Settings) -> Callable[[Reference], Awaitable[str | None]]:
     """What finds the secret at a reference; None where there is none, and for a block while no server answers."""
+    return partial(_secret, settings)  # which another process can be given
 
-    async def find(reference: Reference) -> str | None:
-        if reference.source is SecretSource.ENV:
-            return os.environ.get(reference.name)
-        return await _block(reference.name, settings)
 
-    return find
+async def _secret(settings: Settings, reference: Reference) -> str | None:
+    if reference.source is SecretSource.ENV:
+        return os.environ.get(reference.name)
+    return await _block(reference.name, settings)
 
 
 async def _block(name: str, settings: Settings) -> str | None:

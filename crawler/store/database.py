@@ -43,6 +43,11 @@ class Database:
 
     pool: AsyncConnectionPool[Connection]
 
+    @property
+    def url(self) -> str:
+        """Where it is, as `open_database` takes it."""
+        return str(self.pool.conninfo)
+
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
         """One transaction: committed at the end of the block, rolled back by any exception."""

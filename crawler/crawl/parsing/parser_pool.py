@@ -6,7 +6,6 @@ Reading is most of a crawl's work, and a page can be made to break a parser: in 
 import asyncio
 import contextlib
 import logging
-import os
 from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,6 +17,7 @@ from crawler.core.http import Fetched, Url
 from crawler.core.novelty import parse_with_sample
 from crawler.core.page import WHOLE, BlockList, Parsed, UrlList, View, block_list, kind_of, parse, read_url_list
 from crawler.core.page_rules import PageRules
+from crawler.crawl.machine import usable_cores
 from crawler.crawl.parsing.parser_process import packed
 from crawler.crawl.parsing.reader import Reader, ReaderLost
 from crawler.crawl.parsing.shares import FairShares
@@ -64,8 +64,7 @@ READING_LIMITS = ReadingLimits()
 
 def readers_wanted() -> int:
     """How many processes should read: as many as can beside the one that crawls, and one that no domain has alone."""
-    cores = (os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()) or 1
-    return min(max(cores, 2), MOST_READERS)
+    return min(max(usable_cores(), 2), MOST_READERS)
 
 
 class ParserPool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from crawler.crawl.memory import FOR_READERS
+from crawler.crawl.machine import FOR_READERS
 from crawler.crawl.parsing.parser_process import ANSWER_BYTES, LENGTH, Answer
 
 PARSER = ("-P", str(Path(__file__).with_name("parser_process.py")))  # to be run by this very Python

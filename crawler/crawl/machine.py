@@ -1,15 +1,22 @@
-"""How a process that crawls for long handles its memory."""
+"""How a process that crawls for long uses its machine: cores, and memory."""
 
 import ctypes
 import gc
+import os
 
 # glibc takes larger pieces from the system and gives them back at once. Left alone it learns from the first bodies of
 # some megabytes to keep such pieces, which small ones then break up: it stays as large as ever.
 LARGE_BYTES = 256 << 10
-# Environment, since readers are bound before they can be asked. And nobody here multiplies matrices: threads for that
-# are started when numpy is loaded.
-FOR_READERS = {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES), "OPENBLAS_NUM_THREADS": "1"}
+# Environments of processes that are started. Nobody here multiplies matrices, and threads for that are started when
+# numpy is loaded. Readers are bound in memory before they can be asked.
+NO_THREADS = {"OPENBLAS_NUM_THREADS": "1"}
+FOR_READERS = NO_THREADS | {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES)}
 _M_MMAP_THRESHOLD = -3
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def settle_memory() -> None:
