@@ -1,9 +1,12 @@
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
+import pytest
+
 from crawler.core.domain import Domain
-from crawler.store import report
-from crawler.store.database import Database
+from crawler.store import domains, report
+from crawler.store.database import Database, open_database
 from crawler.store.partitions import ensure_visit_partition, month_after
 from tests.store import made_up
 from tests.store.conftest import START
@@ -60,3 +63,52 @@ async def test_a_table_that_others_keep_busy_is_left_as_it_is(db: Database) -> N
 def test_december_is_followed_by_january() -> None:
     assert month_after(datetime(2026, 12, 1, tzinfo=UTC)) == datetime(2027, 1, 1, tzinfo=UTC)
     assert month_after(datetime(2026, 1, 1, tzinfo=UTC)) == datetime(2026, 2, 1, tzinfo=UTC)
+
+
+async def known_rows(db: Database) -> float:
+    """How many rows the planner takes the largest partition of the pages for; -1 where it was never told."""
+    async with db.transaction() as connection:
+        cursor = await connection.execute(
+            """SELECT max(c.reltuples) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+                WHERE i.inhparent = 'page'::regclass"""
+        )
+        row = await cursor.fetchone()
+        assert row is not None
+        return float(row[0])
+
+
+@pytest.fixture
+async def one(database_url: str) -> AsyncIterator[Database]:
+    """The database by a single connection: Postgres counts changes for each, and adds them up once a second."""
+    async with open_database(database_url, connections=1) as database:
+        yield database
+
+
+async def add_pages(db: Database, domain: Domain, numbers: range) -> None:
+    """Make pages known, and ask for some to look at."""
+    await domains.seed(db, domain, [made_up.url(domain, n) for n in numbers], at=START)
+    lease = await made_up.take(db, START)
+    async with db.transaction() as connection:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+    await made_up.targets(db, lease, START, most=1)
+    await domains.expire_leases(db, holder_prefix="test")
+
+
+async def test_the_planner_is_told_whenever_a_domains_pages_have_doubled(one: Database, domain: Domain) -> None:
+    await add_pages(one, domain, range(20))
+    assert await known_rows(one) == -1
+    await add_pages(one, domain, range(20, 300))
+    assert await known_rows(one) >= 300
+    await add_pages(one, domain, range(300, 400))
+    assert 300 <= await known_rows(one) < 400
+    await add_pages(one, domain, range(400, 900))
+    assert await known_rows(one) >= 900
+
+
+async def test_what_others_count_is_not_waited_for(db: Database, one: Database, domain: Domain) -> None:
+    await add_pages(one, domain, range(20))
+    async with db.transaction() as other:
+        await other.execute("LOCK TABLE page IN SHARE UPDATE EXCLUSIVE MODE")
+        await add_pages(one, domain, range(20, 300))
+
+    assert await known_rows(one) == -1

@@ -16,6 +16,7 @@ from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.hand_out.candidates import CandidateRow, ScoredRows, score_head, with_more_new
 from crawler.store.hand_out.scoring import ScoringContext, scoring_context
 from crawler.store.hand_out.targets import is_revisit, targets_of
+from crawler.store.partitions import count_if_outgrown
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW = 3  # of the head of the due order, how many times what is wanted is weighed before the best are handed out,
@@ -41,6 +42,7 @@ async def hand_out(
 
     without: keys in flight.  Pages that turn out not to be worth their price yet get a new due time.  Raises LeaseLost.
     """
+    await count_if_outgrown(db, lease.domain.id)
     async with db.transaction() as connection:
         values = {"domain_id": lease.domain.id, "at": at, "without": list(without)}
         context = await scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
