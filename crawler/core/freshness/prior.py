@@ -14,6 +14,7 @@ says of its kind (credibility).
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
@@ -26,6 +27,7 @@ from crawler.core.http import Url
 LEAN = 20.0  # pages' worth of weight of the larger group in the smaller: of a domain in its templates, and so on up
 LEAST_SHAPE = 0.1  # a0 below would let one look decide everything
 MOST_SHAPE = 20.0  # and above, looks would hardly count
+TEMPLATES_KEPT = 8192  # URLs whose templates are kept: each is asked for several times while its page is recorded
 MOST_TEMPLATES = 256  # of one domain; pages of later ones share the group ELSEWHERE
 ELSEWHERE = "*"
 LITERAL_FOLDERS = 2  # the first parts of a path name the section of a site; deeper ones are counted only
@@ -38,6 +40,7 @@ EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9]{0,4})$")
 Groups = NDArray[np.intp]
 
 
+@lru_cache(TEMPLATES_KEPT)
 def template_of(url: Url) -> str:
     """The URL's template: its section, depth, extension and names of parameters, without what tells pages apart.
 

@@ -31,7 +31,7 @@ async def put_novelty_memory(connection: Connection, domain_id: int, memory: Nov
 
 def pack_memory(memory: NoveltyMemory) -> bytes:
     """The memory in its stored form: hashes do not compress."""
-    hashes = [array("I", sorted(each)) for each in _generations(memory)]
+    hashes = [array("I", each) for each in _generations(memory)]
     parameters = {name: [known.looks, known.found] for name, known in memory.parameters.items()}
     next_time = memory.next_time and memory.next_time.isoformat()
     rest = json.dumps(
