@@ -58,6 +58,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.register": (*WALKS, "crawler.crawl", "crawler.times"),
     "crawler.plan": WALKS,
     "crawler.crawl": WALKS,
+    "crawler.export": ("crawler.core", "crawler.store"),
     "crawler.lab": ("crawler.core",),
     **dict.fromkeys(("crawler.lab.graphs", "crawler.lab.looks"), ("crawler.core", "crawler.lab", "crawler.store")),
     "crawler.lab.cli": ("crawler.core", "crawler.store", "crawler.register", "crawler.lab", "crawler.cli"),
@@ -68,6 +69,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.cli": (
         *WALKS,
         "crawler.crawl",
+        "crawler.export",
         "crawler.register",
         "crawler.plan",
         "crawler.local",
@@ -78,6 +80,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.cli.commands": (
         *WALKS,
         "crawler.crawl",
+        "crawler.export",
         "crawler.register",
         "crawler.plan",
         "crawler.local",
@@ -89,6 +92,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.serve": (
         *WALKS,
         "crawler.crawl",
+        "crawler.export",
         "crawler.register",
         "crawler.plan",
         "crawler.local",
@@ -114,6 +118,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 DOORS: dict[str, tuple[str, ...]] = {
     "ada_url": ("crawler/core/http/urls.py",),
     "cryptography": ("crawler/web/browser/certificate.py",),
+    "html_to_markdown": ("crawler/export/markdown.py",),
+    "pyarrow": ("crawler/export/parquet.py",),
+    "warcio": ("crawler/export/warc.py",),
     "h11": ("crawler/web/browser/proxy.py",),
     "aiohttp": ("crawler/web/", "crawler/demo/server.py"),
     "alembic": ("migrations/", "crawler/store/"),
@@ -150,7 +157,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "typer": ("crawler/cli/", "crawler/lab/cli/"),
     "uvicorn": ("crawler/local/prefect_server.py", "crawler/serve/server.py"),
     "xxhash": ("crawler/core/page/fingerprint.py",),
-    "yaml": ("crawler/local/",),
+    "yaml": ("crawler/local/", "crawler/export/markdown.py"),
     "yarl": ("crawler/web/http.py", "crawler/web/cookies.py"),
     "zstandard": ("crawler/store/",),
 }

@@ -35,6 +35,7 @@ PLACES = {
     "diff": Place("crawler.cli.commands.versions", "diff", LOOK),
     "versions": Place("crawler.cli.commands.versions", "versions", LOOK),
     "show": Place("crawler.cli.commands.versions", "show", LOOK),
+    "export": Place("crawler.cli.commands.export", "export", LOOK),
     "duplicates": Place("crawler.cli.commands.duplicates", "duplicates", LOOK),
     "explain": Place("crawler.cli.commands.explain", "explain", LOOK),
     "try": Place("crawler.cli.commands.try_page", "try_page", LOOK),

@@ -102,6 +102,17 @@ class Visits(_Shown):
         self._bar.update(self._task, advance=visits)
 
 
+class Pages(_Shown):
+    """Pages that are exported."""
+
+    def __init__(self) -> None:
+        super().__init__(title="pages", total=None)
+
+    def advance(self, pages: int) -> None:
+        """So many are written."""
+        self._bar.update(self._task, completed=pages)
+
+
 class Runs(_Shown):
     """Runs of the laboratory."""
 

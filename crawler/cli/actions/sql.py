@@ -6,12 +6,13 @@ from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from crawler.cli.csv_output import shown_value, write_csv_row
+from crawler.cli.csv_output import write_csv_row
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
 from crawler.errors import BadInput, CrawlerError
+from crawler.export import shown_value
 from crawler.local.psql import run_psql
 from crawler.local.stack import crawl_database, known_database
 from crawler.settings import settings

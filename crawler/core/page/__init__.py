@@ -4,7 +4,7 @@
 two versions are told apart. Uses http alone.
 """
 
-from crawler.core.page.content import HtmlEnd, PageContent, extract, has_password_field_in, html_end_of
+from crawler.core.page.content import HtmlEnd, PageContent, extract, has_password_field_in, html_end_of, main_html
 from crawler.core.page.document import Document, document_of
 from crawler.core.page.fingerprint import (
     IDEOGRAPHS,
@@ -60,6 +60,7 @@ __all__ = [
     "kind_of",
     "left_out",
     "login_form_in",
+    "main_html",
     "number_of",
     "parse",
     "parse_html",

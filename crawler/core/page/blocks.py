@@ -28,6 +28,9 @@ _CONTENT_TAGS = frozenset({"main", "article"})
 _FRAME_ROLES = ",".join(
     f"[role={role} i]" for role in ("navigation", "banner", "contentinfo", "complementary", "search")
 )
+_FRAMES = ",".join((*sorted(_FRAME_TAGS), "header", _FRAME_ROLES))
+_UNSEEN_IN_BODY = ",".join(sorted(UNSEEN_TAGS - {"head"}))
+_MAY_BE_HIDDEN = '[hidden],[style*="display" i]'
 _NOT_SHOWN = re.compile(r"(?i)display\s*:\s*none")
 _UNSEEN = 0  # in place of a block's number
 
@@ -127,7 +130,7 @@ def blocks_of(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
 
 def not_shown(tree: LexborHTMLParser) -> Iterator[int]:
     """The numbers of elements that their own attributes hide."""
-    for node in tree.css('[hidden],[style*="display" i]'):
+    for node in tree.css(_MAY_BE_HIDDEN):
         if "hidden" in node.attrs or _NOT_SHOWN.search(node.attrs.get("style") or ""):
             yield node.mem_id
 
@@ -141,3 +144,27 @@ def text_and_main_of(tree: LexborHTMLParser) -> tuple[str, str]:
     text = joined(line for line, _ in lines)
     main = joined(line for line, is_framing in lines if not is_framing)
     return text, main if len(main) >= MAIN_SHARE * len(text) else text
+
+
+def without_frame(tree: LexborHTMLParser) -> None:
+    """Take from a tree, which nobody else may have, what readers do not see, and what frames the content.
+
+    What frames it stays where it is nearly everything, as in `text_and_main_of`.
+    """
+    text, main = text_and_main_of(tree)
+    unseen = tree.css(_UNSEEN_IN_BODY)
+    hidden = frozenset(not_shown(tree))
+    framing: list[LexborNode] = []
+    if main != text:
+        framing = [node for node in tree.css(_FRAMES) if node.tag != "header" or not _is_in_content(node)]
+    for node in (*unseen, *(each for each in tree.css(_MAY_BE_HIDDEN) if each.mem_id in hidden), *framing):
+        node.remove()
+
+
+def _is_in_content(node: LexborNode) -> bool:
+    above = node.parent
+    while above is not None:
+        if above.tag in _CONTENT_TAGS:
+            return True
+        above = above.parent
+    return False

@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.core.http import Url, normalise, normalise_all
-from crawler.core.page.blocks import text_and_main_of
+from crawler.core.page.blocks import text_and_main_of, without_frame
 from crawler.core.page.charset import decoded
 from crawler.core.page.document import Document, ReadDocument, collapsed
 from crawler.core.page.feeds import read_xml
@@ -131,6 +131,20 @@ def extract(
 
 
 _CLOSED = re.compile(r"(?i)</(?:html|body)\s*>")
+
+
+def main_html(body: bytes, content_type: str, *, url: Url) -> str:
+    """The main content of a web page as HTML, without what frames it, with absolute links; empty for one without any.
+
+    Never raises, whatever the bytes; a page that is made to be too costly is read as far as `extract` reads it.
+    """
+    tree = parse_html(body, content_type).tree
+    base = base_of(tree, url)
+    without_frame(tree)
+    for node in tree.css("a[href],img[src]"):
+        name = "src" if node.tag == "img" else "href"
+        node.attrs[name] = normalise(node.attrs.get(name) or "", base=base) or ""
+    return (tree.body.html or "") if tree.body is not None else ""
 
 
 def html_end_of(source: str) -> HtmlEnd:

@@ -29,6 +29,7 @@ from crawler.store.report.prior_source import PriorLevel, PriorSource
 from crawler.store.report.reports import IMPORTANCE, Workload, holders, pages_beneath, workload
 from crawler.store.report.sources import SourceFacts, signal_sources
 from crawler.store.report.sql import Answered, ReaderRole, answer_to, grant_reading, revoke_reading
+from crawler.store.report.taken import TakenPage, changed_pages_to_take, pages_to_take, shared_digests
 from crawler.store.report.top_pages import PageLine, pages
 from crawler.store.report.traffic import traffic
 from crawler.store.report.versions import (
@@ -65,11 +66,13 @@ __all__ = [
     "PriorSource",
     "ReaderRole",
     "SourceFacts",
+    "TakenPage",
     "VersionContent",
     "Waiting",
     "Workload",
     "alike",
     "answer_to",
+    "changed_pages_to_take",
     "check",
     "count_after",
     "count_changes",
@@ -90,8 +93,10 @@ __all__ = [
     "pages",
     "pages_at",
     "pages_beneath",
+    "pages_to_take",
     "read_feed",
     "revoke_reading",
+    "shared_digests",
     "signal_sources",
     "stamp_feed",
     "target_of",

@@ -1,0 +1,100 @@
+"""recrawl export: a domain's pages to a file, a folder or stdout."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from crawler.cli.exits import DONE
+from crawler.cli.output import out, print_json, remark
+from crawler.cli.progress import Pages
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.values import counted
+from crawler.errors import BadInput, CrawlerError
+from crawler.export import Exported, Format
+from crawler.export import export as write_pages
+from crawler.register import domain_named
+from crawler.store import report
+from crawler.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a person asks for. to: None for stdout.  since: a cursor of the feed, or None for all pages."""
+
+    domain: str
+    form: str
+    to: Path | None
+    since: int | None
+    chunks: bool
+
+
+def export(wish: Wish, *, as_json: bool) -> int:
+    form = _form(wish)
+    if as_json and wish.to is None:
+        raise BadInput("--json tells what was written, so that --to has to say where")
+
+    async def work(db: Database, _: Interrupts) -> Exported:
+        domain = await domain_named(db, wish.domain)
+        await report.stamp_feed(db, at=datetime.now(UTC))
+        end = await report.end_of_feed(db)
+        if wish.since is not None and wish.since > end:
+            raise BadInput(f"the feed ends at {end}, so that nothing can be after {wish.since}")
+        with Pages() as progress, _destination(wish.to, form) as to:
+            return await write_pages(
+                db, domain, form, to, since=wish.since, in_chunks=wish.chunks, progress=progress.advance
+            )
+
+    done = with_database(work)
+    if as_json:
+        print_json({"domain": wish.domain, "pages": done.pages, "next": done.cursor})
+    else:
+        remark(f"{counted(done.pages, 'page')}; what changes from now on: {_next(wish, done)}")
+    return DONE
+
+
+def _form(wish: Wish) -> Format:
+    try:
+        form = Format(wish.form.lower())
+    except ValueError as error:
+        raise BadInput(f"{wish.form} is no format: {', '.join(Format)}") from error
+    if wish.chunks and not form.has_chunks:
+        raise BadInput(f"{form} has no chunks: they are rows of jsonl or parquet")
+    if form.is_folder and wish.to is None:
+        raise BadInput(f"{form} is a folder of files: --to FOLDER")
+    if form.is_binary and wish.to is None and out().is_terminal:
+        raise BadInput(f"{form} is nothing for a terminal: --to FILE")
+    return form
+
+
+@contextmanager
+def _destination(to: Path | None, form: Format) -> Iterator[Path | BinaryIO]:
+    """Where it is written. A file is there when it is whole, and not before."""
+    if to is None:
+        yield sys.stdout.buffer
+        return
+    if form.is_folder:
+        if to.exists() and not to.is_dir():
+            raise BadInput(f"{to} is there and no folder")
+        yield to
+        return
+    part = to.with_name(f".{to.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(to)
+    except OSError as error:
+        raise CrawlerError(f"{to} cannot be written: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _next(wish: Wish, done: Exported) -> str:
+    given = [f"--format {wish.form}"] if wish.form != Format.JSONL else []
+    given += ["--chunks"] if wish.chunks else []
+    given += [f"--to {wish.to}"] if wish.to is not None and Format(wish.form.lower()).is_folder else []
+    return " ".join(["recrawl export", wish.domain, *given, f"--since {done.cursor}"])

@@ -1,0 +1,45 @@
+"""recrawl export: its options and its help."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crawler.cli.options import Json
+
+
+def export(
+    domain: Annotated[str, typer.Argument(metavar="DOMAIN", help="A registered domain.")],
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="jsonl, csv, parquet, markdown or warc.")
+    ] = "jsonl",
+    to: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="A file, or for markdown a folder; else stdout.")
+    ] = None,
+    since: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="CURSOR", help="Only what has changed since, and what went; 0 for everything."),
+    ] = None,
+    chunks: Annotated[
+        bool, typer.Option("--chunks", help="Of jsonl and parquet: a row for each part of a page under a heading.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Take the pages of a domain: each with its newest text, or as its server sent it.
+
+    jsonl, csv and parquet have a row for each page with its main text; with --chunks a row for each part, as Markdown,
+    with an id that stays. markdown is a file for each page with what is known of it at its head. warc is what the
+    servers sent, for archives. It ends with the cursor from which to go on: an export with --since brings what has
+    changed, and tells what went (in a folder of markdown such files are removed).
+
+    Examples:
+
+        recrawl export docs.example.com > pages.jsonl
+        recrawl export docs.example.com --format markdown --to notes
+        recrawl export docs.example.com --chunks --since 4711
+        recrawl export docs.example.com --format warc --to docs.warc.gz
+    """
+    from crawler.cli.actions import export as action
+
+    wish = action.Wish(domain=domain, form=form, to=to, since=since, chunks=chunks)
+    return action.export(wish, as_json=as_json)

@@ -1,0 +1,11 @@
+"""TAKES AWAY: the pages of a domain in forms that other programs read, as many as there are in the memory of a few.
+
+`export` reads pages from the store a batch at a time and gives them to a writer: lines of JSON, CSV, Parquet, WARC, or
+a folder of Markdown. Each writer is a module of its own and knows nothing of the store. Uses core and the store; the
+command calls it. `cell` makes a value safe for a spreadsheet, here and wherever else CSV is written.
+"""
+
+from crawler.export.cells import cell, shown_value
+from crawler.export.export import Exported, Format, WriterMissing, export
+
+__all__ = ["Exported", "Format", "WriterMissing", "cell", "export", "shown_value"]

@@ -1,0 +1,135 @@
+"""One domain's pages from the store to a writer, in batches of bounded size."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from crawler.core.domain import Domain
+from crawler.core.http import PageKey
+from crawler.errors import CrawlerError
+from crawler.store import report
+from crawler.store.database import Database
+from crawler.store.report import TakenPage
+
+PAGES_AT_ONCE = 200  # with bodies of up to ten megabytes each, though few are larger than a hundredth of that
+BODIES_AT_ONCE = 20
+
+
+class Format(StrEnum):
+    """A form in which pages are taken."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+    MARKDOWN = "markdown"
+    WARC = "warc"
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it has a file for each page."""
+        return self is Format.MARKDOWN
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether a terminal could not show it."""
+        return self in {Format.PARQUET, Format.WARC}
+
+    @property
+    def has_chunks(self) -> bool:
+        """Whether it can have a row for each chunk."""
+        return self in {Format.JSONL, Format.PARQUET}
+
+
+class WriterMissing(CrawlerError):
+    """What writes a format is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was exported. cursor: of the feed, from which the next export goes on."""
+
+    pages: int
+    cursor: int
+
+
+class PageWriter(Protocol):
+    """Takes pages one after the other."""
+
+    def write(self, page: TakenPage) -> None: ...
+
+    def close(self) -> None: ...
+
+
+async def export(
+    db: Database,
+    domain: Domain,
+    form: Format,
+    to: Path | BinaryIO,
+    *,
+    since: int | None = None,
+    in_chunks: bool = False,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Exported:
+    """Write the newest version of each page that is there; with `since` of those alone that changed after that cursor.
+
+    to: a folder for a format of files, else a binary stream.  in_chunks: a row for each part of a page under a heading.
+    progress: called with the pages so far.  With `since`, pages that went are told, too, so that a copy follows.
+    What changes while it is written is written, or comes after the cursor, or both.  Raises WriterMissing.
+    """
+    until = await report.end_of_feed(db)
+    needs_bodies = in_chunks or form in {Format.MARKDOWN, Format.WARC}
+    shared = await report.shared_digests(db, domain) if form is Format.WARC else frozenset[bytes]()
+    writer = _writer(form, to, in_chunks=in_chunks, shared=shared, name=f"{domain.authority}.warc.gz")
+    most = BODIES_AT_ONCE if needs_bodies else PAGES_AT_ONCE
+    pages = 0
+    key, after = PageKey(b""), since or 0
+    while True:
+        if since is None:
+            batch = await report.pages_to_take(db, domain, after=key, most=most, bodies=needs_bodies)
+            is_last = len(batch) < most
+        else:
+            batch, after = await report.changed_pages_to_take(
+                db, domain, after=after, until=until, most=most, bodies=needs_bodies
+            )
+            is_last = after >= until
+        for page in batch:
+            writer.write(page)
+        pages += len(batch)
+        progress(pages)
+        if is_last:
+            break
+        if batch:
+            key = batch[-1].key
+    writer.close()
+    return Exported(pages, until)
+
+
+def _writer(form: Format, to: Path | BinaryIO, *, in_chunks: bool, shared: frozenset[bytes], name: str) -> PageWriter:
+    """What writes a format. Each is imported when it is wanted: its library takes longer to load than all else."""
+    if isinstance(to, Path):
+        from crawler.export.markdown import MarkdownFolder
+
+        return MarkdownFolder(to)
+    match form:
+        case Format.JSONL:
+            from crawler.export.lines import JsonLines
+
+            return JsonLines(to, in_chunks=in_chunks)
+        case Format.CSV:
+            from crawler.export.lines import Csv
+
+            return Csv(to)
+        case Format.WARC:
+            from crawler.export.warc import Warc
+
+            return Warc(to, shared=shared, name=name)
+        case Format.PARQUET:
+            try:
+                from crawler.export.parquet import Parquet
+            except ImportError as error:
+                raise WriterMissing("Parquet needs pyarrow: pip install 'recrawl[parquet]'") from error
+            return Parquet(to, in_chunks=in_chunks)
+        case Format.MARKDOWN:
+            raise ValueError("Markdown is written to a folder")

@@ -1,0 +1,78 @@
+"""WARC 1.1 (ISO 28500:2017): the newest version of each page as its server sent it, or as a browser made it.
+
+A body that an earlier record of the file has already is a revisit record. What has come compressed or in chunks is kept
+unpacked, so that these headers are left out, as the standard's own writers do.
+"""
+
+from http import HTTPStatus
+from io import BytesIO
+from typing import BinaryIO
+
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
+from crawler import __version__
+from crawler.store.report import TakenPage
+
+IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+HTML = "text/html; charset=utf-8"  # of what a browser made
+
+
+class Warc:
+    """Records, each compressed by itself. shared: digests of bodies that several pages have."""
+
+    def __init__(self, stream: BinaryIO, *, shared: frozenset[bytes], name: str) -> None:
+        self._writer = WARCWriter(stream, gzip=True, warc_version="1.1")
+        self._shared = shared
+        self._first: dict[bytes, tuple[str, str, str]] = {}  # digest of WARC, URL and instant of such a body's record
+        about = {
+            "software": f"recrawl/{__version__}",
+            "format": "WARC File Format 1.1",
+        }
+        self._writer.write_record(self._writer.create_warcinfo_record(name, about))
+
+    def write(self, page: TakenPage) -> None:
+        """One record for a page; none where it is not there any more, or its body is not kept."""
+        if not page.is_there or page.body is None or page.version_at is None or page.digest is None:
+            return
+        at = page.version_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        headers = {"WARC-Date": at}
+        if page.is_rendered or page.version_status is None:
+            record = self._writer.create_warc_record(
+                page.url,
+                "resource",
+                payload=BytesIO(page.body),
+                warc_content_type=HTML if page.is_rendered else page.content_type or "application/octet-stream",
+                warc_headers_dict=headers,
+            )
+            self._writer.write_record(record)
+            return
+        http = StatusAndHeaders(_status(page.version_status), _headers(page), protocol="HTTP/1.1")
+        first = self._first.get(page.digest)
+        if first is not None:
+            digest, url, then = first
+            revisit = self._writer.create_revisit_record(page.url, digest, url, then, http, headers)
+            self._writer.write_record(revisit)
+            return
+        record = self._writer.create_warc_record(
+            page.url, "response", payload=BytesIO(page.body), http_headers=http, warc_headers_dict=headers
+        )
+        self._writer.write_record(record)
+        if page.digest in self._shared:
+            self._first[page.digest] = (record.rec_headers.get_header("WARC-Payload-Digest"), page.url, at)
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+
+def _status(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _headers(page: TakenPage) -> list[tuple[str, str]]:
+    assert page.body is not None
+    given = {"Content-Type": page.content_type, "ETag": page.etag, "Last-Modified": page.last_modified}
+    return [(name, value) for name, value in given.items() if value] + [("Content-Length", str(len(page.body)))]

@@ -1,0 +1,144 @@
+"""Pages as others take them: each with its newest version, in the order of their keys or of the feed."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import zstandard
+from psycopg.rows import dict_row
+
+from crawler.core.domain import Domain
+from crawler.core.http import PageKey, Url
+from crawler.core.visit import State
+from crawler.store.database import Connection, Database
+
+# URL lists are about pages, and none themselves; a feed is both.
+PAGE = """
+    SELECT p.key, p.url, f.state, p.version, p.status, v.at, p.last_good_at AS seen_at, p.last_change_at AS changed_at,
+           coalesce(v.title, '') AS title, coalesce(v.language, '') AS language,
+           coalesce(v.content_type, '') AS content_type, coalesce(v.text, '') AS text, v.body_digest AS digest,
+           coalesce(v.is_rendered, false) AS is_rendered, p.etag, p.last_modified,
+           (SELECT r.importance FROM report_page r WHERE r.domain_id = p.domain_id AND r.key = p.key) AS importance,
+           l.status AS version_status, c.encoding, c.body_bytes, c.data
+      FROM page p
+      JOIN frontier f ON f.domain_id = p.domain_id AND f.key = p.key
+      LEFT JOIN snapshot v ON v.domain_id = p.domain_id AND v.key = p.key AND v.number = p.version
+      LEFT JOIN visit l ON %(bodies)s AND l.domain_id = p.domain_id AND l.key = p.key AND l.at = v.at
+      LEFT JOIN content c ON %(bodies)s AND c.domain_id = p.domain_id AND c.digest = v.body_digest
+     WHERE p.domain_id = %(domain_id)s
+       AND NOT EXISTS (SELECT FROM url_list u
+                        WHERE u.domain_id = p.domain_id AND u.key = p.key AND u.kind IN ('sitemap', 'index', 'text'))
+"""
+IN_ORDER = f"""
+    {PAGE} AND p.key > %(after)s AND p.version > 0 AND f.state NOT IN ('gone', 'moved', 'refused')
+     ORDER BY p.key LIMIT %(most)s
+"""
+CHOSEN = f"{PAGE} AND p.key = ANY(%(keys)s)"
+# A piece of the feed, with the pages that its changes are about; none for changes of the site.
+CHANGED = """
+    SELECT f.position, e.key
+      FROM (SELECT position, domain_id, number FROM feed
+             WHERE position > %(after)s AND position <= %(until)s AND domain_id = %(domain_id)s
+             ORDER BY position LIMIT %(most)s) f
+      LEFT JOIN LATERAL (SELECT key FROM event e
+                     WHERE e.domain_id = f.domain_id AND e.number = f.number
+                       AND e.change IN ('first', 'changed', 'moved', 'gone', 'back') OFFSET 0) e ON true
+     ORDER BY f.position
+"""
+SHARED = """
+    SELECT body_digest FROM page WHERE domain_id = %(domain_id)s AND version > 0
+     GROUP BY body_digest HAVING count(*) > 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenPage:
+    """A page with its newest version. state: a page that is gone or has moved has said this last.
+
+    status: of the last look.  version_status: of the answer that brought the version; None where it is not kept, or
+    bodies were not asked for.  version_at: when the version was first seen.  seen_at: the last good look.  changed_at:
+    the last change, None without one.  importance: of the domain's mean; None outside the economy.
+    text: the main text, a line for each block.  digest: of the body.  body: as it came, or as a browser made it; None
+    where it was not asked for or is not kept.
+    """
+
+    key: PageKey = field(repr=False)
+    url: Url
+    state: State
+    version: int
+    status: int | None
+    version_at: datetime | None
+    seen_at: datetime | None
+    changed_at: datetime | None
+    title: str
+    language: str
+    content_type: str
+    importance: float | None
+    is_rendered: bool
+    version_status: int | None
+    etag: str | None
+    last_modified: str | None
+    digest: bytes | None = field(repr=False)
+    text: str = field(repr=False)
+    body: bytes | None = field(default=None, repr=False)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it can be read today, as far as is known."""
+        return self.version > 0 and self.state not in {State.GONE, State.MOVED, State.REFUSED}
+
+
+async def pages_to_take(
+    db: Database, domain: Domain, *, after: PageKey, most: int, bodies: bool = False
+) -> list[TakenPage]:
+    """The pages of a domain that are there, by key. after: only those whose key follows this one (keyset paging).
+
+    bodies: with them.
+    """
+    values = {"domain_id": domain.id, "after": after, "most": most, "bodies": bodies}
+    async with db.transaction() as connection:
+        return await _pages(connection, IN_ORDER, values)
+
+
+async def changed_pages_to_take(
+    db: Database, domain: Domain, *, after: int, until: int, most: int, bodies: bool = False
+) -> tuple[list[TakenPage], int]:
+    """Pages that have come, changed or gone between two cursors of the feed, and the cursor behind what was read.
+
+    most: changes that are read. A page that changed more than once among those comes once; one that is gone, too.
+    """
+    values = {"domain_id": domain.id, "after": after, "until": until, "most": most, "bodies": bodies}
+    async with db.transaction() as connection:
+        found = await (await connection.execute(CHANGED, values)).fetchall()
+        keys = list(dict.fromkeys(key for _, key in found if key is not None))
+        pages = await _pages(connection, CHOSEN, values | {"keys": keys})
+    place = {key: n for n, key in enumerate(keys)}
+    return sorted(pages, key=lambda page: place[page.key]), found[-1][0] if found else until
+
+
+async def shared_digests(db: Database, domain: Domain) -> frozenset[bytes]:
+    """The digests of bodies that several pages of a domain have alike."""
+    async with db.transaction() as connection:
+        cursor = await connection.execute(SHARED, {"domain_id": domain.id})
+        return frozenset(digest for (digest,) in await cursor.fetchall())
+
+
+async def _pages(connection: Connection, statement: str, values: dict[str, Any]) -> list[TakenPage]:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement.encode(), values)
+        return [_page(row) for row in await cursor.fetchall()]
+
+
+def _page(row: dict[str, Any]) -> TakenPage:
+    encoding, size, data = row.pop("encoding"), row.pop("body_bytes"), row.pop("data")
+    body = data
+    if encoding == "zstd":
+        body = zstandard.ZstdDecompressor().decompress(data, max_output_size=max(size, 1))
+    special = {
+        "key": PageKey(row["key"]),
+        "url": Url(row["url"]),
+        "state": State(row["state"]),
+        "version_at": row.pop("at"),
+        "body": body,
+    }
+    return TakenPage(**row | special)

@@ -1,0 +1,254 @@
+"""Exports of a crawled site, read again by readers that are not ours."""
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from fastwarc.warc import ArchiveIterator, WarcRecordType
+from warcio.checker import Checker
+
+from crawler.core.domain import Domain
+from crawler.core.http import Url
+from crawler.export import Exported, Format, export
+from crawler.store import report
+from crawler.store.database import Database
+from tests.crawl.crawls import DAY, START, answered, answering, crawl, recrawl, register
+
+HOUR = timedelta(hours=1)
+EVIL = '=HYPERLINK("http://127.0.0.1/","gratis")'
+
+
+@dataclass
+class Site:
+    """A site of a few pages, which a test may change. url: of its root."""
+
+    pages: dict[str, str]
+    url: str = ""
+    gone: set[str] = field(default_factory=set)
+
+    def respond(self, target: str) -> bytes:
+        if target in self.gone or target not in self.pages:
+            return answered(404, b"nothing here")
+        return answered(200, self.pages[target].encode())
+
+
+GUIDE = """<!DOCTYPE html><html lang="en"><head><title>Guide</title></head><body>
+<nav><a href="/">Home</a> Somewhere <a href="/other?x=1">Other</a></nav>
+<main><h1>Guide</h1><p>First a word about <b>apples</b> and what they cost in winter.</p>
+<h2>Setting up</h2><p>Put the basket <a href="fruit/pear">under the pear tree</a>, and wait until morning comes.</p>
+<pre><code># not a heading
+pick --all</code></pre>
+<h2>Care</h2><p>Water them.</p><table><tr><th>Kind</th><th>Days</th></tr><tr><td>Boskoop</td><td>90</td></tr></table>
+</main><footer>Imprint</footer><script>var x = "unseen";</script></body></html>"""
+
+PAGES = {
+    "/": f"<title>{EVIL}</title><p>The start of it all is <a href=/guide>the guide</a>, <a href=/fruit/pear>a pear</a>,"
+    " <a href='/other?x=1'>others</a>, <a href=/twin>and</a> <a href=/fruit/>all of them</a>.",
+    "/guide": GUIDE,
+    "/fruit/pear": "<title>Pear</title><p>A pear is green or yellow, and soft when nobody has waited.",
+    "/fruit/": "<title>Fruit</title><p>Everything that hangs from trees and may be eaten raw by those who climb.",
+    "/other?x=1": "<title>Others</title><p>Plums, cherries, quinces that want cooking and many more that have none.",
+    "/twin": "<title>Pear</title><p>A pear is green or yellow, and soft when nobody has waited.",
+}
+
+
+@asynccontextmanager
+async def crawled(db: Database) -> AsyncIterator[tuple[Site, Domain]]:
+    site = Site(dict(PAGES))
+    async with answering(site.respond) as url:
+        site.url = url
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        yield site, domain
+
+
+async def taken(db: Database, domain: Domain, form: Format, **how: Any) -> tuple[bytes, Exported]:
+    stream = io.BytesIO()
+    done = await export(db, domain, form, stream, **how)
+    return stream.getvalue(), done
+
+
+def path(url: str, site: Site) -> str:
+    return "/" + url.removeprefix(site.url)
+
+
+async def texts(db: Database, domain: Domain, site: Site) -> dict[str, str]:
+    """The main text of each page, as the store has it."""
+    found = {}
+    for each in site.pages:
+        version = await report.version_of(db, domain, Url(domain.root + each.removeprefix("/")))
+        assert version is not None
+        found[each] = version.text
+    return found
+
+
+async def test_lines_of_json_have_every_page_with_its_text(db: Database) -> None:
+    async with crawled(db) as (site, domain):
+        data, done = await taken(db, domain, Format.JSONL)
+        rows = [json.loads(line) for line in data.splitlines()]
+
+        assert {path(row["url"], site): row["text"] for row in rows} == await texts(db, domain, site)
+    assert done.pages == len(rows) == len(PAGES)
+    assert done.cursor == await report.end_of_feed(db)
+    guide = next(row for row in rows if row["url"].endswith("/guide"))
+    assert (guide["title"], guide["language"], guide["state"], guide["version"]) == ("Guide", "en", "known", 1)
+    assert "Imprint" not in guide["text"]
+    assert guide["version_at"].startswith("2026-01-01T00:00:0")
+
+
+async def test_no_cell_of_csv_is_a_formula_and_all_else_is_as_in_json(db: Database) -> None:
+    async with crawled(db) as (site, domain):
+        data, _ = await taken(db, domain, Format.CSV)
+        lines, _ = await taken(db, domain, Format.JSONL)
+        rows = list(csv.DictReader(io.StringIO(data.decode(), newline="")))
+        as_json = {row["url"]: row for row in map(json.loads, lines.splitlines())}
+
+        for row in rows:
+            other = as_json[row["url"]]
+            assert row["text"] == other["text"]
+            assert row["title"] == (f"'{EVIL}" if row["url"] == site.url else other["title"])
+    assert len(rows) == len(PAGES)
+
+
+async def test_parquet_has_the_same_rows_with_types(db: Database, tmp_path: Path) -> None:
+    async with crawled(db) as (_, domain):
+        data, _ = await taken(db, domain, Format.PARQUET)
+        lines, _ = await taken(db, domain, Format.JSONL)
+    rows = pq.read_table(io.BytesIO(data)).to_pylist()
+    as_json = [json.loads(line) for line in lines.splitlines()]
+
+    assert [row["text"] for row in rows] == [row["text"] for row in as_json]
+    assert [row["version_at"].isoformat() for row in rows] == [row["version_at"] for row in as_json]
+    assert [row["importance"] for row in rows] == [row["importance"] for row in as_json]
+
+
+async def test_warc_is_whole_and_says_what_the_server_said(db: Database, tmp_path: Path) -> None:
+    async with crawled(db) as (site, domain):
+        file = tmp_path / "site.warc.gz"
+        with file.open("wb") as stream:
+            done = await export(db, domain, Format.WARC, stream)
+    kinds: list[WarcRecordType] = []
+    bodies: dict[str, bytes] = {}
+    for record in ArchiveIterator(file.open("rb"), parse_http=True, verify_digests=True):
+        kinds.append(record.record_type)
+        if record.record_type == WarcRecordType.response:
+            assert record.http_headers.status_code == 200
+            assert record.http_content_type == "text/html"
+            bodies[record.headers["WARC-Target-URI"]] = record.reader.read()
+        if record.record_type == WarcRecordType.revisit:
+            first = record.headers["WARC-Refers-To-Target-URI"]
+            bodies[record.headers["WARC-Target-URI"]] = bodies[first]
+
+    assert done.pages == len(PAGES)
+    assert kinds[0] == WarcRecordType.warcinfo
+    assert kinds.count(WarcRecordType.revisit) == 1  # of the twin
+    assert {path(url, site): body.decode() for url, body in bodies.items()} == PAGES
+    assert passes_check(file)
+
+
+def passes_check(file: Path) -> bool:
+    """What `warcio check` says."""
+    checker = Checker(SimpleNamespace(inputs=[str(file)], verbose=False))
+    checker.process_all()
+    return bool(checker.exit_value == 0)
+
+
+async def test_markdown_has_a_file_for_each_page_with_its_content_alone(db: Database, tmp_path: Path) -> None:
+    async with crawled(db) as (site, domain):
+        await export(db, domain, Format.MARKDOWN, tmp_path)
+        files = read(tmp_path)
+        known = {}
+        for name, text in files.items():
+            _, front, body = text.split("---\n", 2)
+            facts = yaml.safe_load(front)
+            known[path(facts["url"], site)] = (name, facts, body)
+
+        assert set(known) == set(PAGES)
+        name, facts, body = known["/guide"]
+        assert name == "guide.md"
+        assert facts["title"] == "Guide"
+        assert facts["version_at"] >= START
+        for expected in (
+            "# Guide",
+            "## Setting up",
+            "**apples**",
+            "# not a heading",
+            "| Boskoop",
+            f"({site.url}fruit/pear)",
+        ):
+            assert expected in body
+        for unwanted in ("Somewhere", "Imprint", "unseen"):
+            assert unwanted not in body
+        assert known["/"][1]["title"] == EVIL
+
+
+def read(folder: Path) -> dict[str, str]:
+    return {file.relative_to(folder).as_posix(): file.read_text() for file in folder.rglob("*.md")}
+
+
+async def test_chunks_stand_under_their_headings_and_keep_their_ids(db: Database) -> None:
+    async with crawled(db) as (site, domain):
+        before, _ = await taken(db, domain, Format.JSONL, in_chunks=True)
+        site.pages["/guide"] = GUIDE.replace("and wait until morning comes", "and go home, for it will take all night")
+        await recrawl(db, domain, at=START + DAY)
+        after, _ = await taken(db, domain, Format.JSONL, in_chunks=True)
+        table, _ = await taken(db, domain, Format.PARQUET, in_chunks=True)
+
+    def guide(data: bytes) -> dict[tuple[str, ...], dict[str, Any]]:
+        rows = (json.loads(line) for line in data.splitlines())
+        return {tuple(row["heading"]): row for row in rows if row["url"].endswith("/guide")}
+
+    assert list(guide(before)) == [("Guide",), ("Guide", "Setting up"), ("Guide", "Care")]
+    assert "# not a heading" in guide(before)["Guide", "Setting up"]["text"]
+    assert {key: row["chunk"] for key, row in guide(before).items()} == {
+        key: row["chunk"] for key, row in guide(after).items()
+    }
+    assert [key for key, row in guide(before).items() if row["text"] != guide(after)[key]["text"]] == [
+        ("Guide", "Setting up")
+    ]
+    rows = pq.read_table(io.BytesIO(table)).to_pylist()
+    assert [row["text"] for row in rows] == [json.loads(line)["text"] for line in after.splitlines()]
+
+
+async def test_since_a_cursor_comes_what_changed_and_what_went(db: Database, tmp_path: Path) -> None:
+    async with crawled(db) as (site, domain):
+        done = await export(db, domain, Format.MARKDOWN, tmp_path)
+        assert (tmp_path / "fruit" / "pear.md").exists()
+        site.pages["/guide"] = GUIDE.replace("Water them.", "Water them twice a day, and more often in the summer.")
+        site.gone.add("/fruit/pear")
+        for days in (1, 2, 4, 8):  # until it counts as gone
+            await recrawl(db, domain, at=START + days * DAY)
+        await report.stamp_feed(db, at=START + 9 * DAY)
+
+        data, later = await taken(db, domain, Format.JSONL, since=done.cursor)
+        await export(db, domain, Format.MARKDOWN, tmp_path, since=done.cursor)
+        rows = {path(row["url"], site): row for row in map(json.loads, data.splitlines())}
+        nothing, _ = await taken(db, domain, Format.JSONL, since=later.cursor)
+
+    assert {(name, row["state"]) for name, row in rows.items()} == {("/guide", "known"), ("/fruit/pear", "gone")}
+    assert "twice a day" in rows["/guide"]["text"]
+    assert rows["/fruit/pear"]["text"] == ""
+    assert not nothing
+    assert not (tmp_path / "fruit" / "pear.md").exists()
+    assert "twice a day" in (tmp_path / "guide.md").read_text()
+
+
+@pytest.mark.parametrize("form", [Format.JSONL, Format.CSV, Format.PARQUET, Format.WARC])
+async def test_a_domain_of_which_nothing_is_read_gives_nothing(db: Database, form: Format) -> None:
+    domain = await register(db, "http://127.0.0.1:9/")
+
+    data, done = await taken(db, domain, form)
+
+    assert done == Exported(0, 0)
+    assert (form is Format.JSONL) == (not data)
