@@ -6,6 +6,6 @@ command calls it. `cell` makes a value safe for a spreadsheet, here and wherever
 """
 
 from crawler.export.cells import cell, shown_value
-from crawler.export.export import Exported, Format, WriterMissing, export
+from crawler.export.export import Exported, Format, export
 
-__all__ = ["Exported", "Format", "WriterMissing", "cell", "export", "shown_value"]
+__all__ = ["Exported", "Format", "cell", "export", "shown_value"]

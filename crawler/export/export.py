@@ -42,10 +42,6 @@ class Format(StrEnum):
         return self in {Format.JSONL, Format.PARQUET}
 
 
-class WriterMissing(CrawlerError):
-    """What writes a format is not installed."""
-
-
 @dataclass(frozen=True, slots=True)
 class Exported:
     """What was exported. cursor: of the feed, from which the next export goes on."""
@@ -76,7 +72,8 @@ async def export(
 
     to: a folder for a format of files, else a binary stream.  in_chunks: a row for each part of a page under a heading.
     progress: called with the pages so far.  With `since`, pages that went are told, too, so that a copy follows.
-    What changes while it is written is written, or comes after the cursor, or both.  Raises WriterMissing.
+    What changes while it is written is written, or comes after the cursor, or both.  Raises CrawlerError where what
+    writes the format is not installed.
     """
     until = await report.end_of_feed(db)
     needs_bodies = in_chunks or form in {Format.MARKDOWN, Format.WARC}
@@ -129,7 +126,7 @@ def _writer(form: Format, to: Path | BinaryIO, *, in_chunks: bool, shared: froze
             try:
                 from crawler.export.parquet import Parquet
             except ImportError as error:
-                raise WriterMissing("Parquet needs pyarrow: pip install 'recrawl[parquet]'") from error
+                raise CrawlerError("Parquet needs pyarrow: pip install 'recrawl[parquet]'") from error
             return Parquet(to, in_chunks=in_chunks)
         case Format.MARKDOWN:
             raise ValueError("Markdown is written to a folder")

@@ -62,12 +62,15 @@ def path_of(url: Url) -> Path:
     """
     parts = urlsplit(url)
     *folders, last = [unquote(part, errors="replace") for part in parts.path.split("/")[1:]]
-    safe = [_safe(part) for part in (*folders, last or INDEX)]
-    name = safe[-1]
-    was_changed = safe != [*folders, last or INDEX] or last == INDEX or bool(parts.query)
-    if was_changed or any(part.endswith(".md") for part in safe[:-1]):
+    safe, name = [_folder(_safe(part)) for part in folders], _safe(last or INDEX)
+    if [*safe, name] != [*folders, last or INDEX] or last == INDEX or parts.query:
         name = f"{name}~{key_of(url).hex()[:16]}"
-    return Path(*safe[:-1], f"{name}.md")
+    return Path(*safe, f"{name}.md")
+
+
+def _folder(name: str) -> str:
+    """The name of a folder, which no page's file can have."""
+    return f"{name}~" if name.endswith(".md") else name
 
 
 def _safe(part: str) -> str:

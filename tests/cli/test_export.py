@@ -1,0 +1,62 @@
+"""recrawl export, as typed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.crawl.crawls import command
+from tests.crawl.static import StaticServer
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("site")
+    (root / "index.html").write_text("<title>Start</title><p>Read <a href=more.html>more</a> about wool and looms.")
+    (root / "more.html").write_text("<title>More</title><h1>Looms</h1><p>A loom has a warp, a weft, and much patience.")
+    return root
+
+
+def test_an_export_is_taken_and_followed(site: Path, database_url: str, tmp_path: Path) -> None:
+    with StaticServer(site) as server:
+        domain = server.url.removeprefix("http://")
+
+        def run(*words: str) -> tuple[int, str, str]:
+            done = command(*words, database_url=database_url, home=tmp_path)
+            return done.returncode, done.stdout, done.stderr
+
+        assert run("crawl", server.url, "--allow-private", "--delay", "0")[0] == 0
+        code, lines, said = run("export", domain)
+        assert code == 0
+        assert {json.loads(line)["title"] for line in lines.splitlines()} == {"Start", "More"}
+        assert f"recrawl export {domain} --since " in said
+        cursor = said.split("--since ")[1].split()[0]
+
+        assert run("export", domain, "--since", cursor)[:2] == (0, "")
+        code, _, said = run("export", domain, "--format", "markdown", "--to", f"{tmp_path / 'notes'}")
+        assert code == 0
+        assert "A loom has a warp" in (tmp_path / "notes" / "more.html.md").read_text()
+        assert f"--format markdown --to {tmp_path / 'notes'} --since {cursor}" in said
+        file = tmp_path / "site.warc.gz"
+        code, told, _ = run("export", domain, "--format", "warc", "--to", f"{file}", "--json")
+        assert (code, json.loads(told)["pages"]) == (0, 2)
+        assert file.stat().st_size > 0
+
+        for wrong, why in (
+            (("nobody.test",), "nobody.test"),
+            ((domain, "--format", "pdf"), "no format"),
+            ((domain, "--format", "markdown"), "--to FOLDER"),
+            ((domain, "--format", "csv", "--chunks"), "no chunks"),
+            ((domain, "--since", "999999"), "the feed ends at"),
+            ((domain, "--json"), "--to"),
+            ((domain, "--format", "markdown", "--to", f"{file}"), "no folder"),
+        ):
+            code, out, said = run("export", *wrong)
+            assert code == 2, wrong
+            assert not out
+            assert why in said
+            assert len(said.splitlines()) == 1
+        code, _, said = run("export", domain, "--to", f"{tmp_path / 'none' / 'x.jsonl'}")
+        assert code == 1
+        assert "cannot be written" in said
+        assert not list(tmp_path.glob("**/*.part"))
