@@ -119,6 +119,13 @@ def print_json(document: object) -> None:
     sys.stdout.write("\n")
 
 
+def print_json_line(document: object) -> None:
+    """One of many documents, in a line, for whoever reads along."""
+    json.dump(document, sys.stdout, default=_plain)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
 def values_of(value: "DataclassInstance") -> dict[str, object]:
     """A value's fields by name."""
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.repr}

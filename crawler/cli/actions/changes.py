@@ -1,6 +1,8 @@
 """recrawl changes: what changed, the newest first for people, in the order of the feed for programs."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -9,13 +11,13 @@ from rich.text import Text
 from crawler.cli.change_kinds import KINDS, NEWS, WORDS, kinds_named
 from crawler.cli.exits import DONE
 from crawler.cli.marked import joined, marked, say_beneath, say_heading
-from crawler.cli.output import print_json, printable, remark, say
+from crawler.cli.output import print_json, print_json_line, printable, remark, say
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import DAYS_BACK, counted, shown_share, shown_when
 from crawler.cli.which_page import changes_of
 from crawler.core.change import diff_words, excerpt
 from crawler.core.freshness import template_of
-from crawler.errors import BadInput
+from crawler.errors import BadInput, StoreUnavailable
 from crawler.register import domain_named, require_not_before_last_visit
 from crawler.store import domains, report
 from crawler.store.database import Database
@@ -23,6 +25,7 @@ from crawler.store.report import ChangeFilter, Edit, EventKind, FeedItem
 
 TOP, TOP_JSON = 20, 1000
 INDENT = 11
+LOOK_AGAIN = timedelta(seconds=1)  # for what was found meanwhile
 MOST_EDITS = 3  # of one change, unless all are asked for
 SHORT, LONG = (40, 160), (200, 1000)  # characters kept beside a change, and of a change itself
 
@@ -57,16 +60,9 @@ class Found:
 
 def changes(wish: Wish, *, at: datetime | None, as_json: bool) -> int:
     kinds = kinds_named(wish.kinds) if wish.kinds is not None else None
-    if wish.what is not None and wish.domain is not None:
-        raise BadInput("a domain is named twice: once is enough")
-
-    if wish.what in DAYS_BACK:
-        raise BadInput(f"{wish.what} is no domain: recrawl changes --since {wish.what}")
 
     async def work(db: Database, _: Interrupts) -> Found:
-        where = await changes_of(db, wish.what) if wish.what is not None else ChangeFilter()
-        if wish.domain is not None:
-            where = ChangeFilter(domain_id=(await domain_named(db, wish.domain)).id)
+        where = await _place_of(db, wish)
         if at is not None:
             every = [listed.domain for listed in await domains.every(db)]
             wanted = [each for each in every if where.domain_id in {None, each.id}]
@@ -92,6 +88,57 @@ def changes(wish: Wish, *, at: datetime | None, as_json: bool) -> int:
     else:
         _show(found, wish)
     return DONE
+
+
+def follow(wish: Wish, *, from_now: bool, as_json: bool) -> int:
+    """Show changes as they are found, in the order of the feed. from_now: not those that were found before."""
+    kinds = kinds_named(wish.kinds) if wish.kinds is not None else None
+
+    async def work(db: Database, interrupts: Interrupts) -> int:
+        where = await _place_of(db, wish)
+        await report.stamp_feed(db, at=datetime.now(UTC))
+        end = await report.end_of_feed(db)
+        shown = replace(
+            _since(where, wish.since, now=datetime.now(UTC)) if not from_now else replace(where, after=end),
+            kinds=kinds or (frozenset(EventKind) if as_json else NEWS),
+        )
+        while not interrupts.stop.is_set():
+            try:
+                items = await _new_items(db, shown)
+            except StoreUnavailable as error:
+                remark(f"{error}; it is asked again")
+                items = []
+            for item in items:
+                if as_json:
+                    print_json_line(item)
+                else:
+                    _show_change(item, wish, now=datetime.now(UTC))
+                    say("")
+            if items:
+                shown = replace(shown, after=items[-1].position)
+            else:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(interrupts.stop.wait(), LOOK_AGAIN.total_seconds())
+        return interrupts.number or 0
+
+    number = with_database(work, patient=True)
+    return 128 + number if number else DONE
+
+
+async def _new_items(db: Database, shown: ChangeFilter) -> list[FeedItem]:
+    await report.stamp_feed(db, at=datetime.now(UTC))
+    return await report.read_feed(db, shown, most=TOP_JSON, blocks=True)
+
+
+async def _place_of(db: Database, wish: Wish) -> ChangeFilter:
+    """The changes of what was named. Raises BadInput."""
+    if wish.what is not None and wish.domain is not None:
+        raise BadInput("a domain is named twice: once is enough")
+    if wish.what in DAYS_BACK:
+        raise BadInput(f"{wish.what} is no domain: recrawl changes --since {wish.what}")
+    if wish.domain is not None:
+        return ChangeFilter(domain_id=(await domain_named(db, wish.domain)).id)
+    return await changes_of(db, wish.what) if wish.what is not None else ChangeFilter()
 
 
 def _since(where: ChangeFilter, since: int | timedelta | datetime, *, now: datetime) -> ChangeFilter:

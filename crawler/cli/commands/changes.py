@@ -7,6 +7,7 @@ import typer
 
 from crawler.cli import values
 from crawler.cli.options import At, Json, Why
+from crawler.errors import BadInput
 
 
 def changes(
@@ -34,6 +35,9 @@ def changes(
     diff: Annotated[
         bool, typer.Option("--diff", help="With all blocks that changed (of each page the first 50), and more of each.")
     ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on: show what is found as it is found, until Ctrl-C.")
+    ] = False,
     why: Why = False,
     at: At = None,
     as_json: Json = False,
@@ -42,7 +46,8 @@ def changes(
 
     What went stands in red or as [-old-], what came in green or as {+new+}. Pages that were seen for the first time are
     counted, and listed with --kind new. What a site changed on all its pages alike is one change of the kind site.
-    With --json all kinds come in the order in which they were found, with the cursor from which to go on.
+    With --json all kinds come in the order in which they were found, with the cursor from which to go on. With --follow
+    changes come in that order, from now or from --since on; with --json each is a line, and its position the cursor.
 
     Examples:
 
@@ -50,9 +55,14 @@ def changes(
         recrawl changes docs.example.com --since yesterday --kind changed,gone
         recrawl changes https://docs.example.com/guide/ --diff
         recrawl changes --since 4711 --json
+        recrawl changes --follow --json | while read -r line; do ...; done
     """
     from crawler.cli.actions import changes
 
     after = values.since(since, now=at or datetime.now(UTC)) if since else 0
+    if follow and (at is not None or top is not None):
+        raise BadInput("--follow has no end, and goes by the time that it is: neither --at nor --top")
     wish = changes.Wish(what=what, domain=domain, since=after, kinds=kind, top=top, diff=diff, why=why)
+    if follow:
+        return changes.follow(wish, from_now=since is None, as_json=as_json)
     return changes.changes(wish, at=at, as_json=as_json)
