@@ -1,0 +1,58 @@
+"""The machine on which a benchmark runs: what it is, and how a benchmark is kept on one core of it."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+
+from benchmarks.harness.nginx import find_nginx
+from crawler.local.postgres import Cluster
+
+
+def pin_to_one_core() -> None:
+    """Keep this process, and all that it will start, on one core."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def pin_postgres(cluster: Cluster) -> None:
+    """Move a Postgres, which may have run before this process, to the cores of this process."""
+    server = psutil.Process(cluster.pid)
+    for process in (server, *server.children()):
+        os.sched_setaffinity(process.pid, os.sched_getaffinity(0))
+
+
+def described(*packages: str) -> str:
+    """One line: the day, the processor, its cores, the load, and the versions of what was measured."""
+    cores = len(os.sched_getaffinity(0))
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    versions = ", ".join(filter(None, map(version_of, packages)))
+    return (
+        f"{datetime.now(UTC):%Y-%m-%d}, {processor()}, {cores} core{'s' if cores > 1 else ''}, load {load}; "
+        f"Python {platform.python_version()}, {nginx_version()}, {versions}"
+    )
+
+
+def processor() -> str:
+    lines: Sequence[str] = ()
+    if (told := Path("/proc/cpuinfo")).exists():
+        lines = told.read_text(encoding="utf-8", errors="replace").splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def nginx_version() -> str:
+    """As it says itself, "nginx/1.22.1"."""
+    said = subprocess.run([find_nginx(), "-v"], capture_output=True, text=True, check=True).stderr
+    return said.strip().rpartition(" ")[2]
+
+
+def version_of(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,137 @@
+"""Benchmarks of crawls run, on small sites, and count what the server gave."""
+
+import json
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.crawling.crawlers import Crawler
+from benchmarks.crawling.crawls import Run, crawled_afresh
+from benchmarks.crawling.first import costs
+from benchmarks.harness.command import CommandFailed
+from benchmarks.harness.nginx import NginxError, find_nginx, folder_site, serving
+from benchmarks.harness.repeats import alternating, middle
+from crawler.local.postgres import Cluster, borrowed_postgres
+from tests.patience import SLOW
+
+WALK = """
+import sys, urllib.request
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+for path in ("", "a.html", "none.html", "picture.png", "a.html"):
+    try:
+        opener.open(sys.argv[1] + path).read()
+    except urllib.error.HTTPError:
+        pass
+"""
+WORDS = ("apple", "birch", "cedar", "damson", "elder", "fir")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nginx() -> None:
+    try:
+        find_nginx()
+    except NginxError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """Six pages, each with words of its own, all linked from the first, and a picture."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    links = "".join(f'<a href="{word}.html">{word}</a> ' for word in WORDS)
+    for word in ("index", *WORDS):
+        text = f"<title>{word}</title><p>Of the {word} it is told at length that {word} leaves fall.</p>{links}"
+        (folder / f"{word}.html").write_text(f"<!DOCTYPE html>{text}", encoding="utf-8")
+    (folder / "picture.png").write_bytes(b"")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with borrowed_postgres(tmp_path_factory.mktemp("home")) as cluster:
+        yield cluster
+
+
+def asked(url: str, **headers: str) -> int:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(urllib.request.Request(url, headers=headers)) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_the_server_tells_what_it_was_asked(site: Path) -> None:
+    with serving(folder_site(site), folder_site(site / "..")) as server:
+        first, second = server.urls
+        assert [asked(first), asked(second + "site/apple.html"), asked(first + "none")] == [200, 200, 404]
+        told = list(server.requests())
+        server.clear()
+        assert asked(first, **{"If-None-Match": '"x"'}) == 200
+        (later,) = server.requests()
+
+    assert [(each.path, each.status) for each in told] == [("/", 200), ("/site/apple.html", 200), ("/none", 404)]
+    assert told[0].port != told[1].port
+    assert all(each.began <= each.ended and each.sent_bytes > 100 and not each.is_conditional for each in told)
+    assert later.is_conditional
+    assert later.began >= told[-1].began
+    with pytest.raises(urllib.error.URLError):
+        asked(first)
+
+
+def test_pages_are_those_that_the_server_gave_and_links_lead_to(site: Path, cluster: Cluster) -> None:
+    walk = Crawler("walk", lambda url, _: [sys.executable, "-c", WALK, url])
+    (site / "apple.html").rename(site / "a.html")
+    (site / "index.html").write_text('<a href="a.html">a</a><a href="birch.html">b</a>', encoding="utf-8")
+
+    run = crawled_afresh(walk, site, cluster, parallelism=1)
+
+    assert (run.crawler, run.pages, run.unchanged) == ("walk", 2, 0)
+    assert 0 < run.seconds < run.command_s
+
+
+def test_a_crawler_that_fails_fails_the_benchmark(site: Path, cluster: Cluster) -> None:
+    broken = Crawler("broken", lambda _url, _parallelism: ["sh", "-c", "exit 3"])
+
+    with pytest.raises(CommandFailed, match="ended with 3"):
+        crawled_afresh(broken, site, cluster, parallelism=1)
+
+
+def test_what_a_single_page_costs_is_no_cost_of_a_page() -> None:
+    idle = Run("x", 1, 0, 100, 1.0, 2.0, cpu_s=1.0, postgres_cpu_s=0.1, peak_bytes=0)
+    run = Run("x", 101, 0, 100, 10.0, 11.0, cpu_s=1.5, postgres_cpu_s=0.2, peak_bytes=5 * 10**6)
+
+    cost = costs(run, idle)
+
+    assert (cost.per_second, cost.peak_mb) == (10.1, 5.0)
+    assert cost.cpu_ms == pytest.approx(5)
+    assert cost.all_cpu_ms == pytest.approx(6)
+
+
+def test_repeats_go_to_and_fro_and_the_middle_is_taken_of_each_column() -> None:
+    assert "".join(alternating("abc", 3)) == "abccbaabc"
+    assert middle([(1, 30), (5, 10), (3, 20)]) == [3, 20]
+
+
+@SLOW
+@pytest.mark.parametrize("names", [("recrawl", "scrapy", "scrapy-postgres", "crawlee")])
+def test_all_crawlers_find_every_page(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], names: tuple[str, ...]
+) -> None:
+    pytest.importorskip("scrapy", reason="make setup-bench installs it")
+    options = ["--site", str(site), "--repeats", "1", "--json", "--home", str(tmp_path / "home")]
+
+    assert main(["crawl", *options, "--only", *names]) == 0
+
+    told = json.loads(capsys.readouterr().out)
+    assert told["expected"] == 7
+    runs = {run["crawler"]: run for run in told["runs"]}
+    assert runs.keys() == set(names)
+    assert all(run["pages"] == 7 for run in runs.values())
+    assert runs["recrawl"]["peak_bytes"] > 0
