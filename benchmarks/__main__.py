@@ -5,17 +5,20 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks import schedule
 from benchmarks.change import bench as change
-from benchmarks.crawling import first
+from benchmarks.crawling import first, processes, revisit
 from benchmarks.deploys import bench as deploys
 from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError
 from benchmarks.pages import decide, fingerprint, rendering
-from benchmarks.store import claim, duplicates, reading, record
+from benchmarks.store import claim, duplicates, queue, reading, record
 from tests.crawl.corpus import CorpusError
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "crawl": first.main,
+    "revisit": revisit.main,
+    "processes": processes.main,
     "record": record.main,
+    "queue": queue.main,
     "claim": claim.main,
     "schedule": schedule.main,
     "fingerprint": fingerprint.main,

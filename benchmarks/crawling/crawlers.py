@@ -3,12 +3,13 @@
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from benchmarks.harness.command import Measured, succeeded
 from benchmarks.harness.database import empty, migrated
 from crawler.local.postgres import Cluster
 
@@ -25,7 +26,7 @@ class Place:
     postgres: int  # the process that serves the database
 
     @property
-    def environment(self) -> Mapping[str, str]:
+    def environment(self) -> dict[str, str]:
         return os.environ | {
             "DATABASE_URL": self.database_url,
             "RECRAWL_DATABASE_URL": self.database_url,
@@ -51,13 +52,19 @@ class Crawler:
         with self.database(cluster) as url, tempfile.TemporaryDirectory(prefix="bench-") as folder:
             yield Place(Path(folder), url, cluster.pid)
 
-    def crawl(self, url: str, place: Place, *, parallelism: int, more: Sequence[str] = ()) -> Measured:
-        """One crawl to its end. more: options of this crawl alone.  Raises CommandFailed."""
-        return succeeded([*self.command(url, parallelism), *more], place.environment, folder=place.folder)
-
 
 def recrawl(url: str, parallelism: int) -> Sequence[str]:
     return [RECRAWL, "crawl", url, "--allow-private", "--delay", "0", "--parallelism", str(parallelism), "--json"]
+
+
+def recrawl_again(url: str, at: datetime) -> Sequence[str]:
+    """A crawl of a domain that is registered already, at that instant."""
+    return [RECRAWL, "crawl", name_of(url), "--at", at.isoformat(), "--json"]
+
+
+def name_of(url: str) -> str:
+    """The domain of a site, as commands name it."""
+    return urlsplit(url).netloc
 
 
 def rival(module: str, *more: str) -> Callable[[str, int], Sequence[str]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.crawling.crawlers import Crawler, Place
-from benchmarks.harness.command import cpu_of_tree
+from benchmarks.harness.command import cpu_of_tree, succeeded
 from benchmarks.harness.nginx import Nginx, folder_site, serving
 from crawler.local.postgres import Cluster
 from tests.crawl.corpus import linked_pages
@@ -35,23 +35,21 @@ class Run:
 def crawled_afresh(crawler: Crawler, root: Path, cluster: Cluster, *, parallelism: int) -> Run:
     """A first crawl. Raises CommandFailed, NginxError."""
     with serving(folder_site(root)) as server, crawler.place(cluster) as place:
-        return crawled(crawler, root, server, place, parallelism=parallelism)
+        return crawled(crawler.name, crawler.command(server.url, parallelism), root, server, place)
 
 
-def crawled(
-    crawler: Crawler, root: Path, server: Nginx, place: Place, *, parallelism: int, more: Sequence[str] = ()
-) -> Run:
-    """A crawl of the folder that the server serves. more: options of it.  Raises CommandFailed."""
+def crawled(name: str, command: Sequence[str], root: Path, server: Nginx, place: Place) -> Run:
+    """A crawl of the folder that the server serves. Raises CommandFailed."""
     server.clear()
     before = cpu_of_tree(place.postgres)
-    done = crawler.crawl(server.url, place, parallelism=parallelism, more=more)
+    done = succeeded(command, place.environment, folder=place.folder)
     postgres_cpu_s = cpu_of_tree(place.postgres) - before
     requests = list(server.requests())
     # Whatever else is linked, a picture or a source, is no page.
     linked = linked_pages(root)
     statuses = {each.path: each.status for each in requests if each.status in ANSWERED and each.path in linked}
     return Run(
-        crawler=crawler.name,
+        crawler=name,
         pages=len(statuses),
         unchanged=sum(status == 304 for status in statuses.values()),
         sent_bytes=sum(each.sent_bytes for each in requests),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main
+from benchmarks.crawling import revisit
 from benchmarks.crawling.crawlers import Crawler
 from benchmarks.crawling.crawls import Run, crawled_afresh
 from benchmarks.crawling.first import costs
@@ -135,3 +136,34 @@ def test_all_crawlers_find_every_page(
     assert runs.keys() == set(names)
     assert all(run["pages"] == 7 for run in runs.values())
     assert runs["recrawl"]["peak_bytes"] > 0
+
+
+@SLOW
+def test_a_second_crawl_asks_for_all_and_gets_what_changed(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("scrapy", reason="make setup-bench installs it")
+    monkeypatch.setattr(revisit, "SHARES", (0.0, 0.5))
+
+    code = main(["revisit", "--site", str(site), "--repeats", "1", "--json", "--home", str(tmp_path / "home")])
+
+    told = json.loads(capsys.readouterr().out)["crawls"]
+    assert code == 0
+    unchanged = {(each["crawler"], each["no"]): each["unchanged"] for each in told}
+    assert [unchanged["scrapy-cache", no] for no in range(3)] == [0, 7, 3]
+    assert unchanged["recrawl", 0] == 0
+    assert 3 <= unchanged["recrawl", 1] <= 7  # a few are asked for in full, to test the validators
+    assert 1 <= unchanged["recrawl", 2] <= 3
+
+
+@SLOW
+def test_several_processes_crawl_each_domain_once(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--site", str(site), "--processes", "1", "2", "--domains", "3", "--repeats", "1", "--json"]
+
+    assert main(["processes", *options, "--home", str(tmp_path / "home")]) == 0
+
+    told = json.loads(capsys.readouterr().out)["shifts"]
+    assert [(each["processes"], each["pages"]) for each in told] == [(1, 21), (2, 21)]
+    assert all(each["cpu_s"] > 0 and each["postgres_cpu_s"] > 0 for each in told)
