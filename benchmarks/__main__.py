@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks import schedule
 from benchmarks.change import bench as change
-from benchmarks.crawling import first, processes, revisit
+from benchmarks.crawling import first, memory, orchestration, processes, revisit
 from benchmarks.deploys import bench as deploys
 from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError
@@ -17,6 +17,8 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "crawl": first.main,
     "revisit": revisit.main,
     "processes": processes.main,
+    "memory": memory.main,
+    "orchestration": orchestration.main,
     "record": record.main,
     "queue": queue.main,
     "claim": claim.main,

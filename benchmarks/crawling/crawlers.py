@@ -3,13 +3,14 @@
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from benchmarks.harness.command import succeeded
 from benchmarks.harness.database import empty, migrated
 from crawler.local.postgres import Cluster
 
@@ -60,6 +61,14 @@ def recrawl(url: str, parallelism: int) -> Sequence[str]:
 def recrawl_again(url: str, at: datetime) -> Sequence[str]:
     """A crawl of a domain that is registered already, at that instant."""
     return [RECRAWL, "crawl", name_of(url), "--at", at.isoformat(), "--json"]
+
+
+def register(urls: Iterable[str], place: Place, *settings: str) -> None:
+    """Make sites domains of a place, with the options of `recrawl domains add`. Raises CommandFailed."""
+    listed = place.folder / "sites.txt"
+    listed.write_text("\n".join(urls), encoding="utf-8")
+    command = [RECRAWL, "domains", "add", "--from", str(listed), "--offline", "--allow-private", "--delay", "0"]
+    succeeded([*command, *settings], place.environment, folder=place.folder)
 
 
 def name_of(url: str) -> str:

@@ -7,13 +7,13 @@ runs from the first request to the end of the last command; processor time is al
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from math import ceil
 from pathlib import Path
 
-from benchmarks.crawling.crawlers import RECRAWL, RECRAWLER, Place
+from benchmarks.crawling.crawlers import RECRAWL, RECRAWLER, Place, register
 from benchmarks.harness.command import Measured, cpu_of_tree, succeeded
 from benchmarks.harness.database import HOME
 from benchmarks.harness.machine import described
@@ -76,7 +76,8 @@ def options() -> argparse.ArgumentParser:
 def shift(root: Path, cluster: Cluster, given: argparse.Namespace, *, processes: int) -> Shift:
     """Raises CommandFailed, NginxError."""
     with serving(*[folder_site(root)] * given.domains) as server, RECRAWLER.place(cluster) as place:
-        register(server.urls, place, given)
+        settings = ["--parallelism", str(given.parallelism), "--max-pages", str(given.pages)]
+        register(server.urls, place, *settings)
         before = cpu_of_tree(place.postgres)
         done = crawled_by(processes, place, domains=given.domains)
         postgres_cpu_s = cpu_of_tree(place.postgres) - before
@@ -88,13 +89,6 @@ def shift(root: Path, cluster: Cluster, given: argparse.Namespace, *, processes:
             postgres_cpu_s=postgres_cpu_s,
             peak_bytes=sum(each.peak_bytes for each in done),
         )
-
-
-def register(urls: Iterable[str], place: Place, given: argparse.Namespace) -> None:
-    for url in urls:
-        settings = ["--allow-private", "--delay", "0", "--parallelism", str(given.parallelism)]
-        command = [RECRAWL, "domains", "add", url, *settings, "--max-pages", str(given.pages), "--offline"]
-        succeeded(command, place.environment, folder=place.folder)
 
 
 def crawled_by(processes: int, place: Place, *, domains: int) -> Sequence[Measured]:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 
 from crawler.local.machine import free_port
@@ -23,6 +24,7 @@ from tests.crawl.corpus import CorpusError, unpacked
 
 PATIENCE_S = 30.0  # for its start and for its end; both take milliseconds
 POLL_S = 0.01
+OUR_OWN = "/-/is-it-logged"  # a path that no site has, and no log shows
 FIELDS = "$server_port\t$msec\t$request_time\t$status\t$bytes_sent\t$http_if_none_match$http_if_modified_since\t"
 CONFIGURATION = """
 daemon off;
@@ -92,17 +94,28 @@ class Nginx:
 
     def requests(self) -> Iterator[Request]:
         """Every request since the start or the last clearing, in the order in which they ended."""
+        self._await_log()
         since = time.time() - time.monotonic()
         with self._log.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 port, at, took, status, sent, conditions, path = line.rstrip("\n").split("\t", 6)
+                if path == OUR_OWN:
+                    continue
                 ended = float(at) - since
                 is_conditional = conditions.replace("-", "") != ""
                 yield Request(int(port), path, int(status), int(sent), ended - float(took), ended, is_conditional)
 
     def clear(self) -> None:
         """Forget the requests so far; nginx appends, so a shortened log goes on from its start."""
+        self._await_log()
         os.truncate(self._log, 0)
+
+    def _await_log(self) -> None:
+        """A request is logged after its answer is sent; the only worker answers the next one after that."""
+        connection = HTTPConnection("127.0.0.1", self._ports[0], timeout=PATIENCE_S)
+        connection.request("GET", OUR_OWN)
+        connection.getresponse().read()
+        connection.close()
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Benchmarks of crawls run, on small sites, and count what the server gave."""
 
 import json
+import os
 import sys
 import urllib.error
 import urllib.request
@@ -10,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.crawling import revisit
+from benchmarks.crawling import orchestration, revisit
 from benchmarks.crawling.crawlers import Crawler
 from benchmarks.crawling.crawls import Run, crawled_afresh
 from benchmarks.crawling.first import costs
 from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError, find_nginx, folder_site, serving
 from benchmarks.harness.repeats import alternating, middle
+from benchmarks.harness.virtual_site import pages_of, virtual_site
 from crawler.local.postgres import Cluster, borrowed_postgres
 from tests.patience import SLOW
 
@@ -68,6 +70,11 @@ def asked(url: str, **headers: str) -> int:
         return error.code
 
 
+def read(url: str) -> str:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url) as answer:
+        return str(answer.read(), "utf-8")
+
+
 def test_the_server_tells_what_it_was_asked(site: Path) -> None:
     with serving(folder_site(site), folder_site(site / "..")) as server:
         first, second = server.urls
@@ -81,7 +88,7 @@ def test_the_server_tells_what_it_was_asked(site: Path) -> None:
     assert told[0].port != told[1].port
     assert all(each.began <= each.ended and each.sent_bytes > 100 and not each.is_conditional for each in told)
     assert later.is_conditional
-    assert later.began >= told[-1].began
+    assert later.ended >= told[0].began
     with pytest.raises(urllib.error.URLError):
         asked(first)
 
@@ -167,3 +174,44 @@ def test_several_processes_crawl_each_domain_once(
     told = json.loads(capsys.readouterr().out)["shifts"]
     assert [(each["processes"], each["pages"]) for each in told] == [(1, 21), (2, 21)]
     assert all(each["cpu_s"] > 0 and each["postgres_cpu_s"] > 0 for each in told)
+
+
+def test_a_virtual_site_is_a_tree_of_pages_that_say_different_things() -> None:
+    with serving(virtual_site(depth=2)) as server:
+        root, one, leaf = (read(server.url + path) for path in ("", "p1", "p12"))
+        assert [asked(server.url + path) for path in ("p123", "q", "p1/")] == [404, 404, 404]
+
+    assert [f'href="/p{n}"' in root for n in range(10)] == [True] * 10
+    assert [f'href="/p1{n}"' in one for n in range(10)] == [True] * 10
+    assert "href" not in leaf
+    assert "$" not in root + one + leaf
+    said = [set(page.split("<p>")[1].split(".")[0].split()) for page in (one, leaf)]
+    assert len(said[0] & said[1]) < len(said[1]) / 2
+    assert pages_of(2) == 111
+
+
+@SLOW
+def test_memory_is_told_by_the_number_of_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["memory", "--pages", "60", "--json", "--home", str(tmp_path / "home")]) == 0
+
+    told = json.loads(capsys.readouterr().out)
+    assert told["looks"] == 60
+    pages = [step[0] for step in told["steps"]]
+    assert pages == sorted(pages)
+    assert all(most >= last > 20e6 for _, most, last in told["steps"])
+
+
+@pytest.mark.xdist_group("stack")
+@SLOW
+def test_a_lease_costs_something_with_prefect_and_without(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orchestration, "SETTLE_S", 0.1)
+    before = dict(os.environ)
+
+    assert main(["orchestration", "--leases", "2", "--repeats", "1", "--json", "--home", str(tmp_path / "home")]) == 0
+
+    told = json.loads(capsys.readouterr().out)
+    assert {(each["by"], each["domains"]) for each in told} == {(by, n) for by in ("command", "flow") for n in (1, 3)}
+    assert all(each["cpu_s"] > 0 and each["server_cpu_s"] >= 0 for each in told)
+    assert dict(os.environ) == before
