@@ -10,7 +10,7 @@ from benchmarks.deploys import bench as deploys
 from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError
 from benchmarks.pages import decide, fingerprint, rendering
-from benchmarks.store import claim, duplicates, queue, reading, record
+from benchmarks.store import claim, duplicates, growth, queue, reading, record
 from tests.crawl.corpus import CorpusError
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
@@ -21,6 +21,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "orchestration": orchestration.main,
     "record": record.main,
     "queue": queue.main,
+    "growth": growth.main,
     "claim": claim.main,
     "schedule": schedule.main,
     "fingerprint": fingerprint.main,

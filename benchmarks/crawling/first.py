@@ -16,9 +16,11 @@ from pathlib import Path
 from benchmarks.crawling.crawlers import CRAWLEE, RECRAWLER, SCRAPY, SCRAPY_POSTGRES, Crawler
 from benchmarks.crawling.crawls import Run, crawled_afresh
 from benchmarks.harness.database import HOME
-from benchmarks.harness.machine import described, pin_postgres, pin_to_one_core
+from benchmarks.harness.machine import described, pin_to_one_core, share_cores
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
+from crawler.cli.charts.chart import Chart, Series
+from crawler.cli.charts.show import write_figures
 from crawler.local.postgres import borrowed_postgres
 from tests.crawl.corpus import fetch, linked_pages
 
@@ -78,6 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     else:
         print(f"{root.name}: {expected} linked pages, parallelism {given.parallelism}\n")
         print(report(idle, runs))
+        write_figures([("benchmark-crawl", figure(runs))], given.plot)
         print(f"\n{described('scrapy', 'crawlee', 'psycopg')}")
     return 0 if all(run.pages == expected for run in runs) else 1
 
@@ -91,6 +94,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="+", choices=tuple(CRAWLERS))
     parser.add_argument("--pinned", action="store_true", help="all on one core, Postgres and nginx too")
     parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write the figure there, as SVG")
     parser.add_argument("--json", action="store_true")
     return parser
 
@@ -98,8 +102,7 @@ def options() -> argparse.ArgumentParser:
 def measure(root: Path, chosen: Sequence[Crawler], given: argparse.Namespace) -> tuple[Mapping[str, Run], list[Run]]:
     """Each on a single page, and all in turn on the site."""
     with borrowed_postgres(given.home) as cluster, single_page() as small:
-        if given.pinned:
-            pin_postgres(cluster)
+        share_cores(cluster)
         idle = {
             crawler.name: crawled_afresh(crawler, small, cluster, parallelism=given.parallelism) for crawler in chosen
         }
@@ -127,6 +130,14 @@ def report(idle: Mapping[str, Run], runs: Sequence[Run]) -> str:
     if ours and middles:
         lines += ["", table(VERSUS, [(name, *ratios(ours, cost)) for name, cost in middles.items()])]
     return "\n".join(lines)
+
+
+def figure(runs: Sequence[Run]) -> Chart:
+    """Pages per second of each repeat, so that the spread is seen."""
+    names = dict.fromkeys(run.crawler for run in runs)
+    speeds = {name: [run.pages / run.seconds for run in runs if run.crawler == name] for name in names}
+    lines = (Series(name, tuple((float(n), speed) for n, speed in enumerate(speeds[name], 1))) for name in names)
+    return Chart("First crawl", "repeat", "pages per second", tuple(lines))
 
 
 def ratios(ours: Costs, rival: Costs) -> tuple[float, float, float]:

@@ -23,6 +23,8 @@ from benchmarks.harness.machine import described
 from benchmarks.harness.nginx import Nginx, folder_site, serving
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
+from crawler.cli.charts.chart import Chart, Series
+from crawler.cli.charts.show import write_figures
 from crawler.local.postgres import Cluster, borrowed_postgres
 from tests.crawl.corpus import copied, fetch, file_of, linked_pages
 
@@ -74,6 +76,7 @@ def main(arguments: Sequence[str]) -> int:
     else:
         print(f"{root.name}: {expected} linked pages, parallelism {given.parallelism}, {given.repeats} repeats\n")
         print(report(crawls))
+        write_figures([("benchmark-revisit", figure(crawls))], given.plot)
         print(f"\n{described('scrapy', 'psycopg')}")
     return 0 if all(each.run.pages == expected for each in crawls) else 1
 
@@ -85,6 +88,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--repeats", type=int, default=5, help="of the four crawls by each")
     parser.add_argument("--parallelism", type=int, default=16)
     parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write the figure there, as SVG")
     parser.add_argument("--json", action="store_true")
     return parser
 
@@ -121,13 +125,29 @@ def change(root: Path, share: float, chance: Random) -> None:
         file.write_bytes(before + sentence + end + after if end else text + sentence)
 
 
-def report(crawls: Sequence[Crawl]) -> str:
-    middles: Mapping[tuple[str, str], list[float]] = {
+def middles_of(crawls: Sequence[Crawl]) -> Mapping[tuple[str, str], list[float]]:
+    """By crawler and crawl."""
+    return {
         (crawl.run.crawler, crawl.name): middle(
             [other.numbers for other in crawls if (other.no, other.run.crawler) == (crawl.no, crawl.run.crawler)]
         )
         for crawl in crawls
     }
+
+
+def figure(crawls: Sequence[Crawl]) -> Chart:
+    """Pages per second by the share that has changed; in a first crawl that is all."""
+    shares = {crawl.name: 100.0 * (SHARES[crawl.no - 1] if crawl.no else 1.0) for crawl in crawls}
+    found = middles_of(crawls)
+    lines = (
+        Series(name, tuple(sorted((shares[crawl], row[1]) for (who, crawl), row in found.items() if who == name)))
+        for name in dict.fromkeys(who for who, _ in found)
+    )
+    return Chart("A second crawl", "pages that have changed, %", "pages per second", tuple(lines), log_y=True)
+
+
+def report(crawls: Sequence[Crawl]) -> str:
+    middles = middles_of(crawls)
     rows = [
         (crawler, name, int(found[0]), *found[1:], found[1] / middles[crawler, "first"][1])
         for (crawler, name), found in middles.items()

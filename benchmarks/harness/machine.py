@@ -19,8 +19,8 @@ def pin_to_one_core() -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
-def pin_postgres(cluster: Cluster) -> None:
-    """Move a Postgres, which may have run before this process, to the cores of this process."""
+def share_cores(cluster: Cluster) -> None:
+    """Let a Postgres, which may have run before this process, have the cores of this process and no others."""
     server = psutil.Process(cluster.pid)
     for process in (server, *server.children()):
         os.sched_setaffinity(process.pid, os.sched_getaffinity(0))

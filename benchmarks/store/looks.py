@@ -20,10 +20,11 @@ UNCHANGED = NotModified(elapsed=timedelta(milliseconds=5), received_bytes=200)
 
 
 class Kind(StrEnum):
-    """Revisits that find nothing new (304), or first looks at pages with text and links."""
+    """Revisits that find nothing new (304), first looks at pages with text and links, or at pages without links."""
 
     REVISIT = "revisit"
     FIRST = "first look"
+    ONLY = "only page"  # a first look at a page without links
 
 
 @dataclass(slots=True)
@@ -42,7 +43,7 @@ async def one_batch(
     defaults = replace(
         USUAL,
         price=1e-9,  # all that is due is worth it, as it is where due times come from the price
-        discovery_share=float(kind is Kind.FIRST),
+        discovery_share=float(kind is not Kind.REVISIT),
         refresh_share=float(kind is Kind.REVISIT),
     )
     clock = _Clock(spent)
@@ -78,15 +79,16 @@ class _Clock:
 def answer_to(kind: Kind, lease: Lease) -> Callable[[Target], Answer]:
     if kind is Kind.REVISIT:
         return lambda _: UNCHANGED
-    return lambda target: page_of(target, lease)
+    return lambda target: page_of(target, lease, links=0 if kind is Kind.ONLY else LINKS)
 
 
-def page_of(target: Target, lease: Lease) -> Fetched:
+def page_of(target: Target, lease: Lease, *, links: int) -> Fetched:
     """A page of words of its own, or it would be held back, that links to others which its key decides."""
     chance = random.Random(target.key)
     words = " ".join("".join(chance.choices(SYLLABLES, k=3)) for _ in range(100))
-    links = "".join(f'<a href="{lease.domain.root}s1/p{chance.randrange(1000) * 3 + 1}">next</a>' for _ in range(LINKS))
-    body = f"<!DOCTYPE html><title>A page</title><main><p>{words}</p>{links}</main>".encode()
+    others = (chance.randrange(1000) * 3 + 1 for _ in range(links))
+    anchors = "".join(f'<a href="{lease.domain.root}s1/p{n}">next</a>' for n in others)
+    body = f"<!DOCTYPE html><title>A page</title><main><p>{words}</p>{anchors}</main>".encode()
     return Fetched(
         status=200,
         body=body,

@@ -24,6 +24,8 @@ from benchmarks.harness.table import table
 from benchmarks.store.aged import aged
 from benchmarks.store.looks import Kind, Spent, one_batch
 from benchmarks.store.workers import Work, all_ready, at_once
+from crawler.cli.charts.chart import Chart, Series
+from crawler.cli.charts.show import write_figures
 from crawler.core.domain import Lease
 from crawler.crawl import settle_memory
 from crawler.local.postgres import Cluster, borrowed_postgres
@@ -81,6 +83,7 @@ def main(arguments: Sequence[str]) -> int:
     else:
         print(f"{given.processes} processes, {given.repeats} repeats of {given.visits} pages by each\n")
         print(shown(rounds))
+        write_figures([("benchmark-queue", figure(rounds))], given.plot)
         print(f"\n{described('crawlee', 'sqlalchemy', 'asyncpg', 'psycopg')}")
     return 0
 
@@ -93,6 +96,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--batch", type=int, default=100, help="pages of one claim and one record")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write the figure there, as SVG")
     parser.add_argument("--json", action="store_true")
     return parser
 
@@ -173,19 +177,34 @@ def measured(what: str, size: int, do: Do, turn: int, cluster: Cluster) -> Round
     )
 
 
-def shown(rounds: Sequence[Round]) -> str:
-    middles = {
+def middles_of(rounds: Sequence[Round]) -> Mapping[tuple[str, int], list[float]]:
+    """By what was done and the pages in all."""
+    return {
         (each.what, each.size): middle(
             [other.numbers for other in rounds if (other.what, other.size) == (each.what, each.size)]
         )
         for each in sorted(rounds, key=lambda each: (each.what, each.size))
     }
+
+
+def figure(rounds: Sequence[Round]) -> Chart:
+    """Processor time of a page, Postgres included, by the pages in all."""
+    found = middles_of(rounds)
+    lines = (
+        Series(name, tuple((float(size), sum(row[1:])) for (what, size), row in found.items() if what == name))
+        for name in dict.fromkeys(what for what, _ in found)
+    )
+    return Chart("Claim and record", "pages in all", "CPU ms/page", tuple(lines), log_x=True, log_y=True)
+
+
+def shown(rounds: Sequence[Round]) -> str:
+    middles = middles_of(rounds)
     smallest = {what: sum(middles[what, min(size for w, size in middles if w == what)][1:]) for what, _ in middles}
     rows = [(what, size, *found, (found[1] + found[2]) / smallest[what]) for (what, size), found in middles.items()]
     largest = max(size for _, size in middles)
     rival = middles[CRAWLEE, largest]
     lines = [table(HEAD, rows), "", "The last column is of processor time, Postgres included."]
-    for kind in Kind:
+    for kind in (Kind.REVISIT, Kind.FIRST):
         ours = middles[kind.value, largest]
         times, cpu = ours[0] / rival[0], sum(ours[1:]) / sum(rival[1:])
         lines.append(
