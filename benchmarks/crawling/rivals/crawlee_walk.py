@@ -19,12 +19,12 @@ async def walk(url: str, parallelism: int) -> None:
         min_concurrency=parallelism, max_concurrency=parallelism, desired_concurrency=parallelism
     )
     crawler = ParselCrawler(concurrency_settings=settings, respect_robots_txt_file=True, configure_logging=False)
-
-    @crawler.router.default_handler
-    async def handle(context: ParselCrawlingContext) -> None:
-        await context.enqueue_links(strategy="same-origin")
-
+    _ = crawler.router.default_handler(follow)
     _ = await crawler.run([url])
+
+
+async def follow(context: ParselCrawlingContext) -> None:
+    await context.enqueue_links(strategy="same-origin")
 
 
 def main() -> None:
