@@ -1,5 +1,6 @@
 """One crawl of a folder that nginx serves, and what it cost."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,23 +33,35 @@ class Run:
     peak_bytes: int
 
 
-def crawled_afresh(crawler: Crawler, root: Path, cluster: Cluster, *, parallelism: int) -> Run:
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A folder with a site. linked: the paths of its pages, all that links lead to from the root."""
+
+    root: Path
+    linked: frozenset[str]
+
+
+def corpus_in(root: Path) -> Corpus:
+    return Corpus(root, frozenset(linked_pages(root)))
+
+
+def crawled_afresh(crawler: Crawler, corpus: Corpus, cluster: Cluster, *, parallelism: int) -> Run:
     """A first crawl. Raises CommandFailed, NginxError."""
-    with serving(folder_site(root)) as server, crawler.place(cluster) as place:
-        return crawled(crawler.name, crawler.command(server.url, parallelism), root, server, place)
+    with serving(folder_site(corpus.root)) as server, crawler.place(cluster) as place:
+        return crawled(crawler.name, crawler.command(server.url, parallelism), corpus, server, place)
 
 
-def crawled(name: str, command: Sequence[str], root: Path, server: Nginx, place: Place) -> Run:
-    """A crawl of the folder that the server serves. Raises CommandFailed."""
+def crawled(name: str, command: Sequence[str], corpus: Corpus, server: Nginx, place: Place) -> Run:
+    """A crawl of the folder that the server serves; one line on stderr tells of it. Raises CommandFailed."""
     server.clear()
     before = cpu_of_tree(place.postgres)
     done = succeeded(command, place.environment, folder=place.folder)
     postgres_cpu_s = cpu_of_tree(place.postgres) - before
     requests = list(server.requests())
     # Whatever else is linked, a picture or a source, is no page.
-    linked = linked_pages(root)
-    statuses = {each.path: each.status for each in requests if each.status in ANSWERED and each.path in linked}
-    return Run(
+    answered = [each for each in requests if each.status in ANSWERED and each.path in corpus.linked]
+    statuses = {each.path: each.status for each in answered}
+    run = Run(
         crawler=name,
         pages=len(statuses),
         unchanged=sum(status == 304 for status in statuses.values()),
@@ -59,3 +72,5 @@ def crawled(name: str, command: Sequence[str], root: Path, server: Nginx, place:
         postgres_cpu_s=postgres_cpu_s,
         peak_bytes=done.peak_bytes,
     )
+    print(f"{name}: {run.pages:,} pages in {run.seconds:.1f} s", file=sys.stderr)
+    return run

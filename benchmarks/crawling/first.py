@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.crawling.crawlers import CRAWLEE, RECRAWLER, SCRAPY, SCRAPY_POSTGRES, Crawler
-from benchmarks.crawling.crawls import Run, crawled_afresh
+from benchmarks.crawling.crawls import Corpus, Run, corpus_in, crawled_afresh
 from benchmarks.harness.database import HOME
 from benchmarks.harness.machine import described, pin_to_one_core, share_cores
 from benchmarks.harness.repeats import alternating, middle
@@ -22,7 +22,7 @@ from benchmarks.harness.table import table
 from crawler.cli.charts.chart import Chart, Series
 from crawler.cli.charts.show import write_figures
 from crawler.local.postgres import borrowed_postgres
-from tests.crawl.corpus import fetch, linked_pages
+from tests.crawl.corpus import fetch
 
 CRAWLERS = {each.name: each for each in (RECRAWLER, SCRAPY, SCRAPY_POSTGRES, CRAWLEE)}
 HEAD = ("crawler", "pages", "pages/s", "CPU ms/page", "Postgres CPU ms/page", "peak MB", "seconds", "command s")
@@ -72,13 +72,13 @@ def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
     if given.pinned:
         pin_to_one_core()
-    root = given.site or fetch(given.corpus)
-    expected = len(linked_pages(root))
-    idle, runs = measure(root, [CRAWLERS[name] for name in given.only or CRAWLERS], given)
+    corpus = corpus_in(given.site or fetch(given.corpus))
+    expected = len(corpus.linked)
+    idle, runs = measure(corpus, [CRAWLERS[name] for name in given.only or CRAWLERS], given)
     if given.json:
         print(json.dumps({"expected": expected, "runs": [asdict(run) for run in (*idle.values(), *runs)]}))
     else:
-        print(f"{root.name}: {expected} linked pages, parallelism {given.parallelism}\n")
+        print(f"{given.site or given.corpus}: {expected} linked pages, parallelism {given.parallelism}\n")
         print(report(idle, runs))
         write_figures([("benchmark-crawl", figure(runs))], given.plot)
         print(f"\n{described('scrapy', 'crawlee', 'psycopg')}")
@@ -99,7 +99,9 @@ def options() -> argparse.ArgumentParser:
     return parser
 
 
-def measure(root: Path, chosen: Sequence[Crawler], given: argparse.Namespace) -> tuple[Mapping[str, Run], list[Run]]:
+def measure(
+    corpus: Corpus, chosen: Sequence[Crawler], given: argparse.Namespace
+) -> tuple[Mapping[str, Run], list[Run]]:
     """Each on a single page, and all in turn on the site."""
     with borrowed_postgres(given.home) as cluster, single_page() as small:
         share_cores(cluster)
@@ -107,18 +109,18 @@ def measure(root: Path, chosen: Sequence[Crawler], given: argparse.Namespace) ->
             crawler.name: crawled_afresh(crawler, small, cluster, parallelism=given.parallelism) for crawler in chosen
         }
         runs = [
-            crawled_afresh(crawler, root, cluster, parallelism=given.parallelism)
+            crawled_afresh(crawler, corpus, cluster, parallelism=given.parallelism)
             for crawler in alternating(chosen, given.repeats)
         ]
     return idle, runs
 
 
 @contextmanager
-def single_page() -> Iterator[Path]:
-    """A folder with one page without links: what a crawler costs before it crawls."""
+def single_page() -> Iterator[Corpus]:
+    """One page without links: what a crawler costs before it crawls."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "index.html").write_text("<!DOCTYPE html><title>One</title><p>One page.</p>", encoding="utf-8")
-        yield Path(folder)
+        yield corpus_in(Path(folder))
 
 
 def report(idle: Mapping[str, Run], runs: Sequence[Run]) -> str:

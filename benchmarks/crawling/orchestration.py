@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.crawling.crawlers import RECRAWL, RECRAWLER, register
+from benchmarks.crawling.crawls import Corpus
 from benchmarks.crawling.first import single_page
 from benchmarks.harness.command import cpu_of_tree, succeeded
 from benchmarks.harness.database import HOME
@@ -96,12 +97,12 @@ def note(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def crawled(by: str, domains: int, site: Path, cluster: Cluster, stack: Stack) -> Crawl:
+def crawled(by: str, domains: int, site: Corpus, cluster: Cluster, stack: Stack) -> Crawl:
     """Raises CommandFailed, NginxError."""
     own = running_postgres(stack.home)
     assert own is not None
     assert stack.server is not None
-    with serving(*[folder_site(site)] * domains) as server, RECRAWLER.place(cluster) as place:
+    with serving(*[folder_site(site.root)] * domains) as server, RECRAWLER.place(cluster) as place:
         environment = place.environment | client_environment(stack.home, stack.api)
         register(server.urls, place)
         server_before = cpu_of_tree(stack.server.pid) + cpu_of_tree(own.pid)

@@ -14,6 +14,7 @@ from math import ceil
 from pathlib import Path
 
 from benchmarks.crawling.crawlers import RECRAWL, RECRAWLER, Place, register
+from benchmarks.crawling.crawls import Corpus, corpus_in
 from benchmarks.harness.command import Measured, cpu_of_tree, succeeded
 from benchmarks.harness.database import HOME
 from benchmarks.harness.machine import described
@@ -21,7 +22,7 @@ from benchmarks.harness.nginx import Nginx, folder_site, serving
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
 from crawler.local.postgres import Cluster, borrowed_postgres
-from tests.crawl.corpus import fetch, linked_pages
+from tests.crawl.corpus import fetch
 
 HEAD = ("processes", "pages", "pages/s", "times one", "CPU ms/page", "Postgres CPU ms/page", "peak MB")
 
@@ -46,12 +47,11 @@ class Shift:
 
 def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
-    root = given.site or fetch(given.corpus)
-    expected = given.domains * min(given.pages, len(linked_pages(root)))
+    corpus = corpus_in(given.site or fetch(given.corpus))
     with borrowed_postgres(given.home) as cluster:
-        shifts = [shift(root, cluster, given, processes=many) for many in alternating(given.processes, given.repeats)]
+        shifts = [shift(corpus, cluster, given, processes=many) for many in alternating(given.processes, given.repeats)]
     if given.json:
-        print(json.dumps({"expected": expected, "shifts": [asdict(each) for each in shifts]}))
+        print(json.dumps([asdict(each) for each in shifts]))
     else:
         print(f"{given.domains} domains of {given.pages} pages, parallelism {given.parallelism} each\n")
         print(report(shifts))
@@ -73,9 +73,9 @@ def options() -> argparse.ArgumentParser:
     return parser
 
 
-def shift(root: Path, cluster: Cluster, given: argparse.Namespace, *, processes: int) -> Shift:
+def shift(corpus: Corpus, cluster: Cluster, given: argparse.Namespace, *, processes: int) -> Shift:
     """Raises CommandFailed, NginxError."""
-    with serving(*[folder_site(root)] * given.domains) as server, RECRAWLER.place(cluster) as place:
+    with serving(*[folder_site(corpus.root)] * given.domains) as server, RECRAWLER.place(cluster) as place:
         settings = ["--parallelism", str(given.parallelism), "--max-pages", str(given.pages)]
         register(server.urls, place, *settings)
         before = cpu_of_tree(place.postgres)
@@ -83,7 +83,7 @@ def shift(root: Path, cluster: Cluster, given: argparse.Namespace, *, processes:
         postgres_cpu_s = cpu_of_tree(place.postgres) - before
         return Shift(
             processes=processes,
-            pages=pages_given(server, linked_pages(root)),
+            pages=pages_given(server, corpus.linked),
             seconds=max(each.ended for each in done) - min(each.began for each in server.requests()),
             cpu_s=sum(each.cpu_s for each in done),
             postgres_cpu_s=postgres_cpu_s,
@@ -100,7 +100,7 @@ def crawled_by(processes: int, place: Place, *, domains: int) -> Sequence[Measur
         return [each.result() for each in waiting]
 
 
-def pages_given(server: Nginx, linked: set[str]) -> int:
+def pages_given(server: Nginx, linked: frozenset[str]) -> int:
     found = {(each.port, each.path) for each in server.requests() if each.status == 200 and each.path in linked}
     return len(found)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.crawling.crawlers import RECRAWL, RECRAWLER, SCRAPY_CACHE, Crawler, Place, name_of, recrawl_again
-from benchmarks.crawling.crawls import Run, crawled, crawled_afresh
+from benchmarks.crawling.crawls import Corpus, Run, corpus_in, crawled, crawled_afresh
 from benchmarks.crawling.first import single_page
 from benchmarks.harness.command import succeeded
 from benchmarks.harness.database import HOME
@@ -26,7 +26,7 @@ from benchmarks.harness.table import table
 from crawler.cli.charts.chart import Chart, Series
 from crawler.cli.charts.show import write_figures
 from crawler.local.postgres import Cluster, borrowed_postgres
-from tests.crawl.corpus import copied, fetch, file_of, linked_pages
+from tests.crawl.corpus import copied, fetch, file_of
 
 CRAWLERS = (RECRAWLER, SCRAPY_CACHE)
 SHARES = (0.0, 0.01, 0.1)  # of the pages, changed before the second, third and fourth crawl
@@ -62,19 +62,19 @@ class Crawl:
 
 def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
-    root = given.site or fetch(given.corpus)
-    expected = len(linked_pages(root))
+    corpus = corpus_in(given.site or fetch(given.corpus))
+    expected = len(corpus.linked)
     with borrowed_postgres(given.home) as cluster, single_page() as small:
         idle = {each.name: crawled_afresh(each, small, cluster, parallelism=given.parallelism) for each in CRAWLERS}
         crawls = [
             Crawl(no, run, idle[run.crawler])
             for crawler in alternating(CRAWLERS, given.repeats)
-            for no, run in enumerate(series(crawler, root, cluster, parallelism=given.parallelism))
+            for no, run in enumerate(series(crawler, corpus, cluster, parallelism=given.parallelism))
         ]
     if given.json:
         print(json.dumps({"expected": expected, "crawls": [{"no": each.no} | asdict(each.run) for each in crawls]}))
     else:
-        print(f"{root.name}: {expected} linked pages, parallelism {given.parallelism}, {given.repeats} repeats\n")
+        print(f"{given.site or given.corpus}: {expected} linked pages, {given.repeats} repeats of each series\n")
         print(report(crawls))
         write_figures([("benchmark-revisit", figure(crawls))], given.plot)
         print(f"\n{described('scrapy', 'psycopg')}")
@@ -93,16 +93,16 @@ def options() -> argparse.ArgumentParser:
     return parser
 
 
-def series(crawler: Crawler, corpus: Path, cluster: Cluster, *, parallelism: int) -> Iterator[Run]:
+def series(crawler: Crawler, corpus: Corpus, cluster: Cluster, *, parallelism: int) -> Iterator[Run]:
     """A first crawl of a copy of the site, and one after each share of it has changed."""
     with tempfile.TemporaryDirectory(prefix="site-") as folder:
-        root = copied(corpus, Path(folder, "site"))
-        with serving(folder_site(root)) as server, crawler.place(cluster) as place:
-            yield crawled(crawler.name, crawler.command(server.url, parallelism), root, server, place)
+        copy = Corpus(copied(corpus.root, Path(folder, "site")), corpus.linked)
+        with serving(folder_site(copy.root)) as server, crawler.place(cluster) as place:
+            yield crawled(crawler.name, crawler.command(server.url, parallelism), copy, server, place)
             for no, share in enumerate(SHARES, 1):
-                change(root, share, Random(no))
+                change(copy, share, Random(no))
                 command = prepared(crawler, server, place, parallelism=parallelism, at=datetime.now(UTC) + no * DAY)
-                yield crawled(crawler.name, command, root, server, place)
+                yield crawled(crawler.name, command, copy, server, place)
 
 
 def prepared(crawler: Crawler, server: Nginx, place: Place, *, parallelism: int, at: datetime) -> Sequence[str]:
@@ -114,9 +114,9 @@ def prepared(crawler: Crawler, server: Nginx, place: Place, *, parallelism: int,
     return recrawl_again(server.url, at)
 
 
-def change(root: Path, share: float, chance: Random) -> None:
+def change(site: Corpus, share: float, chance: Random) -> None:
     """Edit so many of the pages: a sentence more, at the end, and the time of now."""
-    pages = sorted({file_of(root, path).resolve() for path in linked_pages(root)})
+    pages = sorted({file_of(site.root, path).resolve() for path in site.linked})
     for file in chance.sample(pages, round(share * len(pages))):
         text = file.read_bytes()
         sentence = f"<p>In the meantime {' and '.join(chance.sample(NEWS, 4))} were found here.</p>".encode()
