@@ -81,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{given.site or given.corpus}: {expected} linked pages, parallelism {given.parallelism}\n")
         print(report(idle, runs))
         write_figures([("benchmark-crawl", figure(runs))], given.plot)
-        print(f"\n{described('scrapy', 'crawlee', 'psycopg')}")
+        print(f"\n{described('nginx', 'scrapy', 'crawlee', 'psycopg')}")
     return 0 if all(run.pages == expected for run in runs) else 1
 
 

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     print(f"\n{looks:,} pages, {per_second:.0f} a second")
     print(f"Most {most_mb:.0f} MB, bar {BAR_MB:.0f}: {'held' if most_mb < BAR_MB else 'missed'} on this machine")
     print(f"The last tenth has {growth:.2f} times the memory of the second: {'flat' if growth < FLAT else 'growing'}")
-    print(f"\n{described('psycopg')}")
+    print(f"\n{described('nginx', 'psycopg')}")
     return 0
 
 

@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     else:
         print(f"{given.leases} leases of one page each, {given.repeats} repeats\n")
         print(report(crawls))
-        print(f"\n{described('prefect', 'psycopg')}")
+        print(f"\n{described('nginx', 'prefect', 'psycopg')}")
     return 0
 
 

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     else:
         print(f"{given.domains} domains of {given.pages} pages, parallelism {given.parallelism} each\n")
         print(report(shifts))
-        print(f"\n{described('psycopg')}")
+        print(f"\n{described('nginx', 'psycopg')}")
     return 0 if {each.pages for each in shifts} == {shifts[0].pages} else 1
 
 

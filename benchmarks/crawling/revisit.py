@@ -77,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{given.site or given.corpus}: {expected} linked pages, {given.repeats} repeats of each series\n")
         print(report(crawls))
         write_figures([("benchmark-revisit", figure(crawls))], given.plot)
-        print(f"\n{described('scrapy', 'psycopg')}")
+        print(f"\n{described('nginx', 'scrapy', 'psycopg')}")
     return 0 if all(each.run.pages == expected for each in crawls) else 1
 
 

@@ -26,14 +26,14 @@ def share_cores(cluster: Cluster) -> None:
         os.sched_setaffinity(process.pid, os.sched_getaffinity(0))
 
 
-def described(*packages: str) -> str:
-    """One line: the day, the processor, its cores, the load, and the versions of what was measured."""
+def described(*parts: str) -> str:
+    """One line: the day, the processor, its cores, the load, and versions. parts: packages of Python, or nginx."""
     cores = len(os.sched_getaffinity(0))
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    versions = ", ".join(filter(None, map(version_of, packages)))
+    versions = ", ".join(filter(None, map(version_of, parts)))
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, {processor()}, {cores} core{'s' if cores > 1 else ''}, load {load}; "
-        f"Python {platform.python_version()}, {nginx_version()}, {versions}"
+        f"Python {platform.python_version()}, {versions}"
     )
 
 
@@ -45,14 +45,15 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
+def version_of(part: str) -> str:
+    """Nothing where a package is not installed."""
+    try:
+        return nginx_version() if part == "nginx" else f"{part} {version(part)}"
+    except PackageNotFoundError:
+        return ""
+
+
 def nginx_version() -> str:
     """As it says itself, "nginx/1.22.1"."""
     said = subprocess.run([find_nginx(), "-v"], capture_output=True, text=True, check=True).stderr
     return said.strip().rpartition(" ")[2]
-
-
-def version_of(package: str) -> str:
-    try:
-        return f"{package} {version(package)}"
-    except PackageNotFoundError:
-        return ""

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import psutil
 import pytest
 
 from benchmarks.harness.command import CommandFailed, cpu_of_tree, measured, succeeded
+from benchmarks.harness.machine import described
 from benchmarks.harness.table import table
 
 BURN = "import time\nwhile time.process_time() < {0}: pass\n"
@@ -72,3 +74,11 @@ def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
 
     done = succeeded([sys.executable, "-c", "import os; print(os.getcwd())"], os.environ, folder=tmp_path)
     assert done.output.strip() == str(tmp_path.resolve())
+
+
+def test_the_machine_is_told_with_the_versions_of_what_is_there() -> None:
+    said = described("psycopg", "no-such-package")
+
+    assert f"psycopg {version('psycopg')}" in said
+    assert "no-such" not in said
+    assert f"{len(os.sched_getaffinity(0))} core" in said
