@@ -36,7 +36,8 @@ HEAD = ("what", "pages in all", "pages/s", "CPU ms/page", "Postgres CPU ms/page"
 CRAWLEE = "crawlee queue"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = START + timedelta(days=31)  # all known pages are due
-FLAT = 1.2
+FLAT = 1.2  # times the processor time of a page in the smallest
+BAR = 5000  # pages a second, at ten million
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,14 +202,16 @@ def shown(rounds: Sequence[Round]) -> str:
     middles = middles_of(rounds)
     smallest = {what: sum(middles[what, min(size for w, size in middles if w == what)][1:]) for what, _ in middles}
     rows = [(what, size, *found, (found[1] + found[2]) / smallest[what]) for (what, size), found in middles.items()]
-    largest = max(size for _, size in middles)
+    smallest_size, largest = (choose(size for _, size in middles) for choose in (min, max))
     rival = middles[CRAWLEE, largest]
     lines = [table(HEAD, rows), "", "The last column is of processor time, Postgres included."]
     for kind in (Kind.REVISIT, Kind.FIRST):
         ours = middles[kind.value, largest]
-        times, cpu = ours[0] / rival[0], sum(ours[1:]) / sum(rival[1:])
-        lines.append(
-            f"{kind.value} at {largest:,} pages: {times:.2f} times the pages per second of Crawlee's queue, "
-            f"{cpu:.2f} times its processor time"
-        )
+        growth = sum(ours[1:]) / smallest[kind.value]
+        lines += [
+            f"{kind.value} at {largest:,} pages: {ours[0] / rival[0]:.2f} times the pages per second of Crawlee's queue, "
+            f"{sum(ours[1:]) / sum(rival[1:]):.2f} times its processor time;",
+            f"    {growth:.2f} times the processor time at {smallest_size:,}: {'flat' if growth < FLAT else 'growing'}; "
+            f"{BAR:,} pages a second: {'held' if ours[0] >= BAR else 'missed'} on this machine",
+        ]
     return "\n".join(lines)

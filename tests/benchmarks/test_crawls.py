@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -16,11 +17,11 @@ from benchmarks.crawling.crawlers import Crawler
 from benchmarks.crawling.crawls import Run, corpus_in, crawled_afresh
 from benchmarks.crawling.first import costs
 from benchmarks.harness.command import CommandFailed
-from benchmarks.harness.nginx import NginxError, find_nginx, folder_site, serving
+from benchmarks.harness.nginx import NginxError, answers, find_nginx, folder_site, on_a_leash, serving
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.virtual_site import pages_of, virtual_site
 from crawler.local.postgres import Cluster, borrowed_postgres
-from tests.patience import SLOW
+from tests.patience import SLOW, until
 
 WALK = """
 import sys, urllib.request
@@ -91,6 +92,20 @@ def test_the_server_tells_what_it_was_asked(site: Path) -> None:
     assert later.ended >= told[0].began
     with pytest.raises(urllib.error.URLError):
         asked(first)
+
+
+@pytest.mark.skipif(not on_a_leash(), reason="there is no setpriv")
+def test_the_server_ends_with_whoever_started_it(site: Path) -> None:
+    words = "from benchmarks.harness.nginx import folder_site, serving\nfrom pathlib import Path\nimport sys, time\n"
+    words += "with serving(folder_site(Path(sys.argv[1]))) as server:\n    print(server.url, flush=True)\n"
+    words += "    time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", words, str(site)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().rstrip("/\n").rpartition(":")[2])
+        assert answers(port)
+        process.kill()
+
+    until(lambda: not answers(port))
 
 
 def test_pages_are_those_that_the_server_gave_and_links_lead_to(site: Path, cluster: Cluster) -> None:
