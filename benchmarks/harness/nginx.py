@@ -139,7 +139,7 @@ def serving(*sites: Site) -> Iterator[Nginx]:
 
 def folder_site(root: Path) -> Site:
     """The files below a folder."""
-    return Site(server=f"root {root};")
+    return Site(server=f'root "{root.resolve()}";')
 
 
 def find_nginx() -> str:

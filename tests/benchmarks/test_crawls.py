@@ -46,7 +46,7 @@ def nginx() -> None:
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """Six pages, each with words of its own, all linked from the first, and a picture."""
-    folder = tmp_path / "site"
+    folder = tmp_path / "a site"
     folder.mkdir()
     links = "".join(f'<a href="{word}.html">{word}</a> ' for word in WORDS)
     for word in ("index", *WORDS):
@@ -76,16 +76,17 @@ def read(url: str) -> str:
         return str(answer.read(), "utf-8")
 
 
-def test_the_server_tells_what_it_was_asked(site: Path) -> None:
-    with serving(folder_site(site), folder_site(site / "..")) as server:
+def test_the_server_tells_what_it_was_asked(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(site)
+    with serving(folder_site(Path()), folder_site(site.parent)) as server:
         first, second = server.urls
-        assert [asked(first), asked(second + "site/apple.html"), asked(first + "none")] == [200, 200, 404]
+        assert [asked(first), asked(second + "a%20site/apple.html"), asked(first + "none")] == [200, 200, 404]
         told = list(server.requests())
         server.clear()
         assert asked(first, **{"If-None-Match": '"x"'}) == 200
         (later,) = server.requests()
 
-    assert [(each.path, each.status) for each in told] == [("/", 200), ("/site/apple.html", 200), ("/none", 404)]
+    assert [(each.path, each.status) for each in told] == [("/", 200), ("/a%20site/apple.html", 200), ("/none", 404)]
     assert told[0].port != told[1].port
     assert all(each.began <= each.ended and each.sent_bytes > 100 and not each.is_conditional for each in told)
     assert later.is_conditional
