@@ -48,8 +48,8 @@ docs: setup-docs ## make the reference pages of settings and commands again, and
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
 	@echo "Look at it: .cache/site/index.html"
 
-bench: setup-bench ## measure speed beside other crawlers, and what a record costs
-	@$(BIN)/python -m benchmarks
+bench: setup-bench ## measure speed beside other crawlers, memory, claims and records; ARGS="crawl --pinned" for one
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 bench-change: setup-test ## how often detectors of change are right, by kind of edit and noise; ARGS="--held-out --seed 2"
 	@$(BIN)/python -m benchmarks change $(ARGS)

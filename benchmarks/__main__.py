@@ -3,13 +3,25 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks import claim, crawl, decide, duplicates, fingerprint, reading, record, rendering, schedule
+from benchmarks import schedule
 from benchmarks.change import bench as change
+from benchmarks.crawling import first, memory, orchestration, processes, revisit
 from benchmarks.deploys import bench as deploys
+from benchmarks.harness.command import CommandFailed
+from benchmarks.harness.nginx import NginxError
+from benchmarks.pages import decide, fingerprint, rendering
+from benchmarks.store import claim, duplicates, growth, queue, reading, record
+from tests.crawl.corpus import CorpusError
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
-    "crawl": crawl.main,
+    "crawl": first.main,
+    "revisit": revisit.main,
+    "processes": processes.main,
+    "memory": memory.main,
+    "orchestration": orchestration.main,
     "record": record.main,
+    "queue": queue.main,
+    "growth": growth.main,
     "claim": claim.main,
     "schedule": schedule.main,
     "fingerprint": fingerprint.main,
@@ -25,12 +37,22 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
 def main(arguments: Sequence[str]) -> int:
     match arguments:
         case []:
-            return max(benchmark([]) for benchmark in BENCHMARKS.values())
+            return max(run(name, []) for name in BENCHMARKS)
         case [name, *options] if name in BENCHMARKS:
-            return BENCHMARKS[name](options)
+            return run(name, options)
         case _:
             print(f"{__doc__}\nNAME is one of: {', '.join(BENCHMARKS)}", file=sys.stderr)
             return 2
+
+
+def run(name: str, options: Sequence[str]) -> int:
+    """One benchmark; what cannot be had or does not end well is a line on stderr, and 1."""
+    print(f"{name}\n", file=sys.stderr)
+    try:
+        return BENCHMARKS[name](options)
+    except (CorpusError, NginxError, CommandFailed) as reason:
+        print(f"{name}: {reason}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.table import table
+from benchmarks.harness.table import table
 from crawler.core.budget import Budget, PageArrays, Work, page_arrays, sampled, shadow_price
 from crawler.core.budget.page_arrays import gaps
 from crawler.core.freshness import (

@@ -128,7 +128,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "lxml": ("crawler/core/page/xpath.py", "crawler/core/page/list_xml.py"),
     "markupsafe": ("crawler/serve/",),
     "numpy": ("crawler/core/", "crawler/lab/"),
-    "playwright": ("crawler/web/browser/browser.py", "benchmarks/rendering.py"),
+    "playwright": ("crawler/web/browser/browser.py", "benchmarks/pages/rendering.py"),
     "prefect": ("flows/", "crawler/local/"),
     "psutil": ("crawler/local/",),
     "psycopg": ("crawler/store/",),

@@ -14,7 +14,7 @@ from benchmarks.change import pairs, plan
 from benchmarks.change.detectors import DETECTORS
 from benchmarks.change.edits import DIGITS, EDITS
 from benchmarks.change.score import FIRST_LOOK, Judged, Result, measured, separation
-from benchmarks.table import table
+from benchmarks.harness.table import table
 from tests.crawl.corpus import CorpusError
 
 BAR = 0.97

@@ -17,10 +17,10 @@ from pathlib import Path
 from random import Random
 from statistics import fmean
 
-from benchmarks.database import new_database
 from benchmarks.deploys.histories import KINDS, History, PageLife
 from benchmarks.deploys.site import BuiltSite, serving
-from benchmarks.table import table
+from benchmarks.harness.database import new_database
+from benchmarks.harness.table import table
 from crawler.clock import Clock
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import ChangeValue

@@ -3,9 +3,9 @@
 import pytest
 
 from benchmarks.change.ours import known_of, new_target
-from benchmarks.decide import FIRST, LOOKS, look, paired, target_of, timed_look, written
-from benchmarks.documents import PACKAGES, Document, of_size
-from benchmarks.fingerprint import main_texts
+from benchmarks.pages.decide import FIRST, LOOKS, look, paired, target_of, timed_look, written
+from benchmarks.pages.documents import PACKAGES, Document, of_size
+from benchmarks.pages.fingerprint import main_texts
 from crawler.core.change import Change
 from crawler.core.http import Url
 from tests.crawl.corpus import CorpusError

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from benchmarks.filled import Filled, filled, looked_at, touched
+from benchmarks.store.filled import Filled, filled, looked_at, touched
 from crawler.store import record, report
 from crawler.store.database import BY_KEY, Database, open_database
 from crawler.store.hand_out.candidates import FRONTIER

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.aged import aged
+from benchmarks.store.aged import aged
 from crawler.core.domain import Domain, Lease
 from crawler.core.visit import State, Target
 from crawler.store import hand_out, report

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from benchmarks.aged import aged
-from benchmarks.database import new_database
-from benchmarks.table import table
+from benchmarks.harness.database import HOME, new_database
+from benchmarks.harness.table import table
+from benchmarks.harness.timings import backend_of, cpu_of, percentile_ms
+from benchmarks.store.aged import aged
 from crawler.core.domain import Lease
 from crawler.core.http import PageKey
 from crawler.crawl import settle_memory
@@ -24,7 +25,6 @@ from crawler.store import hand_out
 from crawler.store.database import Database, open_database
 from tests.store.made_up import USUAL
 
-HERE = Path(__file__).parent
 HEAD = ("pages", "claims", "targets each", "p50 ms", "p90 ms", "p99 ms", "most ms", "p50 cpu ms", "p99 cpu ms")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 BAR_MS = 50.0  # at the 99th percentile
@@ -58,11 +58,6 @@ class Timed:
         return (self.pages, len(self.seconds), self.targets, *times, *cpu)
 
 
-def percentile_ms(seconds: Sequence[float], percent: float) -> float:
-    ordered = sorted(seconds)
-    return 1000 * ordered[min(int(percent / 100 * len(ordered)), len(ordered) - 1)]
-
-
 def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
     with new_database(given.home) as url:
@@ -80,7 +75,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**5, 10**6], metavar="PAGES")
     parser.add_argument("--targets", type=int, default=500, help="of each claim")
     parser.add_argument("--claims", type=int, default=200)
-    parser.add_argument("--home", type=Path, default=HERE.parent / ".cache" / "bench", help="where Postgres lives")
+    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
     return parser
 
 
@@ -107,17 +102,6 @@ async def timed(db: Database, n: int, pages: int, given: argparse.Namespace) -> 
         handed = [target.key for target in found]
         targets.append(len(handed))
     return Timed(pages, seconds[2:], cpu_seconds[2:], min(targets))
-
-
-async def backend_of(db: Database) -> int:
-    """The process that serves the one connection."""
-    async with db.transaction() as connection:
-        return connection.info.backend_pid
-
-
-def cpu_of(pid: int) -> float:
-    """Seconds of processor time of a process; of Linux, which counts them to the nanosecond."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
 
 
 async def looked_at(db: Database, lease: Lease, keys: Sequence[PageKey], *, at: datetime) -> None:

@@ -22,9 +22,9 @@ from time import monotonic
 
 from playwright.async_api import async_playwright
 
-from benchmarks.database import new_database
-from benchmarks.measure import cpu_of_tree, measured
-from benchmarks.table import table
+from benchmarks.harness.command import cpu_of_tree, measured
+from benchmarks.harness.database import HOME, new_database
+from benchmarks.harness.table import table
 from crawler.core.http import ALLOW_ALL, Authority, Fetched, Relay, Relayed, Unreached, Url
 from crawler.core.rendering import Rendered
 from crawler.crawl.rendering.page_requests import PageRequests, ScriptMemo
@@ -34,7 +34,6 @@ from crawler.web.browser.process import resident_bytes, tree_of
 from tests.crawl.corpus import CorpusError, unpacked
 from tests.crawl.static import StaticServer
 
-HERE = Path(__file__).parent
 HEAD = ("one page", "renders", "seconds", "CPU ms", "requests", "MB of all processes, first 20 and last")
 SITE_HEAD = ("a site", "pages", "rendered", "seconds", "CPU s")
 DEADLINE = timedelta(seconds=20)
@@ -103,7 +102,7 @@ def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks rendering", description=__doc__)
     parser.add_argument("--renders", type=int, default=60, help="by each; 500 shows whether memory is flat")
     parser.add_argument("--pages", type=int, default=100, help="of the site that is crawled")
-    parser.add_argument("--home", type=Path, default=HERE.parent / ".cache" / "bench", help="where Postgres lives")
+    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
     return parser
 
 

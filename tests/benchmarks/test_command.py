@@ -3,25 +3,18 @@
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import psutil
 import pytest
 
-from benchmarks.crawl import crawled
-from benchmarks.measure import cpu_of_tree, measured
-from benchmarks.table import table
+from benchmarks.harness.command import CommandFailed, cpu_of_tree, measured, succeeded
+from benchmarks.harness.machine import described
+from benchmarks.harness.table import table
 
 BURN = "import time\nwhile time.process_time() < {0}: pass\n"
 TWICE = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', '''{BURN}'''], check=True)\n{BURN}"
-WALK = """
-import sys, urllib.request
-for path in ("", "a.html", "none.html", "picture.png", "a.html"):
-    try:
-        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(sys.argv[1] + path).read()
-    except urllib.error.HTTPError:
-        pass
-"""
 
 
 def test_processor_time_is_that_of_a_command_and_of_its_children() -> None:
@@ -52,24 +45,6 @@ def test_processor_time_of_a_running_tree_counts_the_children_that_are_gone() ->
         cpu_of_tree(process.pid)
 
 
-def test_pages_are_those_that_the_server_gave_and_links_lead_to(tmp_path: Path) -> None:
-    (tmp_path / "index.html").write_text('<a href="a.html">a</a><a href="b.html">b</a>', encoding="utf-8")
-    for name in ("a.html", "b.html", "picture.png"):
-        (tmp_path / name).write_text("", encoding="utf-8")
-
-    run = crawled("walk", tmp_path, [sys.executable, "-c", WALK, "URL"], os.environ)
-
-    assert (run.crawler, run.pages, run.postgres_cpu_s) == ("walk", 2, 0)
-    assert 0 < run.seconds < run.command_s
-
-
-def test_a_crawler_that_fails_fails_the_benchmark(tmp_path: Path) -> None:
-    (tmp_path / "index.html").write_text("", encoding="utf-8")
-
-    with pytest.raises(SystemExit, match="ended with 3 after 0 pages"):
-        crawled("broken", tmp_path, [sys.executable, "-c", "raise SystemExit(3)", "URL"], os.environ)
-
-
 def test_columns_of_a_table_stand_below_each_other() -> None:
     printed = table(("name", "n", "x"), [("a", 1170, 0.12345), ("longer", 5, 1234.5)])
 
@@ -79,3 +54,31 @@ def test_columns_of_a_table_stand_below_each_other() -> None:
         "a       1,170  0.123",
         "longer      5  1,234",
     ]
+
+
+def test_memory_is_that_of_a_command_and_its_children_together() -> None:
+    hold = "import time\nheld = b'x' * {0} * 10**6\ntime.sleep(1)\n"
+    both = f"import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', '''{hold.format(60)}'''])\n"
+
+    one = measured([sys.executable, "-c", hold.format(80)], os.environ)
+    two = measured([sys.executable, "-c", f"{both}{hold.format(80)}child.wait()"], os.environ)
+
+    assert 80e6 < one.peak_bytes < 130e6
+    assert 140e6 < two.peak_bytes < 230e6
+    assert all(two.began < sample.at < two.ended for sample in two.memory)
+
+
+def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed, match="ended with 3:\nno such thing"):
+        succeeded([sys.executable, "-c", "import sys; sys.stderr.write('no such thing'); sys.exit(3)"], os.environ)
+
+    done = succeeded([sys.executable, "-c", "import os; print(os.getcwd())"], os.environ, folder=tmp_path)
+    assert done.output.strip() == str(tmp_path.resolve())
+
+
+def test_the_machine_is_told_with_the_versions_of_what_is_there() -> None:
+    said = described("psycopg", "no-such-package")
+
+    assert f"psycopg {version('psycopg')}" in said
+    assert "no-such" not in said
+    assert f"{len(os.sched_getaffinity(0))} core" in said

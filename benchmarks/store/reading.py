@@ -9,8 +9,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from benchmarks.database import new_database
-from benchmarks.table import table
+from benchmarks.harness.database import new_database
+from benchmarks.harness.table import table
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority, Url, key_of

@@ -15,13 +15,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 
-from benchmarks.database import new_database
-from benchmarks.filled import Filled, filled, looked_at, touched
-from benchmarks.table import table
+from benchmarks.harness.database import HOME, new_database
+from benchmarks.harness.table import table
+from benchmarks.store.filled import Filled, filled, looked_at, touched
 from crawler.store import record, report
 from crawler.store.database import Database, open_database
 
-HERE = Path(__file__).parent
 HEAD = ("pages", "visits", "links each", "distinct targets", "cash rows written", "seconds", "ms/visit")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -66,7 +65,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--visits", type=int, default=500)
     parser.add_argument("--links", type=int, default=50, help="of each page")
     parser.add_argument("--times", type=int, default=5, help="records, after a first one that does not count")
-    parser.add_argument("--home", type=Path, default=HERE.parent / ".cache" / "bench", help="where Postgres lives")
+    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
     return parser
 
 

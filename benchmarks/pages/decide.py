@@ -17,9 +17,9 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.change.ours import known_of, new_target
-from benchmarks.claim import percentile_ms
-from benchmarks.documents import PACKAGES, Document, answered, document, documents, of_size
-from benchmarks.table import table
+from benchmarks.harness.table import table
+from benchmarks.harness.timings import percentile_ms
+from benchmarks.pages.documents import PACKAGES, Document, answered, document, documents, of_size
 from crawler.core.change import Change, Observation, update_mask
 from crawler.core.http import key_of
 from crawler.core.page import Parsed, block_list, parse

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from simhash import Simhash
 
-from benchmarks.claim import percentile_ms
-from benchmarks.documents import of_size
-from benchmarks.table import table
+from benchmarks.harness.table import table
+from benchmarks.harness.timings import percentile_ms
+from benchmarks.pages.documents import of_size
 from crawler.core.page import extract
 from crawler.core.page.fingerprint import fingerprint_of
 from tests.crawl.corpus import CorpusError

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.claim import backend_of, cpu_of, percentile_ms
-from benchmarks.database import new_database
-from benchmarks.table import table
+from benchmarks.harness.database import HOME, new_database
+from benchmarks.harness.table import table
+from benchmarks.harness.timings import backend_of, cpu_of, percentile_ms
 from crawler.core.change import LEAST_TEXT_BYTES, NEAR_BITS
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
@@ -28,7 +28,6 @@ from crawler.store import domains, report
 from crawler.store.columns import to_signed
 from crawler.store.database import Database, open_database
 
-HERE = Path(__file__).parent
 HEAD = (
     "fingerprints",
     "pages",
@@ -133,7 +132,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--pages", type=int, default=10**6, help="with fingerprints by chance")
     parser.add_argument("--crowded", type=int, default=10**5, help="pages of one template")
     parser.add_argument("--pairs", type=int, default=4000, help="planted in each")
-    parser.add_argument("--home", type=Path, default=HERE.parent / ".cache" / "bench", help="where Postgres lives")
+    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
     return parser
 
 

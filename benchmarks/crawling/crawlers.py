@@ -1,0 +1,89 @@
+"""recrawl and its rivals as commands: each crawls one site from its URL, in a folder and a database of its own."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from benchmarks.harness.command import succeeded
+from benchmarks.harness.database import empty, migrated
+from crawler.local.postgres import Cluster
+
+RECRAWL = str(Path(sys.executable).with_name("recrawl"))
+RIVALS = "benchmarks.crawling.rivals"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What one crawler keeps from one crawl to the next: a folder and a database."""
+
+    folder: Path
+    database_url: str
+    postgres: int  # the process that serves the database
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return os.environ | {
+            "DATABASE_URL": self.database_url,
+            "RECRAWL_DATABASE_URL": self.database_url,
+            "RECRAWL_HOME": str(self.folder),
+            "CRAWLEE_STORAGE_DIR": str(self.folder),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Crawler:
+    """One of those that are compared.
+
+    command: what crawls a URL with so many requests at a time.  database: what it is given, with our tables or without.
+    """
+
+    name: str
+    command: Callable[[str, int], Sequence[str]]
+    database: Callable[[Cluster], AbstractContextManager[str]] = empty
+
+    @contextmanager
+    def place(self, cluster: Cluster) -> Iterator[Place]:
+        """An empty one, until the block ends."""
+        with self.database(cluster) as url, tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            yield Place(Path(folder), url, cluster.pid)
+
+
+def recrawl(url: str, parallelism: int) -> Sequence[str]:
+    return [RECRAWL, "crawl", url, "--allow-private", "--delay", "0", "--parallelism", str(parallelism), "--json"]
+
+
+def recrawl_again(url: str, at: datetime) -> Sequence[str]:
+    """A crawl of a domain that is registered already, at that instant."""
+    return [RECRAWL, "crawl", name_of(url), "--at", at.isoformat(), "--json"]
+
+
+def register(urls: Iterable[str], place: Place, *settings: str) -> None:
+    """Make sites domains of a place, with the options of `recrawl domains add`. Raises CommandFailed."""
+    listed = place.folder / "sites.txt"
+    listed.write_text("\n".join(urls), encoding="utf-8")
+    command = [RECRAWL, "domains", "add", "--from", str(listed), "--offline", "--allow-private", "--delay", "0"]
+    succeeded([*command, *settings], place.environment, folder=place.folder)
+
+
+def name_of(url: str) -> str:
+    """The domain of a site, as commands name it."""
+    return urlsplit(url).netloc
+
+
+def rival(module: str, *more: str) -> Callable[[str, int], Sequence[str]]:
+    return lambda url, parallelism: [
+        sys.executable, "-m", f"{RIVALS}.{module}", url, "--parallelism", str(parallelism), *more
+    ]  # fmt: skip
+
+
+RECRAWLER = Crawler("recrawl", recrawl, migrated)
+SCRAPY = Crawler("scrapy", rival("scrapy_walk"))
+SCRAPY_POSTGRES = Crawler("scrapy-postgres", rival("scrapy_postgres"))
+SCRAPY_CACHE = Crawler("scrapy-cache", rival("scrapy_walk", "--cache"))
+CRAWLEE = Crawler("crawlee", rival("crawlee_walk"))

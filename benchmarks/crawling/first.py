@@ -1,0 +1,151 @@
+"""A first crawl beside other crawlers: pages per second, processor time per page, and memory.
+
+All walk the same real documentation, served by nginx, at equal parallelism, in turn, several times; recrawl stores
+everything. Pages are counted by the server. Time runs from a crawler's first request to its end, so that none pays for
+its imports; processor time is all of it, less what a site of a single page costs the same crawler.
+"""
+
+import argparse
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.crawling.crawlers import CRAWLEE, RECRAWLER, SCRAPY, SCRAPY_POSTGRES, Crawler
+from benchmarks.crawling.crawls import Corpus, Run, corpus_in, crawled_afresh
+from benchmarks.harness.database import HOME
+from benchmarks.harness.machine import described, pin_to_one_core, share_cores
+from benchmarks.harness.repeats import alternating, middle
+from benchmarks.harness.table import table
+from crawler.cli.charts.chart import Chart, Series
+from crawler.cli.charts.show import write_figures
+from crawler.local.postgres import borrowed_postgres
+from tests.crawl.corpus import fetch
+
+CRAWLERS = {each.name: each for each in (RECRAWLER, SCRAPY, SCRAPY_POSTGRES, CRAWLEE)}
+HEAD = ("crawler", "pages", "pages/s", "CPU ms/page", "Postgres CPU ms/page", "peak MB", "seconds", "command s")
+VERSUS = ("recrawl against", "times the pages/s", "times the CPU/page", "with Postgres")
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What the table shows of a run, or of the middle of several."""
+
+    pages: float
+    per_second: float
+    cpu_ms: float
+    postgres_cpu_ms: float
+    peak_mb: float
+    seconds: float
+    command_s: float
+
+    @property
+    def all_cpu_ms(self) -> float:
+        return self.cpu_ms + self.postgres_cpu_ms
+
+    @property
+    def row(self) -> tuple[float, ...]:
+        return (int(self.pages), *self.numbers[1:])
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        return tuple(asdict(self).values())
+
+
+def costs(run: Run, idle: Run) -> Costs:
+    """idle: the same crawler on a site of a single page."""
+    per_page = 1000 / max(1, run.pages - idle.pages)
+    return Costs(
+        pages=run.pages,
+        per_second=run.pages / run.seconds,
+        cpu_ms=(run.cpu_s - idle.cpu_s) * per_page,
+        postgres_cpu_ms=(run.postgres_cpu_s - idle.postgres_cpu_s) * per_page,
+        peak_mb=run.peak_bytes / 1e6,
+        seconds=run.seconds,
+        command_s=run.command_s,
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = options().parse_args(arguments)
+    if given.pinned:
+        pin_to_one_core()
+    corpus = corpus_in(given.site or fetch(given.corpus))
+    expected = len(corpus.linked)
+    idle, runs = measure(corpus, [CRAWLERS[name] for name in given.only or CRAWLERS], given)
+    if given.json:
+        print(json.dumps({"expected": expected, "runs": [asdict(run) for run in (*idle.values(), *runs)]}))
+    else:
+        print(f"{given.site or given.corpus}: {expected} linked pages, parallelism {given.parallelism}\n")
+        print(report(idle, runs))
+        write_figures([("benchmark-crawl", figure(runs))], given.plot)
+        print(f"\n{described('nginx', 'scrapy', 'crawlee', 'psycopg')}")
+    return 0 if all(run.pages == expected for run in runs) else 1
+
+
+def options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks crawl", description=__doc__)
+    parser.add_argument("--corpus", default="postgresql-doc-15", help="a Debian documentation package")
+    parser.add_argument("--site", type=Path, metavar="FOLDER", help="a folder of HTML instead")
+    parser.add_argument("--repeats", type=int, default=5, help="how often each crawls it")
+    parser.add_argument("--parallelism", type=int, default=16)
+    parser.add_argument("--only", nargs="+", choices=tuple(CRAWLERS))
+    parser.add_argument("--pinned", action="store_true", help="all on one core, Postgres and nginx too")
+    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write the figure there, as SVG")
+    parser.add_argument("--json", action="store_true")
+    return parser
+
+
+def measure(
+    corpus: Corpus, chosen: Sequence[Crawler], given: argparse.Namespace
+) -> tuple[Mapping[str, Run], list[Run]]:
+    """Each on a single page, and all in turn on the site."""
+    with borrowed_postgres(given.home) as cluster, single_page() as small:
+        share_cores(cluster)
+        idle = {
+            crawler.name: crawled_afresh(crawler, small, cluster, parallelism=given.parallelism) for crawler in chosen
+        }
+        runs = [
+            crawled_afresh(crawler, corpus, cluster, parallelism=given.parallelism)
+            for crawler in alternating(chosen, given.repeats)
+        ]
+    return idle, runs
+
+
+@contextmanager
+def single_page() -> Iterator[Corpus]:
+    """One page without links: what a crawler costs before it crawls."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "index.html").write_text("<!DOCTYPE html><title>One</title><p>One page.</p>", encoding="utf-8")
+        yield corpus_in(Path(folder))
+
+
+def report(idle: Mapping[str, Run], runs: Sequence[Run]) -> str:
+    each = [(run.crawler, costs(run, idle[run.crawler])) for run in runs]
+    middles = {name: Costs(*middle([cost.numbers for other, cost in each if other == name])) for name in idle}
+    rows = [(name, *cost.row) for name, cost in (*each, *((f"{name}, median", cost) for name, cost in middles.items()))]
+    lines = [table(HEAD, rows)]
+    ours = middles.pop(RECRAWLER.name, None)
+    if ours and middles:
+        lines += ["", table(VERSUS, [(name, *ratios(ours, cost)) for name, cost in middles.items()])]
+    return "\n".join(lines)
+
+
+def figure(runs: Sequence[Run]) -> Chart:
+    """Pages per second of each repeat, so that the spread is seen."""
+    names = dict.fromkeys(run.crawler for run in runs)
+    speeds = {name: [run.pages / run.seconds for run in runs if run.crawler == name] for name in names}
+    lines = (Series(name, tuple((float(n), speed) for n, speed in enumerate(speeds[name], 1))) for name in names)
+    return Chart("First crawl", "repeat", "pages per second", tuple(lines))
+
+
+def ratios(ours: Costs, rival: Costs) -> tuple[float, float, float]:
+    """Pages per second; processor time per page, of the crawlers and with what Postgres takes for each."""
+    return (
+        ours.per_second / rival.per_second,
+        ours.cpu_ms / rival.cpu_ms,
+        ours.all_cpu_ms / rival.all_cpu_ms,
+    )

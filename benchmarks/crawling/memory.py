@@ -1,0 +1,81 @@
+"""Resident memory of a first crawl's whole tree of processes, by the number of pages crawled so far.
+
+nginx makes the pages up (harness/virtual_site.py), each with text of its own and links to ten more. Postgres is no part
+of the tree. Memory is sampled five times a second; pages are counted by the server, so that both can be laid side
+by side: is it flat?
+"""
+
+import argparse
+import json
+from bisect import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.crawling.crawlers import RECRAWLER
+from benchmarks.harness.command import succeeded
+from benchmarks.harness.database import HOME
+from benchmarks.harness.machine import described
+from benchmarks.harness.nginx import serving
+from benchmarks.harness.table import table
+from benchmarks.harness.virtual_site import MOST_DEPTH, pages_of, virtual_site
+from crawler.local.postgres import borrowed_postgres
+
+HEAD = ("pages so far", "most MB of all processes", "MB at the end")
+BAR_MB = 300.0
+STEPS = 10  # rows of the table
+FLAT = 1.1  # the last step's most against the second's
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A tenth of a crawl. pages: until its end."""
+
+    pages: int
+    most_bytes: int
+    last_bytes: int
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = options().parse_args(arguments)
+    steps, looks, per_second = measure(given)
+    if given.json:
+        told = [(each.pages, each.most_bytes, each.last_bytes) for each in steps]
+        print(json.dumps({"looks": looks, "per_second": per_second, "steps": told}))
+        return 0
+    print(table(HEAD, [(each.pages, each.most_bytes / 1e6, each.last_bytes / 1e6) for each in steps]))
+    most_mb, growth = max(each.most_bytes for each in steps) / 1e6, steps[-1].most_bytes / steps[1].most_bytes
+    print(f"\n{looks:,} pages, {per_second:.0f} a second")
+    print(f"Most {most_mb:.0f} MB, bar {BAR_MB:.0f}: {'held' if most_mb < BAR_MB else 'missed'} on this machine")
+    print(f"The last tenth has {growth:.2f} times the memory of the second: {'flat' if growth < FLAT else 'growing'}")
+    print(f"\n{described('nginx', 'psycopg')}")
+    return 0
+
+
+def options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks memory", description=__doc__)
+    parser.add_argument("--pages", type=int, default=20_000, help="to crawl, up to 11,111,111")
+    parser.add_argument("--parallelism", type=int, default=16)
+    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument("--json", action="store_true")
+    return parser
+
+
+def measure(given: argparse.Namespace) -> tuple[list[Step], int, float]:
+    """The steps of one crawl, its looks, and looks a second. Raises CommandFailed, NginxError."""
+    depth = next(each for each in range(1, MOST_DEPTH + 1) if pages_of(each) >= given.pages or each == MOST_DEPTH)
+    with (
+        borrowed_postgres(given.home) as cluster,
+        serving(virtual_site(depth=depth)) as server,
+        RECRAWLER.place(cluster) as place,
+    ):
+        command = [*RECRAWLER.command(server.url, given.parallelism), "--pages", str(given.pages)]
+        done = succeeded(command, place.environment, folder=place.folder)
+        ended = [each.ended for each in server.requests() if each.status == 200]
+    looks = int(json.loads(done.output)["looks"])
+    marks = [ended[len(ended) * n // STEPS] for n in range(STEPS)]
+    parts: list[list[int]] = [[] for _ in marks]
+    for sample in done.memory:
+        parts[max(bisect(marks, sample.at) - 1, 0)].append(sample.bytes)
+    steps = [Step(len(ended) * (n + 1) // STEPS, max(part), part[-1]) for n, part in enumerate(parts) if part]
+    return steps, looks, looks / (done.ended - ended[0])

@@ -1,0 +1,129 @@
+"""What Prefect adds to a lease: the same domains of one page each, crawled by the command and by the flow.
+
+The server is the local stack's own (recrawl up, in a folder of its own), with its Postgres; the flow runs in a process
+of its own, as a worker would start it, and makes a task run, an artifact and an event of each lease. Of every figure
+stands here what one more lease costs: many domains less one domain, so that no start is in it.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.crawling.crawlers import RECRAWL, RECRAWLER, register
+from benchmarks.crawling.crawls import Corpus
+from benchmarks.crawling.first import single_page
+from benchmarks.harness.command import cpu_of_tree, succeeded
+from benchmarks.harness.database import HOME
+from benchmarks.harness.machine import described
+from benchmarks.harness.nginx import folder_site, serving
+from benchmarks.harness.repeats import alternating, middle
+from benchmarks.harness.table import table
+from crawler.local.environment import client_environment
+from crawler.local.postgres import Cluster, borrowed_postgres, running_postgres
+from crawler.local.stack import Stack, down, up
+from crawler.settings import Settings
+
+FLOW = "import asyncio\nfrom flows.crawl import crawl\nasyncio.run(crawl())"
+COMMANDS: Mapping[str, Sequence[str]] = {
+    "command": [RECRAWL, "crawl", "--due", "--json"],
+    "flow": [sys.executable, "-c", FLOW],
+}
+SETTLE_S = 4.0  # in which the server writes what it has been told of last
+HEAD = ("crawled by", "ms/lease", "CPU ms/lease", "server's CPU ms/lease", "Postgres CPU ms/lease")
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """One crawl of so many domains. server_cpu_s: of the Prefect server and its Postgres."""
+
+    by: str
+    domains: int
+    seconds: float
+    cpu_s: float
+    server_cpu_s: float
+    postgres_cpu_s: float
+
+    @property
+    def numbers(self) -> list[float]:
+        return [1000 * each for each in (self.seconds, self.cpu_s, self.server_cpu_s, self.postgres_cpu_s)]
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = options().parse_args(arguments)
+    turns = [(by, domains) for by in COMMANDS for domains in (1, given.leases + 1)]
+    with borrowed_postgres(given.home) as cluster, prefect_stack() as stack, single_page() as site:
+        crawls = [crawled(by, domains, site, cluster, stack) for by, domains in alternating(turns, given.repeats)]
+    if given.json:
+        print(json.dumps([asdict(each) for each in crawls]))
+    else:
+        print(f"{given.leases} leases of one page each, {given.repeats} repeats\n")
+        print(report(crawls))
+        print(f"\n{described('nginx', 'prefect', 'psycopg')}")
+    return 0
+
+
+def options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks orchestration", description=__doc__)
+    parser.add_argument("--leases", type=int, default=40)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--home", type=Path, default=HOME, help="where the crawls' Postgres lives")
+    parser.add_argument("--json", action="store_true")
+    return parser
+
+
+@contextmanager
+def prefect_stack() -> Iterator[Stack]:
+    """A stack of its own until the block ends."""
+    with tempfile.TemporaryDirectory(prefix="bench-stack-") as folder:
+        Path(folder).chmod(0o755)  # as root, its Postgres runs as somebody else
+        before = dict(os.environ)  # `up` prepares this process for a client
+        chosen = Settings(home=Path(folder))
+        try:
+            yield up(chosen, report=note)
+        finally:
+            down(chosen, report=note)
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def note(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def crawled(by: str, domains: int, site: Corpus, cluster: Cluster, stack: Stack) -> Crawl:
+    """Raises CommandFailed, NginxError."""
+    own = running_postgres(stack.home)
+    assert own is not None
+    assert stack.server is not None
+    with serving(*[folder_site(site.root)] * domains) as server, RECRAWLER.place(cluster) as place:
+        environment = place.environment | client_environment(stack.home, stack.api)
+        register(server.urls, place)
+        server_before = cpu_of_tree(stack.server.pid) + cpu_of_tree(own.pid)
+        before = cpu_of_tree(cluster.pid)
+        done = succeeded(COMMANDS[by], environment, folder=place.folder)
+        postgres_cpu_s = cpu_of_tree(cluster.pid) - before
+        time.sleep(SETTLE_S)
+        server_cpu_s = cpu_of_tree(stack.server.pid) + cpu_of_tree(own.pid) - server_before
+        given = {each.port for each in server.requests() if each.path == "/" and each.status == 200}
+    assert len(given) == domains, f"{by} has crawled {len(given)} of {domains} domains"
+    return Crawl(by, domains, done.seconds, done.cpu_s, server_cpu_s, postgres_cpu_s)
+
+
+def report(crawls: Sequence[Crawl]) -> str:
+    leases = max(each.domains for each in crawls) - 1
+    rows = {by: per_lease([each for each in crawls if each.by == by], leases) for by in COMMANDS}
+    added = [with_it - without for with_it, without in zip(rows["flow"], rows["command"], strict=True)]
+    return table(HEAD, [*((by, *row) for by, row in rows.items()), ("Prefect adds", *added)])
+
+
+def per_lease(crawls: Sequence[Crawl], leases: int) -> list[float]:
+    """What one more lease costs, by the medians."""
+    one, many = (middle([each.numbers for each in crawls if each.domains == domains]) for domains in (1, leases + 1))
+    return [(more - less) / leases for more, less in zip(many, one, strict=True)]

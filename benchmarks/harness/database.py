@@ -1,0 +1,37 @@
+"""A database for one benchmark."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from crawler.local.postgres import Cluster, borrowed_postgres
+from crawler.store.database import upgrade
+
+HOME = Path(__file__).parents[2] / ".cache" / "bench"  # where the Postgres of benchmarks lives
+
+
+@contextmanager
+def new_database(home: Path) -> Iterator[str]:
+    """The address of one with all tables and nothing in them, on a server that lives there; both end with it."""
+    with borrowed_postgres(home) as cluster, migrated(cluster) as url:
+        yield url
+
+
+@contextmanager
+def migrated(cluster: Cluster) -> Iterator[str]:
+    """The address of a database with all of the product's tables and nothing in them, until the block ends."""
+    with empty(cluster) as url:
+        upgrade(url)
+        yield url
+
+
+@contextmanager
+def empty(cluster: Cluster) -> Iterator[str]:
+    """The address of a database without any table, until the block ends."""
+    name = f"bench_{uuid.uuid4().hex}"
+    cluster.create_database(name)
+    try:
+        yield cluster.url(name)
+    finally:
+        cluster.drop_database(name)

@@ -1,0 +1,205 @@
+"""Whether claims grow with the number of domains, what a claim with nothing due costs, and what a month leaves behind.
+
+Domains: so many of them, of one page each; all are claimed in turn, their page handed out and recorded, and released;
+after that nothing is due anywhere, and a claim has to find that out. Month: one domain is looked at for thirty virtual
+days as its pages fall due; then stand here rows written, how many of them HOT, dead rows, and how much larger tables
+are, before and after a vacuum. Autovacuum goes by the real clock, so a month in minutes leaves more than a real one.
+"""
+
+import argparse
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+
+from benchmarks.harness.database import HOME, new_database
+from benchmarks.harness.machine import described
+from benchmarks.harness.table import table
+from benchmarks.harness.timings import backend_of, cpu_of
+from benchmarks.store.aged import TERM, aged
+from benchmarks.store.looks import Kind, Spent, one_batch
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import Authority
+from crawler.store import claim, domains, record
+from crawler.store.database import Database, open_database
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+TABLES = ("page", "frontier", "cash", "visit", "domain_state")
+CLAIM_HEAD = ("domains", "claim ms", "claim CPU ms", "pages CPU ms/page", "nothing due, ms", "nothing due, CPU ms")
+MONTH_HEAD = ("table", "rows written", "of updates HOT", "dead rows", "MB before", "MB after", "MB vacuumed")
+STATISTICS = """
+    SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0), coalesce(sum(n_tup_upd), 0),
+           coalesce(sum(n_tup_hot_upd), 0), coalesce(sum(n_dead_tup), 0),
+           coalesce(sum(pg_total_relation_size(relid)), 0)
+      FROM pg_stat_user_tables
+     WHERE relid = %(table)s::regclass OR relid IN (SELECT relid FROM pg_partition_tree(%(table)s::regclass))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Claims among so many domains, by the median, in ms: passed, and of processor time of both sides."""
+
+    domains: int
+    passed_ms: float
+    cpu_ms: float
+    page_cpu_ms: float  # of hand-out and record, for each page
+    idle_ms: float
+    idle_cpu_ms: float
+
+    @property
+    def row(self) -> tuple[object, ...]:
+        return (self.domains, self.passed_ms, self.cpu_ms, self.page_cpu_ms, self.idle_ms, self.idle_cpu_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A table with all its partitions and indexes."""
+
+    written: int
+    updated: int
+    hot: int
+    dead: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a month has left in one table."""
+
+    table: str
+    before: Stored
+    after: Stored
+    vacuumed: Stored
+
+    @property
+    def row(self) -> tuple[object, ...]:
+        updated, hot = self.after.updated - self.before.updated, self.after.hot - self.before.hot
+        sizes = (each.size_bytes / 1e6 for each in (self.before, self.after, self.vacuumed))
+        share = f"{hot / updated:.0%}" if updated else "none"
+        return (self.table, self.after.written - self.before.written, share, self.after.dead, *sizes)
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = options().parse_args(arguments)
+    claims = []
+    for count in given.domains:
+        with new_database(given.home) as url:
+            claims.append(asyncio.run(claims_among(url, count, given)))
+    with new_database(given.home) as url:
+        looks, left = asyncio.run(month(url, given))
+    if given.json:
+        told = {"claims": [asdict(each) for each in claims], "looks": looks, "left": [asdict(each) for each in left]}
+        print(json.dumps(told))
+        return 0
+    print(table(CLAIM_HEAD, [each.row for each in claims]))
+    print(f"\n{given.pages:,} pages, {given.days} days, {looks:,} revisits\n")
+    print(table(MONTH_HEAD, [each.row for each in left]))
+    print(f"\n{described('psycopg')}")
+    return 0
+
+
+def options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks growth", description=__doc__)
+    parser.add_argument("--domains", type=int, nargs="+", default=[100, 2000], help="10000 takes minutes to fill")
+    parser.add_argument("--claims", type=int, default=200, help="with nothing due")
+    parser.add_argument("--pages", type=int, default=10_000, help="of the domain that is looked at for a month")
+    parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--home", type=Path, default=HOME, help="where Postgres lives")
+    parser.add_argument("--json", action="store_true")
+    return parser
+
+
+async def claims_among(url: str, count: int, given: argparse.Namespace) -> Claims:
+    async with open_database(url, connections=1) as db:
+        await fill(db, count)
+        timer = Timer(await backend_of(db))
+        spent = Spent()
+        for _ in range(count):
+            await one_lease(db, timer, spent, at=START)
+        idle = Timer(timer.backend)
+        for _ in range(given.claims):
+            with idle:
+                lease = await claim.claim(db, at=START, holder="bench", term=TERM)
+            assert lease is None
+        return Claims(count, *timer.middle, 1000 * spent.cpu_s / max(spent.pages, 1), *idle.middle)
+
+
+class Timer:
+    """Times one thing after the other: what passes, and processor time of this process and of its backend."""
+
+    def __init__(self, backend: int) -> None:
+        self.backend = backend
+        self._passed: list[float] = []
+        self._cpu: list[float] = []
+
+    def __enter__(self) -> None:
+        self._began, self._began_cpu = time.perf_counter(), time.process_time() + cpu_of(self.backend)
+
+    def __exit__(self, *_: object) -> None:
+        self._passed.append(time.perf_counter() - self._began)
+        self._cpu.append(time.process_time() + cpu_of(self.backend) - self._began_cpu)
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """In milliseconds."""
+        return 1000 * median(self._passed), 1000 * median(self._cpu)
+
+
+async def fill(db: Database, count: int) -> None:
+    """So many domains, whose only page is the root; all are due at START."""
+    for n in range(count):
+        await domains.register(
+            db, Authority(f"site{n}.test"), scheme="http", domain_settings=DomainSettings(), at=START
+        )
+    async with db.pool.connection() as connection:
+        await connection.set_autocommit(True)  # VACUUM runs in no transaction
+        await connection.execute("VACUUM (ANALYZE)")
+        await connection.set_autocommit(False)
+
+
+async def one_lease(db: Database, timer: Timer, spent: Spent, *, at: datetime) -> None:
+    with timer:
+        lease = await claim.claim(db, at=at, holder="bench", term=TERM)
+    assert lease is not None
+    while await record.drain(db, lease, at=at):
+        pass
+    _ = await one_batch(db, lease, Kind.ONLY, spent, most=10, at=at)
+    await claim.release(db, lease, at=at)
+
+
+async def month(url: str, given: argparse.Namespace) -> tuple[int, Sequence[Left]]:
+    """How many looks there were, and what they left."""
+    spent = Spent()
+    async with open_database(url, connections=1) as db:
+        lease = await aged(db, "site.test", pages=given.pages, at=START)
+        before = await statistics(db)
+        for day in range(1, given.days + 1):
+            at = START + day * DAY
+            while await one_batch(db, lease, Kind.REVISIT, spent, most=100, at=at):
+                pass
+        after = await statistics(db)
+        async with db.pool.connection() as connection:
+            await connection.set_autocommit(True)  # VACUUM runs in no transaction
+            await connection.execute(f"VACUUM {', '.join(TABLES)}".encode())
+            await connection.set_autocommit(False)
+        vacuumed = await statistics(db)
+    return spent.pages, [Left(name, before[name], after[name], vacuumed[name]) for name in TABLES]
+
+
+async def statistics(db: Database) -> Mapping[str, Stored]:
+    """By table. db: with one connection, whose counts are brought up to date first."""
+    found = {}
+    async with db.transaction() as connection:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+    async with db.transaction() as connection:
+        for name in TABLES:
+            row = await (await connection.execute(STATISTICS.encode(), {"table": name})).fetchone()
+            assert row is not None
+            found[name] = Stored(*map(int, row))
+    return found

@@ -1,0 +1,69 @@
+"""Benchmarks of the store run, on few pages, and count what was claimed and recorded."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.store.queue import Round, figure
+from benchmarks.store.workers import Work, all_ready, at_once
+from tests.patience import SLOW
+
+
+def test_work_of_several_processes_comes_back_in_order() -> None:
+    assert [work.pages for work in at_once(counted, [3, 1, 2])] == [3, 1, 2]
+
+
+def counted(pages: int) -> Work:
+    all_ready()
+    return Work(pages, 1.0, 0.0)
+
+
+@SLOW
+def test_claims_and_records_are_counted_beside_those_of_crawlee(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("crawlee", reason="make setup-bench installs it")
+    options = ["--sizes", "240", "600", "--processes", "2", "--visits", "30", "--batch", "20", "--repeats", "1"]
+
+    assert main(["queue", *options, "--json", "--home", str(tmp_path / "home")]) == 0
+
+    told = json.loads(capsys.readouterr().out)["rounds"]
+    assert {(each["what"], each["size"], each["pages"]) for each in told} == {
+        (what, size, pages)
+        for what, pages in (("revisit", 60), ("first look", 20), ("crawlee queue", 60))
+        for size in (240, 600)
+    }
+    assert all(each["per_second"] > 0 and each["cpu_s"] > 0 for each in told)
+
+
+@SLOW
+def test_a_month_and_claims_without_anything_due_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--domains", "3", "9", "--claims", "5", "--pages", "90", "--days", "3", "--json"]
+
+    assert main(["growth", *options, "--home", str(tmp_path / "home")]) == 0
+
+    told = json.loads(capsys.readouterr().out)
+    assert [each["domains"] for each in told["claims"]] == [3, 9]
+    assert told["looks"] > 5
+    left = {each["table"]: each for each in told["left"]}
+    written = {name: each["after"]["written"] - each["before"]["written"] for name, each in left.items()}
+    assert written["visit"] == told["looks"]
+    assert written["page"] >= told["looks"]
+    assert written["domain_state"] > 0
+    assert all(each["vacuumed"]["size_bytes"] > 0 for each in left.values())
+
+
+def test_the_figure_shows_each_kind_by_size() -> None:
+    rounds = [
+        Round(what, size, pages=10, per_second=1.0, cpu_s=0.01, postgres_cpu_s=size / 1e6)
+        for what in ("revisit", "crawlee queue")
+        for size in (1000, 10_000)
+        for _ in range(3)
+    ]
+
+    lines = {line.label: line.points for line in figure(rounds).series}
+
+    assert lines.keys() == {"revisit", "crawlee queue"}
+    assert [y for _, y in lines["revisit"]] == pytest.approx([1.1, 2.0])
