@@ -1,4 +1,4 @@
-"""How a process that crawls for long handles its memory."""
+"""How a process that crawls, or shows pages, for long handles its memory."""
 
 import ctypes
 import gc
@@ -8,6 +8,7 @@ import gc
 LARGE_BYTES = 256 << 10
 FOR_READERS = {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES)}  # environment, since they are bound before they can be asked
 _M_MMAP_THRESHOLD = -3
+_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
 
 
 def settle_memory() -> None:
@@ -21,3 +22,9 @@ def settle_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of Linux
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
+
+
+def give_back() -> None:
+    """Give free memory to the system: some milliseconds."""
+    if _TRIM is not None:
+        _TRIM(0)

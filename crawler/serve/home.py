@@ -11,11 +11,13 @@ from crawler.serve.plots import Dot, Line, Plot
 from crawler.store import domains, plan, report
 from crawler.store.database import Database
 from crawler.store.plan import Calibration
-from crawler.store.report import DomainReport, PastFreshness
+from crawler.store.report import KEPT_FOR, DomainReport, PastFreshness
 
 WINDOW = timedelta(days=30)  # that figures are summed over, as `recrawl report` does
 INSTANTS = 30  # at which past freshness is reckoned
 DOMAINS_SHOWN = 24  # on one page
+PAST_PAGES = 500  # by which past freshness is told, half of them the most important ones
+CARD_PAGES = 250  # likewise, where a page shows many domains, and each small
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +47,29 @@ class DomainCard:
         return freshness_plot(self)
 
 
-FindCard = Callable[[Domain], Awaitable[DomainCard | None]]  # None for one that was removed meanwhile
+@dataclass(frozen=True, slots=True)
+class UncountedCard:
+    """A large domain that was never counted before, and is now. tracked: its pages, whatever became of them."""
+
+    domain: Domain
+    tracked: int
+
+
+FindCard = Callable[[Domain], Awaitable[DomainCard | UncountedCard | None]]  # None for one that was removed meanwhile
 
 
 @dataclass(frozen=True, slots=True)
 class HomeFacts:
-    """What the first page shows. more: the name after which the next domains stand; empty where these are the last."""
+    """What the first page shows. more: the name after which the next domains stand; empty where these are the last.
+
+    uncounted: those of its domains that are being counted.
+    """
 
     at: datetime
     cards: tuple[DomainCard, ...]
     count: int
     more: str
+    uncounted: tuple[UncountedCard, ...] = ()
 
 
 async def home_facts(
@@ -68,21 +82,38 @@ async def home_facts(
     cards = [each.result() for each in asked]
     more = following[most - 1].authority if len(following) > most else ""
     return HomeFacts(
-        at=at, cards=tuple(card for card in cards if card), count=await report.count_domains(db), more=more
+        at=at,
+        cards=tuple(card for card in cards if isinstance(card, DomainCard)),
+        count=await report.count_domains(db),
+        more=more,
+        uncounted=tuple(card for card in cards if isinstance(card, UncountedCard)),
     )
 
 
-async def _carded(find_card: FindCard, domain: Domain) -> DomainCard | None:
+async def _carded(find_card: FindCard, domain: Domain) -> DomainCard | UncountedCard | None:
     return await find_card(domain)
 
 
-async def card_of(db: Database, domain: Domain, *, at: datetime, window: timedelta = WINDOW) -> DomainCard | None:
-    """One domain in short; None if it was removed meanwhile."""
-    found = await report.domain_report(db, domain, at=at, window=window)
+async def card_of(
+    db: Database,
+    domain: Domain,
+    *,
+    at: datetime,
+    window: timedelta = WINDOW,
+    sample: int = PAST_PAGES,
+    kept_for: timedelta = KEPT_FOR,
+) -> DomainCard | None:
+    """One domain in short; None if it was removed meanwhile.
+
+    sample: pages by which past freshness is told.  kept_for: as in report.domain_report.
+    """
+    found = await report.domain_report(db, domain, at=at, window=window, kept_for=kept_for)
     if found is None:
         return None
     today = found.at.astimezone(UTC).date()
-    past = await report.freshness_over_time(db, domain, instants=_instants(domain, found.at, window))
+    past = await report.freshness_over_time(
+        db, domain, instants=_instants(domain, found.at, window), by_rank=sample // 2, by_chance=sample // 2
+    )
     if found.freshness is not None and found.freshness_plain is not None:
         now = PastFreshness(
             at=found.at, pages=found.known, freshness=found.freshness, freshness_plain=found.freshness_plain

@@ -23,6 +23,7 @@ from crawler.core.page.list_source import is_list_body
 from crawler.core.page.media_type import kind_of
 from crawler.core.page.outline import Block, BlockKind, BlockList, block_list, is_watched, left_out
 from crawler.core.page.pick import selector_of
+from crawler.core.page.rare_kinds import load_rare_kinds
 from crawler.core.page.selectors import WHOLE, View, together
 from crawler.core.page.snapshot import Parsed, Snapshot, Version, parse
 from crawler.core.page.url_list import MAX_LIST_BYTES, ListEntry, ListKind, UrlList, read_url_list
@@ -59,6 +60,7 @@ __all__ = [
     "is_watched",
     "kind_of",
     "left_out",
+    "load_rare_kinds",
     "login_form_in",
     "number_of",
     "parse",

@@ -6,8 +6,6 @@ Sources: WHATWG HTML, 13.2.3 (determining the character encoding); WHATWG Encodi
 import codecs
 import re
 
-from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
-
 META_BYTES = 4096  # the standard says 1024; real pages put scripts first
 
 # An XML declaration in two bytes a character says its order as well as a BOM does.
@@ -38,6 +36,7 @@ _WIDER = {
     "iso8859-1": "cp1252",
     "iso2022_jp": "iso2022_jp_ext",
 }
+_USUAL = frozenset({"utf-8", "utf8"})  # labels that nearly all pages have
 # Labels of the standard that the table of resiliparse lacks. What a page itself calls x-user-defined is windows-1252.
 _MORE_LABELS = {"x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrillic", "x-user-defined": "cp1252"}
 
@@ -63,6 +62,10 @@ def decoded(body: bytes, content_type: str, kind: str) -> tuple[str, str]:
 def codec(label: str) -> str | None:
     """The Python codec for a label of the Encoding standard; None for others, and for those it calls unsafe."""
     label = label.strip("\t\n\f\r ").lower()
+    if label in _USUAL:
+        return "utf-8"
+    from resiliparse.parse.encoding import map_encoding_to_html5  # noqa: PLC0415  3 MB
+
     name = _MORE_LABELS.get(label) or map_encoding_to_html5(label, fallback_utf8=False)
     return _WIDER.get(name, name) if name else None
 
@@ -133,5 +136,7 @@ def _guessed(body: bytes) -> tuple[str, str]:
             return name, body.decode(name)
         except UnicodeDecodeError:
             continue
+    from resiliparse.parse.encoding import detect_encoding  # noqa: PLC0415  3 MB
+
     charset = codec(detect_encoding(body) or "") or "cp1252"
     return charset, body.decode(charset, "replace")

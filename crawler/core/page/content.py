@@ -15,7 +15,6 @@ from crawler.core.page.feeds import read_xml
 from crawler.core.page.html import Markup, parse_html
 from crawler.core.page.json_text import read_json
 from crawler.core.page.media_type import Kind, kind_of
-from crawler.core.page.pdf import read_pdf
 from crawler.core.page.pickled import PickledAsCall
 
 MAX_TITLE_CHARS = 1024
@@ -265,6 +264,8 @@ def read_document(
     if kind == "binary":
         return "", Document()
     if kind == "pdf":
+        from crawler.core.page.pdf import read_pdf  # noqa: PLC0415  PDFium has 5 MB
+
         return "", read_pdf(body, url=url)
     charset, source = decoded(body, content_type, kind)
     match kind:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from crawler.core.http import Expression
-from crawler.core.page.xpath import found_by, refuse_xpath
 
 MOST_CHARS = 500  # of a selector or an expression
 XPATH = "xpath:"  # in front of one
@@ -83,11 +82,17 @@ class View:
 def _matched(tree: LexborHTMLParser, selectors: tuple[str, ...]) -> frozenset[int]:
     selected = {node.mem_id for selector in selectors if not selector.startswith(XPATH) for node in tree.css(selector)}
     paths = [selector.removeprefix(XPATH) for selector in selectors if selector.startswith(XPATH)]
-    return frozenset(selected.union(found_by(paths, tree)) if paths else selected)
+    if not paths:
+        return frozenset(selected)
+    from crawler.core.page.xpath import found_by  # noqa: PLC0415  lxml has 4 MB
+
+    return frozenset(selected.union(found_by(paths, tree)))
 
 
 def _refuse(selector: str) -> None:
     if selector.startswith(XPATH):
+        from crawler.core.page.xpath import refuse_xpath  # noqa: PLC0415  the same
+
         refuse_xpath(selector.removeprefix(XPATH))
         return
     try:

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-import crawler.core.novelty
-import crawler.core.page  # noqa: F401  what it will be asked for, before its memory is bound
+import crawler.core.novelty  # noqa: F401  what it will be asked for, before its memory is bound
+from crawler.core.page import load_rare_kinds
 from crawler.plugins import reader_named
 
 LENGTH = struct.Struct(">I")
@@ -107,6 +107,7 @@ def _write(answers: BinaryIO, answer: bytes) -> None:
 
 if __name__ == "__main__":
     streams = own_streams()
+    load_rare_kinds()
     for name in sys.argv[1:]:  # now, since what they import would count against the bound of a body
         reader_named(name)
     serve(*streams)
