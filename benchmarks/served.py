@@ -1,17 +1,13 @@
 """How long the pages of one's own take over a filled database, and how much memory their server has."""
 
-import signal
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
 
 from crawler.core.domain import Domain
-from tests.cli.conftest import RECRAWL, environ
-from tests.serve.conftest import HOST_AND_PORT, Visitor
+from tests.serve.conftest import Visitor, served
 
 BAR_S = 2.0
 BAR_BYTES = 100e6
@@ -33,32 +29,15 @@ class Shown:
         return self.status == 200 and max(self.first_s, self.again_s) < BAR_S and self.resident < BAR_BYTES
 
 
-@contextmanager
-def serving(url: str, home: Path) -> Iterator[tuple[Visitor, int]]:
-    """The pages on this database, somebody who has entered, and the number of the server's process."""
-    with subprocess.Popen(
-        [RECRAWL, "serve"], env=environ(url, home), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as server:
-        try:
-            assert server.stdout is not None
-            line = server.stdout.readline()
-            found = HOST_AND_PORT.search(line)
-            assert found is not None, line
-            visitor = Visitor(found[0], line.split()[-1])
-            assert visitor.enter().status == 303
-            yield visitor, server.pid
-        finally:
-            server.send_signal(signal.SIGTERM)
-
-
 def shown(url: str, home: Path, great: Domain, small: str, *, pages: int) -> Iterator[Shown]:
     """Each page twice, in the order in which somebody would go through them; last, the most that the server had."""
-    with serving(url, home) as (visitor, pid):
+    with served(url, home) as visitor:
+        assert visitor.enter().status == 303
         for what, path in addresses(great, small, pages=pages):
             first, status, size = _asked(visitor, path)
             again, _, _ = _asked(visitor, path)
-            yield Shown(what, status, size, first, again, resident(pid))
-        yield Shown("the most that it had", 200, 0, 0.0, 0.0, resident(pid, "VmHWM"))
+            yield Shown(what, status, size, first, again, visitor.resident())
+        yield Shown("the most that it had", 200, 0, 0.0, 0.0, visitor.resident("VmHWM"))
 
 
 def addresses(great: Domain, small: str, *, pages: int) -> Iterator[tuple[str, str]]:
@@ -85,19 +64,3 @@ def _asked(visitor: Visitor, path: str) -> tuple[float, int, int]:
     began = time.perf_counter()
     seen = visitor.get(path)
     return time.perf_counter() - began, seen.status, len(seen.text)
-
-
-def resident(pid: int, what: str = "VmRSS") -> int:
-    """Bytes of a process and of all that it has started, by what Linux says. what: VmHWM for the most of each."""
-    found = 0
-    for each in (pid, *_children(pid)):
-        status = Path(f"/proc/{each}/status").read_text()
-        found += next(int(line.split()[1]) for line in status.splitlines() if line.startswith(what)) * 1024
-    return found
-
-
-def _children(pid: int) -> Iterator[int]:
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        for child in (thread / "children").read_text().split():
-            yield int(child)
-            yield from _children(int(child))

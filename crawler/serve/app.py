@@ -143,7 +143,13 @@ def application(server: PageServer) -> Asgi:
         "/rules/remove": _form(server, _rule_removed),
         "/try": _tried(server),
     }
-    handlers: dict[Any, Any] = {BadInput: _bad(server, 400), StoreUnavailable: _bad(server, 503), 404: _missing(server)}
+    handlers: dict[Any, Any] = {
+        BadInput: _bad(server, 400),
+        StoreUnavailable: _bad(server, 503),
+        CrawlerError: _bad(server, 500),
+        Exception: _broken(server),
+        404: _missing(server),
+    }
     made = Starlette(
         routes=[
             *(Route(path, page, methods=["GET"]) for path, page in pages.items()),
@@ -258,6 +264,7 @@ async def _style(_request: Request) -> Response:
     return Response(style(), media_type="text/css", headers={"cache-control": "private, max-age=3600"})
 
 
+UNFORESEEN = "Something is stored that was not foreseen. The log tells what; recrawl db check looks for more of it."
 ADMISSION = "The commands recrawl serve, recrawl up and recrawl ui print an address that lets you in once."
 
 
@@ -388,6 +395,15 @@ def _bad(server: PageServer, status: int) -> Callable[[Request, Exception], Awai
     async def answer(request: Request, error: Exception) -> Response:
         reader = server.reader(request)
         return _html(problem_page("That cannot be shown", str(error), reader=reader), status)
+
+    return answer
+
+
+def _broken(server: PageServer) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """Whatever was not foreseen is told without its details, which are in the log."""
+
+    async def answer(request: Request, _error: Exception) -> Response:
+        return _html(problem_page("That could not be shown", UNFORESEEN, reader=server.reader(request)), 500)
 
     return answer
 
