@@ -24,7 +24,7 @@ from crawler.serve import actions
 from crawler.serve.access import SESSION_LASTS, Asgi, Doorkeeper, guarded
 from crawler.serve.actions import Outcome
 from crawler.serve.changes import ChangesAsked, change_facts, newest
-from crawler.serve.counting import Counter
+from crawler.serve.counting import DomainCounter
 from crawler.serve.domain import DomainFacts, domain_facts
 from crawler.serve.home import CARD_PAGES, DomainCard, UncountedCard, card_of, home_facts
 from crawler.serve.links import SERVED
@@ -66,7 +66,7 @@ class PageServer:
     readers: ParserPool
     doorkeeper: Doorkeeper
     now: Callable[[], datetime]
-    counter: Counter
+    counter: DomainCounter
     _notices: dict[str, Notice] = field(default_factory=dict)
     _cards: Remembered[DomainCard | None] = field(default_factory=Remembered)
     _facts: Remembered[DomainFacts | None] = field(default_factory=Remembered)

@@ -13,7 +13,7 @@ from crawler.store.database import Database
 log = logging.getLogger("recrawl.pages")
 
 
-class Counter:
+class DomainCounter:
     """Counts domains that it is told of, for as long as `run` does. now: knowledge time."""
 
     def __init__(self, db: Database, *, now: Callable[[], datetime]) -> None:

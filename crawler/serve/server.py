@@ -17,7 +17,7 @@ from crawler.local.pages import USUAL_PORT, noted_as_serving
 from crawler.plugins import load
 from crawler.serve.access import Doorkeeper
 from crawler.serve.app import PageServer, application
-from crawler.serve.counting import Counter
+from crawler.serve.counting import DomainCounter
 from crawler.settings import Settings
 from crawler.store.database import Database
 
@@ -41,7 +41,7 @@ def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[
             opened_at = datetime.now(UTC)
             doorkeeper = Doorkeeper(key, addresses=addresses, opened_at=opened_at)
             async with ParserPool(1, plugins=plugins) as readers:
-                counter = Counter(db, now=lambda: datetime.now(UTC))
+                counter = DomainCounter(db, now=lambda: datetime.now(UTC))
                 pages = PageServer(
                     db=db, readers=readers, doorkeeper=doorkeeper, now=lambda: datetime.now(UTC), counter=counter
                 )
@@ -71,7 +71,7 @@ class Uvicorn(uvicorn.Server):
         yield
 
 
-async def until_told(server: Uvicorn, listener: socket.socket, stop: asyncio.Event, counter: Counter) -> None:
+async def until_told(server: Uvicorn, listener: socket.socket, stop: asyncio.Event, counter: DomainCounter) -> None:
     """Serve, and count what is to be shown, until `stop` is set."""
     async with asyncio.TaskGroup() as tasks:
         counting = tasks.create_task(counter.run(), name="count-domains")
