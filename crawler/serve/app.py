@@ -26,7 +26,7 @@ from crawler.serve.actions import Outcome
 from crawler.serve.changes import ChangesAsked, change_facts, newest
 from crawler.serve.counting import DomainCounter
 from crawler.serve.domain import DomainFacts, domain_facts
-from crawler.serve.home import CARD_PAGES, DomainCard, UncountedCard, card_of, home_facts
+from crawler.serve.home import CARD_INSTANTS, CARD_PAGES, DomainCard, UncountedCard, card_of, home_facts
 from crawler.serve.links import SERVED
 from crawler.serve.page import VersionsAsked, url_facts
 from crawler.serve.pieces import piece_facts
@@ -80,7 +80,9 @@ class PageServer:
             return UncountedCard(domain, await report.tracked_pages(self.db, domain))
         return await self._cards.get(
             domain.id,
-            lambda: card_of(self.db, domain, at=self.now(), sample=CARD_PAGES, kept_for=report.HOWEVER_OLD),
+            lambda: card_of(
+                self.db, domain, at=self.now(), sample=CARD_PAGES, instants=CARD_INSTANTS, kept_for=report.HOWEVER_OLD
+            ),
         )
 
     async def facts(self, domain: Domain) -> DomainFacts | UncountedCard | None:

@@ -17,6 +17,7 @@ from crawler.core.http import TrafficHour
 from crawler.core.setting import Kind
 from crawler.core.visit import State
 from crawler.plan import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
+from crawler.serve.at_once import at_once
 from crawler.serve.home import DomainCard
 from crawler.serve.links import Addresses
 from crawler.serve.plots import Dot, Line, Plot
@@ -96,19 +97,25 @@ async def domain_facts(
     kept_for: as in report.domain_report.  most_planned: no forecast that is worked out with more domains than that.
     """
     domain, now = card.domain, card.report.at
-    weighed = tuple(await report.pages(db, domain, top=MOST_WEIGHED, at=now, kept_for=kept_for))
+    async with at_once() as tasks:  # several connections, since each waits for the database
+        weighing = tasks.create_task(report.pages(db, domain, top=MOST_WEIGHED, at=now, kept_for=kept_for))
+        forecasting = tasks.create_task(
+            forecast(db, domain, at=now, settings=settings(), sample=FORECAST_PAGES, most_domains=most_planned)
+        )
+        grouping = tasks.create_task(_groups(db, domain, card, kept_for=kept_for))
+        comparing = tasks.create_task(report.usual_alike(db, domain, at=now, kept_for=kept_for))
+        judging = tasks.create_task(judged_hours(db, domain, at=now, last=timedelta(hours=HOURS)))
+    weighed = tuple(weighing.result())
     return DomainFacts(
         card=card,
         waits=why_not(domain, await domains.status_of(db, domain, at=now), at=now),
         opening=shown_opening(domain, at=now),
         worries=worries_of(weighed),
         weighed=weighed,
-        forecast=await forecast(
-            db, domain, at=now, settings=settings(), sample=FORECAST_PAGES, most_domains=most_planned
-        ),
-        groups=await _groups(db, domain, card, kept_for=kept_for),
-        alike=tuple(await report.usual_alike(db, domain, at=now, kept_for=kept_for)),
-        hours=tuple(await judged_hours(db, domain, at=now, last=timedelta(hours=HOURS))),
+        forecast=forecasting.result(),
+        groups=grouping.result(),
+        alike=tuple(comparing.result()),
+        hours=tuple(judging.result()),
         standings=shown_standings(await learned.trust_rows(db, domain)),
         lists=shown_lists(await report.lists_of(db, domain)),
         settings=tuple((name, value) for name, value in facts_of(domain.settings) if value),

@@ -1,12 +1,12 @@
 """The first page: every domain with its freshness against its target and what that costs, and what changed of late."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY
+from crawler.serve.at_once import at_once
 from crawler.serve.plots import Dot, Line, Plot
 from crawler.store import domains, plan, report
 from crawler.store.database import Database
@@ -17,7 +17,7 @@ WINDOW = timedelta(days=30)  # that figures are summed over, as `recrawl report`
 INSTANTS = 30  # at which past freshness is reckoned
 DOMAINS_SHOWN = 24  # on one page
 PAST_PAGES = 500  # by which past freshness is told, half of them the most important ones
-CARD_PAGES = 250  # likewise, where a page shows many domains, and each small
+CARD_PAGES, CARD_INSTANTS = 200, 15  # likewise, where a page shows many domains, and each small
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ async def home_facts(
 ) -> HomeFacts:
     """The domains by name, those that follow `after`."""
     following = await domains.named_after(db, after, most=most + 1)
-    async with asyncio.TaskGroup() as tasks:  # several connections: a page of small domains is many short questions
+    async with at_once() as tasks:  # several connections: a page of small domains is many short questions
         asked = [tasks.create_task(_carded(find_card, domain)) for domain in following[:most]]
     cards = [each.result() for each in asked]
     more = following[most - 1].authority if len(following) > most else ""
@@ -101,18 +101,23 @@ async def card_of(
     at: datetime,
     window: timedelta = WINDOW,
     sample: int = PAST_PAGES,
+    instants: int = INSTANTS,
     kept_for: timedelta = KEPT_FOR,
 ) -> DomainCard | None:
     """One domain in short; None if it was removed meanwhile.
 
-    sample: pages by which past freshness is told.  kept_for: as in report.domain_report.
+    sample: pages by which past freshness is told, at so many instants.  kept_for: as in report.domain_report.
     """
     found = await report.domain_report(db, domain, at=at, window=window, kept_for=kept_for)
     if found is None:
         return None
     today = found.at.astimezone(UTC).date()
     past = await report.freshness_over_time(
-        db, domain, instants=_instants(domain, found.at, window), by_rank=sample // 2, by_chance=sample // 2
+        db,
+        domain,
+        instants=_instants(domain, found.at, window, count=instants),
+        by_rank=sample // 2,
+        by_chance=sample // 2,
     )
     if found.freshness is not None and found.freshness_plain is not None:
         now = PastFreshness(
@@ -127,10 +132,10 @@ async def card_of(
     )
 
 
-def _instants(domain: Domain, until: datetime, window: timedelta) -> Sequence[datetime]:
+def _instants(domain: Domain, until: datetime, window: timedelta, *, count: int) -> Sequence[datetime]:
     """Instants before `until`, evenly over the window, or over the domain's life where that is shorter."""
     length = min(window, max(until - domain.registered_at, timedelta(0)))
-    return [until - length + length * n / INSTANTS for n in range(INSTANTS)]
+    return [until - length + length * n / count for n in range(count)]
 
 
 def freshness_plot(card: DomainCard) -> Plot:

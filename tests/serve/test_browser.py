@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_S
 from tests.serve.conftest import Visitor
 
 GRAVE = {"serious", "critical"}
-PICTURES = "RECRAWL_PICTURES"  # a folder: what the pages look like is kept there
+PICTURES = os.environ.get("RECRAWL_PICTURES")  # a folder: what the pages look like is kept there
 
 
 @pytest.fixture
@@ -63,9 +63,8 @@ def looked_at(tab: Page, name: str) -> None:
         assert not said, f"{name}, {scheme}, {width}"
         excess = tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert excess <= 0, f"{name} is wider than {width} pixels"
-        folder = os.environ.get(PICTURES)
-        if folder:
-            tab.screenshot(path=Path(folder) / f"{name}-{scheme}-{width}.png", full_page=True)
+        if PICTURES:
+            tab.screenshot(path=Path(PICTURES) / f"{name}-{scheme}-{width}.png", full_page=True)
     tab.emulate_media(color_scheme="light")
     tab.set_viewport_size({"width": 1200, "height": 900})
 
