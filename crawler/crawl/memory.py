@@ -25,6 +25,7 @@ def settle_memory() -> None:
 
 
 def give_back() -> None:
-    """Give free memory to the system: some milliseconds."""
+    """Give free memory to the system, that of cycles first: some milliseconds, after `settle_memory`."""
+    gc.collect()
     if _TRIM is not None:
         _TRIM(0)

@@ -38,7 +38,7 @@ SAMPLE = f"""
 """  # noqa: S608  only our own expressions are put in
 PRIORS = "SELECT no, a, b FROM prior WHERE domain_id = %s ORDER BY no"
 KEYS = 1 << 128
-AT_ONCE = 500  # rows
+AT_ONCE = 200  # rows
 AFTER_ALL = b"\xff" * 17  # beyond the last key
 
 
