@@ -165,6 +165,7 @@ class SnapshotRow(SQLModel, table=True):
     title: str = Field(sa_column=text())
     language: str = Field(sa_column=text())
     content_type: str = Field(sa_column=text())
+    headers: str = Field(sa_column=text(default=""))  # of the answer, a line each
     text: str = Field(sa_column=text())
     body_digest: bytes = Field(sa_column=octets())
     text_digest: bytes = Field(sa_column=octets())

@@ -10,31 +10,30 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # rich has 4 MB, and a process that shows pages says two lines
     from _typeshed import DataclassInstance
+    from rich.console import Console
+    from rich.table import Table
 
 READABLE = 16  # characters of a text that a column of a table shows in a line, at least
 PIPE_WIDTH = 10_000  # a line of a pipe is as long as it is; URLs of 8 kB are cut nowhere
 
 
 @cache
-def out() -> Console:
+def out() -> "Console":
     """What was asked for. No colours and no line breaks where nobody looks."""
     return _console(stderr=False)
 
 
 @cache
-def err() -> Console:
+def err() -> "Console":
     """Progress, logs and remarks."""
     return _console(stderr=True)
 
 
-def _console(*, stderr: bool) -> Console:
+def _console(*, stderr: bool) -> "Console":
+    from rich.console import Console
+
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PIPE_WIDTH
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
@@ -42,16 +41,23 @@ def _console(*, stderr: bool) -> Console:
 
 def say(text: str) -> None:
     """A line of the answer."""
+    from rich.text import Text
+
     out().print(Text(printable(text)), soft_wrap=True)
 
 
 def remark(text: str) -> None:
     """A line beside the answer."""
+    from rich.text import Text
+
     err().print(Text(printable(text)), soft_wrap=True)
 
 
 def show(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[str] = ()) -> None:
     """A table; the columns named in `right` hold numbers. Where it is too wide, each row is a paragraph of its own."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     rows = [tuple(map(printable, row)) for row in rows]
     if _least_width(columns, rows, right=set(right)) > out().width:
         for row in rows:
@@ -79,6 +85,9 @@ def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:
     """Names and values, one pair a line; pairs without a value are left out. An address is never broken."""
+    from rich.table import Table
+    from rich.text import Text
+
     told = [(name, printable(value)) for name, value in facts if value]
     width = max((len(name) for name, _ in told), default=0)
     for has_address, group in groupby(told, key=lambda pair: "://" in pair[1]):
@@ -97,7 +106,7 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
         _print(table)
 
 
-def _print(table: Table) -> None:
+def _print(table: "Table") -> None:
     console = out()
     if console.is_terminal:
         console.print(table)

@@ -9,7 +9,7 @@ store, settings and clock; the command, the flows and registration call it.
 from crawler.crawl.coordinator import CrawlLimits
 from crawler.crawl.lease import BAD_PATTERN
 from crawler.crawl.login import LOGIN_FAILED
-from crawler.crawl.machine import settle_memory
+from crawler.crawl.machine import give_back, settle_memory
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.page_diff import diff_versions
 from crawler.crawl.parsing import DomainParser, ParserPool
@@ -40,6 +40,7 @@ __all__ = [
     "TryWay",
     "ask_for_robots",
     "diff_versions",
+    "give_back",
     "good_copy",
     "holder_name",
     "open_resources",

@@ -1,4 +1,4 @@
-"""How a process that crawls for long uses its machine: cores, and memory."""
+"""How a process that crawls, or shows pages, for long uses its machine: cores, and memory."""
 
 import ctypes
 import gc
@@ -12,6 +12,7 @@ LARGE_BYTES = 256 << 10
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1"}
 FOR_READERS = NO_THREADS | {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES)}
 _M_MMAP_THRESHOLD = -3
+_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
 
 
 def usable_cores() -> int:
@@ -30,3 +31,10 @@ def settle_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of Linux
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
+
+
+def give_back() -> None:
+    """Give free memory to the system, that of cycles first: some milliseconds, after `settle_memory`."""
+    gc.collect()
+    if _TRIM is not None:
+        _TRIM(0)

@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
 
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Reference, Url
@@ -11,7 +12,9 @@ from crawler.crawl.rendering.browsers import BrowserSource
 from crawler.crawl.session import NO_CERTIFICATES, DomainSession, FindSecret, find_secrets, from_environment
 from crawler.plugins import load
 from crawler.settings import Settings
-from crawler.web import DomainCookies, Http, Proxy, trust_of
+
+if TYPE_CHECKING:  # aiohttp has 8 MB, and whoever shows pages asks no web
+    from crawler.web import Http, Proxy
 
 OF_ONE_DOMAIN = 64  # connections of a client that asks one domain alone
 
@@ -26,8 +29,8 @@ class CrawlResources:
 
     def __init__(
         self,
-        public: Http,
-        private: Http,
+        public: "Http",
+        private: "Http",
         readers: ParserPool,
         browsers: BrowserSource,
         *,
@@ -46,7 +49,7 @@ class CrawlResources:
         """Where secrets are that domains name."""
         return self._find_secret
 
-    def of(self, domain: Domain) -> Http:
+    def of(self, domain: Domain) -> "Http":
         """The client for a domain that is asked as all are, and for the addresses of every one."""
         return self._private if domain.settings.allow_private else self._public
 
@@ -67,13 +70,17 @@ class CrawlResources:
             web = await self._client_of(domain, secrets)
         except OSError:  # of the file; ssl.SSLError is one
             return f"{NO_CERTIFICATES} {domain.settings.ca_file}"
+        from crawler.web import DomainCookies  # noqa: PLC0415
+
         keeps_cookies = domain.settings.cookies or bool(domain.settings.login)
         session = DomainSession(domain, web, secrets=secrets, cookies=DomainCookies() if keeps_cookies else None)
         self._sessions[domain.id] = (domain, session)
         return session
 
-    async def _client_of(self, domain: Domain, secrets: Mapping[Reference, str]) -> Http:
+    async def _client_of(self, domain: Domain, secrets: Mapping[Reference, str]) -> "Http":
         """A client of the domain's own where its proxy or whose certificates it believes differ from others'."""
+        from crawler.web import trust_of  # noqa: PLC0415
+
         wished = domain.settings
         trust = trust_of(ca_file=wished.ca_file, insecure=wished.insecure_tls)
         if trust is None and not wished.proxy:
@@ -90,10 +97,12 @@ class CrawlResources:
         return await self._stack.enter_async_context(client)
 
 
-def _proxy_of(domain: Domain, secrets: Mapping[Reference, str]) -> Proxy | None:
+def _proxy_of(domain: Domain, secrets: Mapping[Reference, str]) -> "Proxy | None":
     said = domain.settings.credentials.proxy
     if said is None:
         return None
+    from crawler.web import Proxy  # noqa: PLC0415
+
     user, password = ("" if each is None else secrets[each] for each in (said.user, said.password))
     return Proxy(host=said.host, port=said.port, user=user, password=password)
 
@@ -139,8 +148,10 @@ def _http(
     allow_private: bool,
     connections: int,
     trust: ssl.SSLContext | None = None,
-    proxy: Proxy | None = None,
-) -> Http:
+    proxy: "Proxy | None" = None,
+) -> "Http":
+    from crawler.web import Http  # noqa: PLC0415
+
     return Http(
         user_agent=settings.user_agent,
         allow_private=allow_private,

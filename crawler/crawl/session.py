@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from crawler.core.domain import Domain
 from crawler.core.http import (
@@ -22,7 +23,9 @@ from crawler.core.http import (
     scheme_of,
     unusable,
 )
-from crawler.web import Http
+
+if TYPE_CHECKING:  # as in resources.py
+    from crawler.web import Http
 
 log = logging.getLogger("recrawl.session")
 
@@ -57,7 +60,7 @@ class DomainSession:
     web: the client that all its requests go by.  cookies: None where none are kept.
     """
 
-    def __init__(self, domain: Domain, web: Http, *, secrets: dict[Reference, str], cookies: Cookies | None) -> None:
+    def __init__(self, domain: Domain, web: "Http", *, secrets: dict[Reference, str], cookies: Cookies | None) -> None:
         self.web = web
         self._own = frozenset({domain.authority, *domain.aliases})
         self._is_secure = domain.scheme == "https"

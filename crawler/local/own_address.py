@@ -7,6 +7,8 @@ import hmac
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from crawler.local.watch import HEADERS, PAGE, is_watch_path
+
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -35,7 +37,10 @@ def proof_of(auth: str, *, port: int, nonce: str) -> str:
 
 
 def own_address_only(app: App, *, port: int, auth: str) -> App:
-    """The application behind a check of Host and Origin; who asks is given the proof that it knows the auth string."""
+    """The application behind a check of Host and Origin; who asks is given the proof that it knows the auth string.
+
+    The way to a run (watch.py) is shown to anybody: it holds nothing.
+    """
     hosts = {host.encode() for host in own_hosts(port)}
     origins = {origin.encode() for origin in own_origins(port)}
 
@@ -49,6 +54,9 @@ def own_address_only(app: App, *, port: int, auth: str) -> App:
         elif scope["type"] == "http" and scope["path"].startswith(f"{PROOF_PATH}/"):
             nonce = scope["path"].removeprefix(f"{PROOF_PATH}/")[:LONGEST_NONCE]
             await answer(send, 200, proof_of(auth, port=port, nonce=nonce))
+        elif scope["type"] == "http" and scope["method"] == "GET" and is_watch_path(scope["path"]):
+            await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
+            await send({"type": "http.response.body", "body": PAGE.encode()})
         else:
             await app(scope, receive, send)
 

@@ -27,7 +27,7 @@ from crawler.core.freshness import BY_PRICE
 from crawler.errors import BadInput
 from crawler.plan.plan import DomainForecast, domain_forecasts, limits_of, overall_of, shares_of, work_of
 from crawler.settings import Settings
-from crawler.store import plan
+from crawler.store import plan, report
 from crawler.store.database import Database
 
 NEARLY = 0.98  # of a budget: it is the domain's own that limits it
@@ -95,17 +95,25 @@ class Forecast:
 
 
 async def forecast(
-    db: Database, domain: Domain, *, at: datetime, settings: Settings, sample: int = SAMPLE
+    db: Database,
+    domain: Domain,
+    *,
+    at: datetime,
+    settings: Settings,
+    sample: int = SAMPLE,
+    most_domains: int | None = None,
 ) -> Forecast | None:
     """The forecast of a domain; None without known pages. Changes nothing. Raises BadInput for a removed domain.
 
     Today's step is what the last plan said, or where there is none what the first one would say, by the pages as they
     are now. All domains are read where one is not enough: they share a budget, or priors that are still to be fitted.
-    sample: pages that are read, about.
+    sample: pages that are read, about.  most_domains: None as well where more of them would have to be read.
     """
     standing = await plan.plan_inputs(db, at=at, only=domain)
     is_planned = any(each.planned_at for each in standing)
     is_alone = is_planned and overall_of(settings) == UNLIMITED
+    if not is_alone and most_domains is not None and await report.count_domains(db) > most_domains:
+        return None
     found = await domain_forecasts(
         db, at=at, settings=settings, only=domain if is_alone else None, refits=not is_planned, sample=sample
     )

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
@@ -28,7 +29,9 @@ from crawler.errors import BadInput
 from crawler.register.root_probe import RedirectChain, RootProbe
 from crawler.store import claim, domains
 from crawler.store.database import Database
-from crawler.web import Http, refusal
+
+if TYPE_CHECKING:  # aiohttp has 8 MB, and whoever shows pages asks no web
+    from crawler.web import Http
 
 MOST_HOPS = 5  # apex to www and http to https are two; more is a loop or a joke
 DEADLINE = timedelta(seconds=20)
@@ -195,7 +198,7 @@ def home_seeds(scope: Scope, seeds: Collection[Url]) -> tuple[Url, ...]:
     return tuple(dict.fromkeys(map(scope.home, seeds)))
 
 
-async def _addresses(web: Http, authority: Authority) -> tuple[str, ...]:
+async def _addresses(web: "Http", authority: Authority) -> tuple[str, ...]:
     answer = await web.addresses(authority)
     if not isinstance(answer, Unreached):
         return answer
@@ -215,6 +218,8 @@ def _refuse_forbidden(answer: Answer | None, authority: Authority) -> None:
 
 
 def _may_be_allowed(address: str) -> bool:
+    from crawler.web import refusal  # noqa: PLC0415  as above
+
     return refusal(address, allow_private=True) is None
 
 

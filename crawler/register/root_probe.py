@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from crawler.core.http import (
     USUAL_BOUNDS,
@@ -22,7 +23,9 @@ from crawler.core.http import (
 from crawler.core.visit import OVERLOADED
 from crawler.crawl import PacedWeb, Pacer, ask_for_robots, received_of
 from crawler.store.claim import slotted
-from crawler.web import Http
+
+if TYPE_CHECKING:  # as in register.py
+    from crawler.web import Http
 
 
 class RootProbe:
@@ -35,7 +38,7 @@ class RootProbe:
 
     def __init__(
         self,
-        web: Http,
+        web: "Http",
         *,
         delay: timedelta,
         agent: str = "recrawl",

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from crawler.cli.actions.domains import change_settings
+from crawler.cli.actions.domains import change_settings, changed_settings
 from crawler.cli.actions.refresh import RefreshAsked, ask_for_refresh, start_run
 from crawler.cli.actions.register import register_all
 from crawler.cli.actions.rules import change_rules, shown_rule, with_rule
-from crawler.cli.settings_options import BY_NAME, SettingsPatch, option_of, shown_setting, typed_value
+from crawler.cli.settings_options import BY_NAME, SettingsPatch, option_of, typed_value
 from crawler.cli.values import counted
 from crawler.core.domain import Domain
-from crawler.core.domain_settings import value_of
 from crawler.core.setting import Kind, Setting
 from crawler.errors import BadInput, StackFailed
 from crawler.serve.pieces import PickWay, PieceAsked, rule_of
@@ -57,7 +56,7 @@ async def set_domain(db: Database, domain: Domain, form: Mapping[str, str], *, a
     offered = [name for name in OFFERED if name in form]
     unset = [option_of(BY_NAME[name]) for name in offered if name not in values]
     changed = await change_settings(db, domain, SettingsPatch(values), unset=unset, at=at)
-    return Outcome(f"{changed.authority} is changed; the next plan, within the hour, spreads its looks anew.", changed)
+    return Outcome(_told(domain, changed), changed)
 
 
 async def set_one(db: Database, domain: Domain, form: Mapping[str, str], *, at: datetime) -> Outcome:
@@ -68,8 +67,15 @@ async def set_one(db: Database, domain: Domain, form: Mapping[str, str], *, at: 
     text = form.get("value", "").strip()
     patch = SettingsPatch({setting.name: _typed(setting, text)} if text else {})
     changed = await change_settings(db, domain, patch, unset=[] if text else [option_of(setting)], at=at)
-    said = shown_setting(setting.name, value_of(changed.settings, setting)) or "as by default"
-    return Outcome(f"{setting.label or option_of(setting)}: {said}.", changed)
+    return Outcome(_told(domain, changed), changed)
+
+
+def _told(before: Domain, after: Domain) -> str:
+    """What a form has changed, from what to what."""
+    said = changed_settings(before, after)
+    if not said:
+        return f"{after.authority} was so before: nothing is changed."
+    return f"{after.authority} is changed. {'; '.join(said)}. The next plan, within the hour, spreads its looks anew."
 
 
 async def remove(db: Database, domain: Domain, form: Mapping[str, str]) -> Outcome:

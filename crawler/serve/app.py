@@ -16,7 +16,7 @@ from crawler.cli.change_kinds import NEWS
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url
-from crawler.crawl import ParserPool, TryWay
+from crawler.crawl import ParserPool, TryWay, give_back
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
 from crawler.local.entrance import ENTRANCE
 from crawler.register import domain_named, url_of
@@ -24,8 +24,9 @@ from crawler.serve import actions
 from crawler.serve.access import SESSION_LASTS, Asgi, Doorkeeper, guarded
 from crawler.serve.actions import Outcome
 from crawler.serve.changes import ChangesAsked, change_facts, newest
+from crawler.serve.counting import DomainCounter
 from crawler.serve.domain import DomainFacts, domain_facts
-from crawler.serve.home import DomainCard, card_of, home_facts
+from crawler.serve.home import CARD_INSTANTS, CARD_PAGES, DomainCard, UncountedCard, card_of, home_facts
 from crawler.serve.links import SERVED
 from crawler.serve.page import VersionsAsked, url_facts
 from crawler.serve.pieces import piece_facts
@@ -38,17 +39,20 @@ from crawler.serve.render import (
     home_page,
     pieces_page,
     problem_page,
+    uncounted_page,
     url_page,
 )
 from crawler.serve.render import try_page as tried_page
 from crawler.serve.shown import style
+from crawler.store import report
 from crawler.store.database import Database
-from crawler.store.report import EventKind
+from crawler.store.report import Counting, EventKind
 
 MOST_FORM_BYTES = 64 << 10
 MOST_NOTICES = 1000  # of sessions that sent a form and never looked at what came of it
 NEWEST = 10  # changes on the first page
 NEWEST_OF_DOMAIN = 5
+MOST_PLANNED = 50  # domains that are read for the forecast of one: a second
 NO_STORE = {"cache-control": "no-store"}
 
 Page = Callable[[Request], Awaitable[Response]]
@@ -62,22 +66,44 @@ class PageServer:
     readers: ParserPool
     doorkeeper: Doorkeeper
     now: Callable[[], datetime]
+    counter: DomainCounter
     _notices: dict[str, Notice] = field(default_factory=dict)
     _cards: Remembered[DomainCard | None] = field(default_factory=Remembered)
     _facts: Remembered[DomainFacts | None] = field(default_factory=Remembered)
 
-    async def card(self, domain: Domain) -> DomainCard | None:
-        """A domain in short, as it was a moment ago at most; None if it was removed meanwhile."""
-        return await self._cards.get(domain.id, lambda: card_of(self.db, domain, at=self.now()))
+    async def card(self, domain: Domain) -> DomainCard | UncountedCard | None:
+        """A domain in short, as it was a moment ago at most; None if it was removed meanwhile.
 
-    async def facts(self, domain: Domain) -> DomainFacts | None:
+        Nobody waits while a large domain is counted: its figures are as they were counted before.
+        """
+        if await self._is_uncounted(domain):
+            return UncountedCard(domain, await report.tracked_pages(self.db, domain))
+        return await self._cards.get(
+            domain.id,
+            lambda: card_of(
+                self.db, domain, at=self.now(), sample=CARD_PAGES, instants=CARD_INSTANTS, kept_for=report.HOWEVER_OLD
+            ),
+        )
+
+    async def facts(self, domain: Domain) -> DomainFacts | UncountedCard | None:
         """All about a domain, likewise."""
 
         async def found() -> DomainFacts | None:
-            card = await self.card(domain)
-            return await domain_facts(self.db, card) if card is not None else None
+            card = await card_of(self.db, domain, at=self.now(), kept_for=report.HOWEVER_OLD)
+            if card is None:
+                return None
+            return await domain_facts(self.db, card, kept_for=report.HOWEVER_OLD, most_planned=MOST_PLANNED)
 
+        if await self._is_uncounted(domain):
+            return UncountedCard(domain, await report.tracked_pages(self.db, domain))
         return await self._facts.get(domain.id, found)
+
+    async def _is_uncounted(self, domain: Domain) -> bool:
+        """Whether there are no figures of a domain yet. Those that are missing or too old are counted from now on."""
+        counting = await report.counting_of(self.db, domain, at=self.now())
+        if counting is not Counting.DONE:
+            self.counter.want(domain)
+        return counting is Counting.NEVER
 
     def forget(self, domain: Domain) -> None:
         """Reckon a domain's figures anew: its user has changed it."""
@@ -119,7 +145,13 @@ def application(server: PageServer) -> Asgi:
         "/rules/remove": _form(server, _rule_removed),
         "/try": _tried(server),
     }
-    handlers: dict[Any, Any] = {BadInput: _bad(server, 400), StoreUnavailable: _bad(server, 503), 404: _missing(server)}
+    handlers: dict[Any, Any] = {
+        BadInput: _bad(server, 400),
+        StoreUnavailable: _bad(server, 503),
+        CrawlerError: _bad(server, 500),
+        Exception: _broken(server),
+        404: _missing(server),
+    }
     made = Starlette(
         routes=[
             *(Route(path, page, methods=["GET"]) for path, page in pages.items()),
@@ -127,7 +159,17 @@ def application(server: PageServer) -> Asgi:
         ],
         exception_handlers=handlers,
     )
-    return guarded(made, server.doorkeeper, now=server.now, refuse=_stranger)
+    return guarded(_sparing(made), server.doorkeeper, now=server.now, refuse=_stranger)
+
+
+def _sparing(app: Asgi) -> Asgi:
+    """The application, which keeps no more memory than it needs between two answers: they may be days apart."""
+
+    async def answered(scope: Any, receive: Any, send: Any) -> None:
+        await app(scope, receive, send)
+        give_back()
+
+    return answered
 
 
 def _html(text: str, status: int = 200) -> Response:
@@ -151,6 +193,9 @@ def _domain(server: PageServer) -> Page:
         facts = await server.facts(found)
         if facts is None:
             raise BadInput(f"{found.authority} is not registered any more")
+        if isinstance(facts, UncountedCard):
+            items = await newest(server.db, at=at, most=NEWEST, only=found)
+            return _html(uncounted_page(facts, items, links=SERVED, reader=server.reader(request), now=at))
         items = await newest(server.db, at=at, most=NEWEST_OF_DOMAIN, only=found)
         return _html(domain_page(facts, items, links=SERVED, reader=server.reader(request), now=at))
 
@@ -221,6 +266,7 @@ async def _style(_request: Request) -> Response:
     return Response(style(), media_type="text/css", headers={"cache-control": "private, max-age=3600"})
 
 
+UNFORESEEN = "Something is stored that was not foreseen. The log tells what; recrawl db check looks for more of it."
 ADMISSION = "The commands recrawl serve, recrawl up and recrawl ui print an address that lets you in once."
 
 
@@ -351,6 +397,15 @@ def _bad(server: PageServer, status: int) -> Callable[[Request, Exception], Awai
     async def answer(request: Request, error: Exception) -> Response:
         reader = server.reader(request)
         return _html(problem_page("That cannot be shown", str(error), reader=reader), status)
+
+    return answer
+
+
+def _broken(server: PageServer) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """Whatever was not foreseen is told without its details, which are in the log."""
+
+    async def answer(request: Request, _error: Exception) -> Response:
+        return _html(problem_page("That could not be shown", UNFORESEEN, reader=server.reader(request)), 500)
 
     return answer
 

@@ -17,20 +17,18 @@ from crawler.core.http import TrafficHour
 from crawler.core.setting import Kind
 from crawler.core.visit import State
 from crawler.plan import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
+from crawler.serve.at_once import at_once
 from crawler.serve.home import DomainCard
 from crawler.serve.links import Addresses
 from crawler.serve.plots import Dot, Line, Plot
 from crawler.settings import settings
 from crawler.store import domains, learned, report
 from crawler.store.database import Database
-from crawler.store.report import Alike, PageLine
+from crawler.store.report import KEPT_FOR, Alike, PageLine
 
 MOST_WEIGHED = 300  # pages in the plot of what to worry about, the most important ones
-FORECAST_PAGES = (
-    5000  # of the domain, by chance: freshness to half a point, in a fifth of the time and memory of a plan
-)
+FORECAST_PAGES = 2000  # of the domain, by chance: freshness to 0.8 points, in a tenth of the time and memory of a plan
 WORRIES = 10  # of them in the table
-FILLED_CHUNKS = 1  # a second; the plan does the rest once an hour
 HOURS = 48  # of traffic
 HOUR = 3600.0  # seconds
 LEAST_HIGH = 5.0  # per cent: chances below are nothing to worry about, however a plot could spread them
@@ -91,21 +89,33 @@ class DomainFacts:
         return next((step for step in steps if step.factor == 2.0), None)
 
 
-async def domain_facts(db: Database, card: DomainCard) -> DomainFacts:
-    """All about the domain of a card, at the instant of its report."""
+async def domain_facts(
+    db: Database, card: DomainCard, *, kept_for: timedelta = KEPT_FOR, most_planned: int | None = None
+) -> DomainFacts:
+    """All about the domain of a card, at the instant of its report.
+
+    kept_for: as in report.domain_report.  most_planned: no forecast that is worked out with more domains than that.
+    """
     domain, now = card.domain, card.report.at
-    weighed = tuple(await report.pages(db, domain, top=MOST_WEIGHED, at=now))
-    await report.fill(db, domain, chunks=FILLED_CHUNKS)
+    async with at_once() as tasks:  # several connections, since each waits for the database
+        weighing = tasks.create_task(report.pages(db, domain, top=MOST_WEIGHED, at=now, kept_for=kept_for))
+        forecasting = tasks.create_task(
+            forecast(db, domain, at=now, settings=settings(), sample=FORECAST_PAGES, most_domains=most_planned)
+        )
+        grouping = tasks.create_task(_groups(db, domain, card, kept_for=kept_for))
+        comparing = tasks.create_task(report.usual_alike(db, domain, at=now, kept_for=kept_for))
+        judging = tasks.create_task(judged_hours(db, domain, at=now, last=timedelta(hours=HOURS)))
+    weighed = tuple(weighing.result())
     return DomainFacts(
         card=card,
         waits=why_not(domain, await domains.status_of(db, domain, at=now), at=now),
         opening=shown_opening(domain, at=now),
         worries=worries_of(weighed),
         weighed=weighed,
-        forecast=await forecast(db, domain, at=now, settings=settings(), sample=FORECAST_PAGES),
-        groups=await _groups(db, domain, card),
-        alike=tuple(await report.usual_alike(db, domain, at=now)),
-        hours=tuple(await judged_hours(db, domain, at=now, last=timedelta(hours=HOURS))),
+        forecast=forecasting.result(),
+        groups=grouping.result(),
+        alike=tuple(comparing.result()),
+        hours=tuple(judging.result()),
         standings=shown_standings(await learned.trust_rows(db, domain)),
         lists=shown_lists(await report.lists_of(db, domain)),
         settings=tuple((name, value) for name, value in facts_of(domain.settings) if value),
@@ -113,11 +123,13 @@ async def domain_facts(db: Database, card: DomainCard) -> DomainFacts:
     )
 
 
-async def _groups(db: Database, domain: Domain, card: DomainCard) -> tuple[PageGroup, ...]:
+async def _groups(db: Database, domain: Domain, card: DomainCard, *, kept_for: timedelta) -> tuple[PageGroup, ...]:
     """The pages that fail, are gone, have moved or may not be fetched, and those that need a browser."""
 
     async def found(**which: Any) -> tuple[PageLine, ...]:
-        return tuple(await report.pages(db, domain, top=MOST_GROUPED + 1, at=card.report.at, **which))
+        return tuple(
+            await report.pages(db, domain, top=MOST_GROUPED + 1, at=card.report.at, kept_for=kept_for, **which)
+        )
 
     groups = [PageGroup("Failing", failing := await found(failing=True), len(failing))]
     for title, state, count in (

@@ -1,21 +1,23 @@
 """The first page: every domain with its freshness against its target and what that costs, and what changed of late."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.core.domain import Domain
 from crawler.core.freshness import DAY
+from crawler.serve.at_once import at_once
 from crawler.serve.plots import Dot, Line, Plot
 from crawler.store import domains, plan, report
 from crawler.store.database import Database
 from crawler.store.plan import Calibration
-from crawler.store.report import DomainReport, PastFreshness
+from crawler.store.report import KEPT_FOR, DomainReport, PastFreshness
 
 WINDOW = timedelta(days=30)  # that figures are summed over, as `recrawl report` does
 INSTANTS = 30  # at which past freshness is reckoned
 DOMAINS_SHOWN = 24  # on one page
+PAST_PAGES = 500  # by which past freshness is told, half of them the most important ones
+CARD_PAGES, CARD_INSTANTS = 200, 15  # likewise, where a page shows many domains, and each small
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +47,29 @@ class DomainCard:
         return freshness_plot(self)
 
 
-FindCard = Callable[[Domain], Awaitable[DomainCard | None]]  # None for one that was removed meanwhile
+@dataclass(frozen=True, slots=True)
+class UncountedCard:
+    """A large domain that was never counted before, and is now. tracked: its pages, whatever became of them."""
+
+    domain: Domain
+    tracked: int
+
+
+FindCard = Callable[[Domain], Awaitable[DomainCard | UncountedCard | None]]  # None for one that was removed meanwhile
 
 
 @dataclass(frozen=True, slots=True)
 class HomeFacts:
-    """What the first page shows. more: the name after which the next domains stand; empty where these are the last."""
+    """What the first page shows. more: the name after which the next domains stand; empty where these are the last.
+
+    uncounted: those of its domains that are being counted.
+    """
 
     at: datetime
     cards: tuple[DomainCard, ...]
     count: int
     more: str
+    uncounted: tuple[UncountedCard, ...] = ()
 
 
 async def home_facts(
@@ -63,26 +77,48 @@ async def home_facts(
 ) -> HomeFacts:
     """The domains by name, those that follow `after`."""
     following = await domains.named_after(db, after, most=most + 1)
-    async with asyncio.TaskGroup() as tasks:  # several connections: a page of small domains is many short questions
+    async with at_once() as tasks:  # several connections: a page of small domains is many short questions
         asked = [tasks.create_task(_carded(find_card, domain)) for domain in following[:most]]
     cards = [each.result() for each in asked]
     more = following[most - 1].authority if len(following) > most else ""
     return HomeFacts(
-        at=at, cards=tuple(card for card in cards if card), count=await report.count_domains(db), more=more
+        at=at,
+        cards=tuple(card for card in cards if isinstance(card, DomainCard)),
+        count=await report.count_domains(db),
+        more=more,
+        uncounted=tuple(card for card in cards if isinstance(card, UncountedCard)),
     )
 
 
-async def _carded(find_card: FindCard, domain: Domain) -> DomainCard | None:
+async def _carded(find_card: FindCard, domain: Domain) -> DomainCard | UncountedCard | None:
     return await find_card(domain)
 
 
-async def card_of(db: Database, domain: Domain, *, at: datetime, window: timedelta = WINDOW) -> DomainCard | None:
-    """One domain in short; None if it was removed meanwhile."""
-    found = await report.domain_report(db, domain, at=at, window=window)
+async def card_of(
+    db: Database,
+    domain: Domain,
+    *,
+    at: datetime,
+    window: timedelta = WINDOW,
+    sample: int = PAST_PAGES,
+    instants: int = INSTANTS,
+    kept_for: timedelta = KEPT_FOR,
+) -> DomainCard | None:
+    """One domain in short; None if it was removed meanwhile.
+
+    sample: pages by which past freshness is told, at so many instants.  kept_for: as in report.domain_report.
+    """
+    found = await report.domain_report(db, domain, at=at, window=window, kept_for=kept_for)
     if found is None:
         return None
     today = found.at.astimezone(UTC).date()
-    past = await report.freshness_over_time(db, domain, instants=_instants(domain, found.at, window))
+    past = await report.freshness_over_time(
+        db,
+        domain,
+        instants=_instants(domain, found.at, window, count=instants),
+        by_rank=sample // 2,
+        by_chance=sample // 2,
+    )
     if found.freshness is not None and found.freshness_plain is not None:
         now = PastFreshness(
             at=found.at, pages=found.known, freshness=found.freshness, freshness_plain=found.freshness_plain
@@ -96,10 +132,10 @@ async def card_of(db: Database, domain: Domain, *, at: datetime, window: timedel
     )
 
 
-def _instants(domain: Domain, until: datetime, window: timedelta) -> Sequence[datetime]:
+def _instants(domain: Domain, until: datetime, window: timedelta, *, count: int) -> Sequence[datetime]:
     """Instants before `until`, evenly over the window, or over the domain's life where that is shorter."""
     length = min(window, max(until - domain.registered_at, timedelta(0)))
-    return [until - length + length * n / INSTANTS for n in range(INSTANTS)]
+    return [until - length + length * n / count for n in range(count)]
 
 
 def freshness_plot(card: DomainCard) -> Plot:

@@ -89,7 +89,7 @@ async def url_facts(
         belief=why_belief(page, known.prior_source),
         refused=why_refused(url, domain, known.robots) if page.state is not State.REFUSED else "",
         signals=shown_signals(page, known) if page.version else "",
-        scripts=RENDERING[look.rendering] if look is not None else "",
+        scripts=RENDERING.get(look.rendering, look.rendering) if look is not None else "",
         waits=why_not(domain, await domains.status_of(db, domain, at=known.at), at=known.at),
         fresh=chance_now(page, known) if is_dated and page.freshness else page.freshness,
         worth=worth_now(domain, known, page),

@@ -19,7 +19,7 @@ from crawler.serve.domain import (
     traffic_plot,
     worry_plot,
 )
-from crawler.serve.home import WINDOW, HomeFacts
+from crawler.serve.home import WINDOW, HomeFacts, UncountedCard
 from crawler.serve.links import Addresses
 from crawler.serve.page import UrlFacts
 from crawler.serve.pieces import PickWay, PieceFacts
@@ -77,6 +77,13 @@ def domain_page(
         offered=OFFERED_SETTINGS,
         traffic=traffic_plot(hours, until=facts.at) if hours else None,
     )
+
+
+def uncounted_page(
+    card: UncountedCard, items: Sequence[FeedItem], *, links: Addresses, reader: Viewer, now: datetime
+) -> str:
+    """A large domain while it is counted for the first time."""
+    return _page("uncounted.html", links, reader, card=card, items=items, names=NAMES, now=now)
 
 
 def changes_page(facts: ChangeFacts, *, links: Addresses, reader: Viewer = NOBODY) -> str:

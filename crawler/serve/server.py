@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import uvicorn
 
 from crawler.cli.session import Interrupts, with_database
-from crawler.crawl import ParserPool
+from crawler.crawl import ParserPool, settle_memory
 from crawler.errors import StackFailed
 from crawler.local.entrance import ensure_key, entrance
 from crawler.local.own_address import NAMES
@@ -17,6 +17,7 @@ from crawler.local.pages import USUAL_PORT, noted_as_serving
 from crawler.plugins import load
 from crawler.serve.access import Doorkeeper
 from crawler.serve.app import PageServer, application
+from crawler.serve.counting import DomainCounter
 from crawler.settings import Settings
 from crawler.store.database import Database
 
@@ -40,7 +41,10 @@ def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[
             opened_at = datetime.now(UTC)
             doorkeeper = Doorkeeper(key, addresses=addresses, opened_at=opened_at)
             async with ParserPool(1, plugins=plugins) as readers:
-                pages = PageServer(db=db, readers=readers, doorkeeper=doorkeeper, now=lambda: datetime.now(UTC))
+                counter = DomainCounter(db, now=lambda: datetime.now(UTC))
+                pages = PageServer(
+                    db=db, readers=readers, doorkeeper=doorkeeper, now=lambda: datetime.now(UTC), counter=counter
+                )
                 server = Uvicorn(
                     uvicorn.Config(
                         application(pages),
@@ -51,9 +55,10 @@ def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[
                         timeout_graceful_shutdown=DRAIN_SECONDS,
                     )
                 )
+                settle_memory()
                 report(entrance(addresses[0], key, at=opened_at))
                 with noted_as_serving(home, port=port_taken) if host in NAMES else nullcontext():
-                    await until_told(server, listener, interrupts.stop)
+                    await until_told(server, listener, interrupts.stop, counter)
 
     with_database(work, connections=CONNECTIONS, patient=True)
 
@@ -66,14 +71,16 @@ class Uvicorn(uvicorn.Server):
         yield
 
 
-async def until_told(server: Uvicorn, listener: socket.socket, stop: asyncio.Event) -> None:
-    """Serve until `stop` is set."""
+async def until_told(server: Uvicorn, listener: socket.socket, stop: asyncio.Event, counter: DomainCounter) -> None:
+    """Serve, and count what is to be shown, until `stop` is set."""
     async with asyncio.TaskGroup() as tasks:
+        counting = tasks.create_task(counter.run(), name="count-domains")
         serving = tasks.create_task(server.serve(sockets=[listener]), name="serve-pages")
         asked = tasks.create_task(stop.wait(), name="stop-pages")
         await asyncio.wait((serving, asked), return_when=asyncio.FIRST_COMPLETED)
         server.should_exit = True
         asked.cancel()
+        counting.cancel()
 
 
 @contextmanager

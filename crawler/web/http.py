@@ -36,6 +36,7 @@ from crawler.core.http import (
     Url,
     Validators,
     host_of,
+    kept_headers,
     normalise,
 )
 from crawler.web import encoding, guard
@@ -529,6 +530,7 @@ def _fetched(response: aiohttp.ClientResponse, url: Url, body: bytes, trip: _Tri
         refresh=_stated(response, "Refresh"),
         address=trip.address,
         declared_bytes=response.content_length,
+        headers=kept_headers((name, _printable(value)) for name, value in headers.items() if name.isprintable()),
     )
 
 

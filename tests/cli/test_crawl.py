@@ -31,8 +31,8 @@ def test_a_table_says_what_was_done(recrawl: Recrawl, site: Site) -> None:
     assert done.code == 0
     facts = dict(line.split("  ", 1) for line in done.out.splitlines() if "  " in line)
     assert facts["Looked at"].strip() == "4 pages"
-    assert facts["First seen"].strip() == "3"
-    assert facts["New URLs found"].strip() == "3"
+    assert facts["First seen"].strip() == "3 (fetched for the first time)"
+    assert facts["New URLs found"].strip().startswith("3 (")
     assert "\x1b" not in done.out + done.err  # no colours where nobody looks
     assert "Next due: " in done.out
 

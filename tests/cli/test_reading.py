@@ -123,7 +123,7 @@ def test_the_report_tells_target_price_finding_and_what_audits_found(
     table = recrawl("report")
     (found,) = recrawl("report", "--json").json["domains"]
 
-    assert "no audit in this time: recrawl audit" in before
+    assert "none: recrawl audit makes some" in before
     assert audited.code == 0
     assert (found["target_freshness"], found["target_age"]) == (0.95, None)
     assert (found["price"], found["is_usual_price"], found["finding"]) == (3.0, False, "not to be had")

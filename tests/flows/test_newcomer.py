@@ -95,20 +95,21 @@ def page(stack: Stack, tmp_path: Path) -> Iterator[Page]:  # after the stack, si
         browser.close()
 
 
-def log_in(page: Page, stack: Stack) -> None:
-    """Tell Prefect's own pages the auth string, once for all of the browser."""
-    assert stack.api.auth is not None
-    page.goto(stack.ui_url)
-    page.get_by_placeholder("admin:pass").fill(stack.api.auth)
-    page.get_by_role("button", name="Login").click()
-    page.locator('a[href="/deployments"]').first.wait_for()
+def completes(page: Page, *, auth: str | None = None) -> None:
+    """Follow the word of a run into Prefect's own pages, and see it end there.
 
-
-def completes(page: Page) -> None:
-    """Follow the word of a run into Prefect's own pages, and see it end there."""
-    pages = page.url
+    auth: what Prefect asks for on the way; None where the browser has told it before, and nothing is asked.
+    """
+    pages, gone_through = page.url, []
+    page.on("framenavigated", lambda frame: gone_through.append(frame.url))
     page.get_by_role("status").get_by_role("link").click()
+    if auth is not None:
+        page.get_by_placeholder("admin:pass").fill(auth)
+        page.get_by_role("button", name="Login").click()
+    page.wait_for_url("**/runs/flow-run/*")
     page.get_by_text("Completed", exact=True).first.wait_for()
+    assert any("/login" in url for url in gone_through) == (auth is not None)
+    assert not any("Basic" in url or (auth or "recrawl:") in url for url in gone_through)
     page.goto(pages)
 
 
@@ -127,13 +128,12 @@ def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
 ) -> None:
     entrance = pages_in_use(settings)
     assert entrance is not None
-    log_in(page, stack)
     page.goto(entrance)
     page.get_by_label("Web address").fill(folder.url)
     page.get_by_label("It is a server of my own").check()
     page.get_by_role("button", name="Add").click()
     expect(page.get_by_role("status")).to_contain_text("its first crawl has begun")
-    completes(page)
+    completes(page, auth=stack.api.auth)
     shows(page, "Pages looked at 4")
 
     folder.write("mill", TEXTS["mill"].replace("July", "August").replace("10:15:30", "11:42:07"))
@@ -167,3 +167,17 @@ def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
     completes(page)
     page.get_by_role("link", name="Changes", exact=True).click()
     expect(page.locator(".change")).to_have_count(2)  # the clock is none
+
+
+def test_a_word_that_prefect_does_not_know_any_more_is_asked_for_again(
+    settings: Settings, stack: Stack, folder: Folder, page: Page
+) -> None:
+    entrance = pages_in_use(settings)
+    assert entrance is not None
+    page.goto(stack.ui_url)
+    page.evaluate("localStorage.setItem('prefect-password', btoa('recrawl:of another day'))")
+    page.goto(entrance)
+    page.get_by_label("Web address").fill(folder.url)
+    page.get_by_label("It is a server of my own").check()
+    page.get_by_role("button", name="Add").click()
+    completes(page, auth=stack.api.auth)

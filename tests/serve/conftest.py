@@ -38,10 +38,14 @@ class Seen:
 
 @dataclass(slots=True)
 class Visitor:
-    """Somebody who asks the server, with a cookie if it was given one. entrance: the address that lets in once."""
+    """Somebody who asks the server, with a cookie if it was given one.
+
+    entrance: the address that lets in once.  pid: of the server's process.
+    """
 
     address: str
     entrance: str
+    pid: int = 0
     cookie: str = ""
     headers: dict[str, str] = field(default_factory=dict)
 
@@ -63,6 +67,14 @@ class Visitor:
         finally:
             connection.close()
 
+    def resident(self, what: str = "VmRSS") -> int:
+        """Bytes that the server and all that it has started have now, by Linux's account. what: VmHWM for the most."""
+        found = 0
+        for pid in (self.pid, *_children(self.pid)):
+            status = Path(f"/proc/{pid}/status").read_text()
+            found += next(int(line.split()[1]) for line in status.splitlines() if line.startswith(what)) * 1024
+        return found
+
     def enter(self) -> Seen:
         """Use the address that was printed."""
         seen = self.get(self.entrance.removeprefix(self.address))
@@ -76,6 +88,13 @@ class Visitor:
         assert found is not None
         seen = self.post(path, {"word": found[1], **form})
         return self.get(seen.headers["location"]) if seen.status == 303 else seen
+
+
+def _children(pid: int) -> Iterator[int]:
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        for child in (thread / "children").read_text().split():
+            yield int(child)
+            yield from _children(int(child))
 
 
 @contextmanager
@@ -93,7 +112,7 @@ def served(database_url: str, home: Path) -> Iterator[Visitor]:
         line = server.stdout.readline()
         found = HOST_AND_PORT.search(line)
         assert found is not None, server.communicate()
-        yield Visitor(found[0], line.split()[-1])
+        yield Visitor(found[0], line.split()[-1], server.pid)
     finally:
         server.send_signal(signal.SIGTERM)
         _, complaint = server.communicate(timeout=PATIENCE_S)

@@ -1,20 +1,23 @@
 """The pages in a real browser, as a new user: a site, its first crawl, a word that changes, a clock, a target."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect, sync_playwright
 
+from crawler.store.report.figures import SMALL
 from crawler.web.browser import BrowserMissing, find_browser
 from tests.cli.conftest import Done, Recrawl, Site, command
 from tests.patience import PATIENCE_S
 from tests.serve.conftest import Visitor
 
 GRAVE = {"serious", "critical"}
-PICTURES = "RECRAWL_PICTURES"  # a folder: what the pages look like is kept there
+PICTURES = os.environ.get("RECRAWL_PICTURES")  # a folder: what the pages look like is kept there
 
 
 @pytest.fixture
@@ -60,9 +63,8 @@ def looked_at(tab: Page, name: str) -> None:
         assert not said, f"{name}, {scheme}, {width}"
         excess = tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert excess <= 0, f"{name} is wider than {width} pixels"
-        folder = os.environ.get(PICTURES)
-        if folder:
-            tab.screenshot(path=Path(folder) / f"{name}-{scheme}-{width}.png", full_page=True)
+        if PICTURES:
+            tab.screenshot(path=Path(PICTURES) / f"{name}-{scheme}-{width}.png", full_page=True)
     tab.emulate_media(color_scheme="light")
     tab.set_viewport_size({"width": 1200, "height": 900})
 
@@ -99,6 +101,8 @@ def test_a_new_user_adds_a_site_sees_a_change_ignores_a_clock_and_sets_a_target(
     looked_at(page, "changes")
     change.get_by_role("link", name="/mill").first.click()
     expect(page.get_by_role("heading", name="What changed from version 1 to 2")).to_be_visible()
+    page.get_by_text("The answer's headers").click()
+    expect(page.locator("details dl.facts")).to_contain_text("text/html")
     looked_at(page, "page")
     page.get_by_role("link", name="side by side").click()
     expect(page.locator(".sides")).to_contain_text("It is cut in July.")
@@ -133,7 +137,8 @@ def test_a_new_user_adds_a_site_sees_a_change_ignores_a_clock_and_sets_a_target(
     page.get_by_label("Setting", exact=True).select_option("render")
     page.get_by_label("Its value; empty for the default").fill("never")
     page.locator("form[action='/domains/set-one'] button").click()
-    expect(page.get_by_role("status")).to_contain_text("In a browser: never")
+    expect(page.get_by_role("status")).to_contain_text(re.compile("In a browser: .+ -> never"))
+    looked_at(page, "changed-setting")
     page.get_by_role("link", name="recrawl").click()
     expect(page.locator(".card")).to_contain_text("target 97.0 %")
     looked_at(page, "home")
@@ -141,6 +146,21 @@ def test_a_new_user_adds_a_site_sees_a_change_ignores_a_clock_and_sets_a_target(
     assert beside("rules", "list", site.name, "--json").json["rules"][0]["ignore_text"] == [
         "It is [0-9]+:[0-9]+:[0-9]+ now"
     ]
+
+
+def test_a_large_domain_is_told_to_be_counted(crawled: Site, page: Page, database_url: str) -> None:
+    with psycopg.connect(database_url) as counted_by_nobody:
+        counted_by_nobody.execute("LOCK TABLE domain_figures IN EXCLUSIVE MODE")  # whoever counts waits
+        with psycopg.connect(database_url) as connection:
+            connection.execute("UPDATE domain_state SET tracked = %s", (SMALL + 1,))
+        page.reload()
+        expect(page.locator(".card")).to_contain_text("are being counted for the first time")
+        looked_at(page, "counted-home")
+        page.get_by_role("link", name=crawled.name).first.click()
+        expect(page.locator(".note")).to_contain_text("are being counted for the first time")
+        looked_at(page, "counted-domain")
+    page.get_by_role("link", name="reload").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(crawled.name)
 
 
 def test_all_of_it_can_be_done_by_keyboard(crawled: Site, page: Page) -> None:

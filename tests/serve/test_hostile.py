@@ -17,6 +17,7 @@ ESCAPES = "\x1b[31mred\x1b]0;title\x07\u202egnp.exe\u2066"
 MARKDOWN = "[click](javascript:alert(3)) ![x](http://evil.example/x.png)"
 SQL = "'; DROP TABLE page; --"
 TEMPLATE = "{{ 7 * 7 }} {% include '/etc/passwd' %}"
+HEADERS = (("Content-Type", "text/html; charset=utf-8"), ("X-Served-By", f"{SCRIPT} {MARKDOWN} {SQL}"))
 ALL = f"{SCRIPT} {ESCAPES} {MARKDOWN} {SQL} {TEMPLATE}"
 # Elements and attributes that templates of ours have; a stranger's text can add none.
 ELEMENTS = {
@@ -58,7 +59,7 @@ def hostile(site: Site, season: str) -> list[str]:
     for n, path in enumerate(["/", *odd]):
         own = f"{escaped} in {season} {'abcdefg'[n] * 4}"
         body = f"<html><title>{own}</title><p>{own}</p>{links}</html>"
-        site.answers[path] = Answer(body.encode())
+        site.answers[path] = Answer(body.encode(), headers=HEADERS)
     return odd
 
 

@@ -145,6 +145,15 @@ def test_forms_do_what_the_commands_do(crawled: Site, recrawl: Recrawl, visitor:
     assert f"{name} is active." in visitor.send("/domains/resume", name=name).words
     assert settings()["paused"] is False
 
+    seen = visitor.send("/domains/set", name=name, budget_per_day="120", target_freshness="95%")
+    assert "no limit -> 120" in seen.words
+    assert re.search(r"Target: .* -> 95", seen.words)
+    assert (
+        "nothing is changed"
+        in visitor.send("/domains/set", name=name, budget_per_day="120", target_freshness="95%").words
+    )
+    seen = visitor.send("/domains/set", name=name, budget_per_day="130", target_freshness="95%")
+    assert re.search(r"Budget per day: 120.* -> 130", seen.words)
     visitor.send("/domains/set", name=name, budget_per_day="120", target_freshness="95%")
     kept = settings()["settings"]
     assert isinstance(kept, dict)
@@ -223,6 +232,7 @@ def test_any_setting_is_set_and_taken_back_on_the_page(visitor: Visitor, crawled
     ):
         seen = visitor.send("/domains/set-one", name=name, setting=setting, value=value)
         assert said in seen.words, setting
+        assert " -> " in seen.words, setting
     now = shown()
     assert (now["max_depth"], now["render"], now["exclude"]) == (4, "never", ["/private/", "/old/"])
     for setting in ("max_depth", "render", "exclude", "weight", "cookies", "bytes_per_day"):

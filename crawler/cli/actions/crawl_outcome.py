@@ -104,7 +104,7 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
     pace = f" ({stats.looks / seconds:.1f} pages a second)" if seconds >= 1 and stats.looks else ""
     return [
         ("Looked at", counted(stats.looks, "page")),
-        ("First seen", str(changes[Change.FIRST])),
+        ("First seen", _explained(changes[Change.FIRST], "fetched for the first time")),
         ("Same", f"{unchanged}{not_modified}{cosmetic}"),
         ("Changed", str(changes[Change.CHANGED])),
         ("Gone", str(changes[Change.GONE])),
@@ -119,11 +119,15 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
         ("Rendered", f"{counted(stats.rendered, 'page')} in a browser" if stats.rendered else ""),
         ("Not rendered", f"{counted(stats.browserless, 'page')}: {NO_BROWSER}" if stats.browserless else ""),
         ("Sitemap, feed", f"none at {counted(stats.absent_lists, 'usual place')}" if stats.absent_lists else ""),
-        ("New URLs found", str(stats.new)),
+        ("New URLs found", _explained(stats.new, "linked or listed, not known before")),
         ("Received", shown_bytes(stats.received_bytes)),
         ("Traffic saved", shown_bytes(stats.saved_bytes)),
         ("Seconds", f"{seconds:.1f}{pace}"),
     ]
+
+
+def _explained(count: int, means: str) -> str:
+    return f"{count} ({means})" if count else "0"
 
 
 def _shown_reasons(reasons: Counter[str]) -> str:

@@ -52,7 +52,7 @@ def list_all(*, as_json: bool) -> int:
         say("No domain is registered: recrawl domains add URL")
     else:
         show(
-            ["domain", "state", "importance", "new", "known", "gone", "last visit", "next"],
+            ["domain", "state", "importance", "never fetched", "looked at", "gone", "last visit", "next"],
             [
                 (
                     listed.domain.authority,
@@ -66,7 +66,7 @@ def list_all(*, as_json: bool) -> int:
                 )
                 for listed in found
             ],
-            right=["importance", "new", "known", "gone"],
+            right=["importance", "never fetched", "looked at", "gone"],
         )
     return DONE
 
@@ -179,11 +179,17 @@ def change(text: str, *, patch: SettingsPatch, unset: Sequence[str], at: datetim
     if as_json:
         print_json(described(domain))
         return DONE
-    say(f"{domain.authority} is changed")
-    for (label, was), (_, now) in zip(facts_of(before.settings), facts_of(domain.settings), strict=True):
-        if was != now:
-            say(f"  {label}: {was or 'as usual'} -> {now or 'as usual'}")
+    said = changed_settings(before, domain)
+    say(f"{domain.authority} is changed" if said else f"{domain.authority} was so before: nothing is changed")
+    for line in said:
+        say(f"  {line}")
     return DONE
+
+
+def changed_settings(before: Domain, after: Domain) -> list[str]:
+    """The settings of a domain that differ, from what to what; none where all are as they were."""
+    pairs = zip(facts_of(before.settings), facts_of(after.settings), strict=True)
+    return [f"{label}: {was or 'as usual'} -> {now or 'as usual'}" for (label, was), (_, now) in pairs if was != now]
 
 
 async def change_settings(

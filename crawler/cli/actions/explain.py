@@ -111,7 +111,7 @@ def _shown_scripts(known: Explanation) -> str:
     look = next((look for look in known.visits if look.rendering), None)
     if look is None:
         return ""
-    said = RENDERING[look.rendering]
+    said = RENDERING.get(look.rendering, look.rendering)
     if look.added_words is None or look.added_links is None:
         return said
     return f"{said}; they add {counted(look.added_words, 'word')} and {counted(look.added_links, 'link')}"
@@ -215,7 +215,7 @@ def _show_looks(known: Explanation, *, why: bool) -> None:
                 look.change.value,
                 shown_share(look.amount),
                 *(
-                    (look.rung.value.replace("_", " "), shown_bytes(look.received_bytes), shown_share(look.expected))
+                    (look.rung.replace("_", " "), shown_bytes(look.received_bytes), shown_share(look.expected))
                     if why
                     else ()
                 ),

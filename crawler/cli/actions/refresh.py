@@ -63,7 +63,7 @@ def start_run(asked: RefreshAsked) -> str | None:
     stack = running_stack(settings())
     if stack is None:
         return None
-    from crawler.local.runs import start_recrawl  # it imports prefect
+    from crawler.local.runs import start_recrawl
 
     return start_recrawl(stack, domain=asked.domain.authority, prefix=asked.prefix)
 

@@ -24,7 +24,6 @@ from crawler.register import FoundDomain, RootProbe, charge, look_up, register, 
 from crawler.settings import settings
 from crawler.store import claim, domains
 from crawler.store.database import Database
-from crawler.web import Http
 
 AT_ONCE = 16  # roots asked at a time: each is another server
 
@@ -117,6 +116,8 @@ def _or_raise(found: FoundDomain | BadInput) -> FoundDomain:
 @asynccontextmanager
 async def _roots(db: Database, domain_settings: DomainSettings, *, at: datetime) -> AsyncIterator[RootProbe]:
     """What asks the roots of domains with these settings; in the end it is on the account of all domains together."""
+    from crawler.web import Http
+
     left = await claim.left_of_shared_budget(db, settings().shared_budget, at=at)
     async with Http(
         user_agent=settings().user_agent,

@@ -118,7 +118,10 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         ("TLS", shown_setting("insecure_tls", found.insecure_tls)),
         ("Fresh, by importance", shown_share(found.freshness)),
         ("Fresh, all pages alike", shown_share(found.freshness_plain)),
-        ("As audits found", _shown_agreement(calibration.audits) or "no audit in this time: recrawl audit"),
+        (
+            "As looks by chance found",
+            _shown_agreement(calibration.audits) or "none: recrawl audit makes some",
+        ),
         ("As other looks found", _shown_agreement(calibration.scheduled)),
         ("Oldest look", shown_when(found.oldest_look_at, now=found.at)),
         ("Pages looked at", str(found.known)),
@@ -139,7 +142,7 @@ def _facts(reported: Reported) -> list[tuple[str, str]]:
         ("Traffic saved", shown_bytes(found.saved_bytes) + (f" ({found.saved_bytes / sent:.0%})" if sent else "")),
         ("ETag and dates", shown_standings(reported.standings)),
         (" ", " "),
-        ("Requests today", f"{found.spent_today}{_shown_budget(found)}, robots.txt and tries among them"),
+        (_of_day(found), f"{found.spent_today}{_shown_budget(found)}, robots.txt and tries among them"),
         ("Target", shown_setting("target_age", found.target_age)),
         ("Target", shown_setting("target_freshness", found.target_freshness)),
         ("Price", f"{_price(found):.3g} importance x days a request{' (the usual)' if found.price is None else ''}"),
@@ -158,6 +161,12 @@ def remark_if_nobody_crawls(found: Sequence[DomainReport]) -> None:
     waiting = [each for each in found if each.next_due_at is not None and _next(each) <= each.at]
     if any(not each.paused and each.holder is None for each in waiting) and is_without_worker(settings()):
         remark("What is due waits: no worker runs (recrawl up, or recrawl crawl --due)")
+
+
+def _of_day(found: DomainReport) -> str:
+    """The name of what was requested on the day of a report, which need not be the day of its reader."""
+    day = found.at.astimezone(UTC).date()
+    return "Requests today" if day == datetime.now(UTC).date() else f"Requests on {day}"
 
 
 def _shown_counting(found: DomainReport) -> str:
@@ -192,9 +201,9 @@ def _shown_agreement(agreement: Agreement) -> str:
 def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: timedelta) -> None:
     numbers = [
         "fresh",
-        "audited",
-        "known",
-        "new",
+        "by chance",
+        "looked at",
+        "never fetched",
         "gone",
         "moved",
         "looks",
@@ -202,7 +211,7 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
         "failed",
         "received",
         "saved",
-        "today",
+        "requests",
     ]
     show(
         ["domain", *numbers, "oldest look", "next due"],
@@ -228,9 +237,11 @@ def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: tim
         ],
         right=numbers,
     )
+    days = sorted({f"{each.at.astimezone(UTC):%Y-%m-%d}" for each, _ in found})
     say(
-        f"\nAudits, looks, changes, failed looks and bytes of the last {shown_span(window)}; freshness is weighted by "
-        "importance, but as audited: there each page counts alike."
+        f"\nLooks, changes, failed looks and bytes of the last {shown_span(window)}. Fresh is what is expected, by "
+        "importance; by chance is what looks by chance (audits) found, each page alike. Requests are of the UTC day "
+        f"{' and '.join(days)}."
     )
     for each, calibration in found:
         if each.insecure_tls:

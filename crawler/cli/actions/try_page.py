@@ -3,8 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from crawler.cli.actions.domains import why_not
 from crawler.cli.exits import DONE, PROBLEM
@@ -26,6 +25,9 @@ from crawler.settings import settings
 from crawler.store import domains
 from crawler.store.database import Database
 from crawler.store.report import target_of
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 REASONS = {
     Why.NOT: "",
@@ -212,8 +214,10 @@ def _shown_count(blocks: list[ExplainedBlock]) -> str:
     return f"{len(blocks)}, of which {whole} are masked, and {counted(words, 'word')} in the others"
 
 
-def _shown_piece(piece: ExplainedBlock) -> Text:
+def _shown_piece(piece: ExplainedBlock) -> "Text":
     """A line: what is masked stands in brackets, and is dim where there are colours."""
+    from rich.text import Text
+
     line = Text(f"{piece.kind.value:6}")
     if piece.is_whole:
         return line.append(f"[{printable(_cut(piece.text))}]", "dim").append(_shown_why(piece), "yellow")

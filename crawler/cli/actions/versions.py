@@ -113,9 +113,12 @@ def _show_headers(found: VersionContent) -> None:
             ("Content-Type", kept.content_type),
             ("ETag", kept.etag or ""),
             ("Last-Modified", kept.last_modified or ""),
+            *kept.others,
         ]
     )
-    remark("Other headers are not kept; ETag and Last-Modified are kept of the newest answer alone")
+    if not kept.others:
+        remark("No other headers of this version are kept")
+    remark("Cookies, and what else lets somebody in, are never kept; ETag and Last-Modified of the newest answer alone")
 
 
 def _show_facts(found: VersionContent, *, now: datetime) -> None:

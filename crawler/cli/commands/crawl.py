@@ -34,6 +34,9 @@ def crawl(
     A URL that belongs to no registered domain registers one, with the settings given here. A URL with a path is
     looked at whether it is due or not. The first Ctrl-C finishes what is under way, the second ends at once.
 
+    Exit code 1 where a domain could not be crawled: it answers nothing but errors such as 503 and is left alone for a
+    while, its robots.txt cannot be had, or another worker has taken it over. A page that fails alone is no such thing.
+
     Examples:
 
         recrawl crawl https://docs.example.com

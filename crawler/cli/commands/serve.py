@@ -30,7 +30,7 @@ def serve(
         recrawl serve
         recrawl serve --port 8080
     """
-    from crawler.cli.output import print_json, remark, say
+    from crawler.cli.output import print_json
     from crawler.serve import serve
     from crawler.settings import settings
 
@@ -41,8 +41,9 @@ def serve(
             print_json({"pages": address})
             sys.stdout.flush()  # whoever reads it does not wait for the end
         else:
-            say(f"Look at it: {address}")
-            remark("Ctrl-C ends it")
+            sys.stdout.write(f"Look at it: {address}\n")
+            sys.stdout.flush()
+            sys.stderr.write("Ctrl-C ends it\n")
 
     serve(settings(), host=host, port=port, report=told)
     return DONE

@@ -24,6 +24,7 @@ from crawler.core.http.credentials import (
     unusable,
 )
 from crawler.core.http.expressions import Expression
+from crawler.core.http.kept_headers import kept_headers
 from crawler.core.http.response import (
     NO_VALIDATORS,
     USUAL_BOUNDS,
@@ -107,6 +108,7 @@ __all__ = [
     "http_date",
     "is_private",
     "is_private_address",
+    "kept_headers",
     "key_of",
     "normalise",
     "normalise_all",

@@ -8,8 +8,10 @@ otherwise: \Z, \uXXXX, and \d, \w and \s, which mean all scripts here.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import re2
+if TYPE_CHECKING:
+    import re2
 
 MEMORY_BYTES = 64 * 1024 * 1024  # of one search for many texts; what it works out beyond that it works out again
 OF_ONE_BYTES = 8 * 1024 * 1024
@@ -72,6 +74,8 @@ class AnyOf:
 
     def __init__(self, texts: Iterable[str]) -> None:
         # In order those that begin alike stand together, and are one branch.
+        import re2  # noqa: PLC0415  as below
+
         options = _options(MEMORY_BYTES)
         options.encoding = re2.Options.Encoding.LATIN1
         self._found = re2.compile("|".join(map(re2.escape, sorted(texts))).encode("ascii", "replace"), options)
@@ -83,6 +87,8 @@ class AnyOf:
 
 
 def _compiled(text: str) -> "re2._Regexp":
+    import re2  # noqa: PLC0415  2 MB, and few users write expressions
+
     try:
         return re2.compile(_respelt(_sendable(text)), _options(OF_ONE_BYTES))
     except re2.error as error:
@@ -99,6 +105,8 @@ def _compiled(text: str) -> "re2._Regexp":
 
 
 def _options(memory_bytes: int) -> "re2.Options":
+    import re2  # noqa: PLC0415  as above
+
     options = re2.Options()
     options.max_mem, options.log_errors = memory_bytes, False
     return options

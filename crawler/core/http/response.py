@@ -44,7 +44,7 @@ class Fetched:
     status: 100 to 599 but never 304.  body: decoded (no Content-Encoding left), empty for most redirects.
     received_bytes: what the body took on the wire, encoded, with the framing of its chunks and with interim answers.
     location: absolute and normalised, or None.  retry_after, refresh: raw header values.
-    elapsed: from send to last byte.
+    elapsed: from send to last byte.  headers: those that are kept, a line each (kept_headers.py).
     """
 
     status: int
@@ -60,6 +60,7 @@ class Fetched:
     refresh: str | None = None
     address: str | None = None  # the address that answered
     declared_bytes: int | None = None  # Content-Length, which a HEAD has without a body
+    headers: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ _WIDER = {
     "iso8859-1": "cp1252",
     "iso2022_jp": "iso2022_jp_ext",
 }
+_USUAL = frozenset({"utf-8", "utf8"})  # labels that nearly all pages have
 # Labels of the standard that the table of resiliparse lacks. What a page itself calls x-user-defined is windows-1252.
 _MORE_LABELS = {"x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrillic", "x-user-defined": "cp1252"}
 
@@ -61,8 +62,8 @@ def decoded(body: bytes, content_type: str, kind: str) -> tuple[str, str]:
 def codec(label: str) -> str | None:
     """The Python codec for a label of the Encoding standard; None for others, and for those it calls unsafe."""
     label = label.strip("\t\n\f\r ").lower()
-    if label == "utf-8":
-        return label
+    if label in _USUAL:
+        return "utf-8"
     from resiliparse.parse.encoding import map_encoding_to_html5  # noqa: PLC0415  few pages need it
 
     name = _MORE_LABELS.get(label) or map_encoding_to_html5(label, fallback_utf8=False)

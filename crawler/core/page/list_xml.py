@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from html.entities import html5
 
-from lxml import etree
-
 from crawler.core.http import Url, normalise
 from crawler.core.page.list_source import AMPERSAND, ListStopped
 
@@ -58,6 +56,8 @@ def entries_of(pieces: Iterator[bytes], *, base: Url) -> Iterator[RawEntry]:
     Names count without their namespace and in any case, since many lists have a wrong one or none. What is not
     well-formed is read as far as it can be understood (libxml2's recovery).
     """
+    from lxml import etree  # noqa: PLC0415  4 MB
+
     target = _Target(base)
     parser = etree.XMLParser(
         target=target,

@@ -31,7 +31,7 @@ class Version(PickledAsCall):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One version of a page with its content."""
+    """One version of a page with its content. headers: of the answer that brought it, those that are kept."""
 
     version: Version
     title: str
@@ -40,6 +40,7 @@ class Snapshot:
     text: str = field(repr=False)  # the main text
     body: bytes = field(repr=False)
     distance_bits: int | None = None  # from the Snapshot before it
+    headers: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

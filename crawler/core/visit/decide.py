@@ -260,4 +260,5 @@ def _snapshot(content: PageContent, answer: Fetched, version: Version, verdict: 
         text=content.main,
         body=answer.body,
         distance_bits=verdict.distance_bits,
+        headers=answer.headers,
     )

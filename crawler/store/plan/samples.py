@@ -38,6 +38,7 @@ SAMPLE = f"""
 """  # noqa: S608  only our own expressions are put in
 PRIORS = "SELECT no, a, b FROM prior WHERE domain_id = %s ORDER BY no"
 KEYS = 1 << 128
+AT_ONCE = 200  # rows
 AFTER_ALL = b"\xff" * 17  # beyond the last key
 
 
@@ -50,11 +51,14 @@ async def sample_domain(
     chance = blake2b(f"{domain_id} {at.isoformat()}".encode(), digest_size=8).digest()
     values = slice_of(int.from_bytes(chance, "big") % slices, slices) | {"domain_id": domain_id, "at": at}
     async with db.transaction() as connection:
-        rows = await (await connection.execute(SAMPLE, values, binary=True)).fetchall()
         priors = await _priors(connection, domain_id)
         context = await scoring_context(connection, plan_input.domain, at=at, defaults=defaults)
+        ruled: list[tuple[float, ...]] = []
+        if context is not None:  # else it was removed meanwhile
+            cursor = await connection.execute(SAMPLE, values, binary=True)
+            while rows := await cursor.fetchmany(AT_ONCE):  # what is wanted of a row is a third of it
+                ruled += _ruled(rows, context)
     sources = context.sources if context is not None else ()
-    ruled = list(_ruled(rows, context)) if context is not None else []  # it may have been removed meanwhile
     return sample_of(ruled, share=1 / slices, priors=priors, costs=plan_input.costs, source=loudest(sources))
 
 

@@ -1,6 +1,7 @@
 """Bodies, addressed by their digest, once per domain. Two functions, so that an object store can take their place."""
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,6 +10,8 @@ import zstandard
 
 from crawler.store.columns import copy
 from crawler.store.database import Connection, Database
+
+log = logging.getLogger("recrawl.content")
 
 SMALLEST_COMPRESSED = 256  # bytes; below, the frame outweighs the gain
 LEVEL = 3
@@ -79,7 +82,7 @@ async def stored_body(
 
 
 async def body_of(connection: Connection, domain_id: int, digest: bytes) -> bytes | None:
-    """The body of that digest, or None if it is not kept (any more)."""
+    """The body of that digest; None if it is not kept (any more), or cannot be unpacked: that is logged."""
     cursor = await connection.execute(
         "SELECT encoding, body_bytes, data FROM content WHERE domain_id = %s AND digest = %s", (domain_id, digest)
     )
@@ -87,4 +90,12 @@ async def body_of(connection: Connection, domain_id: int, digest: bytes) -> byte
     if row is None:
         return None
     encoding, size, data = row
-    return zstandard.ZstdDecompressor().decompress(data, max_output_size=max(size, 1)) if encoding == "zstd" else data
+    if encoding != "zstd":
+        return bytes(data)
+    try:
+        return zstandard.ZstdDecompressor().decompress(data, max_output_size=max(size, 1))
+    except zstandard.ZstdError as error:  # a version less to compare with and to show, not the end of a crawl
+        log.warning(
+            "content.broken", extra={"content": {"domain": domain_id, "digest": digest.hex(), "error": str(error)}}
+        )
+        return None

@@ -79,7 +79,7 @@ LINKS = """
 """
 SNAPSHOTS = """
     COPY snapshot (domain_id, key, number, at, title, language, content_type, text, body_digest, text_digest,
-                   main_digest, fingerprint, distance_bits, is_rendered) FROM STDIN (FORMAT BINARY)
+                   main_digest, fingerprint, distance_bits, is_rendered, headers) FROM STDIN (FORMAT BINARY)
 """
 CHANGES_REMEMBERED = 20  # of what a page announces, about; and one at first that announced nothing
 FORGOTTEN = b""  # in place of a body's digest: read it again, whatever it is (inbox.py, MAKE_DUE)
@@ -175,7 +175,7 @@ async def write_versions(connection: Connection, domain_id: int, visits: Sequenc
     await copy(
         connection,
         SNAPSHOTS,
-        ["int8", "bytea", "int4", "timestamptz", *["text"] * 4, *["bytea"] * 3, "int8", "int2", "bool"],
+        ["int8", "bytea", "int4", "timestamptz", *["text"] * 4, *["bytea"] * 3, "int8", "int2", "bool", "text"],
         (
             (
                 domain_id,
@@ -192,6 +192,7 @@ async def write_versions(connection: Connection, domain_id: int, visits: Sequenc
                 to_signed(shot.version.fingerprint),
                 shot.distance_bits,
                 shot.version.is_rendered,
+                clean(shot.headers),
             )
             for visit, shot in fresh
         ),

@@ -21,7 +21,16 @@ from crawler.store.report.feed import (
     read_feed,
     stamp_feed,
 )
-from crawler.store.report.figures import count_after, keep_figures, usual_alike
+from crawler.store.report.figures import (
+    HOWEVER_OLD,
+    KEPT_FOR,
+    Counting,
+    count_after,
+    counting_of,
+    keep_figures,
+    tracked_pages,
+    usual_alike,
+)
 from crawler.store.report.history import PastFreshness, freshness_over_time
 from crawler.store.report.lists import GivenDate, ListReport, dates_given, lists_of
 from crawler.store.report.pages import target_of
@@ -43,10 +52,13 @@ from crawler.store.report.versions import (
 )
 
 __all__ = [
+    "HOWEVER_OLD",
     "IMPORTANCE",
+    "KEPT_FOR",
     "Alike",
     "Answered",
     "ChangeFilter",
+    "Counting",
     "DomainReport",
     "Edit",
     "EventKind",
@@ -77,6 +89,7 @@ __all__ = [
     "count_after",
     "count_changes",
     "count_domains",
+    "counting_of",
     "dates_given",
     "domain_report",
     "end_of_feed",
@@ -100,6 +113,7 @@ __all__ = [
     "signal_sources",
     "stamp_feed",
     "target_of",
+    "tracked_pages",
     "traffic",
     "usual_alike",
     "version_of",

@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 from crawler.core.change import Change
 from crawler.core.domain import Domain
 from crawler.store.database import Connection, Database
-from crawler.store.report.figures import count_if_large, totals_of
+from crawler.store.report.figures import KEPT_FOR, count_if_large, totals_of
 
 # The visits of a domain are one range of each partition's key.
 WINDOW = """
@@ -95,19 +95,22 @@ class DomainReport:
     holder: str | None
 
 
-async def domain_report(db: Database, domain: Domain, *, at: datetime, window: timedelta) -> DomainReport | None:
+async def domain_report(
+    db: Database, domain: Domain, *, at: datetime, window: timedelta, kept_for: timedelta = KEPT_FOR
+) -> DomainReport | None:
     """The domain's report; None if it was removed meanwhile.
 
-    Of a large domain all pages are counted anew if that was long ago, and else read as they were counted last.
+    Of a large domain all pages are counted anew if that was longer ago than kept_for, and else read as they were
+    counted last.
     An instant before the domain's newest look counts as that look's: what is known now was not known then.
     """
-    await count_if_large(db, domain, at=at)
+    await count_if_large(db, domain, at=at, kept_for=kept_for)
     async with db.transaction() as connection:
         states = await _rows(connection, STATE, {"domain_id": domain.id, "at": at})
         if not states:
             return None
         state = states[0]
-        counted = await totals_of(connection, domain, at=state["at"])
+        counted = await totals_of(connection, domain, at=state["at"], kept_for=kept_for)
         span = {"domain_id": domain.id, "since": state["at"] - window, "until": state["at"]}
         visits = await _rows(connection, WINDOW, span)
     return DomainReport(

@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 
 from crawler.core.budget import RequestKind
 from crawler.core.cash import ENDOWMENT, STEPS
-from crawler.core.change import Change, Rung
+from crawler.core.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness import Amounts, Belief, Defaults, Terms, Wanted
 from crawler.core.http import NO_VALIDATORS, Url, Validators, key_of
@@ -223,7 +223,8 @@ class PastVisit:
 
     price: importance x days that it had to be worth.  audit: it was one of a random sample.
     amount: the part of the page that changed, 0 to 1.  rendering: why it was rendered, or was not, or what became of
-    it.  added_words, added_links: by its scripts.
+    it.  added_words, added_links: by its scripts.  rung, rendering: of Rung, RenderChoice and RenderFailure, or a word
+    of another version of recrawl.
     """
 
     at: datetime
@@ -231,7 +232,7 @@ class PastVisit:
     status: int | None
     reason: str
     change: Change
-    rung: Rung
+    rung: str
     distance_bits: int | None
     conditional: bool
     received_bytes: int
@@ -369,7 +370,7 @@ def _page(row: dict[str, Any]) -> PageFacts:
 
 
 def _look(row: dict[str, Any]) -> PastVisit:
-    return PastVisit(**row | {"change": Change(row["change"]), "rung": Rung(row["rung"])})
+    return PastVisit(**row | {"change": Change(row["change"])})
 
 
 async def _rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[dict[str, Any]]:

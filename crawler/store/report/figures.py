@@ -6,6 +6,7 @@ the last plan, or as the end of the last great crawl, and say so.
 
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 from psycopg.rows import class_row
@@ -15,18 +16,20 @@ from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url
 from crawler.core.visit import State
 from crawler.store.database import Connection, Database
-from crawler.store.report.duplicates import Alike, Near, alike
+from crawler.store.report.duplicates import Alike, Near, alike, fill
 from crawler.store.report.reports import PAGES
 
 # Pages whatever became of them: about 10 microseconds each for freshness, 40 where signals of change are heard.
 SMALL = 2000
 # Plans come by the hour. What is older is counted anew by whoever asks: no plan runs, or this is another time.
 KEPT_FOR = timedelta(hours=3)
+HOWEVER_OLD = timedelta(days=36_500)  # for whoever shows them, with their age, while they are counted anew
 MOVING = 0.01  # looks of a crawl, as a part of the domain's pages, that may change what is shown of it
 PLACES = 300  # of each ranking
 ALIKE_BITS = 3
 ALIKE_GROUPS = 10
 ALIKE_MEMBERS = 4  # pages of a group
+ALIKE_CHUNKS = 4  # of events whose pages are compared before; a quarter of a second each, and the plan does the rest
 ALL, FAILING, RENDERED = "all", "failing", "rendered"
 
 TOTALS = """
@@ -54,6 +57,7 @@ IS_KEPT = """
             greatest(%(at)s::timestamptz, s.last_visit_at) BETWEEN g.counted_at AND g.counted_at + %(kept_for)s)
 """
 IS_LARGE = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s AND tracked > %(small)s"
+TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %(domain_id)s"
 IS_MOVED = f"{IS_LARGE} AND %(looks)s >= %(moving)s * tracked"
 # Whoever removes the domain waits for us, or we for him; its holder does not. Who else counts it waits at the row.
 BEGIN = """
@@ -113,6 +117,14 @@ KEPT_ALIKE = "SELECT alike FROM domain_figures WHERE domain_id = %(domain_id)s A
 RANKED = "SELECT key FROM top_page WHERE domain_id = %(domain_id)s AND ranking = %(ranking)s ORDER BY place"
 
 
+class Counting(StrEnum):
+    """Whether a domain's figures are there: of late or always, too old, or of a large domain that was never counted."""
+
+    DONE = "done"
+    OLD = "old"
+    NEVER = "never"
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """Counts and freshness of all pages of a domain; as in DomainReport."""
@@ -157,18 +169,19 @@ async def keep_figures(db: Database, domain: Domain, *, at: datetime) -> None:
 
 
 async def _keep_alike(db: Database, domain: Domain) -> None:
+    await fill(db, domain, chunks=ALIKE_CHUNKS)
     found = await alike(db, domain, bits=ALIKE_BITS, most=ALIKE_GROUPS, members=ALIKE_MEMBERS)
     document = [[each.pages, [[near.url, near.bits, near.shares_schedule] for near in each.members]] for each in found]
     async with db.transaction() as connection:
         await connection.execute(KEEP_ALIKE, {"domain_id": domain.id, "alike": Jsonb(document)})
 
 
-async def count_if_large(db: Database, domain: Domain, *, at: datetime) -> None:
+async def count_if_large(db: Database, domain: Domain, *, at: datetime, kept_for: timedelta = KEPT_FOR) -> None:
     """Count a large domain whose figures are too old to be shown. No other one is touched."""
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "small": SMALL}
         is_large = await (await connection.execute(IS_LARGE, values)).fetchone() is not None
-        is_counted = not is_large or await are_kept(connection, domain, at=at)
+        is_counted = not is_large or await are_kept(connection, domain, at=at, kept_for=kept_for)
     if not is_counted:
         await keep_figures(db, domain, at=at)
 
@@ -182,9 +195,9 @@ async def count_after(db: Database, domain: Domain, *, looks: int, at: datetime)
         await keep_figures(db, domain, at=at)
 
 
-async def totals_of(connection: Connection, domain: Domain, *, at: datetime) -> Totals:
+async def totals_of(connection: Connection, domain: Domain, *, at: datetime, kept_for: timedelta = KEPT_FOR) -> Totals:
     """Counts and freshness of a domain: of a small one at that instant, of a large one as they were counted last."""
-    is_kept = await are_kept(connection, domain, at=at)
+    is_kept = await are_kept(connection, domain, at=at, kept_for=kept_for)
     async with connection.cursor(row_factory=class_row(Totals)) as cursor:
         await cursor.execute((KEPT if is_kept else LIVE).encode(), {"domain_id": domain.id, "at": at})
         found = await cursor.fetchone()
@@ -192,20 +205,46 @@ async def totals_of(connection: Connection, domain: Domain, *, at: datetime) -> 
     return found
 
 
-async def are_kept(connection: Connection, domain: Domain, *, at: datetime | None) -> bool:
+async def counting_of(db: Database, domain: Domain, *, at: datetime) -> Counting:
+    """Whether the figures of a domain can be had at once, and are of late."""
+    async with db.transaction() as connection:
+        is_large = (
+            await (await connection.execute(IS_LARGE, {"domain_id": domain.id, "small": SMALL})).fetchone() is not None
+        )
+        if not is_large or await are_kept(connection, domain, at=at):
+            return Counting.DONE
+        return Counting.OLD if await are_kept(connection, domain, at=at, kept_for=HOWEVER_OLD) else Counting.NEVER
+
+
+async def tracked_pages(db: Database, domain: Domain) -> int:
+    """How many pages a domain has, whatever became of them; 0 for one that was removed."""
+    async with db.transaction() as connection:
+        row = await (await connection.execute(TRACKED, {"domain_id": domain.id})).fetchone()
+        return int(row[0]) if row is not None else 0
+
+
+async def are_kept(
+    connection: Connection, domain: Domain, *, at: datetime | None, kept_for: timedelta = KEPT_FOR
+) -> bool:
     """Whether the figures that are kept are those to show: of a large domain, and of late. at: None, however old."""
-    values = {"domain_id": domain.id, "at": at, "small": SMALL, "kept_for": KEPT_FOR}
+    values = {"domain_id": domain.id, "at": at, "small": SMALL, "kept_for": kept_for}
     return await (await connection.execute(IS_KEPT, values)).fetchone() is not None
 
 
 async def kept_top(
-    connection: Connection, domain: Domain, ranking: str, *, top: int, at: datetime | None
+    connection: Connection,
+    domain: Domain,
+    ranking: str,
+    *,
+    top: int,
+    at: datetime | None,
+    kept_for: timedelta = KEPT_FOR,
 ) -> list[PageKey] | None:
     """The pages of a ranking as they were counted last; None where so many of them are to be found anew.
 
     at: when they are wanted; None where it does not matter how long ago they were counted.
     """
-    if not await are_kept(connection, domain, at=at):
+    if not await are_kept(connection, domain, at=at, kept_for=kept_for):
         return None
     values = {"domain_id": domain.id, "ranking": ranking}
     keys = [PageKey(key) for (key,) in await (await connection.execute(RANKED, values)).fetchall()]
@@ -218,13 +257,17 @@ def ranking_of(state: State | None, *, failing: bool, rendered: bool) -> str | N
     return (wanted or [ALL])[0] if len(wanted) <= 1 else None
 
 
-async def usual_alike(db: Database, domain: Domain, *, at: datetime) -> list[Alike]:
-    """The largest groups of pages that say nearly the same: of a large domain as they were counted last."""
+async def usual_alike(db: Database, domain: Domain, *, at: datetime, kept_for: timedelta = KEPT_FOR) -> list[Alike]:
+    """The largest groups of pages that say nearly the same: of a large domain as they were counted last.
+
+    Of a small one the fingerprints are brought up to date first.
+    """
     async with db.transaction() as connection:
-        if await are_kept(connection, domain, at=at):
+        if await are_kept(connection, domain, at=at, kept_for=kept_for):
             row = await (await connection.execute(KEPT_ALIKE, {"domain_id": domain.id})).fetchone()
             if row is not None:
                 return [_alike(domain, pages, members) for pages, members in row[0]]
+    await fill(db, domain, chunks=ALIKE_CHUNKS)
     return await alike(db, domain, bits=ALIKE_BITS, most=ALIKE_GROUPS, members=ALIKE_MEMBERS)
 
 

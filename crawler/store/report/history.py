@@ -26,14 +26,13 @@ KNOWN = f"""
      WHERE p.domain_id = %(domain_id)s AND p.version > 0
 """  # noqa: S608  only our own expressions are put in
 SAMPLE = f"""
-    known AS MATERIALIZED ({KNOWN}),
-    first AS MATERIALIZED (SELECT * FROM known ORDER BY importance DESC NULLS LAST, key LIMIT %(by_rank)s),
-    others AS MATERIALIZED (SELECT * FROM known k WHERE NOT EXISTS (SELECT FROM first t WHERE t.key = k.key)),
+    known AS MATERIALIZED (
+        SELECT *, row_number() OVER (ORDER BY importance DESC NULLS LAST, key) AS rank FROM ({KNOWN}) k),
     sample AS MATERIALIZED (
-        SELECT *, 1.0 AS stands_for FROM first
+        SELECT *, 1.0 AS stands_for FROM known WHERE rank <= %(by_rank)s
         UNION ALL
-        SELECT * FROM (SELECT *, greatest((SELECT count(*) FROM others)::float8 / %(by_chance)s, 1) FROM others
-                        ORDER BY key LIMIT %(by_chance)s) o)
+        SELECT * FROM (SELECT *, greatest((SELECT count(*) - %(by_rank)s FROM known)::float8 / %(by_chance)s, 1)
+                         FROM known WHERE rank > %(by_rank)s ORDER BY key LIMIT %(by_chance)s) o)
 """  # noqa: S608  the same
 # The same of a domain that was counted: neither the first pages nor their number are to be looked for.
 KEPT_SAMPLE = f"""
@@ -46,6 +45,8 @@ KEPT_SAMPLE = f"""
 """  # noqa: S608  the same
 KEPT_PAGES = "SELECT pages FROM freshness_figures WHERE domain_id = %(domain_id)s AND grouped_by = 'domain'"
 # One look a page and instant is read, by the key of the visits; so a sample bounds the work, however large the domain.
+# The gap is worked out once and then used (OFFSET 0): put into the function of freshness it would be thrice, which is
+# most of the time.
 OVER_TIME = f"""
     SELECT t.at, count(*) AS pages,
            sum(s.stands_for * s.importance * v.fresh) / nullif(sum(s.stands_for * s.importance), 0) AS freshness,
@@ -54,13 +55,18 @@ OVER_TIME = f"""
      CROSS JOIN LATERAL (SELECT i.at, site_clock_ahead(d.site_clock_at, d.site_clock_ahead, i.at) AS ahead
                            FROM unnest(%(instants)s::timestamptz[]) AS i(at)) t
      CROSS JOIN sample s
-     CROSS JOIN LATERAL (SELECT page_freshness(s.a, s.b, make_interval(secs => greatest(0,
-                                    date_part('epoch', t.at - v.at)  -- by the site's clock
-                                    + 86400 * (site_clock_ahead(d.site_clock_at, d.site_clock_ahead, v.at) - t.ahead))))
-                                AS fresh
-                           FROM visit v
-                          WHERE v.domain_id = %(domain_id)s AND v.key = s.key AND v.at <= t.at AND v.change IN {GOOD}
-                          ORDER BY v.at DESC LIMIT 1) v
+     CROSS JOIN LATERAL (SELECT page_freshness(s.a, s.b, gap) AS fresh
+                           FROM (SELECT make_interval(secs => greatest(0,
+                                            date_part('epoch', t.at - l.at)  -- by the site's clock
+                                            + 86400 * (CASE WHEN cardinality(d.site_clock_at) = 0 THEN 0
+                                                            ELSE site_clock_ahead(d.site_clock_at, d.site_clock_ahead,
+                                                                                  l.at) END
+                                                       - t.ahead))) AS gap
+                                   FROM (SELECT v.at FROM visit v
+                                          WHERE v.domain_id = %(domain_id)s AND v.key = s.key AND v.at <= t.at
+                                            AND v.change IN {GOOD}
+                                          ORDER BY v.at DESC LIMIT 1) l
+                                 OFFSET 0) g) v
      WHERE d.domain_id = %(domain_id)s
      GROUP BY t.at ORDER BY t.at
 """  # noqa: S608  only our own expressions are put in

@@ -1,7 +1,7 @@
 """The most important pages of a domain: all, those in a state, those that fail, those that a browser rendered."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from psycopg.rows import dict_row
@@ -10,7 +10,7 @@ from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.core.visit import State
 from crawler.store.database import BY_KEY, Connection, Database
-from crawler.store.report.figures import kept_top, ranking_of
+from crawler.store.report.figures import KEPT_FOR, kept_top, ranking_of
 from crawler.store.report.reports import IMPORTANCE, PAGES
 
 WANTED = """
@@ -76,10 +76,12 @@ async def pages(
     state: State | None = None,
     failing: bool = False,
     rendered: bool = False,
+    kept_for: timedelta = KEPT_FOR,
 ) -> list[PageLine]:
     """The domain's most important pages, those outside the economy last.
 
-    Of a large domain those that were so when it was last counted, as they are now.
+    Of a large domain those that were so when it was last counted, if that was no longer ago than kept_for, as they are
+    now.
 
     state: only those in it.  failing: only those of which the newest look brought no good answer.  rendered: only those
     whose last version a browser made.
@@ -87,7 +89,11 @@ async def pages(
     values = {"domain_id": domain.id, "at": at, "top": top, "state": state, "failing": failing, "rendered": rendered}
     ranking = ranking_of(state, failing=failing, rendered=rendered)
     async with db.transaction() as connection:
-        kept = await kept_top(connection, domain, ranking, top=top, at=at) if ranking is not None else None
+        kept = (
+            await kept_top(connection, domain, ranking, top=top, at=at, kept_for=kept_for)
+            if ranking is not None
+            else None
+        )
         if kept is None:
             rows = await _rows(connection, TOP, values)
         else:

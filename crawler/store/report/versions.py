@@ -41,7 +41,7 @@ WANTED = f"""
           WHERE o.domain_id = %(domain_id)s AND o.key = %(key)s AND (%(at)s::timestamptz IS NULL OR o.at <= %(at)s)))
 """  # noqa: S608  the same
 CONTENT = """
-    SELECT v.text, v.body_digest, l.status,
+    SELECT v.text, v.body_digest, v.headers, l.status,
            CASE WHEN v.number = p.version THEN p.etag END AS etag,
            CASE WHEN v.number = p.version THEN p.last_modified END AS last_modified
       FROM snapshot v
@@ -99,16 +99,18 @@ class PageVersion:
 
 @dataclass(frozen=True, slots=True)
 class KeptHeaders:
-    """What is kept of the answer that brought a version; other headers are not.
+    """What is kept of the answer that brought a version (core/http/kept_headers.py).
 
     status: None where the visit is not kept any more.  etag, last_modified: of the newest version alone, and there of
-    the newest good look.
+    the newest good look.  others: names and values, in the order of the answer; none of versions that an earlier
+    recrawl has kept, and of lists of URLs.
     """
 
     status: int | None
     content_type: str
     etag: str | None
     last_modified: str | None
+    others: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,7 @@ async def version_of(
             content_type=version.content_type,
             etag=content["etag"],
             last_modified=content["last_modified"],
+            others=_headers(content["headers"]),
         ),
         text=content["text"],
         body=body,
@@ -201,6 +204,11 @@ async def pages_at(
         )
         for row in rows
     ]
+
+
+def _headers(lines: str) -> tuple[tuple[str, str], ...]:
+    split = [line.partition(": ") for line in lines.splitlines()]
+    return tuple((name, value) for name, _, value in split)
 
 
 def _state(change: str | None) -> State:

@@ -9,6 +9,7 @@ from crawler.core.freshness import DAY
 from crawler.core.visit import State
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
+from crawler.store.report import Counting
 from crawler.store.report.figures import KEPT_FOR, SMALL
 from tests.store.conftest import START
 from tests.store.made_up import look, status, take, targets
@@ -164,3 +165,20 @@ async def test_nothing_is_kept_of_a_domain_that_is_removed(db: Database, domain:
     await report.keep_figures(db, domain, at=LATER)
     for table in ("domain_figures", "freshness_figures", "top_page"):
         assert await rows(db, f"SELECT FROM {table}") == []
+
+
+async def test_who_does_not_want_to_wait_is_shown_figures_however_old(db: Database, domain: Domain) -> None:
+    await walked(db, domain)
+    assert await report.counting_of(db, domain, at=LATER) is Counting.DONE, "a small one is counted for each who asks"
+    await grown(db, domain)
+    assert await report.counting_of(db, domain, at=LATER) is Counting.NEVER
+    await report.keep_figures(db, domain, at=LATER)
+    assert await report.counting_of(db, domain, at=LATER) is Counting.DONE
+
+    much_later = LATER + 9 * DAY
+    assert await report.counting_of(db, domain, at=much_later) is Counting.OLD
+    old = await report.domain_report(db, domain, at=much_later, window=DAY, kept_for=report.HOWEVER_OLD)
+    assert old is not None
+    assert (old.counted_at, old.at) == (LATER, much_later)
+    assert await report.counting_of(db, domain, at=much_later) is Counting.OLD, "nothing was counted"
+    assert await report.tracked_pages(db, domain) == SMALL + 1

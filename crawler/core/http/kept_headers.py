@@ -1,0 +1,51 @@
+"""The headers of an answer that are kept with a version: within bounds, and nothing that is secret."""
+
+from collections.abc import Iterable
+
+MOST_BYTES = 4096  # of all; ordinary answers have a quarter of that
+MOST_VALUE_CHARS = 1024  # some policies are longer: they are cut, with an ellipsis
+ELLIPSIS = "..."
+# What lets somebody in, by name or by what the name says (RFC 6265; RFC 9110, 11).
+SECRET = frozenset({"set-cookie", "set-cookie2", "www-authenticate", "proxy-authenticate", "authentication-info"})
+TELLING = ("cookie", "token", "secret", "session", "password", "auth", "api-key", "apikey", "csrf", "xsrf")
+# Of the connection, not of the page (RFC 9110, 7.6.1); what is kept elsewhere; and what differs with every answer.
+PASSING = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "content-type",
+        "etag",
+        "last-modified",
+        "date",
+        "age",
+    }
+)
+
+
+def kept_headers(headers: Iterable[tuple[str, str]]) -> str:
+    """Those headers that are kept, a line each, as `Name: value`, in the order of the answer.
+
+    headers: of one line each.  Whole headers are left out where all together would be longer than MOST_BYTES.
+    """
+    kept: list[str] = []
+    left = MOST_BYTES
+    for name, value in headers:
+        lower = name.lower()
+        if lower in PASSING or is_secret(lower):
+            continue
+        line = f"{name}: {value if len(value) <= MOST_VALUE_CHARS else value[:MOST_VALUE_CHARS] + ELLIPSIS}"
+        left -= len(line.encode("utf-8", "replace")) + 1
+        if left < 0:
+            break
+        kept.append(line)
+    return "\n".join(kept)
+
+
+def is_secret(lower: str) -> bool:
+    """Whether a header of that name, in lower case, may hold what lets somebody in."""
+    return lower in SECRET or any(word in lower for word in TELLING)
