@@ -43,8 +43,8 @@ class SourceRecord:
     """What looks have said of a source, as sums that fade.
 
     page_days: between looks.  false, true: signals in that time.
-    told, expected: true signals and changes in that time, by the beliefs.  silent_changes, silent_expected: changes found
-    and expected in gaps without a signal. In these four a page counts the less the faster it changes.
+    told, expected: true signals and changes in that time, by the beliefs.  silent_changes, silent_expected: changes
+    found and expected in gaps without a signal. In these four a page counts the less the faster it changes.
     doubt: the part of what is usual of sources that still counts beside these sums, 0 to 1; it fades like them.
     merit: how much likelier looks of late were with its word than without, in nats, within bounds.
     arrived, arrived_page_days: signals of late, about any page, and page-days in which they came.
