@@ -1,16 +1,19 @@
 """Histories of statically built sites: which deploy changed which pages' own text. Every deploy changes the frame.
 
-One is real: pytest.json has, of the documentation in pytest's 123 releases of nine years, what each release added to
-each page, in paragraphs. Made ones are drawn, deploys in bursts of edits of one section or of all.
+Two are real, of documentations in released archives: which release changed how many paragraphs of each page's own text.
+pytest.json has the sources in 123 releases of pytest, sqlalchemy.json the HTML pages in 76 releases of SQLAlchemy, each
+the newest of its day. The site's clock was made by the first; the second is held out, and nothing is tuned on it.
+Made ones are drawn, deploys in bursts of edits of one section or of all.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
-REAL = Path(__file__).with_name("pytest.json")
+HERE = Path(__file__).parent
 FRAME_ONLY = 2  # deploys of the frame alone between two releases, on average: builds for reasons of their own
 PAGES, SECTIONS, DEPLOYS = 160, 8, 160
 
@@ -42,9 +45,9 @@ class History:
         return len({deploy for page in self.pages for deploy in page.edits})
 
 
-def real(rng: Random, days: float) -> History:
-    """The real history, in so many days, with deploys of the frame alone drawn between the releases."""
-    known = json.loads(REAL.read_text())
+def real(of: str, rng: Random, days: float) -> History:
+    """The real history of a documentation, in so many days, with deploys of the frame alone between the releases."""
+    known = json.loads((HERE / f"{of}.json").read_text())
     scale = days / (known["days"][-1] + 1)
     releases = [day * scale for day in known["days"]]
     builds = [rng.uniform(0, days) for _ in range(FRAME_ONLY * len(releases))]
@@ -112,7 +115,8 @@ def _made(
 
 
 KINDS: Mapping[str, Callable[[Random, float], History]] = {
-    "pytest": real,
+    "pytest": partial(real, "pytest"),
+    "sqlalchemy": partial(real, "sqlalchemy"),
     "sections": sections,
     "bursts": bursts,
     "alone": alone,

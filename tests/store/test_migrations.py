@@ -1,5 +1,7 @@
 """What a migration does with the rows that it finds."""
 
+import json
+
 import psycopg
 
 from crawler.core.cash import COINS, ENDOWMENT, Ordering
@@ -96,6 +98,28 @@ def test_old_words_in_pages_visits_and_events_become_plain_ones(empty_database_u
             ("etag", "lies", 4.0, 3.0, 2.0, 1.0)
         ]
         assert rows("SELECT hold_until, hold_reason FROM report_domain") == [(None, None)]
+
+
+RECORD_OF_OLD = '{"true": 8.5, "false": 1, "expected": 11, "arrived": 3, "arrived_page_days": 40}'
+SOURCE = """
+    INSERT INTO domain_source (domain_id, no, source, measured_at, recall, noise, silence, weighed_recall,
+                               weighed_noise, weighed_silence, record)
+    SELECT id, 0, 'sitemap', now(), 0.5, 0.01, 0.5, 0.5, 0.01, 0.5, %s::jsonb FROM domain
+"""
+
+
+def test_a_source_keeps_what_it_has_earned_when_records_count_by_page(empty_database_url: str) -> None:
+    upgrade(empty_database_url, to="0037")
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("INSERT INTO domain (authority, scheme, registered_at) VALUES ('a.test', 'http', now())")
+        connection.execute(SOURCE, (RECORD_OF_OLD,))
+
+    upgrade(empty_database_url)
+
+    with psycopg.connect(empty_database_url) as connection:
+        found = connection.execute("SELECT record FROM domain_source").fetchone()
+    assert found is not None
+    assert found[0] == json.loads(RECORD_OF_OLD) | {"told": 8.5, "usual": 3, "usual_page_days": 40}
 
 
 def test_every_column_of_the_views_is_still_described_after_the_words_changed(database_url: str) -> None:

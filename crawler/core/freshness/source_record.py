@@ -29,8 +29,11 @@ USUAL_RECALL, USUAL_CHANGES = 0.1, 15.0  # of a source that was never heard, and
 LEAST_DOUBT = 0.07  # of these, however many looks have been made
 USUAL_NOISE, USUAL_DAYS = 0.06, 20.0  # per page and day, and as how many page-days that counts
 LOOKS_REMEMBERED = 300.0  # older ones fade
+# About as often a list is read. It tells a page once, however often that has changed since: of pages that change many
+# times between, a source that misses nothing seems to miss most.
+READ_EVERY_DAYS = 1.0
 FULL_VOICE, MOST_MERIT, LEAST_MERIT = 3.0, 6.0, -3.0  # of merit, in nats: e^3 is odds of twenty to one
-ARRIVALS_REMEMBERED_DAYS = 7.0
+ARRIVALS_REMEMBERED_DAYS, USUAL_REMEMBERED_DAYS = 7.0, 90.0
 FEW_SIGNALS = 3.0  # that are missing are chance
 LEAST_CHANCE = 1e-12
 
@@ -39,22 +42,27 @@ LEAST_CHANCE = 1e-12
 class SourceRecord:
     """What looks have said of a source, as sums that fade.
 
-    page_days: between looks.  false, true: signals in that time.  expected: changes in that time, by the beliefs.
-    silent_changes, silent_expected: changes found and expected in gaps without a signal.
+    page_days: between looks.  false, true: signals in that time.
+    told, expected: true signals and changes in that time, by the beliefs.  silent_changes, silent_expected: changes
+    found and expected in gaps without a signal. In these four a page counts the less the faster it changes.
     doubt: the part of what is usual of sources that still counts beside these sums, 0 to 1; it fades like them.
     merit: how much likelier looks of late were with its word than without, in nats, within bounds.
     arrived, arrived_page_days: signals of late, about any page, and page-days in which they came.
+    usual, usual_page_days: the same of longer ago, too.
     """
 
     page_days: float = 0.0
     false: float = 0.0
     true: float = 0.0
+    told: float = 0.0
     expected: float = 0.0
     silent_changes: float = 0.0
     silent_expected: float = 0.0
     merit: float = 0.0
     arrived: float = 0.0
     arrived_page_days: float = 0.0
+    usual: float = 0.0
+    usual_page_days: float = 0.0
     doubt: float = 1.0
 
     @property
@@ -68,15 +76,18 @@ class SourceRecord:
     def estimate(self) -> SourceWorth:
         """What its word would be worth if it erred by chance."""
         usual = USUAL_CHANGES * max(self.doubt, LEAST_DOUBT)
-        told = (USUAL_RECALL * usual + self.true) / (usual + self.expected)
+        told = (USUAL_RECALL * usual + self.told) / (usual + self.expected)
         missed = ((1 - USUAL_RECALL) * usual + self.silent_changes) / (usual + self.silent_expected)
         noise = (USUAL_NOISE * USUAL_DAYS + self.false) / (USUAL_DAYS + self.page_days)
         return SourceWorth(recall=told / (told + missed), noise=noise)
 
     @property
     def liveliness(self) -> float:
-        """How many signals come of late, by what looks make expect; 1 at most. A dead source's silence says nothing."""
-        expected = (self.true + self.false) / max(self.page_days, 1.0) * self.arrived_page_days
+        """How many signals come of late, by how many used to; 1 at most. A dead source's silence says nothing.
+
+        Both are about all pages: those that were looked at of late are the ones that change, and are signalled, most.
+        """
+        expected = self.usual / max(self.usual_page_days, 1.0) * self.arrived_page_days
         return min((self.arrived + FEW_SIGNALS) / (expected + FEW_SIGNALS), 1.0)
 
     @property
@@ -104,6 +115,7 @@ def record_after(
     count, kept, gap_days = min(signals, MOST_COUNTED), 1 - 1 / LOOKS_REMEMBERED, max(gap_days, 0.0)
     estimate, rate = record.estimate, believed.rate_per_day
     expected = rate * gap_days
+    share = 1 / (1 + rate * READ_EVERY_DAYS)  # known before the gap, so that no finding counts for more than another
     true = _true_signals(estimate, rate=rate, expected=expected, count=count) if changed else 0.0
     untold = (1 - estimate.recall) * expected
     said = _merit(estimate, believed, gap_days, count, changed=changed)
@@ -113,9 +125,10 @@ def record_after(
         page_days=record.page_days * kept + gap_days,
         false=record.false * kept + count - true,
         true=record.true * kept + true,
-        expected=record.expected * kept + expected,
-        silent_changes=record.silent_changes * kept + (0.0 if count else float(found)),
-        silent_expected=record.silent_expected * kept + (0.0 if count else expected),
+        told=record.told * kept + share * true,
+        expected=record.expected * kept + share * expected,
+        silent_changes=record.silent_changes * kept + (0.0 if count else share * float(found)),
+        silent_expected=record.silent_expected * kept + (0.0 if count else share * expected),
         merit=min(max(record.merit + said, LEAST_MERIT), MOST_MERIT),
         doubt=record.doubt * kept,
     )
@@ -123,11 +136,15 @@ def record_after(
 
 def arrived(record: SourceRecord, *, days: float, pages: float, signals: float = 0.0) -> SourceRecord:
     """The record at an instant. days: since the one before.  signals: that came by now, about `pages` pages."""
-    kept = float(np.exp(-max(days, 0.0) / ARRIVALS_REMEMBERED_DAYS))
+    kept, kept_long = (
+        float(np.exp(-max(days, 0.0) / remembered)) for remembered in (ARRIVALS_REMEMBERED_DAYS, USUAL_REMEMBERED_DAYS)
+    )
     return replace(
         record,
         arrived=record.arrived * kept + signals,
         arrived_page_days=record.arrived_page_days * kept + pages * ARRIVALS_REMEMBERED_DAYS * (1 - kept),
+        usual=record.usual * kept_long + signals,
+        usual_page_days=record.usual_page_days * kept_long + pages * USUAL_REMEMBERED_DAYS * (1 - kept_long),
     )
 
 

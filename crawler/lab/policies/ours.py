@@ -51,6 +51,7 @@ SHORTEST_GAP_DAYS = 1e-6
 LEAST_DAYS = 1 / 144  # between two looks at a page
 WINDOW = 4  # windows of the due index, in requests wanted,
 WINDOW_LEAST = 8  # and at least so many more
+MOST_OVERDUE = 400  # pages that are overdue and compete for the budget: so many of them are weighed
 MOST_WINDOWS = 50
 DISCOVERY_SHARE = REFRESH_SHARE = 0.3
 
@@ -134,6 +135,7 @@ class Ours:
         """The pages that the claim reads: the heads of the due index, of each host where hosts have caps; new ones."""
         window = WINDOW * slots + WINDOW_LEAST
         if room is None:
+            window = max(window, min(int((self._due <= now).sum()), MOST_OVERDUE))
             known = (
                 np.argpartition(self._due, window)[:window] if window < len(self._due) else np.arange(len(self._due))
             )

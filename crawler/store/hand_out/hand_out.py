@@ -33,6 +33,9 @@ SET_ASIDE = """
 """
 SPEND_FLOOR = "UPDATE domain_state SET spent_floor = spent_floor + %(floor)s WHERE domain_id = %(domain_id)s"
 MOST_WINDOWS = 16  # of the due order, read for one hand-out
+# Of pages that are overdue and compete for a budget, so many are weighed. The longest overdue are not the most
+# valuable: after a release or an outage nearly all pages of a site are overdue at once.
+MOST_OVERDUE = 400
 
 
 async def hand_out(
@@ -103,14 +106,24 @@ async def _best(
     if _are_new_ones_missing(weighed, selection, slots, share_known=share_known):
         weighed = await with_more_new(connection, values | window | {"most_new": share_known}, context, weighed)
         selection = _selected(weighed, slots, context, defaults)
+    room = MOST_OVERDUE - len(weighed.rows)
+    if context.is_scarce and weighed.end is not None and weighed.end[0] <= values["at"] and room > 0:
+        others = window | _after(weighed.end) | {"most": room}
+        weighed += await score_head(connection, values | others, context)
+        selection = _selected(weighed, slots, context, defaults)
     for _ in range(MOST_WINDOWS - 1):
         if weighed.end is None or not selection.further:
             break
-        window |= {"most_new": 0, "share_known": 0, "after_at": weighed.end[0], "after_key": weighed.end[1]}
+        window |= _after(weighed.end)
         before = len(weighed.rows)
         weighed += await score_head(connection, values | window, context)
         selection = _selected(weighed, slots, context, defaults, last_window=before)
     return weighed, selection
+
+
+def _after(end: tuple[datetime, PageKey]) -> dict[str, Any]:
+    """The values of another window of the due order, which begins after this place."""
+    return {"most_new": 0, "share_known": 0, "after_at": end[0], "after_key": end[1]}
 
 
 def _with_queries(weighed: ScoredRows, selection: Selection) -> list[CandidateRow]:

@@ -227,7 +227,28 @@ def test_a_source_of_which_nothing_comes_any_more_is_not_taken_at_its_silence() 
     record = arrived(after_looks(recall=0.9, noise=0.001), days=30, pages=120, signals=200)
 
     assert record.worth.silence > 0.5
-    assert arrived(record, days=30, pages=120).worth.silence < 0.1
+    assert arrived(record, days=30, pages=120).worth.silence < 0.25
+
+
+def test_a_source_is_alive_though_the_pages_that_are_looked_at_are_signalled_most() -> None:
+    """Who goes by signals looks at the pages that change; the others, of which nothing is said, are many more."""
+    record = after_looks(recall=0.9, noise=0.001)  # a signal in sixteen days of the pages looked at
+    for _ in range(60):
+        record = arrived(record, days=1, pages=1000, signals=10)
+
+    assert record.liveliness > 0.95
+
+
+def test_a_list_that_misses_nothing_is_believed_though_some_pages_change_faster_than_it_is_read() -> None:
+    rng = np.random.default_rng(1)
+    record = NEVER_HEARD
+    for _ in range(300):
+        record = record_after(record, believed=Belief(400.0, 100.0), gap_days=1.0, signals=1, changed=True)
+        gap = min(float(rng.exponential(10.0)), 20.0)
+        is_told = gap < 20
+        record = record_after(record, believed=Belief(100.0, 1e3), gap_days=gap, signals=int(is_told), changed=is_told)
+
+    assert record.worth.recall > 0.6
 
 
 def test_no_signal_makes_a_look_worth_more_than_the_fresh_days_after_it() -> None:

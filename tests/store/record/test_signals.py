@@ -26,8 +26,9 @@ COUNTS = "SELECT key, signals, signalled_at FROM page WHERE signals <> '' ORDER 
 
 async def measured(db: Database, domain: Domain) -> None:
     """A source whose word looks have shown to be worth much."""
-    record_of = '{"page_days": 4000, "false": 8, "true": 200, "expected": 220, "silent_changes": 10,'
-    record_of += ' "silent_expected": 100, "merit": 6, "arrived": 30, "arrived_page_days": 200}'
+    record_of = '{"page_days": 4000, "false": 8, "true": 200, "told": 200, "expected": 220,'
+    record_of += ' "silent_changes": 10, "silent_expected": 100, "merit": 6, "arrived": 30, "arrived_page_days": 200,'
+    record_of += ' "usual": 30, "usual_page_days": 200}'
     async with db.transaction() as connection:
         await connection.execute(
             """INSERT INTO domain_source (domain_id, no, source, measured_at, recall, noise, silence, weighed_recall,

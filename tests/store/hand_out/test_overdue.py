@@ -1,0 +1,61 @@
+"""What is handed out first where far more pages are overdue than the budget allows looks."""
+
+from datetime import timedelta
+
+from crawler.core.domain import Domain
+from crawler.core.http import PageKey
+from crawler.store.database import Database
+from crawler.store.hand_out.hand_out import MOST_OVERDUE
+from tests.store.conftest import START
+from tests.store.made_up import take, targets
+from tests.store.populated import Bulk, add
+
+DAY = timedelta(days=1)
+NOW = START + 6 * DAY
+LITTLE = Bulk(MOST_OVERDUE // 2, a=2.0, b=400.0)  # a change in two hundred days
+MUCH = Bulk(10, a=4.0, b=40.0, first=1000)  # a change in ten days
+FEW = 5
+PRICED = """
+    INSERT INTO domain_plan (domain_id, importance, planned_at, price_request, price_byte, longest_s, price_correction,
+                             finding)
+    VALUES (%s, 1, %s, %s, 0, 2e7, 1, '')
+"""
+DUE = "UPDATE frontier SET due_at = %s WHERE key = ANY(%s)"
+
+
+async def all_overdue(db: Database, domain: Domain) -> set[PageKey]:
+    """Pages that are worth a little and were due long ago, and others worth much that fell due an hour ago."""
+    little = await add(db, domain, LITTLE, at=START)
+    much = await add(db, domain, MUCH, at=START)
+    async with db.transaction() as connection:
+        await connection.execute(DUE, (NOW - 2 * DAY, little))
+        await connection.execute(DUE, (NOW - DAY / 24, much))
+    return set(much)
+
+
+async def handed_out_first(db: Database) -> set[PageKey]:
+    lease = await take(db, NOW)
+    async with db.transaction() as connection:
+        await connection.execute("DELETE FROM frontier WHERE state = 'new'")  # the root, which nobody has asked for
+    return {target.key for target in await targets(db, lease, NOW, most=FEW)}
+
+
+async def test_of_all_that_is_overdue_the_most_valuable_comes_first_where_there_is_a_budget(
+    db: Database, domain: Domain
+) -> None:
+    """After a release nearly every page of a site is overdue, and the order of due times says little."""
+    much = await all_overdue(db, domain)
+    async with db.transaction() as connection:
+        await connection.execute(PRICED, (domain.id, START, 1e-6))
+
+    handed = await handed_out_first(db)
+
+    assert len(handed) == FEW
+    assert handed <= much
+
+
+async def test_where_nothing_is_scarce_no_more_is_weighed_than_a_window(db: Database, domain: Domain) -> None:
+    """All of it will be looked at in any case."""
+    much = await all_overdue(db, domain)
+
+    assert not await handed_out_first(db) & much
