@@ -3,13 +3,13 @@
 Leases run in real time by the database's clock; waking, back-off and the budget day in knowledge time (`at`).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from ipaddress import ip_address, ip_network
 from uuid import UUID, uuid4
 
-from psycopg.rows import dict_row
+from psycopg.rows import TupleRow, dict_row
 
 from crawler.core.budget import opening
 from crawler.core.domain import Domain, Lease, RobotsCopy, hours_in, is_own_server
@@ -18,12 +18,13 @@ from crawler.store.claim.held import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domains import COLUMNS, domain_from
 
-# The longest overdue first. A domain with something in its inbox is awake whatever its wake_at says.
+# A domain that is due, or has something in its inbox. Either is found by an index, however many sleep.
+DUE = "s.wake_at <= %(at)s"
+CALLED = "s.domain_id = ANY(ARRAY(SELECT DISTINCT i.domain_id FROM inbox i))"
 AWAKE = """
        d.state = 'active'
        AND (s.lease_token IS NULL OR s.leased_until < clock_timestamp())
        AND (s.resume_at IS NULL OR s.resume_at <= %(at)s)
-       AND (s.wake_at <= %(at)s OR EXISTS (SELECT FROM inbox i WHERE i.domain_id = s.domain_id))
        AND (s.last_visit_at IS NULL OR s.last_visit_at <= %(at)s)
        AND NOT coalesce(s.closed_from <= %(at)s AND %(at)s < s.opens_at, false)
        AND NOT coalesce(d.budget_per_day = 0, false)
@@ -40,17 +41,19 @@ BLOCKING = """
        AND NOT EXISTS (SELECT FROM unnest(%(exempt)s::inet[]) network
                         WHERE split_part(a.address, '%%', 1)::inet <<= network)
 """
-# One row is locked, not every candidate: claims at the same time take different domains.
+# The longest overdue first, then who is called. One row is locked, not every candidate: claims at the same time take
+# different domains.
 CANDIDATE = f"""
     SELECT s.domain_id, s.addresses, coalesce({FREE_AT}, clock_timestamp()) AS free_at,
            s.delay_s, d.delay_s AS wished_s, d.authority, d.allow_private, d.hours
       FROM domain_state s JOIN domain d ON d.id = s.domain_id
-     WHERE {AWAKE} AND coalesce({FREE_AT} < clock_timestamp() + %(term)s / 2, true)
+     WHERE {{}} AND {AWAKE} AND coalesce({FREE_AT} < clock_timestamp() + %(term)s / 2, true)
        AND NOT EXISTS (SELECT FROM {BLOCKING}) AND s.domain_id <> ALL(%(tried)s)
      ORDER BY s.wake_at NULLS LAST, s.domain_id
      LIMIT 1
        FOR UPDATE OF s SKIP LOCKED
 """  # noqa: S608  only our own conditions are put in
+CANDIDATES = (CANDIDATE.format(DUE), CANDIDATE.format(CALLED))
 # A slot of a lease that lives may come free at any time, and at its end at the latest: it is asked about again then.
 NEXT_TURN = f"""
     SELECT min(greatest({FREE_AT} - clock_timestamp(), blocked.until - clock_timestamp(), interval '0.05 seconds'))
@@ -60,7 +63,7 @@ NEXT_TURN = f"""
                                        WHERE h.domain_id = a.domain_id AND h.lease_token = a.lease_token
                                          AND h.leased_until > clock_timestamp()))) AS until
                       FROM {BLOCKING}) blocked
-     WHERE {AWAKE} AND s.domain_id <> ALL(%(tried)s)
+     WHERE ({DUE} OR {CALLED}) AND {AWAKE} AND s.domain_id <> ALL(%(tried)s)
 """  # noqa: S608  only our own conditions are put in
 TAKE_SLOTS = """
     INSERT INTO address_slot AS a (address, domain_id, lease_token, held_until)
@@ -121,7 +124,7 @@ async def claim(
     async with db.transaction() as connection:
         while True:
             await connection.execute("SAVEPOINT candidate")
-            row = await (await connection.execute(CANDIDATE, values | {"tried": tried})).fetchone()
+            row = await _candidate(connection, values | {"tried": tried})
             if row is None:
                 return None
             domain_id, addresses, free_at, announced_s, wished_s, authority, allow_private, hours = row
@@ -138,6 +141,14 @@ async def claim(
             # All slots or none, and no lock on what is not taken.
             await connection.execute("ROLLBACK TO SAVEPOINT candidate")
             tried.append(found.domain_id)
+
+
+async def _candidate(connection: Connection, values: Mapping[str, object]) -> TupleRow | None:
+    for statement in CANDIDATES:
+        row = await (await connection.execute(statement, values)).fetchone()
+        if row is not None:
+            return row
+    return None
 
 
 @dataclass(frozen=True, slots=True)
