@@ -15,13 +15,13 @@ PATIENCE = "SET LOCAL lock_timeout = '1s'"
 # Partitions of a domain's pages that have doubled since Postgres counted them last.
 OUTGROWN = """
     SELECT n.nspname, part.relname
-      FROM (SELECT tableoid FROM page WHERE domain_id = %(domain_id)s LIMIT 1) AS one
+      FROM (SELECT tableoid FROM page WHERE domain_id = %(domain_id)s ORDER BY key LIMIT 1) AS one
       JOIN pg_class seen ON seen.oid = one.tableoid
                         AND pg_stat_get_live_tuples(seen.oid) > 2 * greatest(seen.reltuples, %(few)s)
      CROSS JOIN LATERAL (
         SELECT one.tableoid
-         UNION ALL (SELECT tableoid FROM frontier WHERE domain_id = %(domain_id)s LIMIT 1)
-         UNION ALL (SELECT tableoid FROM cash WHERE domain_id = %(domain_id)s LIMIT 1)) AS all_of_them
+         UNION ALL (SELECT tableoid FROM frontier WHERE domain_id = %(domain_id)s ORDER BY key LIMIT 1)
+         UNION ALL (SELECT tableoid FROM cash WHERE domain_id = %(domain_id)s ORDER BY key LIMIT 1)) AS all_of_them
       JOIN pg_class part ON part.oid = all_of_them.tableoid
       JOIN pg_namespace n ON n.oid = part.relnamespace
 """

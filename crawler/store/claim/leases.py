@@ -46,7 +46,8 @@ BLOCKING = """
 CANDIDATE = f"""
     SELECT s.domain_id, s.addresses, coalesce({FREE_AT}, clock_timestamp()) AS free_at,
            s.delay_s, d.delay_s AS wished_s, d.authority, d.allow_private, d.hours
-      FROM domain_state s JOIN domain d ON d.id = s.domain_id
+      FROM domain_state s
+     CROSS JOIN LATERAL (SELECT * FROM domain d WHERE d.id = s.domain_id OFFSET 0) d  -- of one after the other
      WHERE {{}} AND {AWAKE} AND coalesce({FREE_AT} < clock_timestamp() + %(term)s / 2, true)
        AND NOT EXISTS (SELECT FROM {BLOCKING}) AND s.domain_id <> ALL(%(tried)s)
      ORDER BY s.wake_at NULLS LAST, s.domain_id
