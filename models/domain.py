@@ -278,7 +278,7 @@ class DomainState(SQLModel, table=True):
     __table_args__ = (
         CheckConstraint("reserve >= 0 AND dormant >= 0", name="domain_state_reserve"),
         CheckConstraint("(lease_token IS NULL) = (leased_until IS NULL)", name="domain_state_lease_whole"),
-        Index("domain_state_wake", "wake_at"),
+        Index("domain_state_wake", "wake_at", "domain_id"),
     )
     domain_id: int = Field(sa_column=domain_reference())
     # The lease, in real time.

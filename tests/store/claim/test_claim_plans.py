@@ -8,8 +8,11 @@ import pytest
 
 from benchmarks.store.aged import aged
 from crawler.core.domain import Domain, Lease
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import Authority
 from crawler.core.visit import State, Target
-from crawler.store import hand_out, report
+from crawler.store import domains, hand_out, report
+from crawler.store.claim.leases import CANDIDATES
 from crawler.store.database import BY_KEY, Database, open_database
 from crawler.store.hand_out.candidates import HEADS
 from crawler.store.hand_out.hand_out import BEGINNING, MOST_BESIDE, PUT_OFF
@@ -34,9 +37,10 @@ async def db(database_url: str) -> AsyncIterator[Database]:
         yield database
 
 
-async def plan_of(db: Database, statement: str, values: dict[str, Any]) -> str:
+async def plan_of(db: Database, statement: str, values: dict[str, Any], *, by_key: bool = True) -> str:
     async with db.transaction() as connection:
-        await connection.execute(BY_KEY)
+        if by_key:
+            await connection.execute(BY_KEY)
         cursor = await connection.execute(f"EXPLAIN {statement}".encode(), values)
         return "\n".join(row[0] for row in await cursor.fetchall())
 
@@ -136,3 +140,23 @@ async def test_pages_that_are_due_and_not_worth_a_look_leave_their_slots_to_new_
     assert {target.state for target in handed} == {State.NEW}
     assert [target.key for target in handed[1:]] == sorted(new)[:49]  # after the root
     assert len(handed) == 50
+
+
+@pytest.mark.parametrize("due", [True, False])
+async def test_a_claim_among_many_domains_reads_one_whether_any_is_due_or_none(db: Database, *, due: bool) -> None:
+    for n in range(200):  # all wake at the same time, as after an import
+        await domains.register(
+            db, Authority(f"many{n}.test"), scheme="http", domain_settings=DomainSettings(), at=START
+        )
+    async with db.transaction() as connection:
+        await connection.execute("DELETE FROM inbox")
+        await connection.execute("ANALYZE domain_state, domain, inbox")
+    at = START if due else START - timedelta(days=1)
+    values: dict[str, Any] = {"at": at, "only": None, "exempt": [], "term": timedelta(minutes=1), "tried": []}
+
+    by_time, called = [await plan_of(db, statement, values, by_key=False) for statement in CANDIDATES]
+
+    assert "domain_state_wake" in by_time
+    assert "Sort" not in by_time
+    for plan in (by_time, called):
+        assert "Seq Scan on domain" not in plan
