@@ -36,6 +36,7 @@ PLACES = {
     "versions": Place("crawler.cli.commands.versions", "versions", LOOK),
     "show": Place("crawler.cli.commands.versions", "show", LOOK),
     "export": Place("crawler.cli.commands.export", "export", LOOK),
+    "sync": Place("crawler.cli.commands.export", "sync", LOOK),
     "duplicates": Place("crawler.cli.commands.duplicates", "duplicates", LOOK),
     "explain": Place("crawler.cli.commands.explain", "explain", LOOK),
     "try": Place("crawler.cli.commands.try_page", "try_page", LOOK),

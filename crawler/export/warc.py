@@ -15,6 +15,7 @@ from crawler import __version__
 from crawler.store.report import TakenPage
 
 IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+OF_TRANSFER = {"content-encoding", "content-length"}  # of what came, which is kept unpacked
 HTML = "text/html; charset=utf-8"  # of what a browser made
 
 
@@ -74,5 +75,6 @@ def _status(status: int) -> str:
 
 def _headers(page: TakenPage) -> list[tuple[str, str]]:
     assert page.body is not None
-    given = {"Content-Type": page.content_type, "ETag": page.etag, "Last-Modified": page.last_modified}
-    return [(name, value) for name, value in given.items() if value] + [("Content-Length", str(len(page.body)))]
+    named = (("Content-Type", page.content_type), ("ETag", page.etag), ("Last-Modified", page.last_modified))
+    given = [(name, value) for name, value in (*named, *page.headers) if value and name.lower() not in OF_TRANSFER]
+    return [*given, ("Content-Length", str(len(page.body)))]

@@ -1,6 +1,8 @@
 """recrawl export, as typed."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,31 @@ def test_an_export_is_taken_and_followed(site: Path, database_url: str, tmp_path
         assert code == 1
         assert "cannot be written" in said
         assert not list(tmp_path.glob("**/*.part"))
+
+
+def test_an_index_is_made_followed_and_rid_of_what_is_forgotten(site: Path, database_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "pages.sqlite"
+    with StaticServer(site) as server:
+        domain = server.url.removeprefix("http://")
+
+        def run(*words: str) -> tuple[int, str, str]:
+            done = command(*words, database_url=database_url, home=tmp_path)
+            return done.returncode, done.stdout, done.stderr
+
+        assert run("sync", f"{file}")[0] == 0
+        assert run("crawl", server.url, "--allow-private", "--delay", "0")[0] == 0
+        assert run("sync", f"{file}")[1] == f"{domain}: 2 pages put, 0 taken out (all pages read)\n"
+        code, told, _ = run("sync", f"{file}", domain, "--json")
+        assert (code, json.loads(told)["domains"][domain]["put"]) == (0, 0)
+        with closing(sqlite3.connect(file)) as index:
+            query = "SELECT heading FROM chunk_text WHERE chunk_text MATCH 'weft patience'"
+            assert index.execute(query).fetchall() == [("Looms",)]
+        assert run("domains", "remove", domain, "--yes")[0] == 0
+        assert "2 pages taken out; it is not registered any more" in run("sync", f"{file}")[1]
+
+    notes = tmp_path / "notes.txt"
+    notes.write_text("not made by SQLite, and longer than the head of such a file would have to be, by some lines")
+    code, _, said = run("sync", f"{notes}")
+    assert code == 1
+    assert "no index that can be written" in said
+    assert len(said.splitlines()) == 1

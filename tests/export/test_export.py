@@ -39,7 +39,7 @@ class Site:
     def respond(self, target: str) -> bytes:
         if target in self.gone or target not in self.pages:
             return answered(404, b"nothing here")
-        return answered(200, self.pages[target].encode())
+        return answered(200, self.pages[target].encode()).replace(b"\r\n\r\n", b"\r\nX-Kept: by the house\r\n\r\n", 1)
 
 
 GUIDE = """<!DOCTYPE html><html lang="en"><head><title>Guide</title></head><body>
@@ -145,6 +145,7 @@ async def test_warc_is_whole_and_says_what_the_server_said(db: Database, tmp_pat
         if record.record_type == WarcRecordType.response:
             assert record.http_headers.status_code == 200
             assert record.http_content_type == "text/html"
+            assert record.http_headers["X-Kept"] == "by the house"
             bodies[record.headers["WARC-Target-URI"]] = record.reader.read()
         if record.record_type == WarcRecordType.revisit:
             first = record.headers["WARC-Refers-To-Target-URI"]

@@ -1,8 +1,8 @@
-"""recrawl export: a domain's pages to a file, a folder or stdout."""
+"""recrawl export, a domain's pages to a file, a folder or stdout; recrawl sync, an index kept in step."""
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 from crawler.cli.exits import DONE
-from crawler.cli.output import out, print_json, remark
+from crawler.cli.output import out, print_json, remark, say
 from crawler.cli.progress import Pages
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
 from crawler.errors import BadInput, CrawlerError
-from crawler.export import Exported, Format
+from crawler.export import Exported, Format, SqliteIndex, Synced
 from crawler.export import export as write_pages
+from crawler.export import sync as bring_in_step
 from crawler.register import domain_named
-from crawler.store import report
+from crawler.store import domains, report
 from crawler.store.database import Database
 
 
@@ -54,6 +55,33 @@ def export(wish: Wish, *, as_json: bool) -> int:
         print_json({"domain": wish.domain, "pages": done.pages, "next": done.cursor})
     else:
         remark(f"{counted(done.pages, 'page')}; what changes from now on: {_next(wish, done)}")
+    return DONE
+
+
+def sync_index(file: Path, names: Sequence[str], *, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> tuple[dict[str, Synced], dict[str, int]]:
+        every = [listed.domain for listed in await domains.every(db)]
+        wanted = [await domain_named(db, name) for name in names] or every
+        await report.stamp_feed(db, at=datetime.now(UTC))
+        with SqliteIndex(file) as index, Pages() as progress:
+            done: dict[str, Synced] = {}
+            for each in wanted:
+                done[each.authority] = await bring_in_step(db, each, index, progress=progress.advance)
+            known = {each.authority for each in every}
+            forgotten = {name: index.forget(name) for name in index.domains() if name not in known}
+        return done, forgotten
+
+    done, forgotten = with_database(work)
+    if as_json:
+        print_json({"file": str(file), "domains": done, "forgotten": forgotten})
+        return DONE
+    for name, synced in done.items():
+        how = "all pages read" if synced.is_anew else "what has changed"
+        say(f"{name}: {counted(synced.put, 'page')} put, {synced.removed:,} taken out ({how})")
+    for name, removed in forgotten.items():
+        say(f"{name}: {counted(removed, 'page')} taken out; it is not registered any more")
+    if not done and not forgotten:
+        remark("No domain is registered: recrawl crawl URL")
     return DONE
 
 

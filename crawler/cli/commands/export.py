@@ -1,4 +1,4 @@
-"""recrawl export: its options and its help."""
+"""recrawl export and recrawl sync: their options and their help."""
 
 from pathlib import Path
 from typing import Annotated
@@ -43,3 +43,27 @@ def export(
 
     wish = action.Wish(domain=domain, form=form, to=to, since=since, chunks=chunks)
     return action.export(wish, as_json=as_json)
+
+
+def sync(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The index; made where there is none.")],
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[DOMAIN]...", help="Registered domains; all where none is named.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Keep a full-text index of the pages in step: one SQLite file, for search and for retrieval.
+
+    The first time all pages are put into it, in chunks by heading; later what has changed, and what went is taken out.
+    The index has its own cursor, which it commits with the pages: whatever ends in between, nothing is missed. Any
+    SQLite with FTS5 reads it, also while it is written (docs/export.md).
+
+    Examples:
+
+        recrawl sync pages.sqlite
+        recrawl sync docs.sqlite docs.example.com
+        sqlite3 docs.sqlite "SELECT heading, text FROM chunk_text WHERE chunk_text MATCH 'pear' ORDER BY rank LIMIT 5"
+    """
+    from crawler.cli.actions import export as action
+
+    return action.sync_index(file, names or (), as_json=as_json)

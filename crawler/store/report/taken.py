@@ -11,12 +11,14 @@ from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url
 from crawler.core.visit import State
 from crawler.store.database import Connection, Database
+from crawler.store.report.versions import headers_from
 
 # URL lists are about pages, and none themselves; a feed is both.
 PAGE = """
     SELECT p.key, p.url, f.state, p.version, p.status, v.at, p.last_good_at AS seen_at, p.last_change_at AS changed_at,
            coalesce(v.title, '') AS title, coalesce(v.language, '') AS language,
            coalesce(v.content_type, '') AS content_type, coalesce(v.text, '') AS text, v.body_digest AS digest,
+           coalesce(v.headers, '') AS headers,
            coalesce(v.is_rendered, false) AS is_rendered, p.etag, p.last_modified,
            (SELECT r.importance FROM report_page r WHERE r.domain_id = p.domain_id AND r.key = p.key) AS importance,
            l.status AS version_status, c.encoding, c.body_bytes, c.data
@@ -59,7 +61,8 @@ class TakenPage:
     bodies were not asked for.  version_at: when the version was first seen.  seen_at: the last good look.  changed_at:
     the last change, None without one.  importance: of the domain's mean; None outside the economy.
     text: the main text, a line for each block.  digest: of the body.  body: as it came, or as a browser made it; None
-    where it was not asked for or is not kept.
+    where it was not asked for or is not kept.  headers: those that are kept of the answer that brought the version, in
+    its order (core/http/kept_headers.py); etag and last_modified stand beside.
     """
 
     key: PageKey = field(repr=False)
@@ -78,6 +81,7 @@ class TakenPage:
     version_status: int | None
     etag: str | None
     last_modified: str | None
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
     digest: bytes | None = field(repr=False)
     text: str = field(repr=False)
     body: bytes | None = field(default=None, repr=False)
@@ -139,6 +143,7 @@ def _page(row: dict[str, Any]) -> TakenPage:
         "url": Url(row["url"]),
         "state": State(row["state"]),
         "version_at": row.pop("at"),
+        "headers": headers_from(row["headers"]),
         "body": body,
     }
     return TakenPage(**row | special)

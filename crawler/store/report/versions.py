@@ -175,7 +175,7 @@ async def version_of(
             content_type=version.content_type,
             etag=content["etag"],
             last_modified=content["last_modified"],
-            others=_headers(content["headers"]),
+            others=headers_from(content["headers"]),
         ),
         text=content["text"],
         body=body,
@@ -206,7 +206,8 @@ async def pages_at(
     ]
 
 
-def _headers(lines: str) -> tuple[tuple[str, str], ...]:
+def headers_from(lines: str) -> tuple[tuple[str, str], ...]:
+    """Names and values of headers that are kept a line each."""
     split = [line.partition(": ") for line in lines.splitlines()]
     return tuple((name, value) for name, _, value in split)
 

@@ -1,0 +1,163 @@
+"""A full-text index of pages in one file: SQLite with FTS5, in chunks by heading.
+
+SELECT p.url, c.heading, snippet(chunk_text, 1, '[', ']', '...', 12)
+FROM chunk_text JOIN chunk c ON c.rowid = chunk_text.rowid JOIN page p ON p.id = c.page
+WHERE chunk_text MATCH 'pear tree' ORDER BY rank LIMIT 10;
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from crawler.errors import CrawlerError
+from crawler.store.report import TakenPage
+
+FORM = 1  # of the tables; kept in the file
+BUSY_SECONDS = 30.0  # to wait for another sync, or a reader
+
+TABLES = """
+CREATE TABLE page (
+    id INTEGER PRIMARY KEY,
+    domain TEXT NOT NULL,
+    url TEXT NOT NULL UNIQUE,
+    title TEXT NOT NULL,
+    language TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    version_at TEXT,   -- when that version was first seen, ISO 8601
+    seen_at TEXT,      -- the last good look
+    importance REAL,
+    pass INTEGER NOT NULL
+);
+CREATE INDEX page_pass ON page (domain, pass);
+CREATE TABLE chunk (
+    id TEXT NOT NULL UNIQUE,
+    page INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
+    heading TEXT NOT NULL,  -- those above it, the outermost first, with " > " between
+    text TEXT NOT NULL      -- Markdown
+);
+CREATE INDEX chunk_page ON chunk (page);
+CREATE VIRTUAL TABLE chunk_text USING fts5 (heading, text, content='chunk', tokenize='unicode61 remove_diacritics 2');
+CREATE TRIGGER chunk_in AFTER INSERT ON chunk BEGIN
+    INSERT INTO chunk_text (rowid, heading, text) VALUES (new.rowid, new.heading, new.text);
+END;
+CREATE TRIGGER chunk_out AFTER DELETE ON chunk BEGIN
+    INSERT INTO chunk_text (chunk_text, rowid, heading, text) VALUES ('delete', old.rowid, old.heading, old.text);
+END;
+CREATE TABLE sync (domain TEXT PRIMARY KEY, cursor INTEGER, pass INTEGER NOT NULL DEFAULT 0);
+"""
+
+
+class SqliteIndex:
+    """The index in a file, which is made; a context manager. Raises CrawlerError for a file of another kind."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __enter__(self) -> Self:
+        try:
+            self._db = sqlite3.connect(self._file, timeout=BUSY_SECONDS, isolation_level=None)
+            self._db.execute("PRAGMA foreign_keys = ON")
+            self._db.execute("PRAGMA journal_mode = WAL")  # readers go on reading
+            self._set_up()
+        except sqlite3.Error as error:
+            raise CrawlerError(f"{self._file} is no index that can be written: {error}") from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.close()
+
+    def _set_up(self) -> None:
+        (form,) = self._db.execute("PRAGMA user_version").fetchone()
+        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if form == FORM:
+            return
+        if form or tables:
+            raise CrawlerError(f"{self._file} is there, and no index of this recrawl: name another file")
+        self._db.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {FORM}; COMMIT;")
+
+    def domains(self) -> list[str]:
+        """Those of which it has anything."""
+        return [name for (name,) in self._db.execute("SELECT domain FROM sync ORDER BY domain")]
+
+    def forget(self, domain: str) -> int:
+        """Take a domain out; gives how many pages went."""
+        with _Transaction(self._db):
+            removed = self._db.execute("DELETE FROM page WHERE domain = ?", (domain,)).rowcount
+            self._db.execute("DELETE FROM sync WHERE domain = ?", (domain,))
+        return removed
+
+    def cursor(self, domain: str) -> int | None:
+        row = self._db.execute("SELECT cursor FROM sync WHERE domain = ?", (domain,)).fetchone()
+        return None if row is None else row[0]
+
+    def put(self, domain: str, pages: Sequence[TakenPage], *, cursor: int | None) -> int:
+        removed = 0
+        with _Transaction(self._db):
+            self._db.execute("INSERT INTO sync (domain) VALUES (?) ON CONFLICT DO NOTHING", (domain,))
+            (current,) = self._db.execute("SELECT pass FROM sync WHERE domain = ?", (domain,)).fetchone()
+            for page in pages:
+                self._db.execute("DELETE FROM page WHERE url = ?", (page.url,))
+                if page.is_there:
+                    self._add(domain, page, current)
+                else:
+                    removed += 1
+            if cursor is not None:
+                self._db.execute("UPDATE sync SET cursor = ? WHERE domain = ?", (cursor, domain))
+        return removed
+
+    def begin_anew(self, domain: str) -> None:
+        with _Transaction(self._db):
+            self._db.execute(
+                "INSERT INTO sync (domain, pass) VALUES (?, 1)"
+                " ON CONFLICT DO UPDATE SET pass = pass + 1, cursor = NULL",
+                (domain,),
+            )
+
+    def end_anew(self, domain: str, *, cursor: int) -> int:
+        with _Transaction(self._db):
+            removed = self._db.execute(
+                "DELETE FROM page WHERE domain = ?1 AND pass <> (SELECT pass FROM sync WHERE domain = ?1)", (domain,)
+            ).rowcount
+            self._db.execute("UPDATE sync SET cursor = ? WHERE domain = ?", (cursor, domain))
+        return removed
+
+    def _add(self, domain: str, page: TakenPage, current: int) -> None:
+        from crawler.export.chunks import chunks_of
+        from crawler.export.markdown import markdown_of
+
+        row = self._db.execute(
+            "INSERT INTO page (domain, url, title, language, version, version_at, seen_at, importance, pass)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            (
+                *(domain, page.url, page.title, page.language, page.version),
+                page.version_at.isoformat() if page.version_at else None,
+                page.seen_at.isoformat() if page.seen_at else None,
+                *(page.importance, current),
+            ),
+        ).fetchone()
+        self._db.executemany(
+            "INSERT INTO chunk (id, page, heading, text) VALUES (?, ?, ?, ?)",
+            [
+                (chunk.id, row[0], " > ".join(chunk.headings), chunk.text)
+                for chunk in chunks_of(markdown_of(page), url=page.url)
+            ],
+        )
+
+
+class _Transaction:
+    """All or nothing; the file is locked from the beginning, so that nobody else writes meanwhile."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.execute("COMMIT" if kind is None else "ROLLBACK")

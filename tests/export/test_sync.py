@@ -1,0 +1,187 @@
+"""An index that is kept in step with a crawled site, also when it is killed between any two commits."""
+
+import random
+import re
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from crawler.core.domain import Domain
+from crawler.errors import CrawlerError
+from crawler.export import SqliteIndex, sync
+from crawler.store import report
+from crawler.store.database import Database
+from crawler.store.report import TakenPage
+from tests.crawl.crawls import DAY, START, answered, answering, crawl, recrawl, register
+
+WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "islet", "jetty", "knoll", "ledge")
+
+
+class Shop:
+    """A site of twenty pages whose words change from day to day; some pages go."""
+
+    def __init__(self) -> None:
+        self.day, self.gone = 0, set[int]()
+
+    def text(self, number: int) -> str:
+        own = random.Random(number)
+        words = ["".join(own.choices("abdeghiklmnoprstu", k=7)) for _ in range(60)]
+        now = random.Random(f"{number} {self.day if number % 3 == 0 else 0}").choices(WORDS, k=6)
+        return " ".join([*words, *now])
+
+    def respond(self, target: str) -> bytes:
+        number = int(target[2:]) if target.startswith("/p") and target[2:].isdigit() else 0 if target == "/" else -1
+        if not 0 <= number < 20 or number in self.gone:
+            return answered(404, b"nothing here")
+        links = "".join(f"<a href=/p{n}>{WORDS[n % 12]}</a> " for n in range(1, 20)) if number == 0 else ""
+        name = WORDS[number % 12]
+        return answered(200, f"<title>{name}</title><h1>{name}</h1><p>{self.text(number)}</p>{links}".encode())
+
+
+def rows(file: Path, query: str, *values: object) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(file)) as db:
+        return db.execute(query, values).fetchall()
+
+
+def texts(file: Path) -> dict[str, str]:
+    """The texts of the chunks of each page, together."""
+    found = rows(
+        file, "SELECT p.url, group_concat(c.text, ' ') FROM page p JOIN chunk c ON c.page = p.id GROUP BY p.url"
+    )
+    return {str(url): str(text) for url, text in found}
+
+
+def is_whole(file: Path) -> bool:
+    """Whether the full text is that of the chunks: FTS5's own check, which fails loudly."""
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("INSERT INTO chunk_text (chunk_text, rank) VALUES ('integrity-check', 1)")
+    return True
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "pages.sqlite"
+
+
+async def next_day(db: Database, domain: Domain, shop: Shop) -> None:
+    shop.day += 1
+    await recrawl(db, domain, at=START + shop.day * DAY)
+    await report.stamp_feed(db, at=START + shop.day * DAY)
+
+
+async def test_an_index_is_what_the_site_says_after_each_sync(db: Database, file: Path) -> None:
+    shop = Shop()
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        with SqliteIndex(file) as index:
+            first = await sync(db, domain, index)
+            again = await sync(db, domain, index)
+            await next_day(db, domain, shop)
+            changed = await sync(db, domain, index)
+            shop.gone = {4, 5}
+            for _ in range(4):  # until they count as gone
+                await next_day(db, domain, shop)
+            last = await sync(db, domain, index)
+
+    assert (first.put, first.removed, first.is_anew) == (20, 0, True)
+    assert (again.put, again.removed, again.is_anew) == (0, 0, False)
+    assert (changed.put, changed.removed) == (7, 0)  # every third page
+    assert last.removed == 2
+    found = texts(file)
+    assert len(found) == 18
+    for number in (1, 3, 6, 7):
+        assert shop.text(number) in found[f"{domain.root}p{number}"]
+    assert is_whole(file)
+    word = shop.text(3).split()[-1]
+    hits = rows(file, "SELECT count(*) FROM chunk_text WHERE chunk_text MATCH ?", f"text:{word}")
+    assert hits == [(sum(word in re.findall(r"\w+", text) for text in found.values()),)]
+
+
+class Killed(Exception):
+    """The process of an index has ended."""
+
+
+class Fragile(SqliteIndex):
+    """An index whose process ends before or after any of its commits."""
+
+    def __init__(self, file: Path, chance: random.Random) -> None:
+        super().__init__(file)
+        self.chance = chance
+
+    def put(self, domain: str, pages: Sequence[TakenPage], *, cursor: int | None) -> int:
+        if self.chance.random() < 0.2:
+            raise Killed
+        done = super().put(domain, pages, cursor=cursor)
+        if self.chance.random() < 0.2:
+            raise Killed
+        return done
+
+    def end_anew(self, domain: str, *, cursor: int) -> int:
+        if self.chance.random() < 0.3:
+            raise Killed
+        return super().end_anew(domain, cursor=cursor)
+
+
+async def test_whenever_it_is_killed_the_next_sync_goes_on_and_nothing_is_missed(db: Database, file: Path) -> None:
+    shop, chance, kills = Shop(), random.Random(7), 0
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        for day in range(8):
+            while True:
+                try:
+                    with Fragile(file, chance) as index:
+                        await sync(db, domain, index)
+                    break
+                except Killed:
+                    kills += 1
+            found = texts(file)
+            there = set(range(20)) - shop.gone
+            assert {f"{domain.root}{f'p{n}' if n else ''}" for n in there} <= set(found)
+            assert all(shop.text(n) in found[f"{domain.root}p{n}"] for n in there - {0})
+            assert is_whole(file)
+            if day == 2:
+                shop.gone = {8}
+            await next_day(db, domain, shop)
+
+    assert kills > 5
+
+
+async def test_a_cursor_of_another_database_is_not_believed(db: Database, file: Path) -> None:
+    shop = Shop()
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        with SqliteIndex(file) as index:
+            await sync(db, domain, index)
+            index.put(domain.authority, (), cursor=10**6)
+            with closing(sqlite3.connect(file)) as other:  # a page that the database does not know
+                known = (domain.authority, "http://x.test/", "", "", 1, 1)
+                other.execute(
+                    "INSERT INTO page (domain, url, title, language, version, pass) VALUES (?, ?, ?, ?, ?, ?)", known
+                )
+                other.commit()
+            done = await sync(db, domain, index)
+
+    assert (done.is_anew, done.put, done.removed) == (True, 20, 1)
+    assert len(texts(file)) == 20
+
+
+def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
+    text, other = tmp_path / "notes.txt", tmp_path / "other.sqlite"
+    text.write_text("nothing that SQLite would have written, and long enough to tell")
+    with closing(sqlite3.connect(other)) as db:
+        db.execute("CREATE TABLE mine (a)")
+        db.commit()
+
+    for file, why in ((text, "no index that can be written"), (other, "no index of this recrawl")):
+        with pytest.raises(CrawlerError, match=why), SqliteIndex(file):
+            pass
+    assert rows(other, "SELECT name FROM sqlite_master") == [("mine",)]
