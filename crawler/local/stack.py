@@ -129,9 +129,12 @@ def status(settings: Settings) -> list[StackPart]:
 
 
 def is_without_worker(settings: Settings) -> bool:
-    """Whether a stack was set up here, and nobody of it crawls now: what is due waits for somebody to begin."""
+    """Whether nobody crawls by himself now: what is due waits for somebody to begin.
+
+    Of a database of one's own nothing is known but what a stack here does: elsewhere others may crawl into it.
+    """
     home = settings.home.resolve()
-    return was_set_up(home) and noted(worker_note(home)) is None
+    return (settings.database_url is None or was_set_up(home)) and noted(worker_note(home)) is None
 
 
 def pages_in_use(settings: Settings) -> str | None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from crawler.cli.actions.domains import change_settings, changed_settings
-from crawler.cli.actions.refresh import RefreshAsked, ask_for_refresh, start_run
+from crawler.cli.actions.refresh import RefreshAsked, ask_for_refresh, command_for, start_run
 from crawler.cli.actions.register import register_all
 from crawler.cli.actions.rules import change_rules, shown_rule, with_rule
 from crawler.cli.settings_options import BY_NAME, SettingsPatch, option_of, typed_value
@@ -97,7 +97,8 @@ async def refresh(db: Database, domain: Domain, prefix: str) -> Outcome:
     asked = await ask_for_refresh(db, domain, prefix, at=None)
     seen_at = await _started(asked)
     what = f"{counted(asked.pages, 'page')} under {asked.prefix} {'is' if asked.pages == 1 else 'are'} due now"
-    then = "the running stack looks at them" if seen_at else f"next: recrawl crawl {domain.authority}"
+    begin = f"nobody looks by himself: {command_for(asked)}, or recrawl up"
+    then = "the running stack looks at them" if seen_at else begin
     return Outcome(f"{what}; {then}.", domain, seen_at=seen_at)
 
 

@@ -16,6 +16,7 @@ from crawler.core.domain_settings import SETTINGS
 from crawler.core.http import TrafficHour
 from crawler.core.setting import Kind
 from crawler.core.visit import State
+from crawler.local.stack import is_without_worker
 from crawler.plan import BudgetSource, Forecast, ForecastStep, JudgedHour, forecast, judged_hours
 from crawler.serve.at_once import at_once
 from crawler.serve.home import DomainCard
@@ -57,11 +58,13 @@ class PageGroup:
 class DomainFacts:
     """What the page of one domain shows.
 
-    waits: why it cannot be crawled now, as the end of a sentence; empty if it can be.
+    waits: why it cannot be crawled now, as the end of a sentence; empty if it can be.  is_left: nobody crawls by
+    himself.
     """
 
     card: DomainCard
     waits: str
+    is_left: bool
     opening: str
     worries: tuple[Worry, ...]
     weighed: tuple[PageLine, ...]
@@ -109,6 +112,7 @@ async def domain_facts(
     return DomainFacts(
         card=card,
         waits=why_not(domain, await domains.status_of(db, domain, at=now), at=now),
+        is_left=is_without_worker(settings()),
         opening=shown_opening(domain, at=now),
         worries=worries_of(weighed),
         weighed=weighed,

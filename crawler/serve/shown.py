@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from crawler import __version__
-from crawler.cli.reasons import in_words
+from crawler.cli.reasons import HTTP, in_words
 from crawler.cli.values import counted, shown_bytes, shown_rate, shown_share, shown_span
 from crawler.core.change import Change, ExplainedBlock
 from crawler.core.http import Url, path_and_query
@@ -101,7 +101,8 @@ def found_by_look(change: Change) -> str:
 def why_grouped(page: PageLine) -> str:
     """Why a page stands in its group, in a few words."""
     why = in_words(page.reason) if page.reason else ""
-    status = f"status {page.status}" if page.status and page.status >= 400 else ""
+    is_told = page.reason.startswith(HTTP)  # the reason is the status
+    status = f"status {page.status}" if page.status and page.status >= 400 and not is_told else ""
     times = f"{counted(page.failures, 'look')} in a row" if page.failures > 1 else ""
     return ", ".join(filter(None, (why, status, times)))
 
@@ -133,6 +134,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
+        "in_words": in_words,
         "apart": apart,
         "bytes": shown_bytes,
         "counted": counted,

@@ -42,7 +42,7 @@ def refresh(text: str, *, prefix: str, at: datetime | None, as_json: bool) -> in
     if seen_at:
         say(f"The running stack crawls them: {seen_at}")
     else:
-        say(f"Next: recrawl crawl {name}{then} (until then other commands show their former times)")
+        say(f"Next: {command_for(asked)}{then} (until then other commands show their former times)")
     return DONE
 
 
@@ -66,6 +66,12 @@ def start_run(asked: RefreshAsked) -> str | None:
     from crawler.local.runs import start_recrawl
 
     return start_recrawl(stack, domain=asked.domain.authority, prefix=asked.prefix)
+
+
+def command_for(asked: RefreshAsked) -> str:
+    """The command that looks at what was asked for, and at one page alone where it was one."""
+    is_page = asked.pages == 1 and not asked.prefix.endswith("/")
+    return f"recrawl crawl {asked.prefix if is_page else asked.domain.authority}"
 
 
 def _page_in(text: str) -> str:

@@ -18,10 +18,11 @@ def plan(
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Set what a request must be worth, in all domains; or say what more and fewer requests would buy in one.
+    """Spread the looks of all domains anew by their budgets; or say what more and fewer requests would buy in one.
 
-    With a DOMAIN nothing is changed: freshness and age are shown for a tenth to ten times today's budget, of which
-    robots.txt and audits take their part and the rest are requests for pages.
+    Without a DOMAIN it sets what a request must be worth from now on, and so when pages are due, as a running stack
+    does every hour. With a DOMAIN nothing is changed: freshness and age are shown for a tenth to ten times today's
+    budget, of which robots.txt and audits take their part and the rest are requests for pages.
 
     Examples:
 
