@@ -16,6 +16,8 @@ from packaging.version import Version
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 DEPENDENCIES = [Requirement(bound) for bound in PROJECT["project"]["dependencies"]]
+# Of those who want more; tests have them, too.
+EXTRAS = [Requirement(bound) for each in PROJECT["project"]["optional-dependencies"].values() for bound in each]
 GROUPS = {name: [Requirement(bound) for bound in bounds] for name, bounds in PROJECT["dependency-groups"].items()}
 BOUNDS = {
     "requirements.lock": [*DEPENDENCIES, *GROUPS["build"]],
@@ -94,7 +96,9 @@ def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None
     brought = {name: MODULES.get(name, {name.replace("-", "_")}) for name in (bound.name for bound in DEPENDENCIES)}
     unused = {name for name, modules in brought.items() if not modules & imported()}
     assert unused == NOT_IMPORTED.keys()
-    assert imported() <= set().union(*brought.values())
+    extras = {name: MODULES.get(name, {name.replace("-", "_")}) for name in (bound.name for bound in EXTRAS)}
+    assert not set().union(*extras.values()) - imported()
+    assert imported() <= set().union(*brought.values(), *extras.values())
 
 
 @cache

@@ -11,7 +11,8 @@ LARGE_BYTES = 256 << 10
 # numpy is loaded. Readers are bound in memory before they can be asked.
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1"}
 FOR_READERS = NO_THREADS | {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES)}
-_M_MMAP_THRESHOLD = -3
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
+ARENAS = 2  # of memory for threads, each of which keeps what it was given; few of ours ask for any at the same time
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
 
 
@@ -31,6 +32,7 @@ def settle_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of Linux
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
+        mallopt(_M_ARENA_MAX, ARENAS)
 
 
 def give_back() -> None:

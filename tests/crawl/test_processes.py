@@ -235,13 +235,28 @@ async def test_what_ends_a_lease_in_a_helper_is_raised_here(db: Database, site: 
             await helper.crawl(lease, now(), stop=asyncio.Event(), progress=lambda _: None)
 
 
-async def test_what_a_helper_logs_is_heard_here(db: Database, caplog: pytest.LogCaptureFixture) -> None:
+class Heard(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+async def test_what_a_helper_logs_is_heard_here(db: Database) -> None:
     domain = await register(db, "http://127.0.0.1:9/", headers=("X-Key: env:NO_SUCH_KEY",))
-    with caplog.at_level(logging.INFO, logger="recrawl"):
+    heard, log = Heard(), logging.getLogger("recrawl.session")
+    log.addHandler(heard)
+    try:
         async with helper_for(db) as helper:
             await helper.crawl(await claimed(db, domain), now(), stop=asyncio.Event(), progress=lambda _: None)
+    finally:
+        log.removeHandler(heard)
 
-    told = [record for record in caplog.records if record.getMessage() == "secret.unusable"]
+    told = [record for record in heard.records if record.getMessage() == "secret.unusable"]
     assert [record.process for record in told] == [helper.pid]
 
 
