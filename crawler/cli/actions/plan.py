@@ -43,7 +43,8 @@ def plan(*, only: str | None, at: datetime | None, as_json: bool) -> int:
         for each in planned:
             if each.plan.finding:
                 remark(f"{each.domain.authority}: {each.plan.finding}")
-        remark("By these prices pages are due from now on, as after each hourly plan; recrawl plan DOMAIN only tells")
+        say("")
+        say("By these prices pages are due from now on, as after each hourly plan; recrawl plan DOMAIN only tells")
     return DONE
 
 
