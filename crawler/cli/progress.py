@@ -102,7 +102,7 @@ class Visits(_Shown):
         self._bar.update(self._task, advance=visits)
 
 
-class Pages(_Shown):
+class PagesWritten(_Shown):
     """Pages that are exported."""
 
     def __init__(self) -> None:

@@ -3,6 +3,8 @@
 import ctypes
 import gc
 import os
+from collections.abc import Mapping
+from pathlib import Path
 
 # glibc takes larger pieces from the system and gives them back at once. Left alone it learns from the first bodies of
 # some megabytes to keep such pieces, which small ones then break up: it stays as large as ever.
@@ -14,6 +16,15 @@ FOR_READERS = NO_THREADS | {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES)}
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 ARENAS = 2  # of memory for threads, each of which keeps what it was given; few of ours ask for any at the same time
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+
+
+# This very package, installed or not, and what else the user has Python look for.
+_PATHS = (str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")]))
+
+
+def child_environment(more: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a Python of ours that this process starts."""
+    return {**os.environ, **more, "PYTHONPATH": os.pathsep.join(_PATHS)}
 
 
 def usable_cores() -> int:

@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 from html_to_markdown import ConversionOptions, convert
+from html_to_markdown.exceptions import ConversionError
 
 from crawler.core.http import Url, key_of
 from crawler.core.page import kind_of, main_html
@@ -18,12 +19,20 @@ _UNSAFE = re.compile(r"[^\w.~@=,+ -]")
 
 
 def markdown_of(page: TakenPage) -> str:
-    """The main content of a page as Markdown; its main text where it is no web page, or its body is not there."""
+    """The main content of a page as Markdown.
+
+    Its main text where it is no web page, its body is not kept, or nothing else can be made of it, as of one that is
+    nested too deep.
+    """
     if page.body is None or kind_of(page.body, page.content_type) != "html":
         return page.text
     html = main_html(page.body, page.content_type, url=page.url)
     options = ConversionOptions(heading_style="atx", extract_metadata=False, autolinks=False)
-    return str(convert(html, options).content).strip() + "\n"
+    try:
+        found = str(convert(html, options).content).strip()
+    except ConversionError:
+        found = ""
+    return f"{found}\n" if found else page.text
 
 
 class MarkdownFolder:

@@ -80,7 +80,7 @@ class SqliteIndex:
         self._db.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {FORM}; COMMIT;")
 
     def domains(self) -> list[str]:
-        """Those of which it has anything."""
+        """The domains of which it has anything."""
         return [name for (name,) in self._db.execute("SELECT domain FROM sync ORDER BY domain")]
 
     def forget(self, domain: str) -> int:
@@ -100,11 +100,11 @@ class SqliteIndex:
             self._db.execute("INSERT INTO sync (domain) VALUES (?) ON CONFLICT DO NOTHING", (domain,))
             (current,) = self._db.execute("SELECT pass FROM sync WHERE domain = ?", (domain,)).fetchone()
             for page in pages:
-                self._db.execute("DELETE FROM page WHERE url = ?", (page.url,))
+                had = self._db.execute("DELETE FROM page WHERE url = ?", (page.url,)).rowcount
                 if page.is_there:
                     self._add(domain, page, current)
                 else:
-                    removed += 1
+                    removed += had
             if cursor is not None:
                 self._db.execute("UPDATE sync SET cursor = ? WHERE domain = ?", (cursor, domain))
         return removed

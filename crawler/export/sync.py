@@ -64,9 +64,9 @@ async def sync(
             db, domain, after=since, until=until, most=PAGES_AT_ONCE, bodies=True
         )
         removed += index.put(domain.authority, batch, cursor=since)
-        pages += len(batch)
+        pages += sum(page.is_there for page in batch)
         progress(pages)
-    return Synced(put=pages - removed, removed=removed, cursor=until, is_anew=False)
+    return Synced(put=pages, removed=removed, cursor=until, is_anew=False)
 
 
 async def _anew(db: Database, domain: Domain, index: Index, *, until: int, progress: Callable[[int], None]) -> Synced:

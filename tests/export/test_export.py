@@ -245,6 +245,19 @@ async def test_since_a_cursor_comes_what_changed_and_what_went(db: Database, tmp
     assert "twice a day" in (tmp_path / "guide.md").read_text()
 
 
+async def test_a_page_that_is_nested_too_deep_for_markdown_is_its_text(db: Database, tmp_path: Path) -> None:
+    deep = (
+        "<title>Deep</title>" + "<blockquote>" * 3000 + "What stands at the very bottom of it all is a word of thanks."
+    )
+    site = Site({"/": deep})
+    async with answering(site.respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await export(db, domain, Format.MARKDOWN, tmp_path)
+
+    assert ["a word of thanks" in text for text in read(tmp_path).values()] == [True]
+
+
 @pytest.mark.parametrize("form", [Format.JSONL, Format.CSV, Format.PARQUET, Format.WARC])
 async def test_a_domain_of_which_nothing_is_read_gives_nothing(db: Database, form: Format) -> None:
     domain = await register(db, "http://127.0.0.1:9/")

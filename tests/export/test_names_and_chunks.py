@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.http import Url, normalise
+from crawler.core.page import main_html
 from crawler.export.chunks import MOST_CHARS, chunks_of
 from crawler.export.markdown import path_of
 
@@ -77,3 +78,17 @@ def test_a_heading_in_a_fence_is_code_and_deeper_ones_end_with_their_parent() ->
         (("One", "Two"), "c"),
         (("Last",), "d"),
     ]
+
+
+def test_what_frames_a_page_goes_however_it_is_nested_and_what_is_within_once() -> None:
+    hidden = "<div hidden>all <aside>of <style>y</style></aside></div>"
+    frame = f"<footer>out <nav>of <nav>it <script>x</script></nav></nav>{hidden}</footer>"
+    words = "the only words that a reader came for, and that stay" * 20
+    page = f"<body><main><header>A title</header><p>{words} <a href=more>more</a></p></main>{frame * 20}</body>"
+
+    html = main_html(page.encode(), "text/html", url=URL)
+
+    assert words in html
+    assert "A title" in html
+    assert 'href="http://site.test/more"' in html
+    assert not any(tag in html for tag in ("footer", "nav", "script", "style", "aside", "hidden"))

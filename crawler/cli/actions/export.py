@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from crawler.cli.exits import DONE
 from crawler.cli.output import out, print_json, remark, say
-from crawler.cli.progress import Pages
+from crawler.cli.progress import PagesWritten
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
 from crawler.errors import BadInput, CrawlerError
@@ -24,7 +24,7 @@ from crawler.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ExportAsked:
     """What a person asks for. to: None for stdout.  since: a cursor of the feed, or None for all pages."""
 
     domain: str
@@ -34,27 +34,27 @@ class Wish:
     chunks: bool
 
 
-def export(wish: Wish, *, as_json: bool) -> int:
-    form = _form(wish)
-    if as_json and wish.to is None:
+def export(asked: ExportAsked, *, as_json: bool) -> int:
+    form = _form(asked)
+    if as_json and asked.to is None:
         raise BadInput("--json tells what was written, so that --to has to say where")
 
     async def work(db: Database, _: Interrupts) -> Exported:
-        domain = await domain_named(db, wish.domain)
+        domain = await domain_named(db, asked.domain)
         await report.stamp_feed(db, at=datetime.now(UTC))
         end = await report.end_of_feed(db)
-        if wish.since is not None and wish.since > end:
-            raise BadInput(f"the feed ends at {end}, so that nothing can be after {wish.since}")
-        with Pages() as progress, _destination(wish.to, form) as to:
+        if asked.since is not None and asked.since > end:
+            raise BadInput(f"the feed ends at {end}, so that nothing can be after {asked.since}")
+        with PagesWritten() as progress, _destination(asked.to, form) as to:
             return await write_pages(
-                db, domain, form, to, since=wish.since, in_chunks=wish.chunks, progress=progress.advance
+                db, domain, form, to, since=asked.since, in_chunks=asked.chunks, progress=progress.advance
             )
 
     done = with_database(work)
     if as_json:
-        print_json({"domain": wish.domain, "pages": done.pages, "next": done.cursor})
+        print_json({"domain": asked.domain, "pages": done.pages, "next": done.cursor})
     else:
-        remark(f"{counted(done.pages, 'page')}; what changes from now on: {_next(wish, done)}")
+        remark(f"{counted(done.pages, 'page')}; what changes from now on: {_next(asked, done)}")
     return DONE
 
 
@@ -63,7 +63,7 @@ def sync_index(file: Path, names: Sequence[str], *, as_json: bool) -> int:
         every = [listed.domain for listed in await domains.every(db)]
         wanted = [await domain_named(db, name) for name in names] or every
         await report.stamp_feed(db, at=datetime.now(UTC))
-        with SqliteIndex(file) as index, Pages() as progress:
+        with SqliteIndex(file) as index, PagesWritten() as progress:
             done: dict[str, Synced] = {}
             for each in wanted:
                 done[each.authority] = await bring_in_step(db, each, index, progress=progress.advance)
@@ -85,16 +85,16 @@ def sync_index(file: Path, names: Sequence[str], *, as_json: bool) -> int:
     return DONE
 
 
-def _form(wish: Wish) -> Format:
+def _form(asked: ExportAsked) -> Format:
     try:
-        form = Format(wish.form.lower())
+        form = Format(asked.form.lower())
     except ValueError as error:
-        raise BadInput(f"{wish.form} is no format: {', '.join(Format)}") from error
-    if wish.chunks and not form.has_chunks:
+        raise BadInput(f"{asked.form} is no format: {', '.join(Format)}") from error
+    if asked.chunks and not form.has_chunks:
         raise BadInput(f"{form} has no chunks: they are rows of jsonl or parquet")
-    if form.is_folder and wish.to is None:
+    if form.is_folder and asked.to is None:
         raise BadInput(f"{form} is a folder of files: --to FOLDER")
-    if form.is_binary and wish.to is None and out().is_terminal:
+    if form.is_binary and asked.to is None and out().is_terminal:
         raise BadInput(f"{form} is nothing for a terminal: --to FILE")
     return form
 
@@ -121,8 +121,8 @@ def _destination(to: Path | None, form: Format) -> Iterator[Path | BinaryIO]:
         part.unlink(missing_ok=True)
 
 
-def _next(wish: Wish, done: Exported) -> str:
-    given = [f"--format {wish.form}"] if wish.form != Format.JSONL else []
-    given += ["--chunks"] if wish.chunks else []
-    given += [f"--to {wish.to}"] if wish.to is not None and Format(wish.form.lower()).is_folder else []
-    return " ".join(["recrawl export", wish.domain, *given, f"--since {done.cursor}"])
+def _next(asked: ExportAsked, done: Exported) -> str:
+    given = [f"--format {asked.form}"] if asked.form != Format.JSONL else []
+    given += ["--chunks"] if asked.chunks else []
+    given += [f"--to {asked.to}"] if asked.to is not None and Format(asked.form.lower()).is_folder else []
+    return " ".join(["recrawl export", asked.domain, *given, f"--since {done.cursor}"])

@@ -41,8 +41,8 @@ def export(
     """
     from crawler.cli.actions import export as action
 
-    wish = action.Wish(domain=domain, form=form, to=to, since=since, chunks=chunks)
-    return action.export(wish, as_json=as_json)
+    asked = action.ExportAsked(domain=domain, form=form, to=to, since=since, chunks=chunks)
+    return action.export(asked, as_json=as_json)
 
 
 def sync(

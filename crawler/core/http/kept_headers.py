@@ -28,7 +28,7 @@ PASSING = frozenset(
 
 
 def kept_headers(headers: Iterable[tuple[str, str]]) -> str:
-    """Those headers that are kept, a line each, as `Name: value`, in the order of the answer.
+    """The headers that are kept, a line each, as `Name: value`, in the order of the answer.
 
     headers: of one line each.  Whole headers are left out where all together would be longer than MOST_BYTES.
     """

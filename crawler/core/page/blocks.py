@@ -152,19 +152,23 @@ def without_frame(tree: LexborHTMLParser) -> None:
     What frames it stays where it is nearly everything, as in `text_and_main_of`.
     """
     text, main = text_and_main_of(tree)
-    unseen = tree.css(_UNSEEN_IN_BODY)
     hidden = frozenset(not_shown(tree))
-    framing: list[LexborNode] = []
+    found = [*tree.css(_UNSEEN_IN_BODY), *(node for node in tree.css(_MAY_BE_HIDDEN) if node.mem_id in hidden)]
     if main != text:
-        framing = [node for node in tree.css(_FRAMES) if node.tag != "header" or not _is_in_content(node)]
-    for node in (*unseen, *(each for each in tree.css(_MAY_BE_HIDDEN) if each.mem_id in hidden), *framing):
+        found += [node for node in tree.css(_FRAMES) if node.tag != "header" or not _is_in_content(node)]
+    numbers = {node.mem_id for node in found}
+    outermost = {node.mem_id: node for node in found if not any(above.mem_id in numbers for above in _above(node))}
+    for node in outermost.values():  # those within go with them: to remove what is removed would touch freed memory
         node.remove()
 
 
 def _is_in_content(node: LexborNode) -> bool:
+    return any(above.tag in _CONTENT_TAGS for above in _above(node))
+
+
+def _above(node: LexborNode) -> Iterator[LexborNode]:
+    """The elements that an element stands in, from the innermost."""
     above = node.parent
     while above is not None:
-        if above.tag in _CONTENT_TAGS:
-            return True
+        yield above
         above = above.parent
-    return False

@@ -172,22 +172,29 @@ class _OpenBlocks:
         return _OUTSIDE if self.watched is None else _UNWATCHED
 
     def of(self, node: LexborNode) -> _OpenBlock:
-        found = self.known.get(node.mem_id)
-        if found is not None:
-            return found
-        above = node.parent
-        outer = self.of(above) if above is not None and above.tag != "-document" else self.outside
+        """The block of an element's own text; known from then on for all elements above it, however many, too."""
+        path: list[LexborNode] = []
+        above: LexborNode | None = node
+        block: _OpenBlock | None = None
+        while above is not None and above.tag != "-document" and block is None:
+            block = self.known.get(above.mem_id)
+            if block is None:
+                path.append(above)
+                above = above.parent
+        block = block or self.outside
+        for element in reversed(path):
+            block = self.known[element.mem_id] = self._within(element, block)
+        return block
+
+    def _within(self, node: LexborNode, outer: _OpenBlock) -> _OpenBlock:
         tag = node.tag or ""
         is_watched = outer.watched or (self.watched is not None and node.mem_id in self.watched)
         if not outer.shown or tag in UNSEEN_TAGS:
-            block = _HIDDEN
-        elif tag in BLOCK_TAGS:
+            return _HIDDEN
+        if tag in BLOCK_TAGS:
             css_path = number_of(f"{outer.css_path} {_label(node, tag)}")
-            block = _OpenBlock(css_path, number_of(f"{outer.tag_path} {tag}"), watched=is_watched)
-        else:
-            block = outer if is_watched == outer.watched else replace(outer, watched=True)
-        self.known[node.mem_id] = block
-        return block
+            return _OpenBlock(css_path, number_of(f"{outer.tag_path} {tag}"), watched=is_watched)
+        return outer if is_watched == outer.watched else replace(outer, watched=True)
 
 
 def _label(node: LexborNode, tag: str) -> str:

@@ -6,7 +6,6 @@ anything in them that nobody reads.
 
 import asyncio
 import contextlib
-import os
 import pickle
 import signal
 import socket
@@ -17,12 +16,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from crawler.crawl.machine import FOR_READERS
+from crawler.crawl.machine import FOR_READERS, child_environment
 from crawler.crawl.parsing.parser_process import ANSWER_BYTES, LENGTH, Answer
 
 PARSER = ("-P", str(Path(__file__).with_name("parser_process.py")))  # to be run by this very Python
-# This very package, installed or not, and what else the user has Python look for.
-PATHS = (str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")]))
 START = timedelta(minutes=1)  # half a second on a machine that has nothing else to do
 END = timedelta(seconds=5)  # after SIGKILL
 BUFFER_BYTES = 4 << 20
@@ -75,7 +72,7 @@ class Reader:
                 stdout=theirs.fileno(),
                 stderr=DEVNULL,  # what libraries say there of strangers' files; what matters is in the answer
                 start_new_session=True,  # Ctrl-C is for the crawl, which still wants to record what it has
-                env={**os.environ, **FOR_READERS, "PYTHONPATH": os.pathsep.join(PATHS)},
+                env=child_environment(FOR_READERS),
             )
         except BaseException:
             ours.close()

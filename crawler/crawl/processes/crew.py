@@ -59,7 +59,7 @@ class Crew:
 
     @property
     def helpers(self) -> tuple[Helper, ...]:
-        """Those that are at work."""
+        """The helpers that are at work."""
         return tuple(helper for helper in self._helpers if not helper.is_lost)
 
     async def crawl(

@@ -3,19 +3,18 @@
 import asyncio
 import contextlib
 import logging
-import os
 import socket
 import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from uuid import UUID
 
 from crawler.core.domain import Lease
-from crawler.crawl.machine import NO_THREADS
+from crawler.crawl.machine import NO_THREADS, child_environment
 from crawler.crawl.processes.messages import (
+    BatchRecorded,
     Begin,
     Done,
     End,
@@ -23,15 +22,12 @@ from crawler.crawl.processes.messages import (
     Failed,
     Logged,
     Ready,
-    Recorded,
     packed,
     received,
 )
 from crawler.crawl.stats import CrawlStats, LeaseResult
 
 HELPER = ("-P", "-m", "crawler.crawl.processes.helper_process")
-# This very package, installed or not, and what else the user has Python look for.
-PATHS = (str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")]))
 START = timedelta(minutes=1)  # a second on a machine that has nothing else to do
 END = timedelta(seconds=15)  # to record what is under way, and give leases back
 
@@ -73,7 +69,7 @@ class Helper:
                 stdin=theirs.fileno(),
                 stdout=DEVNULL,  # there the command prints what it has found
                 start_new_session=True,  # Ctrl-C is for the process that is helped, which passes it on
-                env={**os.environ, **NO_THREADS, "PYTHONPATH": os.pathsep.join(PATHS)},
+                env=child_environment(NO_THREADS),
             )
         except BaseException:
             ours.close()
@@ -165,7 +161,7 @@ class Helper:
 
     def _take_in(self, message: object) -> None:
         match message:
-            case Recorded(token, stats) if token in self._lent:
+            case BatchRecorded(token, stats) if token in self._lent:
                 self._lent[token].stats = stats
                 self._lent[token].progress(stats)
             case Done(token, result) if token in self._lent:

@@ -17,6 +17,7 @@ from crawler.crawl.coordinator import CrawlLimits
 from crawler.crawl.lease import crawl_lease
 from crawler.crawl.machine import settle_memory
 from crawler.crawl.processes.messages import (
+    BatchRecorded,
     Begin,
     Done,
     End,
@@ -25,7 +26,6 @@ from crawler.crawl.processes.messages import (
     FromHelper,
     Logged,
     Ready,
-    Recorded,
     packed,
     received,
 )
@@ -105,7 +105,7 @@ class _Work:
                 settings=settings,
                 claimed=message.claimed,
                 limits=CrawlLimits(stop=self._stops[lease.token]),
-                progress=lambda stats: self._channel.send(Recorded(lease.token, stats)),
+                progress=lambda stats: self._channel.send(BatchRecorded(lease.token, stats)),
             )
         except Exception as error:  # noqa: BLE001  whoever waits for the lease raises it
             self._channel.send(Failed(lease.token, _portable(error)))

@@ -54,7 +54,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class BatchRecorded:
     """A lease has recorded a batch. stats: of the lease so far."""
 
     token: UUID
@@ -85,7 +85,7 @@ class Logged:
 
 
 ToHelper = Equipment | Begin | End
-FromHelper = Ready | Recorded | Done | Failed | Logged
+FromHelper = Ready | BatchRecorded | Done | Failed | Logged
 
 
 def packed(message: ToHelper | FromHelper) -> bytes:
