@@ -90,6 +90,7 @@ def set_up(asked: Collection[str]) -> None:
     write_stamp(dict.fromkeys(installed, "unfinished"))
     install_locked([LOCKS[part] for part in parts])
     install_project()
+    compile_project()
     find_browser()
     write_stamp({part: fingerprint(part) for part in parts})
     say(f"Ready in {time.monotonic() - started:.0f} s: .venv/bin/recrawl --help")
@@ -229,6 +230,12 @@ def install_project() -> None:
         return
     if not run([*pip("--python", str(PYTHON), "install", "--quiet"), *options], may_fail=True):
         raise SetupError("recrawl itself could not be installed (see above): is the checkout complete?")
+
+
+def compile_project() -> None:
+    """Compile what this checkout runs: where Python may not write bytecode, every command would do it again."""
+    packages = [name for name in ("crawler", "flows", "migrations", "models") if (PROJECT / name).is_dir()]
+    run([str(PYTHON), "-m", "compileall", "-q", *packages], may_fail=True)
 
 
 def find_browser() -> None:

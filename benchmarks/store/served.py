@@ -37,7 +37,7 @@ def shown(url: str, home: Path, great: Domain, small: str, *, pages: int) -> Ite
             first, status, size = _asked(visitor, path)
             again, _, _ = _asked(visitor, path)
             yield Shown(what, status, size, first, again, visitor.resident())
-        yield Shown("the most that it had", 200, 0, 0.0, 0.0, visitor.resident("VmHWM"))
+        yield Shown("the most that it had", 200, 0, 0.0, 0.0, visitor.most_resident())
 
 
 def addresses(great: Domain, small: str, *, pages: int) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ def test_what_pages_do_not_need_is_not_imported_with_them() -> None:
     assert not set(UNWANTED) & set(done.stdout.split())
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells what a process has")
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="Linux tells what a process has")
 def test_the_server_takes_less_than_100_megabytes(crawled: Site, visitor: Visitor) -> None:
     page = urlencode({"url": f"{crawled.url}one"})
     for path in ("/", f"/domain?name={crawled.name}", "/changes", f"/page?{page}", f"/pieces?{page}"):
