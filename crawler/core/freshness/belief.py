@@ -1,9 +1,11 @@
 """The belief about how often a page changes: a Gamma over its Poisson rate, learnt from yes-or-no looks.
 
-Each formula stands once, on float arrays (a, b, and times in days; any shapes that broadcast). The functions on a
-Belief and timedeltas call the same formulas with one page.
+Formulas stand on float arrays (a, b, and times in days; any shapes that broadcast). The functions on a Belief and
+timedeltas are of one page; those that every look asks for say the same by `math`, which takes a tenth of the time for
+single numbers.
 """
 
+import math
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -109,7 +111,7 @@ def credible_rates(a: Numbers, b: Numbers, *, mass: float = 0.9) -> tuple[Floats
 
 def same(belief: Belief, *, gap: timedelta) -> Belief:
     """The belief after a look that found no change since the last good look, `gap` ago. Exact."""
-    return _belief(*learn_same(belief.a, belief.b, gap / DAY))
+    return Belief(belief.a, belief.b + max(gap / DAY, 0.0))
 
 
 def changed(belief: Belief, *, gap: timedelta) -> Belief:
@@ -124,17 +126,23 @@ def changed_at(belief: Belief, *, age: timedelta) -> Belief:
 
 def fade(belief: Belief, *, prior: Belief, gap: timedelta) -> Belief:
     """The belief with its evidence aged by `gap`, toward the prior of the page's group."""
-    return _belief(*faded(belief.a, belief.b, prior.a, prior.b, gap / DAY))
+    kept = math.exp(-max(gap / DAY, 0.0) / FADING_DAYS)
+    return Belief(prior.a + (belief.a - prior.a) * kept, prior.b + (belief.b - prior.b) * kept)
 
 
 def fresh_now(belief: Belief, *, unseen: timedelta) -> float:
     """The chance that a page last seen `unseen` ago has not changed since."""
-    return float(chance_fresh(belief.a, belief.b, unseen / DAY))
+    return 1 - chance_changed_of_one(belief, unseen / DAY)
 
 
 def change_expected(belief: Belief, *, gap: timedelta) -> float:
     """The chance that a look after `gap` finds a change."""
-    return float(chance_changed(belief.a, belief.b, gap / DAY))
+    return chance_changed_of_one(belief, gap / DAY)
+
+
+def chance_changed_of_one(belief: Belief, gap_days: float) -> float:
+    """`chance_changed` of one page."""
+    return -math.expm1(-belief.a * math.log1p(max(gap_days, 0.0) / belief.b))
 
 
 def credible_interval(belief: Belief, *, mass: float = 0.9) -> tuple[float, float]:

@@ -11,11 +11,12 @@ toward the prior is less surprised by a new rate, so that d comes out too low ra
 in the laboratory are calibrated with it.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from crawler.core.freshness.belief import Belief, Flags, chance_changed
+from crawler.core.freshness.belief import Belief, Flags, chance_changed, chance_changed_of_one
 from crawler.core.freshness.gamma import Floats, Numbers
 
 REDRAWN_EVERY = (np.inf, 2920.0, 1460.0, 730.0, 365.0, 180.0)  # days: the candidates
@@ -85,7 +86,7 @@ def blended(
     changed: bool,
     drift: float,
 ) -> Belief:
-    """A page's belief after a look, blended for the chance that its rate was drawn anew.
+    """A page's belief after a look, blended for the chance that its rate was drawn anew: `blend` of one page.
 
     stayed, redrawn: the belief after the look if the rate stayed, and if it was drawn anew.
     believed, prior: the belief in both cases before the look.
@@ -93,10 +94,17 @@ def blended(
     """
     if not drift:
         return stayed
-    found = np.asarray(changed)
     before, new = (
-        chances(each.a, each.b, days, found) for each, days in zip((believed, prior), aged_days, strict=True)
+        _chance_of_one(each, days, changed=changed) for each, days in zip((believed, prior), aged_days, strict=True)
     )
-    share = share_redrawn(before, new, gap_days, drift=drift)
-    a, b = blend((stayed.a, stayed.b), (redrawn.a, redrawn.b), share)
-    return Belief(float(a), float(b))
+    new_rate = -math.expm1(-max(gap_days, 0.0) * drift)
+    share = new_rate * new / ((1 - new_rate) * before + new_rate * new)
+    a = stayed.a + (redrawn.a - stayed.a) * share
+    mean = (1 - share) * stayed.rate_per_day + share * redrawn.rate_per_day
+    return Belief(a, max(a / mean, min(stayed.b, redrawn.b)))
+
+
+def _chance_of_one(belief: Belief, gap_days: float, *, changed: bool) -> float:
+    """`chances` of one page."""
+    change = chance_changed_of_one(belief, gap_days)
+    return min(max(change if changed else 1 - change, LEAST_CHANCE), 1.0)

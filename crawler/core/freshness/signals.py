@@ -13,6 +13,7 @@ Arrays of pages as in belief.py; times in days. Several sources: silence counts 
 signals by the one that says most: sources of one site err together, so that their words do not add up.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -113,7 +114,7 @@ def recall_of(sources: Sequence[SourceWorth]) -> float:
 def _strongest(counts: Sequence[int], sources: Sequence[SourceWorth], rate: float) -> tuple[float, float, float]:
     recall = recall_of(sources)
     told = [
-        (min(count, MOST_COUNTED) * np.log1p(source.recall / source.noise * rate), count, source)
+        (min(count, MOST_COUNTED) * math.log1p(source.recall / source.noise * rate), count, source)
         for count, source in zip(counts, sources, strict=False)
         if count
     ]
@@ -140,6 +141,17 @@ def heard_days(a: Numbers, b: Numbers, unseen: Numbers, heard: Heard) -> Floats:
     silent_b = b + heard.recall * unseen
     exponent = heard.count * np.log1p(heard.ratio * a / silent_b) / a
     return np.asarray(b * ((b + unseen) / silent_b * np.exp(np.minimum(exponent, LONGEST_EXPONENT)) - 1))
+
+
+def heard_days_of_one(
+    belief: Belief, unseen_days: float, signals: Sequence[int], sources: Sequence[SourceWorth]
+) -> float:
+    """`heard_days` of one page. signals, sources: see heard_from."""
+    unseen = max(unseen_days, 0.0)
+    recall, count, ratio = _strongest(signals, sources, belief.rate_per_day)
+    silent_b = belief.b + recall * unseen
+    exponent = count * math.log1p(ratio * belief.a / silent_b) / belief.a
+    return belief.b * ((belief.b + unseen) / silent_b * math.exp(min(exponent, LONGEST_EXPONENT)) - 1)
 
 
 def learn_changed_heard(a: Numbers, b: Numbers, gap: Numbers, heard: Heard) -> tuple[Floats, Floats]:
@@ -176,8 +188,8 @@ def learn_changed_heard(a: Numbers, b: Numbers, gap: Numbers, heard: Heard) -> t
 
 def heard_about(belief: Belief, signals: Sequence[int], sources: Sequence[SourceWorth]) -> Heard:
     """The Heard of one page, as numbers. signals, sources: see heard_from."""
-    heard = heard_from([signals], [sources], np.array([belief.rate_per_day]))
-    return Heard(*(float(np.ravel(each)[0]) for each in (heard.recall, heard.count, heard.ratio)))
+    recall, count, ratio = _strongest(signals, sources, belief.rate_per_day)
+    return Heard(recall=recall, count=count, ratio=ratio)
 
 
 def changed_heard(belief: Belief, *, gap: timedelta, heard: Heard) -> Belief:

@@ -101,11 +101,12 @@ def clock_after(clock: SiteClock, findings: Sequence[LookFinding]) -> SiteClock:
         before, at = _days(clock, (finding.before, finding.at))
         share = np.clip((np.minimum(at, limits[1:]) - np.maximum(before, limits[:-1])) / length, 0.0, 1.0)
         earlier = finding.untold * max(limits[0] - before, 0.0)  # before the clock began it was the calendar
-        went = earlier + finding.untold * (_posterior(length, changes, rates) @ share)  # by each candidate
+        posterior = _posterior(length, changes, rates)
+        went = earlier + finding.untold * (posterior @ share)  # by each candidate
         chance = _chance_of_same(finding.believed, went)
         given = np.clip(1 - chance if finding.changed else chance, LEAST_CHANCE, 1.0)
         scores = scores * (1 - 1 / LOOKS_REMEMBERED) + np.log(given)
-        spans = finding.untold * share * (weights @ _posterior(length, changes, rates))
+        spans = finding.untold * share * (weights @ posterior)
         days = max(earlier + float(spans.sum()), SHORTEST_GAP_DAYS)
         found, rate = _found(finding, days)
         changes = changes + found * spans / days

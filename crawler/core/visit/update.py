@@ -20,7 +20,7 @@ from crawler.core.freshness import (
     Wanted,
     amount_of,
     blended,
-    chance_fresh,
+    chance_changed_of_one,
     chances,
     changed,
     changed_at,
@@ -31,6 +31,7 @@ from crawler.core.freshness import (
     first_gap,
     heard_about,
     heard_days,
+    heard_days_of_one,
     heard_from,
     is_believable,
     recall_of,
@@ -145,7 +146,7 @@ def _learnt(target: Target, change: Change, *, now: datetime, age: timedelta | N
         return target.belief, None
     gap = now - target.last_good_at
     by_site = site_gap(target, now=now)
-    expected = 1 - float(chance_fresh(target.belief.a, target.belief.b, _aged_days(target.belief, target, by_site)))
+    expected = chance_changed_of_one(target.belief, _aged_days(target.belief, target, by_site))
     if change not in TEACHES:
         return target.belief, None
     prior = target.terms.prior
@@ -194,7 +195,7 @@ def _heard(belief: Belief, target: Target) -> Heard:
 
 def _aged_days(belief: Belief, target: Target, gap: timedelta) -> float:
     """The gap by the site's clock in days, as signals make it."""
-    return float(heard_days(belief.a, belief.b, gap / DAY, _heard(belief, target)))
+    return heard_days_of_one(belief, gap / DAY, target.signals, target.terms.sources)
 
 
 def drift_after(scores: Scores, visits: Sequence[Visit], *, days: float) -> Scores:
