@@ -206,7 +206,12 @@ def _changes(server: PageServer) -> Page:
     async def changes(request: Request) -> Response:
         given = request.query_params
         kinds = frozenset(kind for kind in EventKind if kind.value in given.getlist("kind"))
-        asked = ChangesAsked(domain=given.get("domain", ""), kinds=kinds or NEWS, before=given.get("before", ""))
+        asked = ChangesAsked(
+            domain=given.get("domain", ""),
+            kinds=kinds or NEWS,
+            since=given.get("since", ""),
+            before=given.get("before", ""),
+        )
         facts = await change_facts(server.db, asked, at=server.now())
         return _html(changes_page(facts, links=SERVED, reader=server.reader(request)))
 

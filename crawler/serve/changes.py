@@ -1,7 +1,7 @@
 """What changed, the newest first: of all domains or one, by kind, from any place on."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from crawler.cli.change_kinds import NEWS
 from crawler.core.domain import Domain
@@ -12,6 +12,11 @@ from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, EventKind, FeedItem
 
 SHOWN = 25  # changes of one page of the list
+SPANS = {  # as an address has them
+    "1d": ("the last 24 hours", timedelta(days=1)),
+    "7d": ("the last 7 days", timedelta(days=7)),
+    "30d": ("the last 30 days", timedelta(days=30)),
+}
 NAMES = {
     EventKind.FIRST: "first seen",
     EventKind.CHANGED: "changed",
@@ -26,10 +31,14 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class ChangesAsked:
-    """The filter as it was typed. before: the place after which to go on, as `more` of the page before has it."""
+    """The filter as it was typed. since: one of SPANS, or empty for all that is kept.
+
+    before: the place after which to go on, as `more` of the page before has it.
+    """
 
     domain: str = ""
     kinds: frozenset[EventKind] = NEWS
+    since: str = ""
     before: str = ""
 
 
@@ -47,7 +56,9 @@ class ChangeFacts:
 async def change_facts(db: Database, asked: ChangesAsked, *, at: datetime, most: int = SHOWN) -> ChangeFacts:
     """The newest changes under a filter. Raises BadInput."""
     only = await domain_named(db, asked.domain) if asked.domain else None
-    items = await newest(db, only=only, kinds=asked.kinds, before=_place(asked.before), most=most + 1, at=at)
+    since = _begin(asked.since, at=at)
+    before = _place(asked.before)
+    items = await newest(db, only=only, kinds=asked.kinds, since=since, before=before, most=most + 1, at=at)
     shown = items[:most]
     return ChangeFacts(
         at=at,
@@ -65,12 +76,22 @@ async def newest(
     most: int,
     only: Domain | None = None,
     kinds: frozenset[EventKind] = NEWS,
+    since: datetime | None = None,
     before: tuple[datetime, int] | None = None,
 ) -> list[FeedItem]:
     """The newest changes with the blocks that changed. at: knowledge time, at which the feed is brought up to date."""
     await report.stamp_feed(db, at=at)
-    wanted = ChangeFilter(domain_id=only.id if only is not None else None, kinds=kinds)
+    wanted = ChangeFilter(domain_id=only.id if only is not None else None, kinds=kinds, since=since)
     return await report.newest_changes(db, wanted, before=before, most=most, blocks=True)
+
+
+def _begin(typed: str, *, at: datetime) -> datetime | None:
+    """When the span that was asked for begins."""
+    if not typed:
+        return None
+    if typed not in SPANS:
+        raise BadInput(f"{typed[:40]!r} is no span of this list: choose among {', '.join(SPANS)}")
+    return at - SPANS[typed][1]
 
 
 def _typed(item: FeedItem) -> str:

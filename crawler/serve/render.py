@@ -9,7 +9,7 @@ from crawler.core.change import BlockStatus, Why
 from crawler.core.domain import Domain
 from crawler.crawl import TryResult
 from crawler.serve import diffs
-from crawler.serve.changes import NAMES, ChangeFacts
+from crawler.serve.changes import NAMES, SPANS, ChangeFacts
 from crawler.serve.domain import (
     OFFERED_SETTINGS,
     SOURCES,
@@ -88,7 +88,7 @@ def uncounted_page(
 
 def changes_page(facts: ChangeFacts, *, links: Addresses, reader: Viewer = NOBODY) -> str:
     """What changed."""
-    return _page("changes.html", links, reader, facts=facts, names=NAMES, kinds=list(EventKind))
+    return _page("changes.html", links, reader, facts=facts, names=NAMES, kinds=list(EventKind), spans=SPANS)
 
 
 def url_page(facts: UrlFacts, *, links: Addresses, reader: Viewer = NOBODY, is_beside: bool = False) -> str:

@@ -183,7 +183,7 @@ def test_policies_are_compared_on_what_is_believed_of_the_domains_own_pages(recr
     assert as_many["requests_per_day"] == pytest.approx(similarity["requests_per_day"], rel=1e-3)
     assert fixed["freshness"] < price["freshness"]
     assert similarity["freshness"] < as_many["freshness"]
-    assert any(line.startswith("price, today") for line in told.splitlines())
+    assert any(line.startswith("price, in force") for line in told.splitlines())
     assert "Looked at again" not in told
     assert recrawl("domains", "set", crawled.name, "--revisit", fixed["policy"]).code == 0
     told = recrawl("plan", crawled.name).out

@@ -2,6 +2,7 @@
 
 import html
 import re
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -72,6 +73,20 @@ def test_changes_are_told_with_the_words_that_differ_and_filtered(
     assert f"{crawled.url}two" in only.words
     assert visitor.get("/changes?kind=first").text.count('<article class="change">') == 3
     assert visitor.get("/changes?kind=moved").text.count('<article class="change">') == 0
+
+
+def test_the_list_of_changes_is_of_the_last_days_where_it_is_asked_so(
+    site: Site, recrawl: Recrawl, visitor: Visitor
+) -> None:
+    site.page("/", text="Whoever comes by the lower road sees the mill before the church.")
+    ten_days_ago = (datetime.now(UTC) - timedelta(days=10)).isoformat()
+    assert recrawl("crawl", site.url, "--allow-private", "--at", ten_days_ago).code == 0
+    for since, many in (("", 1), ("1d", 0), ("7d", 0), ("30d", 1)):
+        seen = visitor.get(f"/changes?kind=first&since={since}")
+        assert seen.text.count('<article class="change">') == many, since
+    assert "Nothing of the kind in the last 7 days" in visitor.get("/changes?kind=first&since=7d").words
+    assert '<option value="7d" selected>' in visitor.get("/changes?since=7d").text
+    assert visitor.get("/changes?since=soon").status == 400
 
 
 def test_the_list_of_changes_goes_on_where_it_ended(site: Site, recrawl: Recrawl, visitor: Visitor) -> None:

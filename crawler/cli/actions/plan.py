@@ -256,7 +256,7 @@ def _step_row(step: ForecastStep) -> tuple[str, ...]:
 def _policy_row(found: PolicyForecast) -> tuple[str, ...]:
     outlook = found.expected
     return (
-        f"{found.policy}, today" if found.is_today else found.policy,
+        f"{found.policy}, in force" if found.is_today else found.policy,
         f"{outlook.requests:,.1f}",
         shown_share(outlook.freshness),
         shown_span(timedelta(days=outlook.age_days)),
