@@ -30,14 +30,14 @@ PAGES = """
 FRONTIER = """
     INSERT INTO frontier (domain_id, key, state, rank, depth, due_at)
     SELECT %(id)s, decode(md5(n::text), 'hex'), CASE WHEN n %% 3 > 0 THEN 'known' ELSE 'new' END,
-           CASE WHEN n %% 3 > 0 THEN 0 ELSE %(steps)s + n %% 50 END, 3,
+           CASE WHEN n %% 3 > 0 THEN 0 ELSE 1 + n %% (2 * %(steps)s - 1) END, 3,
            CASE WHEN n %% 3 > 0
                 THEN %(at)s::timestamptz + ((n * 6101::bigint %% 30013) / 1000.0 - 1) * interval '1 day' END
       FROM generate_series(1, %(pages)s) n
 """
 CASH = """
     INSERT INTO cash (domain_id, key, pool, net, history, clock)
-    SELECT %(id)s, decode(md5(n::text), 'hex'), (n %% 3 > 0)::int, (%(steps)s + n %% 50) * (%(endowment)s / %(steps)s),
+    SELECT %(id)s, decode(md5(n::text), 'hex'), (n %% 3 > 0)::int, (1 + n %% (2 * %(steps)s - 1)) * (%(endowment)s / %(steps)s),
            (n %% 997) * %(endowment)s::float8, 0
       FROM generate_series(1, %(pages)s) n
 """
