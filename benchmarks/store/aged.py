@@ -37,8 +37,8 @@ FRONTIER = """
 """
 CASH = """
     INSERT INTO cash (domain_id, key, pool, net, history, clock)
-    SELECT %(id)s, decode(md5(n::text), 'hex'), (n %% 3 > 0)::int, (1 + n %% (2 * %(steps)s - 1)) * (%(endowment)s / %(steps)s),
-           (n %% 997) * %(endowment)s::float8, 0
+    SELECT %(id)s, decode(md5(n::text), 'hex'), (n %% 3 > 0)::int,
+           (1 + n %% (2 * %(steps)s - 1)) * (%(endowment)s / %(steps)s), (n %% 997) * %(endowment)s::float8, 0
       FROM generate_series(1, %(pages)s) n
 """
 LINKS = """
