@@ -7,7 +7,7 @@ found when something is sent, and kept nowhere. Uses core, web, store and crawl;
 """
 
 from crawler.notify.atom import AtomScope, atom_feed
-from crawler.notify.delivery import Delivered, DeliveryContext, deliver, open_context, send_test
+from crawler.notify.delivery import Delivered, DeliveryContext, deliver, keep_delivering, open_context, send_test
 from crawler.notify.target import Target, TargetKind, checked_target, sealed_text
 from crawler.notify.wording import headline
 
@@ -21,6 +21,7 @@ __all__ = [
     "checked_target",
     "deliver",
     "headline",
+    "keep_delivering",
     "open_context",
     "sealed_text",
     "send_test",

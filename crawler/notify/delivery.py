@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -24,6 +24,7 @@ log = logging.getLogger("recrawl.notify")
 
 SIDE_BY_SIDE = 64  # subscriptions that are delivered to at a time; each waits for its own target
 FOREVER = timedelta(days=36_500)
+PAUSE = timedelta(seconds=2)  # until the feed is looked at again
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,13 @@ class Delivered:
     changes: int = 0
     failed: dict[int, str] = field(default_factory=dict)
 
+    def add(self, other: "Delivered") -> None:
+        """Count what came of another delivery, too."""
+        self.put += other.put
+        self.messages += other.messages
+        self.changes += other.changes
+        self.failed |= other.failed
+
 
 async def deliver(
     context: DeliveryContext,
@@ -93,29 +101,79 @@ async def deliver(
     Each message is sent at least once; one that was sent when this process ended is sent again, with its token.
     """
     done = Delivered()
-    listed = [each for each in await subscriptions.every(context.db) if only in {None, each.id}]
-    if not listed:
-        return done
-    await report.stamp_feed(context.db, at=context.now())
-    end = await report.end_of_feed(context.db)
-    places = asyncio.Semaphore(SIDE_BY_SIDE)
     deadline = asyncio.get_running_loop().time() + within.total_seconds()
 
     def may_go_on() -> bool:
         return asyncio.get_running_loop().time() < deadline and (stop is None or not stop.is_set())
 
-    async def serve(each: Subscription, locks: DeliveryLocks) -> None:
-        async with places:
-            if may_go_on() and await locks.take(each.id):
-                try:
-                    await _serve(context, each, done, end=end, may_go_on=may_go_on)
-                finally:
-                    await locks.give_back(each.id)
-
     async with subscriptions.delivery_locks(context.db) as locks, asyncio.TaskGroup() as tasks:
-        for each in listed:
-            tasks.create_task(serve(each, locks), name=f"subscription-{each.id}")
+        rounds = _Rounds(context, locks, tasks, only=only, may_go_on=may_go_on)
+        await rounds.begin(done.add)
     return done
+
+
+async def keep_delivering(
+    context: DeliveryContext,
+    *,
+    stop: asyncio.Event,
+    tell: Callable[[Delivered], None],
+    only: int | None = None,
+    pause: timedelta = PAUSE,
+) -> None:
+    """Deliver until `stop` is set, and look again after each pause. tell: hears of each subscription that was served.
+
+    What is due to others is sent while a slow target is waited for. Raises StoreUnavailable.
+    """
+    async with subscriptions.delivery_locks(context.db) as locks, asyncio.TaskGroup() as tasks:
+        rounds = _Rounds(context, locks, tasks, only=only, may_go_on=lambda: not stop.is_set())
+        while not stop.is_set():
+            await rounds.begin(tell)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), pause.total_seconds())
+
+
+class _Rounds:
+    """Rounds over all subscriptions; one that is still being served is left to that."""
+
+    def __init__(
+        self,
+        context: DeliveryContext,
+        locks: DeliveryLocks,
+        tasks: asyncio.TaskGroup,
+        *,
+        only: int | None,
+        may_go_on: Callable[[], bool],
+    ) -> None:
+        self._context, self._locks, self._tasks = context, locks, tasks
+        self._only, self._may_go_on = only, may_go_on
+        self._places = asyncio.Semaphore(SIDE_BY_SIDE)
+        self._served: set[int] = set()
+
+    async def begin(self, tell: Callable[[Delivered], None]) -> None:
+        """Bring the feed up to date, and begin to serve each subscription."""
+        db = self._context.db
+        listed = [each for each in await subscriptions.every(db) if self._only in {None, each.id}]
+        if not listed:
+            return
+        await report.stamp_feed(db, at=self._context.now())
+        end = await report.end_of_feed(db)
+        for each in listed:
+            if each.id not in self._served:
+                self._served.add(each.id)
+                self._tasks.create_task(self._serve(each, end, tell), name=f"subscription-{each.id}")
+
+    async def _serve(self, each: Subscription, end: int, tell: Callable[[Delivered], None]) -> None:
+        done = Delivered()
+        try:
+            async with self._places:
+                if self._may_go_on() and await self._locks.take(each.id):
+                    try:
+                        await _serve(self._context, each, done, end=end, may_go_on=self._may_go_on)
+                    finally:
+                        await self._locks.give_back(each.id)
+        finally:
+            self._served.discard(each.id)
+            tell(done)
 
 
 async def _serve(
@@ -126,7 +184,7 @@ async def _serve(
     if subscription is None or not _is_ours(context, subscription):
         return
     watch = Watch(context.db, context.readers)
-    done.put += await read_feed_for(context.db, subscription, end=end, watch=watch)
+    done.put += await read_feed_for(context.db, subscription, end=end, watch=watch, now=context.now())
     if subscription.resume_at is not None and subscription.resume_at > context.now():
         return
     sender: TargetSender | None = None
@@ -193,7 +251,7 @@ async def _noted(
         done.messages += 1
         done.changes += len(message.changes)
         return True
-    facts = {"subscription": subscription.id, "message": str(message.token), "why": outcome.why_not}
+    facts = {"subscription": subscription.id, "token": str(message.token), "why": outcome.why_not}
     log.warning("message.not_taken", extra=facts)
     done.failed[subscription.id] = outcome.why_not
     asked = retry_after(outcome.retry_after, now=now, server_date=outcome.date)

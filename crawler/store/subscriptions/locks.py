@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from crawler.store.database import Connection, Database
+import psycopg
+
+from crawler.errors import StoreUnavailable
+from crawler.store.database import Connection, Database, one_line
 
 DELIVERY_LOCK = 0x6E6F7465  # "note": the first half of the name of a subscription's lock
 
@@ -25,9 +28,12 @@ class DeliveryLocks:
         await self._ask("SELECT pg_advisory_unlock(%s, %s)", number)
 
     async def _ask(self, question: str, number: int) -> bool:
-        async with self._asking:
-            cursor = await self._connection.execute(question.encode(), (DELIVERY_LOCK, number))
-            row = await cursor.fetchone()
+        try:
+            async with self._asking:
+                cursor = await self._connection.execute(question.encode(), (DELIVERY_LOCK, number))
+                row = await cursor.fetchone()
+        except psycopg.OperationalError as error:
+            raise StoreUnavailable(f"the database does not answer: {one_line(error)}") from error
         return bool(row and row[0])
 
 
