@@ -49,6 +49,8 @@ def send(url: str, *, subject: str, text: str) -> str:
     found = apprise.Apprise.instantiate(url)
     if not isinstance(found, apprise.NotifyBase):
         return "apprise knows no such address"
+    if "format=" not in url:  # as it is: a text that is made into HTML and back loses its lines
+        found.notify_format = apprise.NotifyFormat.TEXT
     if found.overflow_mode == apprise.OverflowMode.UPSTREAM:  # what is too long for a service is sent in parts
         found.overflow_mode = apprise.OverflowMode.SPLIT
     if found.notify(body=text, title=subject, body_format=apprise.NotifyFormat.TEXT):

@@ -16,9 +16,10 @@ from crawler.store import report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import EventKind
 from crawler.store.subscriptions import Subscription, SubscriptionWish
-from tests.crawl.crawls import START, answered, recrawl
+from tests.crawl.crawls import QUICK, START, answered, crawl, recrawl
 
 KINDS = frozenset({EventKind.CHANGED, EventKind.GONE, EventKind.BACK})
+READ_HERE = QUICK.model_copy(update={"readers": 0})  # a dozen small pages are read sooner than a process starts
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "islet", "jetty", "knoll", "ledge")
 
 
@@ -92,7 +93,7 @@ async def receiving(receiver: Receiver) -> AsyncIterator[Receiver]:
 class Shop:
     """Twelve pages that all say something else from day to day; some may go."""
 
-    def __init__(self, pages: int = 12) -> None:
+    def __init__(self, pages: int = 6) -> None:
         self.pages, self.day, self.gone = pages, 0, set[int]()
         self.prices: dict[int, str] = {}
 
@@ -111,9 +112,15 @@ class Shop:
         return answered(200, page.encode())
 
 
+async def first_look(db: Database) -> None:
+    """See everything for the first time."""
+    await crawl(db, at=START, settings=READ_HERE)
+    await report.stamp_feed(db, at=START)
+
+
 async def look(db: Database, domain: Domain, *, at: datetime) -> None:
     """See what the site says at an instant."""
-    await recrawl(db, domain, at=at)
+    await recrawl(db, domain, at=at, settings=READ_HERE)
 
 
 async def changes_of(db: Database) -> list[tuple[int, str, str]]:

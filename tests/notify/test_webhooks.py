@@ -11,8 +11,8 @@ import pytest
 from crawler.store import subscriptions
 from crawler.store.database import Database
 from crawler.store.report import EventKind
-from tests.crawl.crawls import DAY, START, answering, crawl, register
-from tests.notify.receivers import Got, Receiver, Shop, changes_of, look, receiving, subscribe, tell, told
+from tests.crawl.crawls import DAY, START, answering, register
+from tests.notify.receivers import Got, Receiver, Shop, changes_of, first_look, look, receiving, subscribe, tell, told
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -30,8 +30,7 @@ async def test_each_change_is_told_once_and_in_order_and_what_was_before_is_not(
     shop = Shop()
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         domain = await register(db, url)
-        await crawl(db, at=START)
-        await changes_of(db)
+        await first_look(db)
         await subscribe(db, receiver.url)
         for day in range(1, 4):
             shop.day = day
@@ -41,14 +40,14 @@ async def test_each_change_is_told_once_and_in_order_and_what_was_before_is_not(
         known = await changes_of(db)
 
     assert again.messages == 0
-    assert len(known) == 3 * 12
+    assert len(known) == 3 * 6
     assert told(receiver) == known
     assert len(receiver.got) == len(known)  # a message for each
     first = receiver.got[0].document["changes"][0]
     assert any("Today it says" in edit["now"] for edit in first["blocks"])
     assert "[-amber" in receiver.got[0].document["text"]
     (one,) = await subscriptions.every(db)
-    assert (one.delivered, one.waiting, one.failures) == (36, 0, 0)
+    assert (one.delivered, one.waiting, one.failures) == (18, 0, 0)
 
 
 async def test_a_signature_is_over_id_time_and_body_and_the_id_stays_over_tries(db: Database) -> None:
@@ -69,8 +68,7 @@ async def test_a_signature_is_over_id_time_and_body_and_the_id_stays_over_tries(
 
     async with answering(shop.respond) as url, receiving(Receiver(answer)) as receiver:
         domain = await register(db, url)
-        await crawl(db, at=START)
-        await changes_of(db)
+        await first_look(db)
         await subscribe(db, receiver.url, secret="env:KEY")
         shop.day = 1
         await look(db, domain, at=START + DAY)
@@ -97,8 +95,7 @@ async def test_what_changes_while_a_receiver_is_down_for_an_hour_is_told_afterwa
 
     async with answering(shop.respond) as url, receiving(Receiver(answer)) as receiver:
         domain = await register(db, url)
-        await crawl(db, at=START)
-        await changes_of(db)
+        await first_look(db)
         await subscribe(db, receiver.url)
         for n in range(150):  # two and a half hours, a delivery a minute
             now = START + DAY + n * MINUTE
@@ -110,7 +107,7 @@ async def test_what_changes_while_a_receiver_is_down_for_an_hour_is_told_afterwa
 
     refused = len(receiver.got) - len(receiver.taken)
     assert refused <= 9  # back-off: 30 s, doubling
-    assert len(known) == 36
+    assert len(known) == 18
     assert sorted(told(receiver)) == known
     assert per_page(told(receiver)) == per_page(known)
     assert len({got.headers["webhook-id"] for got in receiver.taken}) == len(receiver.taken)  # nothing twice
@@ -125,15 +122,14 @@ async def test_a_slow_receiver_and_a_dead_one_hold_up_no_other(db: Database) -> 
         receiving(Receiver()) as well,
     ):
         domain = await register(db, url)
-        await crawl(db, at=START)
-        await changes_of(db)
+        await first_look(db)
         await subscribe(db, slow.url)
         dead = await subscribe(db, "http://127.0.0.1:9/hook")  # nobody listens at the port for discarding
         await subscribe(db, well.url)
         shop.day = 1
         await look(db, domain, at=START + DAY)
         telling = asyncio.create_task(tell(db, at=START + DAY))
-        while len(well.taken) < 12:
+        while len(well.taken) < 6:
             await asyncio.sleep(0.01)
             assert not telling.done()  # the slow one is still waited for
         known = await changes_of(db)
@@ -144,7 +140,7 @@ async def test_a_slow_receiver_and_a_dead_one_hold_up_no_other(db: Database) -> 
         found = await subscriptions.numbered(db, dead.id)
 
     assert found is not None
-    assert (found.failures, found.waiting) == (1, 12)
+    assert (found.failures, found.waiting) == (1, 6)
     assert "cannot be reached" in found.last_error
 
 
@@ -156,8 +152,7 @@ async def test_a_message_that_its_receiver_refuses_holds_up_only_its_page(db: Da
 
     async with answering(shop.respond) as url, receiving(Receiver(answer)) as receiver:
         domain = await register(db, url)
-        await crawl(db, at=START)
-        await changes_of(db)
+        await first_look(db)
         subscription = await subscribe(db, receiver.url)
         for day in (1, 2):
             shop.day = day
@@ -188,8 +183,7 @@ async def test_the_wait_that_a_receiver_asks_for_is_kept_to(db: Database) -> Non
         receiving(Receiver(lambda _: (429, "Retry-After: 7200\r\n"))) as receiver,
     ):
         domain = await register(db, url)
-        await crawl(db, at=START)
-        await changes_of(db)
+        await first_look(db)
         await subscribe(db, receiver.url)
         shop.day = 1
         await look(db, domain, at=START + DAY)
@@ -208,8 +202,7 @@ async def test_a_receiver_that_is_away_for_days_is_given_up_and_comes_back_to_al
         receiving(Receiver(lambda _: (500, "") if is_away else (200, ""))) as receiver,
     ):
         domain = await register(db, url)
-        await crawl(db, at=START)
-        await changes_of(db)
+        await first_look(db)
         await subscribe(db, receiver.url)
         shop.day = 1
         await look(db, domain, at=START + DAY)
@@ -224,7 +217,7 @@ async def test_a_receiver_that_is_away_for_days_is_given_up_and_comes_back_to_al
         (after,) = await subscriptions.every(db)
 
     assert len(receiver.got) - len(receiver.taken) < 24 * 4  # once an hour, and not for each message
-    assert len(letters) == many == 12
+    assert len(letters) == many == 6
     assert sorted(told(receiver)) == known
     assert (after.failures, after.resume_at, after.dead, after.waiting) == (0, None, 0, 0)
 
@@ -238,8 +231,7 @@ async def test_a_digest_tells_all_of_its_hour_together_and_quiet_hours_all_of_th
         receiving(Receiver()) as daily,
     ):
         domain = await register(db, url)
-        await crawl(db, at=START)
-        await changes_of(db)
+        await first_look(db)
         await subscribe(db, hourly.url, digest="1h")
         await subscribe(db, quiet.url, quiet="22-07", zone="Europe/Vienna")
         await subscribe(db, daily.url, digest="daily", zone="Europe/Vienna")
@@ -257,12 +249,12 @@ async def test_a_digest_tells_all_of_its_hour_together_and_quiet_hours_all_of_th
         known = await changes_of(db)
 
     assert [told(each) for each in (hourly, quiet, daily)] == [known] * 3
-    assert [len(got.document["changes"]) for got in hourly.got] == [24, 12, 12]
+    assert [len(got.document["changes"]) for got in hourly.got] == [12, 6, 6]
     assert when["hourly"] == [begin + n * MINUTE for n in (60, 180, 240)]
-    assert [len(got.document["changes"]) for got in quiet.got] == [1] * 24 + [24]
+    assert [len(got.document["changes"]) for got in quiet.got] == [1] * 12 + [12]
     assert when["quiet"][-1] == datetime.fromisoformat("2026-01-06T06:00+00:00")  # 07:00
     assert not [at for at in when["quiet"] if begin + 2 * HOUR <= at < begin + 11 * HOUR]
-    assert ([len(got.document["changes"]) for got in daily.got], when["daily"]) == ([48], [begin + 12 * HOUR])
+    assert ([len(got.document["changes"]) for got in daily.got], when["daily"]) == ([24], [begin + 12 * HOUR])
 
 
 async def test_a_subscriber_hears_of_his_domain_pattern_and_kinds_alone(db: Database) -> None:
@@ -274,12 +266,11 @@ async def test_a_subscriber_hears_of_his_domain_pattern_and_kinds_alone(db: Data
         receiving(Receiver()) as gone,
     ):
         domain, second = await register(db, url), await register(db, other_url)
-        await crawl(db, at=START)
-        await changes_of(db)
+        await first_look(db)
         await subscribe(db, some.url, domain_id=domain.id, pattern="re:/p[12]$", kinds=frozenset({EventKind.CHANGED}))
         await subscribe(db, gone.url, kinds=frozenset({EventKind.GONE, EventKind.FIRST}))
         shop.day, other.day = 1, 1
-        shop.gone = {7}
+        shop.gone = {4}
         shop.pages += 1  # one more page
         for day in range(1, 6):
             await look(db, domain, at=START + day * DAY)
@@ -291,8 +282,8 @@ async def test_a_subscriber_hears_of_his_domain_pattern_and_kinds_alone(db: Data
         ("p2", "changed"),
     }
     assert {(change[1].removeprefix(domain.root), change[2]) for change in told(gone)} == {
-        ("p7", "gone"),
-        ("p12", "first"),
+        ("p4", "gone"),
+        ("p6", "first"),
     }
 
 
@@ -300,8 +291,7 @@ async def test_a_private_address_is_told_nothing_unless_its_user_has_said_so(db:
     shop = Shop(2)
     async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
         domain = await register(db, url)
-        await crawl(db, at=START)
-        await changes_of(db)
+        await first_look(db)
         await subscribe(db, receiver.url, allow_private=False)
         await subscribe(db, "http://169.254.169.254/latest", allow_private=True)
         shop.day = 1
