@@ -17,8 +17,6 @@ from crawler.notify.wording import BESIDE, MOST, history_of, title_of, what_of
 from crawler.store.report import FeedItem
 
 ATOM = "http://www.w3.org/2005/Atom"
-MEDIA_TYPE = "application/atom+xml; charset=utf-8"
-MOST_ENTRIES = 100
 MOST_EDITS = 10  # blocks of an entry
 # Names of feeds and entries are made in this space (RFC 9562, 5.5): the same of the same change, wherever it is read.
 SPACE = uuid.UUID("8f7b1f5c-6a0e-5a51-9f1e-2d8b7c7a4f10")
@@ -47,7 +45,6 @@ class AtomScope:
 
 def atom_feed(items: Sequence[FeedItem], scope: AtomScope, *, at: datetime) -> bytes:
     """The feed of changes, the newest first, as a document. at: when it was made, for a feed without any entry."""
-    items = items[:MOST_ENTRIES]
     feed = ET.Element(_name("feed"))
     _text(feed, "id", f"urn:uuid:{uuid.uuid5(SPACE, f'feed {scope.name}')}")
     _text(feed, "title", scope.title)

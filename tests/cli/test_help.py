@@ -46,7 +46,7 @@ def test_these_are_the_commands() -> None:
         *(f"domains {name}" for name in ("add", "list", "show", "set", "pause", "resume", "remove")),
         *("rules list", "rules add", "rules remove"),
         *("crawl", "refresh", "hint", "plan", "pages", "report", "traffic", "audit", "changes", "duplicates"),
-        *("export", "sync"),
+        *("export", "sync", "feed"),
         *(f"notify {name}" for name in ("add", "list", "remove", "test", "run", "dead", "redeliver", "discard")),
         *("explain", "try", "diff", "versions", "show"),
         *("up", "down", "status", "ui", "serve", "demo", "plugins"),

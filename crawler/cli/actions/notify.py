@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from crawler.cli.actions.notify_run import numbered, own_seal
+from crawler.cli.actions.notify_run import numbered
 from crawler.cli.actions.notify_words import about, facts, letter, show_subscription
 from crawler.cli.change_kinds import NEWS, kinds_named
 from crawler.cli.exits import DONE, PROBLEM
@@ -16,8 +16,10 @@ from crawler.core.domain import Domain
 from crawler.core.http import parse_reference, pattern_of, refusals_of
 from crawler.core.page import View
 from crawler.errors import BadInput
+from crawler.local.entrance import command_seal
 from crawler.notify import checked_target, headline, sealed_text
 from crawler.register import domain_named
+from crawler.settings import settings
 from crawler.store import report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import EventKind
@@ -76,7 +78,7 @@ def _wish(asked: SubscriptionAsked, domain: Domain | None) -> SubscriptionWish:
             target=target,
             kinds=kinds_named(asked.kinds) if asked.kinds is not None else (OF_STANDING if condition else NEWS),
             secret=str(parse_reference(asked.secret)) if asked.secret is not None else "",
-            seal=own_seal()(sealed) if sealed else "",
+            seal=command_seal(settings().home.resolve())(sealed) if sealed else "",
             allow_private=asked.allow_private,
             domain_id=domain.id if domain is not None else None,
             pattern=asked.pattern or "",

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crawler.cli.exits import DONE, PROBLEM
@@ -12,7 +11,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
 from crawler.clock import Clock
 from crawler.errors import BadInput, StoreUnavailable, failure_in
-from crawler.local.entrance import Signer, ensure_key
+from crawler.local.entrance import command_seal
 from crawler.local.pages import pages_origin
 from crawler.local.secrets import secrets_of
 from crawler.notify import Delivered, DeliveryContext, deliver, keep_delivering, open_context, send_test
@@ -25,7 +24,6 @@ from crawler.store.subscriptions import Subscription
 PAUSE_SECONDS = 2  # until a database that is away is asked again
 CONNECTIONS = 6
 WITHIN_CRAWL = timedelta(seconds=30)  # that `recrawl crawl` takes for it at its end
-SEAL = "command"  # what the key of the home is used for
 
 
 def send_test_now(number: int, *, as_json: bool) -> int:
@@ -107,19 +105,6 @@ def said_of(done: Delivered) -> str:
     return f"{counted(done.changes, 'change')} told in {counted(done.messages, 'message')}"
 
 
-def own_seal() -> "_Seal":
-    """What makes the proof that the user of this home has set a command."""
-    return _Seal(Signer(ensure_key(settings().home.resolve())))
-
-
-@dataclass(frozen=True, slots=True)
-class _Seal:
-    signer: Signer
-
-    def __call__(self, text: str) -> str:
-        return self.signer.mac(SEAL, text)
-
-
 @asynccontextmanager
 async def _context(db: Database, clock: Clock) -> AsyncIterator[DeliveryContext]:
     used = settings()
@@ -127,7 +112,7 @@ async def _context(db: Database, clock: Clock) -> AsyncIterator[DeliveryContext]
         db,
         find_secret=secrets_of(used),
         user_agent=used.user_agent,
-        seal=own_seal(),
+        seal=command_seal(used.home.resolve()),
         origin=pages_origin(used.home.resolve()),
         now=clock.now,
         plugins=load(used.plugins),
