@@ -46,7 +46,7 @@ class AtomScope:
 def atom_feed(items: Sequence[FeedItem], scope: AtomScope, *, at: datetime) -> bytes:
     """The feed of changes, the newest first, as a document. at: when it was made, for a feed without any entry."""
     feed = ET.Element(_name("feed"))
-    _text(feed, "id", f"urn:uuid:{uuid.uuid5(SPACE, f'feed {scope.name}')}")
+    _text(feed, "id", f"urn:uuid:{uuid.uuid5(SPACE, _xml(f'feed {scope.name}'))}")
     _text(feed, "title", scope.title)
     _text(feed, "updated", _instant(max((item.at for item in items), default=at)))
     if scope.address is not None:
@@ -65,7 +65,7 @@ def _entry(feed: ET.Element, item: FeedItem, scope: AtomScope) -> None:
     change = content_of(item)
     entry = ET.SubElement(feed, _name("entry"))
     said = f"{item.url} {item.change} {item.version} {item.at.isoformat()}"
-    _text(entry, "id", f"urn:uuid:{uuid.uuid5(SPACE, said)}")
+    _text(entry, "id", f"urn:uuid:{uuid.uuid5(SPACE, _xml(said))}")
     _text(entry, "title", f"{what_of(change)}: {title_of(change)}")
     _text(entry, "updated", _instant(item.at))
     _link(entry, "alternate", item.url)

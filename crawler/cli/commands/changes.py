@@ -38,9 +38,7 @@ def changes(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on: show what is found as it is found, until Ctrl-C.")
     ] = False,
-    atom: Annotated[
-        bool, typer.Option("--atom", help="As an Atom feed, for a file for feed readers.")
-    ] = False,
+    atom: Annotated[bool, typer.Option("--atom", help="As an Atom feed, for a file for feed readers.")] = False,
     why: Why = False,
     at: At = None,
     as_json: Json = False,
