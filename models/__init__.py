@@ -23,6 +23,7 @@ from models.domain import (
 from models.duplicate import FingerprintBand, FingerprintCursor, PageFingerprint
 from models.figures import DomainFigures, FreshnessFigures, TopPage
 from models.page import Cash, Content, Frontier, Page, PageLinks, SnapshotRow
+from models.subscription import MessageRow, NoticeRow, SubscriptionRow
 from models.url_list import Announced, UrlListRow
 from models.visit import VisitRow
 
@@ -50,6 +51,8 @@ __all__ = [
     "Inbox",
     "KindPrior",
     "Ledger",
+    "MessageRow",
+    "NoticeRow",
     "Page",
     "PageFingerprint",
     "PageLinks",
@@ -58,6 +61,7 @@ __all__ = [
     "Robots",
     "Rule",
     "SnapshotRow",
+    "SubscriptionRow",
     "TopPage",
     "UrlListRow",
     "VisitRow",

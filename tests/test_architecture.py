@@ -27,11 +27,13 @@ CORE = tuple(
         "rendering",
         "visit",
         "validators",
+        "alert",
     )
 )
 # The store's rooms, likewise. They stand on core, on the models and on the three files beside them.
 STORE = tuple(
-    f"crawler.store.{name}" for name in ("domains", "claim", "learned", "hand_out", "record", "report", "plan")
+    f"crawler.store.{name}"
+    for name in ("domains", "claim", "learned", "hand_out", "record", "report", "subscriptions", "plan")
 )
 STORE_FILES = ("crawler.store.database", "crawler.store.columns", "crawler.store.partitions")
 WALKS = ("crawler.core", "crawler.web", "crawler.store", "crawler.settings", "crawler.clock", "crawler.plugins")
@@ -59,6 +61,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.plan": WALKS,
     "crawler.crawl": WALKS,
     "crawler.export": ("crawler.core", "crawler.store"),
+    "crawler.notify": (*WALKS, "crawler.crawl"),
     "crawler.lab": ("crawler.core",),
     **dict.fromkeys(("crawler.lab.graphs", "crawler.lab.looks"), ("crawler.core", "crawler.lab", "crawler.store")),
     "crawler.lab.cli": ("crawler.core", "crawler.store", "crawler.register", "crawler.lab", "crawler.cli"),
@@ -70,6 +73,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *WALKS,
         "crawler.crawl",
         "crawler.export",
+        "crawler.notify",
         "crawler.register",
         "crawler.plan",
         "crawler.local",
@@ -81,6 +85,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *WALKS,
         "crawler.crawl",
         "crawler.export",
+        "crawler.notify",
         "crawler.register",
         "crawler.plan",
         "crawler.local",
@@ -93,6 +98,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *WALKS,
         "crawler.crawl",
         "crawler.export",
+        "crawler.notify",
         "crawler.register",
         "crawler.plan",
         "crawler.local",
@@ -124,6 +130,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "h11": ("crawler/web/browser/proxy.py",),
     "aiohttp": ("crawler/web/", "crawler/demo/server.py"),
     "alembic": ("migrations/", "crawler/store/"),
+    "apprise": ("crawler/notify/services.py",),
     "jinja2": ("crawler/serve/shown.py",),
     "lxml": ("crawler/core/page/xpath.py", "crawler/core/page/list_xml.py"),
     "markupsafe": ("crawler/serve/",),

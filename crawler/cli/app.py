@@ -48,6 +48,8 @@ PLACES = {
     "demo": Place("crawler.cli.commands.demo", "demo", RUN),
     "domains": Place("crawler.cli.commands.domains", "app"),
     "rules": Place("crawler.cli.commands.rules", "app"),
+    "feed": Place("crawler.cli.commands.feed", "feed", LOOK),
+    "notify": Place("crawler.cli.commands.notify", "app"),
     "plugins": Place("crawler.cli.commands.plugins", "plugins", RUN),
     "db": Place("crawler.cli.commands.db", "app", RUN),
     "lab": Place("crawler.lab.cli.app", "app", LOOK),

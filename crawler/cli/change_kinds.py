@@ -17,6 +17,11 @@ WORDS = {kind: name.replace("-", " ") for name, kind in KINDS.items()}
 NEWS = frozenset(KINDS.values()) - {EventKind.FIRST}  # what people are shown unless they ask for others
 
 
+def typed_kind(kind: EventKind) -> str:
+    """A kind as people type it."""
+    return WORDS[kind].replace(" ", "-")
+
+
 def kinds_named(text: str) -> frozenset[EventKind]:
     """The kinds in a list with commas, such as changed,gone. Raises BadInput."""
     names = [name.strip().lower() for name in text.split(",") if name.strip()]

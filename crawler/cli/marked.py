@@ -7,15 +7,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from crawler.cli.output import out, printable
-from crawler.core.change import RunKind, WordRun
+from crawler.core.change import RunKind, WordRun, with_marks
 
 STYLES = {RunKind.KEPT: "", RunKind.OLD: "red strike", RunKind.NEW: "bold green"}
-MARKS = {RunKind.KEPT: "{}", RunKind.OLD: "[-{}-]", RunKind.NEW: "{{+{}+}}"}
-
-
-def with_marks(runs: Iterable[WordRun]) -> str:
-    """Runs of words as text, what went and came between marks."""
-    return "".join(MARKS[run.kind].format(run.text) for run in runs)
 
 
 def marked(runs: Iterable[WordRun]) -> Text:

@@ -9,7 +9,7 @@ store, settings and clock; the command, the flows and registration call it.
 from crawler.crawl.coordinator import CrawlLimits
 from crawler.crawl.lease import BAD_PATTERN
 from crawler.crawl.login import LOGIN_FAILED
-from crawler.crawl.machine import give_back, settle_memory
+from crawler.crawl.machine import child_environment, give_back, settle_memory
 from crawler.crawl.pacer import Pacer
 from crawler.crawl.page_diff import diff_versions
 from crawler.crawl.parsing import DomainParser, ParserPool
@@ -39,6 +39,7 @@ __all__ = [
     "TryResult",
     "TryWay",
     "ask_for_robots",
+    "child_environment",
     "diff_versions",
     "give_back",
     "good_copy",

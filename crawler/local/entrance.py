@@ -1,4 +1,4 @@
-"""The key of a home's pages, and the addresses that let their user in: server and commands have it in common."""
+"""The key of a home's pages, the addresses that let their user in, of feeds, and the seal of commands to be run."""
 
 import hmac
 import secrets
@@ -48,6 +48,24 @@ class Signer:
         if not word or not hmac.compare_digest(self.mac(purpose, word).encode(), mac.encode()):
             return None
         return datetime.fromtimestamp(int(word.partition(".")[0]) / 1000).astimezone()
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSeal:
+    """Makes the proof that the user of a home has set a command, which nobody can make who merely writes to a database.
+
+    A subscription's command is run only where its seal is that of the home.
+    """
+
+    signer: Signer
+
+    def __call__(self, text: str) -> str:
+        return self.signer.mac("command", text)
+
+
+def command_seal(home: Path) -> CommandSeal:
+    """The seal of `home`, with the key that is made the first time."""
+    return CommandSeal(Signer(ensure_key(home)))
 
 
 def entrance(address: str, key: str, *, at: datetime) -> str:

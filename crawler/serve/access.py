@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crawler.local.entrance import ENTERING, ENTRANCE, Signer
+from crawler.local.feeds import FEED
 from crawler.local.own_address import LONGEST_NONCE, PROOF_PATH, proof_of
 
 Message = MutableMapping[str, Any]
@@ -19,7 +20,7 @@ Asgi = Callable[[Message, Receive, Send], Awaitable[None]]
 
 CODE_LASTS = timedelta(hours=12)  # an address that was printed and not used
 SESSION_LASTS = timedelta(days=30)
-OPEN_PATHS = (ENTRANCE, "/style.css")  # what is served to somebody who has not entered
+OPEN_PATHS = (ENTRANCE, "/style.css", FEED)  # what somebody who has not entered may ask for; a feed wants its token
 READING = ("GET", "HEAD")
 
 # Nothing but a style sheet and pictures of our own: texts of strangers' pages cannot become anything that runs.

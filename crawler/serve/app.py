@@ -12,13 +12,14 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from crawler.cli.actions.try_page import look_once
-from crawler.cli.change_kinds import NEWS
+from crawler.cli.change_kinds import NEWS, typed_kind
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.crawl import ParserPool, TryWay, give_back
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
 from crawler.local.entrance import ENTRANCE
+from crawler.local.feeds import FEED, FeedWanted, feed_path, may_read
 from crawler.register import domain_named, url_of
 from crawler.serve import actions
 from crawler.serve.access import SESSION_LASTS, Asgi, Doorkeeper, guarded
@@ -26,6 +27,7 @@ from crawler.serve.actions import Outcome
 from crawler.serve.changes import ChangesAsked, change_facts, newest
 from crawler.serve.counting import DomainCounter
 from crawler.serve.domain import DomainFacts, domain_facts
+from crawler.serve.feed import feed_document
 from crawler.serve.home import CARD_INSTANTS, CARD_PAGES, DomainCard, UncountedCard, card_of, home_facts
 from crawler.serve.links import SERVED
 from crawler.serve.page import VersionsAsked, url_facts
@@ -60,13 +62,14 @@ Page = Callable[[Request], Awaitable[Response]]
 
 @dataclass(slots=True)
 class PageServer:
-    """All that the pages are made of. now: knowledge time."""
+    """All that the pages are made of. now: knowledge time.  feed_key: what addresses of feeds are made with."""
 
     db: Database
     readers: ParserPool
     doorkeeper: Doorkeeper
     now: Callable[[], datetime]
     counter: DomainCounter
+    feed_key: Callable[[], str] = str  # read at each request, so that a new one counts at once; empty for no feed
     _notices: dict[str, Notice] = field(default_factory=dict)
     _cards: Remembered[DomainCard | None] = field(default_factory=Remembered)
     _facts: Remembered[DomainFacts | None] = field(default_factory=Remembered)
@@ -132,6 +135,7 @@ def application(server: PageServer) -> Asgi:
         "/pieces": _pieces(server),
         ENTRANCE: _enter(server),
         "/style.css": _style,
+        FEED: _feed(server),
     }
     forms: dict[str, Page] = {
         "/domains/add": _form(server, _added),
@@ -213,9 +217,29 @@ def _changes(server: PageServer) -> Page:
             before=given.get("before", ""),
         )
         facts = await change_facts(server.db, asked, at=server.now())
-        return _html(changes_page(facts, links=SERVED, reader=server.reader(request)))
+        wanted = FeedWanted(domain=asked.domain, kinds=",".join(sorted(map(typed_kind, kinds))))
+        feed = feed_path(key, wanted) if (key := server.feed_key()) else ""
+        return _html(changes_page(facts, links=SERVED, reader=server.reader(request), feed=feed))
 
     return changes
+
+
+def _feed(server: PageServer) -> Page:
+    async def feed(request: Request) -> Response:
+        given = request.query_params
+        wanted = FeedWanted(given.get("domain", ""), given.get("prefix", ""), given.get("kind", ""))
+        if not request.scope["session"] and not may_read(server.feed_key(), wanted, given.get("token", "")):
+            return PlainTextResponse("recrawl feed prints the address of a feed", status_code=401, headers=NO_STORE)
+        origin = server.doorkeeper.addresses[0]
+        document = await feed_document(
+            server.db, wanted, address=f"{origin}{request.url.path}?{request.url.query}", origin=origin, at=server.now()
+        )
+        headers = {"etag": document.etag, "cache-control": "private, no-cache"}
+        if document.is_known(request.headers.get("if-none-match", "")):
+            return Response(status_code=304, headers=headers)
+        return Response(document.body, media_type="application/atom+xml; charset=utf-8", headers=headers)
+
+    return feed
 
 
 def _page(server: PageServer) -> Page:

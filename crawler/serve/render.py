@@ -86,9 +86,9 @@ def uncounted_page(
     return _page("uncounted.html", links, reader, card=card, items=items, names=NAMES, now=now)
 
 
-def changes_page(facts: ChangeFacts, *, links: Addresses, reader: Viewer = NOBODY) -> str:
-    """What changed."""
-    return _page("changes.html", links, reader, facts=facts, names=NAMES, kinds=list(EventKind), spans=SPANS)
+def changes_page(facts: ChangeFacts, *, links: Addresses, reader: Viewer = NOBODY, feed: str = "") -> str:
+    """What changed. feed: the address of these changes for feed readers; empty for none."""
+    return _page("changes.html", links, reader, facts=facts, names=NAMES, kinds=list(EventKind), spans=SPANS, feed=feed)
 
 
 def url_page(facts: UrlFacts, *, links: Addresses, reader: Viewer = NOBODY, is_beside: bool = False) -> str:

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from functools import partial
 
 import uvicorn
 
@@ -12,6 +13,7 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.crawl import ParserPool, settle_memory
 from crawler.errors import StackFailed
 from crawler.local.entrance import ensure_key, entrance
+from crawler.local.feeds import ensure_feed_key
 from crawler.local.own_address import NAMES
 from crawler.local.pages import USUAL_PORT, noted_as_serving
 from crawler.plugins import load
@@ -43,7 +45,12 @@ def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[
             async with ParserPool(1, plugins=plugins) as readers:
                 counter = DomainCounter(db, now=lambda: datetime.now(UTC))
                 pages = PageServer(
-                    db=db, readers=readers, doorkeeper=doorkeeper, now=lambda: datetime.now(UTC), counter=counter
+                    db=db,
+                    readers=readers,
+                    doorkeeper=doorkeeper,
+                    now=lambda: datetime.now(UTC),
+                    counter=counter,
+                    feed_key=partial(ensure_feed_key, home),
                 )
                 server = Uvicorn(
                     uvicorn.Config(

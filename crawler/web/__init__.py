@@ -2,7 +2,8 @@
 
 `Http` sends one GET or HEAD with all sizes, times and addresses bounded (`guard` checks each address when it
 connects) and answers with a value, never an exception of the web. `DomainCookies` is what one domain has it keep, a
-`Proxy` the way to it, `trust_of` whom it believes. Uses core alone; it never meets the store.
+`Proxy` the way to it, `trust_of` whom it believes. `WebhookClient` sends messages to receivers that a user has named.
+Uses core alone; it never meets the store.
 """
 
 from crawler.web.cookies import DomainCookies
@@ -10,5 +11,6 @@ from crawler.web.guard import refusal
 from crawler.web.http import Http
 from crawler.web.proxy import Proxy
 from crawler.web.trust import trust_of
+from crawler.web.webhook import Posted, WebhookClient
 
-__all__ = ["DomainCookies", "Http", "Proxy", "refusal", "trust_of"]
+__all__ = ["DomainCookies", "Http", "Posted", "Proxy", "WebhookClient", "refusal", "trust_of"]

@@ -46,7 +46,8 @@ def test_these_are_the_commands() -> None:
         *(f"domains {name}" for name in ("add", "list", "show", "set", "pause", "resume", "remove")),
         *("rules list", "rules add", "rules remove"),
         *("crawl", "refresh", "hint", "plan", "pages", "report", "traffic", "audit", "changes", "duplicates"),
-        *("export", "sync"),
+        *("export", "sync", "feed"),
+        *(f"notify {name}" for name in ("add", "list", "remove", "test", "run", "dead", "redeliver", "discard")),
         *("explain", "try", "diff", "versions", "show"),
         *("up", "down", "status", "ui", "serve", "demo", "plugins"),
         *(f"db {name}" for name in ("upgrade", "check", "url", "shell", "sql", "grant", "revoke")),
@@ -80,7 +81,7 @@ def test_what_reads_the_clock_can_be_given_another_instant() -> None:
     assert with_at == {
         *("domains add", "domains show", "domains set", "rules add", "rules remove"),
         *("crawl", "refresh", "hint", "plan", "pages", "report", "traffic", "audit", "changes", "explain", "try"),
-        "show",
+        *("show", "notify run"),
     }
 
 

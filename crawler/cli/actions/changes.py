@@ -1,6 +1,7 @@
 """recrawl changes: what changed, the newest first for people, in the order of the feed for programs."""
 
 import asyncio
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,12 +19,15 @@ from crawler.cli.which_page import changes_of
 from crawler.core.change import diff_words, excerpt
 from crawler.core.freshness import template_of
 from crawler.errors import BadInput, StoreUnavailable
+from crawler.local.pages import pages_origin
 from crawler.register import domain_named, require_not_before_last_visit
+from crawler.settings import settings
 from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, Edit, EventKind, FeedItem
 
 TOP, TOP_JSON = 20, 1000
+MOST_ENTRIES = 100  # of an Atom feed
 INDENT = 11
 LOOK_AGAIN = timedelta(seconds=1)  # for what was found meanwhile
 MOST_EDITS = 3  # of one change, unless all are asked for
@@ -87,6 +91,25 @@ def changes(wish: Wish, *, at: datetime | None, as_json: bool) -> int:
         _print_document(found.items, wish)
     else:
         _show(found, wish)
+    return DONE
+
+
+def as_atom(wish: Wish, *, at: datetime | None) -> int:
+    """Print the newest changes as an Atom feed."""
+    from crawler.notify import AtomScope, atom_feed  # with all that tells; other forms need none of it
+
+    kinds = kinds_named(wish.kinds) if wish.kinds is not None else NEWS
+
+    async def work(db: Database, _: Interrupts) -> bytes:
+        instant = at or datetime.now(UTC)
+        where = _since(await _place_of(db, wish), wish.since, now=instant)
+        await report.stamp_feed(db, at=instant)
+        most = wish.top or MOST_ENTRIES
+        items = await report.newest_changes(db, replace(where, kinds=kinds), most=most, blocks=True)
+        scope = AtomScope(name=wish.what or wish.domain or "", origin=pages_origin(settings().home.resolve()))
+        return atom_feed(items, scope, at=instant)
+
+    sys.stdout.buffer.write(with_database(work))
     return DONE
 
 

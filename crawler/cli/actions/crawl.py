@@ -1,5 +1,6 @@
 """recrawl crawl: one shift in this process, from names to a table of what was done."""
 
+import asyncio
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from crawler.cli.output import err, remark
 from crawler.cli.progress import CrawlProgress
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.settings_options import SettingsPatch
-from crawler.cli.values import shown_instant, shown_when
+from crawler.cli.values import counted, shown_instant, shown_when
 from crawler.clock import Clock
 from crawler.core.budget import opening
 from crawler.core.domain import Domain
@@ -34,7 +35,7 @@ from crawler.local.secrets import secrets_of
 from crawler.plugins import load, require_policy
 from crawler.register import home_seeds, require_not_before_last_visit, scope_of, url_of
 from crawler.settings import Settings, settings
-from crawler.store import domains, report
+from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database
 
 NEARLY_NOW = timedelta(minutes=1)
@@ -85,6 +86,8 @@ def crawl(request: CrawlRequest, *, as_json: bool) -> int:
         await _explain_idleness(db, wanted, outcome)
         if not request.due:
             outcome.refused = await _refused(db, request, outcome.at)
+        if outcome.signal is None:
+            await _tell(db, clock, stop=interrupts.stop)
         return outcome
 
     # Every lease needs a connection for its records and one for its renewals.
@@ -93,6 +96,18 @@ def crawl(request: CrawlRequest, *, as_json: bool) -> int:
     if outcome.signal is not None:
         return 128 + outcome.signal
     return DONE if outcome.is_well else PROBLEM
+
+
+async def _tell(db: Database, clock: Clock, *, stop: asyncio.Event) -> None:
+    """Tell those who asked for it what was found; whoever cannot be told now is told later, and fails no crawl."""
+    if not await subscriptions.every(db):
+        return
+    from crawler.cli.actions import notify_run
+
+    told = await notify_run.deliver_found(db, clock, stop=stop)
+    if told.messages:
+        remark(f"Told: {counted(told.changes, 'change')} in {counted(told.messages, 'message')}")
+    notify_run.tell_failures(told)
 
 
 def require_names(request: CrawlRequest) -> None:

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from crawler.cli.marked import with_marks
 from crawler.cli.values import counted
-from crawler.core.change import diff_words, excerpt, explain_blocks
+from crawler.core.change import diff_words, excerpt, explain_blocks, with_marks
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, key_of
 from crawler.core.page_rules import PageRules

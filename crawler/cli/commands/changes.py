@@ -38,6 +38,7 @@ def changes(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on: show what is found as it is found, until Ctrl-C.")
     ] = False,
+    atom: Annotated[bool, typer.Option("--atom", help="As an Atom feed, for a file for feed readers.")] = False,
     why: Why = False,
     at: At = None,
     as_json: Json = False,
@@ -55,6 +56,7 @@ def changes(
         recrawl changes docs.example.com --since yesterday --kind changed,gone
         recrawl changes https://docs.example.com/guide/ --diff
         recrawl changes --since 4711 --json
+        recrawl changes docs.example.com --atom > /srv/www/docs.atom
         recrawl changes --follow --json | while read -r line; do ...; done
     """
     from crawler.cli.actions import changes
@@ -63,6 +65,10 @@ def changes(
     if follow and (at is not None or top is not None):
         raise BadInput("--follow has no end, and goes by the time that it is: neither --at nor --top")
     wish = changes.Wish(what=what, domain=domain, since=after, kinds=kind, top=top, diff=diff, why=why)
+    if atom and (as_json or follow):
+        raise BadInput("--atom is a form of its own: neither --json nor --follow")
+    if atom:
+        return changes.as_atom(wish, at=at)
     if follow:
         return changes.follow(wish, from_now=since is None, as_json=as_json)
     return changes.changes(wish, at=at, as_json=as_json)

@@ -35,6 +35,7 @@ from crawler.core.change.word_diff import (
     diff_texts,
     diff_words,
     excerpt,
+    with_marks,
 )
 
 __all__ = [
@@ -85,4 +86,5 @@ __all__ = [
     "update_with_difference",
     "variant_of",
     "why_no_news",
+    "with_marks",
 ]

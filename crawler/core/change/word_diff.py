@@ -5,7 +5,7 @@ pages. What is news among the changed blocks is decided elsewhere (`significant`
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -29,12 +29,20 @@ class RunKind(StrEnum):
     NEW = "new"
 
 
+MARKS = {RunKind.KEPT: "{}", RunKind.OLD: "[-{}-]", RunKind.NEW: "{{+{}+}}"}
+
+
 @dataclass(frozen=True, slots=True)
 class WordRun:
     """Words in a row that were kept, went or came, as they are written, with the space between them."""
 
     kind: RunKind
     text: str
+
+
+def with_marks(runs: Iterable[WordRun]) -> str:
+    """Runs of words as text, what went and came between marks: [-old-]{+new+}."""
+    return "".join(MARKS[run.kind].format(run.text) for run in runs)
 
 
 class BlockStatus(StrEnum):

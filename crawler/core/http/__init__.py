@@ -21,6 +21,7 @@ from crawler.core.http.credentials import (
     parse_header,
     parse_login,
     parse_proxy,
+    parse_reference,
     unusable,
 )
 from crawler.core.http.expressions import Expression
@@ -116,6 +117,7 @@ __all__ = [
     "parse_header",
     "parse_login",
     "parse_proxy",
+    "parse_reference",
     "parse_robots",
     "path_and_query",
     "pattern_of",

@@ -108,7 +108,8 @@ ALL_KINDS = frozenset(EventKind)
 class ChangeFilter:
     """Which changes are wanted. domain_id, key: of one domain, or one page of it.  prefix: of their URLs.
 
-    since: found at or after this knowledge time.  after: behind this position of the feed.
+    since: found at or after this knowledge time.  after: behind this position of the feed.  until: not behind this one;
+    then the feed is read in its own order, whatever else is asked, so that a piece of it costs as much as it is long.
     """
 
     domain_id: int | None = None
@@ -117,6 +118,7 @@ class ChangeFilter:
     kinds: frozenset[EventKind] = ALL_KINDS
     since: datetime | None = None
     after: int = 0
+    until: int | None = None
 
     @property
     def conditions(self) -> list[str]:
@@ -128,14 +130,16 @@ class ChangeFilter:
             "e.change = ANY(%(kinds)s)": self.kinds != ALL_KINDS,
             "e.change <> 'first'": EventKind.FIRST not in self.kinds,  # said once more as the index event_news has it
             "e.at >= %(since)s": self.since is not None,
-            "f.position > %(after)s": self.after > 0,
+            "f.position > %(after)s": self.after > 0 or self.until is not None,
+            "f.position <= %(until)s": self.until is not None,
         }
         return [condition for condition, is_wanted in wanted.items() if is_wanted]
 
     @property
     def is_about_events(self) -> bool:
         """Whether an index of events finds what is wanted, rather than the feed's own order."""
-        return self.since is not None or self.key is not None or EventKind.FIRST not in self.kinds
+        is_narrow = self.since is not None or self.key is not None or EventKind.FIRST not in self.kinds
+        return is_narrow and self.until is None
 
     @property
     def values(self) -> dict[str, Any]:
@@ -147,6 +151,7 @@ class ChangeFilter:
             "kinds": [kind.value for kind in self.kinds],
             "since": self.since,
             "after": self.after,
+            "until": self.until,
         }
 
 

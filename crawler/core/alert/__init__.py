@@ -1,0 +1,32 @@
+"""What somebody is told of a page, and when: conditions on its text, digests, quiet hours, and further tries.
+
+`becomes_true` says whether a change makes a condition true that was not before; `DeliveryTimes.release` when a message
+of it may be sent; `next_try` when one is sent again that was not taken. All of it is arithmetic on what is given: text
+of a page without what its domain's noise mask hides (`masked_text`), and instants. Uses change and what is below it.
+"""
+
+from crawler.core.alert.condition import Condition, ConditionKind, becomes_true
+from crawler.core.alert.masked_text import masked_text
+from crawler.core.alert.retry import MOST_TRIES, TOO_OLD, is_hopeless, next_try
+from crawler.core.alert.timing import AT_ONCE, DeliveryTimes, Digest, QuietHours, Release, parse_digest, parse_quiet
+from crawler.core.alert.written_numbers import decimal_mark, number_in
+
+__all__ = [
+    "AT_ONCE",
+    "MOST_TRIES",
+    "TOO_OLD",
+    "Condition",
+    "ConditionKind",
+    "DeliveryTimes",
+    "Digest",
+    "QuietHours",
+    "Release",
+    "becomes_true",
+    "decimal_mark",
+    "is_hopeless",
+    "masked_text",
+    "next_try",
+    "number_in",
+    "parse_digest",
+    "parse_quiet",
+]

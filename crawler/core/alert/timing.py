@@ -1,0 +1,125 @@
+"""When a message may be sent: at once, in a digest, or after quiet hours; by the wall clock of a time zone."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+DAY = timedelta(days=1)
+SHORTEST_DIGEST = timedelta(minutes=1)
+DAILY = "daily"
+USUAL_HOUR = time(8)  # of a daily digest: when people begin to read
+EXAMPLE_DIGEST = "write it as in 1h, 30m, daily or daily@07:30"
+EXAMPLE_QUIET = "write them as in 22-07 or 21:30-06:45"
+
+_TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?", re.ASCII)
+_EVERY = re.compile(r"(\d{1,4})([mh])", re.ASCII)
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """Changes told together. every: so often, counted from midnight of each day.  at: or once a day, at this time."""
+
+    every: timedelta | None = None
+    at: time | None = None
+
+    def boundary(self, instant: datetime, *, zone: ZoneInfo) -> datetime:
+        """The first instant at or after another at which a digest is due (UTC)."""
+        day = instant.astimezone(zone).date()
+        if self.at is not None:
+            today = _local(day, self.at, zone)
+            return today if today >= instant else _local(day + DAY, self.at, zone)
+        assert self.every is not None
+        midnight, next_midnight = (_local(each, time(), zone) for each in (day, day + DAY))
+        passed = -((midnight - instant) // self.every)  # rounded up
+        return min(midnight + passed * self.every, next_midnight)
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """Hours of each day in which nobody is told anything. Where they end before they begin they go over midnight."""
+
+    begin: time
+    end: time
+
+    def over(self, instant: datetime, *, zone: ZoneInfo) -> datetime:
+        """The instant at which somebody may be told: itself, or when the quiet hours end that it lies in (UTC)."""
+        day = instant.astimezone(zone).date()
+        for first in (day - DAY, day):
+            last = first if self.begin < self.end else first + DAY
+            begin, end = _local(first, self.begin, zone), _local(last, self.end, zone)
+            if begin <= instant < end:
+                return end
+        return instant.astimezone(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """When a change may be told, and whether together with all others of that instant."""
+
+    at: datetime
+    is_grouped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryTimes:
+    """When somebody wants to be told. zone: an IANA name, by whose wall clock digest and quiet hours go.
+
+    ValueError, a sentence for a person, for a zone that this machine does not know.
+    """
+
+    zone: str = "UTC"
+    digest: Digest | None = None
+    quiet: QuietHours | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            ZoneInfo(self.zone)
+        except (KeyError, ValueError, OSError) as error:  # a folder of the database of zones is an OSError
+            raise ValueError(f"{self.zone!r} is no time zone that this machine knows") from error
+
+    def release(self, found_at: datetime) -> Release:
+        """When a change that was found at an instant may be told. Never before it was found."""
+        zone = ZoneInfo(self.zone)
+        due = self.digest.boundary(found_at, zone=zone) if self.digest is not None else found_at
+        told = self.quiet.over(due, zone=zone) if self.quiet is not None else due
+        return Release(told, is_grouped=self.digest is not None or told != due)
+
+
+AT_ONCE = DeliveryTimes()
+
+
+def parse_digest(text: str) -> Digest:
+    """A digest as it is typed: a span of a minute to a day, daily, or daily@HH:MM. ValueError."""
+    word, at_sign, hour = text.strip().lower().partition("@")
+    if word == DAILY:
+        return Digest(at=_time(hour, EXAMPLE_DIGEST) if at_sign else USUAL_HOUR)
+    match = _EVERY.fullmatch(word)
+    every = int(match[1]) * _UNITS[match[2]] if match else timedelta(0)
+    if at_sign or not SHORTEST_DIGEST <= every <= DAY:
+        raise ValueError(f"{text!r} is no digest of a minute to a day: {EXAMPLE_DIGEST}")
+    return Digest(every=every)
+
+
+def parse_quiet(text: str) -> QuietHours:
+    """Quiet hours as they are typed: HH-HH or HH:MM-HH:MM. ValueError."""
+    begin, dash, end = text.strip().partition("-")
+    if not dash:
+        raise ValueError(f"{text!r} are no quiet hours: {EXAMPLE_QUIET}")
+    found = QuietHours(_time(begin, EXAMPLE_QUIET), _time(end, EXAMPLE_QUIET))
+    if found.begin == found.end:
+        raise ValueError(f"{text!r} begin when they end, and would never be over: {EXAMPLE_QUIET}")
+    return found
+
+
+def _time(text: str, example: str) -> time:
+    match = _TIME.fullmatch(text.strip())
+    if match is None or int(match[1]) > 24 or int(match[2] or 0) > 59 or (int(match[1]) == 24 and int(match[2] or 0)):
+        raise ValueError(f"{text!r} is no time of a day: {example}")
+    return time(int(match[1]) % 24, int(match[2] or 0))
+
+
+def _local(day: date, at: time, zone: ZoneInfo) -> datetime:
+    """The instant (UTC) at which clocks of a zone show a time; one that they leave out counts by the clock before."""
+    return datetime.combine(day, at, tzinfo=zone).astimezone(UTC)

@@ -1,0 +1,78 @@
+"""Changes as programs are told them: the fields of `recrawl changes --json`, signed as Standard Webhooks 1.0 has it."""
+
+import base64
+import binascii
+import hmac
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from crawler.store.report import FeedItem
+from crawler.store.subscriptions import Message
+
+KEY_PREFIX = "whsec_"  # what follows is the key in base64; anything else is the key itself
+SIGNATURE = "v1"
+
+
+def content_of(item: FeedItem, condition: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A change with all that is told of it. condition: what became true, if that was asked for."""
+    return {
+        "position": item.position,
+        "domain": item.domain,
+        "at": item.at.isoformat(),
+        "url": item.url,
+        "change": item.change.value,
+        "version": item.version,
+        "title": item.title,
+        "amount": item.amount,
+        "importance": item.importance,
+        "parts": [part.value for part in item.parts],
+        "blocks": [{"part": edit.part.value, "was": edit.was, "now": edit.now} for edit in item.blocks],
+        "pages": item.pages,
+        "moved_to": item.moved_to,
+    } | ({"condition": dict(condition)} if condition is not None else {})
+
+
+def body_of(message: Message, *, text: str) -> bytes:
+    """A message in JSON, the same at every try. text: in words, under the name by which chat services take it."""
+    return json.dumps(
+        {
+            "id": str(message.token),
+            "type": "recrawl.changes",
+            "subscription": message.subscription_id,
+            "timestamp": message.made_at.isoformat(),
+            "text": text,
+            "changes": list(message.changes),
+        },
+        ensure_ascii=False,
+    ).encode()
+
+
+def headers_of_webhook(token: str, body: bytes, *, key: str | None, at: datetime) -> dict[str, str]:
+    """Headers of a message. token: the same at every try.  key: what it is signed with; None for no signature.
+
+    Source: Standard Webhooks 1.0 (standardwebhooks.com): the signature is HMAC-SHA256 over id, timestamp and body with
+    points between them. Idempotency-Key is for receivers that know that header (draft-ietf-httpapi-idempotency-key).
+    """
+    timestamp = str(int(at.timestamp()))
+    headers = {
+        "Content-Type": "application/json",
+        "webhook-id": token,
+        "webhook-timestamp": timestamp,
+        "Idempotency-Key": f'"{token}"',
+    }
+    if key is None:
+        return headers
+    signed = hmac.digest(key_bytes(key), f"{token}.{timestamp}.".encode() + body, "sha256")
+    return headers | {"webhook-signature": f"{SIGNATURE},{base64.b64encode(signed).decode()}"}
+
+
+def key_bytes(key: str) -> bytes:
+    """The key that a secret means."""
+    if key.startswith(KEY_PREFIX):
+        try:
+            return base64.b64decode(key.removeprefix(KEY_PREFIX), validate=True)
+        except binascii.Error:
+            pass  # a key that merely begins so
+    return key.encode()

@@ -1,0 +1,99 @@
+"""One message to one target, by the way that leads there; what came of it is a value."""
+
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Self, assert_never
+
+from crawler.notify.payload import body_of, headers_of_webhook
+from crawler.notify.processes import command_line, run
+from crawler.notify.target import Target, TargetKind
+from crawler.notify.wording import headline, text_of
+from crawler.store.subscriptions import Message
+from crawler.web import WebhookClient
+
+MOST_CHANGES = 500  # of one message
+WEBHOOK_DEADLINE = timedelta(seconds=20)
+SERVICE_DEADLINE = timedelta(seconds=60)  # a mail server may take its time before it greets
+COMMAND_DEADLINE = timedelta(seconds=60)
+# What a receiver says of one message: others may be taken. Not so where it is busy, moved, or asks for another key.
+MESSAGES_FAULT = frozenset({400, 409, 411, 413, 415, 422, 431})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a message. why_not: why it was not taken; empty if it was.  retry_after, date: headers as they came.
+
+    is_messages_fault: the receiver takes others.
+    """
+
+    why_not: str
+    is_messages_fault: bool = False
+    retry_after: str | None = None
+    date: str | None = None
+
+
+class TargetSender:
+    """Sends messages to one target, one at a time. To be used in `async with`.
+
+    key: what webhooks are signed with; None for no signature.  origin: of one's own pages, for links.
+    environment: of a program that is run.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        user_agent: str,
+        allow_private: bool,
+        key: str | None,
+        origin: str | None,
+        environment: Mapping[str, str],
+    ) -> None:
+        self._target, self._key, self._origin, self._environment = target, key, origin, environment
+        self._webhook = WebhookClient(user_agent=user_agent, allow_private=allow_private)
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        if self._target.kind is TargetKind.WEBHOOK:
+            await self._stack.enter_async_context(self._webhook)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def send(self, message: Message, *, at: datetime) -> Outcome:
+        """Send a message. at: the time that its receiver is told."""
+        subject = headline(message.changes)
+        body = body_of(message, text=f"{subject}\n\n{text_of(message.changes)}")
+        match self._target.kind:
+            case TargetKind.WEBHOOK:
+                return await self._post(str(message.token), body, at=at)
+            case TargetKind.SERVICE:
+                text = text_of(message.changes, origin=self._origin)
+                given = {"url": self._target.address, "subject": subject, "text": text}
+                words = [sys.executable, "-m", "crawler.notify.services"]
+                return await self._run(words, json.dumps(given).encode(), deadline=SERVICE_DEADLINE)
+            case TargetKind.COMMAND:
+                return await self._run(command_line(self._target.address), body, deadline=COMMAND_DEADLINE)
+            case _:
+                assert_never(self._target.kind)
+
+    async def _post(self, token: str, body: bytes, *, at: datetime) -> Outcome:
+        headers = headers_of_webhook(token, body, key=self._key, at=at)
+        posted = await self._webhook.post(self._target.address, body, headers, deadline=WEBHOOK_DEADLINE)
+        if posted.status is not None and 200 <= posted.status <= 299:
+            return Outcome("")
+        return Outcome(
+            posted.detail,
+            is_messages_fault=posted.status in MESSAGES_FAULT,
+            retry_after=posted.retry_after,
+            date=posted.date,
+        )
+
+    async def _run(self, words: list[str], given: bytes, *, deadline: timedelta) -> Outcome:
+        ended = await run(words, given, deadline=deadline, environment=self._environment)
+        return Outcome(ended.why_not)

@@ -1,0 +1,127 @@
+"""Where messages go: a webhook, a service that apprise knows, or a command; as it is typed, and with its secrets.
+
+What is typed, stored and shown holds no secret: a target that has one is named by the place where it stands whole,
+env:NAME or block:NAME. No message here repeats what was typed, which may be a secret.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from crawler.core.http import Reference, SecretSource, parse_reference
+from crawler.errors import BadInput
+from crawler.notify.processes import command_line
+
+COMMAND = "command:"
+WEB = ("http", "https")
+MOST_CHARS = 4000
+HOW = "name the place where all of it stands: env:NAME for a variable, or block:NAME for a Prefect secret block"
+FORMS = "an https address, an apprise address such as mailto://..., command:PROGRAM, env:NAME or block:NAME"
+
+# The secret that stands at a reference; None where there is none.
+FindSecret = Callable[[Reference], Awaitable[str | None]]
+
+
+class TargetKind(StrEnum):
+    """The way to a target."""
+
+    WEBHOOK = "webhook"
+    SERVICE = "service"  # mail and chat, by apprise
+    COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target with its secrets. address: a URL, or a command line."""
+
+    kind: TargetKind
+    address: str = field(repr=False)
+
+
+class TargetLacking(Exception):
+    """A target cannot be used as things are; the message tells no secret."""
+
+
+def checked_target(text: str) -> str:
+    """A target as it is stored. Raises BadInput for one that cannot be used, or that shows a secret."""
+    text = text.strip()
+    if not text or len(text) > MOST_CHARS or not text.isprintable():
+        raise BadInput(f"a target is {FORMS}")
+    if _reference(text) is not None:
+        return text
+    if text.startswith(COMMAND):
+        command_line(text.removeprefix(COMMAND))
+        return text
+    target = _target(text)
+    if target is None:
+        raise BadInput(f"a target is {FORMS}")
+    if "@" in _authority(text):
+        raise BadInput(f"a secret is not typed here: {HOW}")
+    if target.kind is TargetKind.SERVICE:
+        _refuse_service(text)
+    return text
+
+
+async def found_target(text: str, find_secret: FindSecret) -> Target:
+    """A stored target with its secrets. Raises TargetLacking."""
+    reference = _reference(text)
+    address = text if reference is None else await secret_at(reference, find_secret)
+    target = _target(address.strip())
+    if target is None or (target.kind is TargetKind.COMMAND and reference is not None):
+        raise TargetLacking(f"what stands in {text} is no address of a webhook or of a service")
+    return target
+
+
+async def secret_at(reference: Reference, find_secret: FindSecret) -> str:
+    """The secret at a reference. Raises TargetLacking where there is none."""
+    secret = await find_secret(reference)
+    if not secret:
+        where = (
+            "this process has no such variable" if reference.source is SecretSource.ENV else "there is no such block"
+        )
+        raise TargetLacking(f"{reference} is not there: {where}")
+    return secret
+
+
+def sealed_text(target: str) -> str:
+    """What of a target its seal is made of: a command is run only where the user of that machine has set it."""
+    return target if target.startswith(COMMAND) else ""
+
+
+def _reference(text: str) -> Reference | None:
+    source, colon, _ = text.partition(":")
+    if not colon or source not in set(SecretSource) or text.startswith((f"{source}://",)):
+        return None
+    try:
+        return parse_reference(text)
+    except ValueError as error:
+        raise BadInput(f"a target is {FORMS}") from error
+
+
+def _target(text: str) -> Target | None:
+    if text.startswith(COMMAND):
+        return Target(TargetKind.COMMAND, text.removeprefix(COMMAND))
+    scheme, separator, rest = text.partition("://")
+    if not separator or not scheme.isascii() or not scheme.replace("+", "").isalnum():
+        return None
+    if scheme.lower() in WEB:
+        return Target(TargetKind.WEBHOOK, text) if _authority(text) else None
+    return Target(TargetKind.SERVICE, text) if rest or scheme.lower() == "syslog" else None
+
+
+def _authority(text: str) -> str:
+    try:
+        return urlsplit(text).netloc
+    except ValueError as error:
+        raise BadInput(f"a target is {FORMS}") from error
+
+
+def _refuse_service(text: str) -> None:
+    from crawler.notify.services import standing_of  # it takes a third of a second
+
+    standing = standing_of(text)
+    if standing.why_not:
+        raise BadInput(standing.why_not)
+    if standing.has_secret:
+        raise BadInput(f"this address has a secret in it, and a secret is not typed here: {HOW}")

@@ -1,0 +1,129 @@
+"""Changes in plain words, for mail and chat: a line that says it all, then each change with the words that differ."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from crawler.core.alert import ConditionKind
+from crawler.core.change import diff_words, excerpt, with_marks
+from crawler.core.page import BlockKind
+from crawler.store.report import EventKind
+
+Content = Mapping[str, Any]
+
+SHOWN_IN_FULL = 20  # changes of a message; the others have a line each
+MOST_EDITS = 3  # blocks of a change
+BESIDE, MOST = 60, 240  # characters kept beside a change, and of a change itself
+LONGEST_TITLE = 120
+HISTORY = "/page"  # of one's own pages (crawler/serve/links.py)
+
+SAID = {
+    EventKind.FIRST: "New page",
+    EventKind.CHANGED: "Changed",
+    EventKind.MOVED: "Moved",
+    EventKind.GONE: "Gone",
+    EventKind.BACK: "Back",
+    EventKind.BOILERPLATE: "The site's frame changed",
+    EventKind.HELD_BACK: "Pages like this say nothing new and are put off",
+    EventKind.LET_GO: "Pages like this are asked for again",
+}
+COUNTED = {
+    EventKind.FIRST: "new",
+    EventKind.CHANGED: "changed",
+    EventKind.MOVED: "moved",
+    EventKind.GONE: "gone",
+    EventKind.BACK: "back",
+    EventKind.BOILERPLATE: "of the site's frame",
+    EventKind.HELD_BACK: "put off",
+    EventKind.LET_GO: "asked for again",
+}
+TEST_SUBJECT = "recrawl: a test"
+TEST_TEXT = "This is a test. Changes will be told here; nothing has changed now."
+
+
+def headline(changes: Sequence[Content]) -> str:
+    """What happened, in a line."""
+    if not changes:
+        return TEST_SUBJECT
+    if len(changes) == 1:
+        return f"{what_of(changes[0])}: {title_of(changes[0])} ({changes[0]['domain']})"
+    domains = list(dict.fromkeys(str(change["domain"]) for change in changes))
+    where = domains[0] if len(domains) == 1 else f"{domains[0]} and {len(domains) - 1} more"
+    counts = Counter(EventKind(change["change"]) for change in changes)
+    told = ", ".join(f"{counts[kind]:,} {word}" for kind, word in COUNTED.items() if counts[kind])
+    return f"{where}: {told}"
+
+
+def text_of(changes: Sequence[Content], *, origin: str | None = None) -> str:
+    """All of it. origin: of one's own pages, if they are served, for a link to the history of each page."""
+    if not changes:
+        return TEST_TEXT
+    full = ["\n".join(_lines(change, origin=origin)) for change in changes[:SHOWN_IN_FULL]]
+    rest = [f"{what_of(change)}: {title_of(change)} {change['url']}" for change in changes[SHOWN_IN_FULL:]]
+    return "\n\n".join([*full, *(["\n".join(rest)] if rest else [])])
+
+
+def what_of(change: Content) -> str:
+    """What happened to a page, in a few words."""
+    return _condition(change["condition"]) if change.get("condition") else SAID[EventKind(change["change"])]
+
+
+def title_of(change: Content) -> str:
+    """The title of a page, or else its path; in one line, and harmless wherever it is printed."""
+    title = printable(change["title"] or _path(change))
+    return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}\u2026"
+
+
+def edits_of(change: Content) -> Iterator[str]:
+    """The words of a change that differ, a line for each of its first blocks: [-old-]{+new+}."""
+    for edit in change["blocks"][:MOST_EDITS]:
+        part = BlockKind(edit["part"])
+        runs = excerpt(diff_words(edit["was"] or "", edit["now"] or "", part=part), beside=BESIDE, most=MOST)
+        yield printable(with_marks(runs))
+
+
+def history_of(change: Content, origin: str) -> str:
+    """The address of a page's history on one's own pages."""
+    return f"{origin}{HISTORY}?{urlencode({'url': change['url']})}"
+
+
+def printable(text: str) -> str:
+    """A stranger's text in one line, without characters that would steer whatever shows it."""
+    return " ".join("".join(c if c.isprintable() or c.isspace() else "\ufffd" for c in text).split())
+
+
+def _lines(change: Content, *, origin: str | None) -> Iterator[str]:
+    yield f"{what_of(change)}: {title_of(change)}"
+    yield str(change["url"])
+    if change["moved_to"]:
+        yield f"to {change['moved_to']}"
+    if change["pages"]:
+        yield f"on {change['pages']:,} pages"
+    yield from (f"  {edit}" for edit in edits_of(change))
+    left = len(change["blocks"]) - MOST_EDITS
+    if left > 0:
+        yield f"  and {left} more"
+    if origin is not None:
+        yield f"Versions: {history_of(change, origin)}"
+
+
+def _condition(told: Mapping[str, Any]) -> str:
+    text, bound = printable(str(told["text"])), told["bound"]
+    match ConditionKind(told["kind"]):
+        case ConditionKind.APPEARS:
+            return f'"{text}" has appeared'
+        case ConditionKind.GOES:
+            return f'"{text}" has gone'
+        case ConditionKind.BELOW:
+            return f"{told['now']:g}, below {bound:g}{_was(told)}"
+        case ConditionKind.ABOVE:
+            return f"{told['now']:g}, above {bound:g}{_was(told)}"
+
+
+def _was(told: Mapping[str, Any]) -> str:
+    return f" (it was {told['was']:g})" if told["was"] is not None else ""
+
+
+def _path(change: Content) -> str:
+    return "/" + str(change["url"]).partition("://")[2].partition("/")[2]

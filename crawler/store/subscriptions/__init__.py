@@ -1,0 +1,47 @@
+"""Subscriptions to changes, what waits to be told to them, and what could not be told.
+
+`put_notices` takes changes from the feed into the outbox of a subscription and moves its position, in one transaction;
+`make_messages` and `next_message` say what is sent next; `taken` and `not_taken` what came of it. Whoever sends holds
+the subscription's lock meanwhile (`delivery_locks`), which ends with the connection, however the process ends. Uses
+report, the database and core.
+"""
+
+from crawler.store.subscriptions.dead_letters import DeadLetter, dead_letters, discard, redeliver
+from crawler.store.subscriptions.locks import DeliveryLocks, delivery_locks
+from crawler.store.subscriptions.outbox import (
+    ChangeNotice,
+    Message,
+    Retry,
+    make_messages,
+    next_message,
+    not_taken,
+    put_notices,
+    taken,
+)
+from crawler.store.subscriptions.standing import Standing, standing_before
+from crawler.store.subscriptions.subscriptions import Subscription, SubscriptionWish, add, every, numbered, remove
+
+__all__ = [
+    "ChangeNotice",
+    "DeadLetter",
+    "DeliveryLocks",
+    "Message",
+    "Retry",
+    "Standing",
+    "Subscription",
+    "SubscriptionWish",
+    "add",
+    "dead_letters",
+    "delivery_locks",
+    "discard",
+    "every",
+    "make_messages",
+    "next_message",
+    "not_taken",
+    "numbered",
+    "put_notices",
+    "redeliver",
+    "remove",
+    "standing_before",
+    "taken",
+]

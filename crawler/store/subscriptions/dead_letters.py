@@ -1,0 +1,68 @@
+"""Messages that were given up: shown, sent once more, or forgotten."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from crawler.store.database import Database
+
+DEAD = """
+    SELECT m.id, m.subscription_id, s.target, m.made_at, m.tries, m.last_error,
+           (SELECT coalesce(array_agg(n.content ORDER BY n.position), '{}') FROM notice n WHERE n.message_id = m.id)
+      FROM message m JOIN subscription s ON s.id = m.subscription_id
+     WHERE m.state = 'dead' AND (%(number)s::bigint IS NULL OR m.subscription_id = %(number)s)
+     ORDER BY m.id LIMIT %(most)s
+"""
+WHICH = "state = 'dead' AND (%(all)s OR id = ANY(%(ids)s))"
+REDELIVER = f"""
+    UPDATE message SET state = 'waiting', tries = 0, made_at = %(at)s, next_try_at = %(at)s WHERE {WHICH}
+"""  # noqa: S608  our own condition
+DISCARD = f"DELETE FROM message WHERE {WHICH}"  # noqa: S608  the same
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that was given up. id: its number.  error: of the last try."""
+
+    id: int
+    subscription_id: int
+    target: str
+    made_at: datetime
+    tries: int
+    error: str
+    changes: tuple[dict[str, Any], ...] = field(repr=False)
+
+
+async def dead_letters(db: Database, number: int | None = None, *, most: int = 1000) -> list[DeadLetter]:
+    """The dead letters of a subscription, or of all, the oldest first."""
+    async with db.transaction() as connection:
+        rows = await (await connection.execute(DEAD, {"number": number, "most": most})).fetchall()
+    return [
+        DeadLetter(
+            id=row[0],
+            subscription_id=row[1],
+            target=row[2],
+            made_at=row[3],
+            tries=row[4],
+            error=row[5],
+            changes=tuple(row[6]),
+        )
+        for row in rows
+    ]
+
+
+async def redeliver(db: Database, ids: Collection[int] | None, *, at: datetime) -> int:
+    """Have dead letters sent once more, with as many tries as at first; None for all. Gives how many."""
+    return await _change(db, REDELIVER, ids, at=at)
+
+
+async def discard(db: Database, ids: Collection[int] | None, *, at: datetime) -> int:
+    """Forget dead letters; None for all. Gives how many."""
+    return await _change(db, DISCARD, ids, at=at)
+
+
+async def _change(db: Database, statement: str, ids: Collection[int] | None, *, at: datetime) -> int:
+    values = {"all": ids is None, "ids": list(ids or ()), "at": at}
+    async with db.transaction() as connection:
+        return (await connection.execute(statement.encode(), values)).rowcount

@@ -1,0 +1,156 @@
+"""Subscriptions as their users make them, and how each is doing."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from crawler.core.alert import Condition, ConditionKind, DeliveryTimes, parse_digest, parse_quiet
+from crawler.core.http import Authority
+from crawler.store.columns import clean
+from crawler.store.database import Connection, Database
+from crawler.store.report import EventKind
+
+INSERT = """
+    INSERT INTO subscription (target, secret, seal, allow_private, domain_id, pattern, kinds, place, condition,
+                              condition_text, bound, digest, quiet, zone, made_at, position)
+    VALUES (%(target)s, %(secret)s, %(seal)s, %(allow_private)s, %(domain_id)s, %(pattern)s, %(kinds)s, %(place)s,
+            %(condition)s, %(condition_text)s, %(bound)s, %(digest)s, %(quiet)s, %(zone)s, %(at)s,
+            (SELECT coalesce(max(position), 0) FROM feed))
+ RETURNING id
+"""
+SELECT = """
+    SELECT s.*, d.authority AS domain,
+           (SELECT count(*) FROM notice n LEFT JOIN message m ON m.id = n.message_id
+             WHERE n.subscription_id = s.id AND m.state IS DISTINCT FROM 'dead') AS waiting,
+           (SELECT count(*) FROM message m WHERE m.subscription_id = s.id AND m.state = 'dead') AS dead
+      FROM subscription s LEFT JOIN domain d ON d.id = s.domain_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionWish:
+    """A user's wish to be told of changes.
+
+    target: a URL, a command or the place of one (crawler/notify/target.py).  secret: the place of the key that messages
+    are signed with; empty for none.  seal: of a command, the proof that the user of this machine has set it.
+    domain_id, pattern: of which pages; None and empty for all.  place: the selector of the watched piece; empty for the
+    whole page.  condition: told when it becomes true; None for every change.
+    digest, quiet: as they were typed.  zone: IANA name.
+    """
+
+    target: str
+    kinds: frozenset[EventKind]
+    secret: str = ""
+    seal: str = ""
+    allow_private: bool = False
+    domain_id: int | None = None
+    pattern: str = ""
+    place: str = ""
+    condition: Condition | None = None
+    digest: str = ""
+    quiet: str = ""
+    zone: str = "UTC"
+
+    @property
+    def times(self) -> DeliveryTimes:
+        """When changes may be told. ValueError, a sentence for a person."""
+        digest = parse_digest(self.digest) if self.digest else None
+        return DeliveryTimes(self.zone, digest, parse_quiet(self.quiet) if self.quiet else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A subscription, and how it is doing.
+
+    domain: the name of its domain; None for all.  position: of the feed, up to which it was read.
+    failures: of its target in a row, since failing_since; it is not tried before resume_at.  last_error: of those.
+    delivered: changes that were taken.  waiting: changes that were not yet.  dead: messages that were given up.
+    """
+
+    id: int
+    wish: SubscriptionWish
+    domain: Authority | None
+    made_at: datetime
+    position: int
+    failures: int
+    failing_since: datetime | None
+    resume_at: datetime | None
+    last_error: str
+    delivered: int
+    delivered_at: datetime | None
+    waiting: int
+    dead: int
+
+
+async def add(db: Database, wish: SubscriptionWish, *, at: datetime) -> Subscription:
+    """A new subscription, to all that comes into the feed from now on."""
+    condition = wish.condition
+    values = {
+        "target": clean(wish.target),
+        "secret": clean(wish.secret),
+        "seal": wish.seal,
+        "allow_private": wish.allow_private,
+        "domain_id": wish.domain_id,
+        "pattern": clean(wish.pattern),
+        "kinds": sorted(kind.value for kind in wish.kinds),
+        "place": clean(wish.place),
+        "condition": condition.kind.value if condition is not None else "",
+        "condition_text": clean(condition.text) if condition is not None else "",
+        "bound": condition.bound if condition is not None and condition.kind.is_of_number else None,
+        "digest": wish.digest,
+        "quiet": wish.quiet,
+        "zone": wish.zone,
+        "at": at,
+    }
+    async with db.transaction() as connection:
+        row = await (await connection.execute(INSERT, values)).fetchone()
+        assert row is not None
+        (made,) = await _found(connection, f"{SELECT} WHERE s.id = %(id)s", {"id": row[0]})
+    return made
+
+
+async def every(db: Database) -> list[Subscription]:
+    """All subscriptions, in the order in which they were made."""
+    async with db.transaction() as connection:
+        return await _found(connection, f"{SELECT} ORDER BY s.id", {})
+
+
+async def numbered(db: Database, number: int) -> Subscription | None:
+    """The subscription of that number; None where there is none."""
+    async with db.transaction() as connection:
+        found = await _found(connection, f"{SELECT} WHERE s.id = %(id)s", {"id": number})
+    return found[0] if found else None
+
+
+async def remove(db: Database, number: int) -> bool:
+    """Forget a subscription with all that waits for it; gives whether there was one."""
+    async with db.transaction() as connection:
+        cursor = await connection.execute("DELETE FROM subscription WHERE id = %s", (number,))
+        return bool(cursor.rowcount)
+
+
+async def _found(connection: Connection, statement: str, values: dict[str, Any]) -> list[Subscription]:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement.encode(), values)
+        return [_subscription(row) for row in await cursor.fetchall()]
+
+
+def _subscription(row: dict[str, Any]) -> Subscription:
+    condition = None
+    if row["condition"]:
+        kind = ConditionKind(row["condition"])
+        condition = Condition(kind=kind, text=row["condition_text"], bound=row["bound"] or 0.0)
+    wish = SubscriptionWish(
+        kinds=frozenset(map(EventKind, row["kinds"])),
+        condition=condition,
+        **{name: row[name] for name in ("target", "secret", "seal", "allow_private", "domain_id", "pattern", "place")},
+        **{name: row[name] for name in ("digest", "quiet", "zone")},
+    )
+    names = ("id", "made_at", "position", "failures", "failing_since", "resume_at", "last_error", "delivered")
+    return Subscription(
+        wish=wish,
+        domain=Authority(row["domain"]) if row["domain"] is not None else None,
+        **{name: row[name] for name in (*names, "delivered_at", "waiting", "dead")},
+    )

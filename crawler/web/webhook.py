@@ -1,0 +1,108 @@
+"""Messages to a receiver that a user has named: one POST, one deadline, and what came of it as a value."""
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Self
+
+import aiohttp
+from yarl import URL
+
+from crawler.web import guard
+
+IDLE = timedelta(seconds=2)  # a connection is kept for the next message of a burst, and no longer
+MOST_READ = 4096  # bytes of an answer, which nobody looks at: so much is read that the connection can be used again
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """What came of a message. status: None where there was no answer.  detail: in a few words, without the address.
+
+    retry_after, date: headers as they came.
+    """
+
+    status: int | None
+    detail: str
+    retry_after: str | None = None
+    date: str | None = None
+
+
+class WebhookClient:
+    """Sends messages to one receiver after the other; follows no redirect. To be used in `async with`.
+
+    allow_private: private and loopback addresses may be asked; link-local ones (cloud metadata) never. Each address is
+    checked when a connection is made to it, whatever its name said before.
+    """
+
+    def __init__(self, *, user_agent: str, allow_private: bool, lookup: guard.Lookup = guard.look_up) -> None:
+        self._user_agent, self._allow_private, self._lookup = user_agent, allow_private, lookup
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="lookup")
+        connector = aiohttp.TCPConnector(
+            resolver=guard.Resolver(self._threads, self._lookup),
+            keepalive_timeout=IDLE.total_seconds(),
+            socket_factory=partial(guard.open_socket, allow_private=self._allow_private),
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            headers={"User-Agent": self._user_agent},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),  # the caller's deadline is the only one
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._session is not None
+        await self._session.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, deadline: timedelta) -> Posted:
+        """Send a body; never raises for anything that a receiver, a network or a name does.
+
+        headers: beside those of the client.  deadline: for everything, the look-up of the name included.
+        """
+        assert self._session is not None, "use WebhookClient in `async with`"
+        try:
+            async with asyncio.timeout(deadline.total_seconds()):
+                response = await self._session.post(
+                    URL(url, encoded=True), data=body, headers=dict(headers), allow_redirects=False
+                )
+                async with response:
+                    await response.content.read(MOST_READ)
+        except TimeoutError:
+            return Posted(None, f"no answer within {deadline.total_seconds():g} s")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return Posted(None, _why(error))
+        return Posted(
+            response.status,
+            f"status {response.status}",
+            retry_after=response.headers.get("Retry-After"),
+            date=response.headers.get("Date"),
+        )
+
+
+def _why(error: Exception) -> str:
+    """Why there is no answer. Messages of the client are not repeated: they name the address, which may be a secret."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, guard.ForbiddenAddressError):
+            return str(seen)
+        seen = seen.__cause__ or seen.__context__
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return "its name has no address"
+        case aiohttp.ClientSSLError():
+            return "its certificate is not believed"
+        case aiohttp.InvalidURL() | ValueError():
+            return "its address cannot be used"
+        case aiohttp.ServerDisconnectedError():
+            return "it hung up without an answer"
+        case OSError():
+            return f"it cannot be reached ({error.strerror or type(error).__name__})"
+        case _:
+            return f"it gives no answer that is HTTP ({type(error).__name__})"

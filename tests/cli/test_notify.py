@@ -1,0 +1,199 @@
+"""recrawl notify, as a user types it."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import RECRAWL, Recrawl, Site, environ
+from tests.patience import PATIENCE_S
+
+FLOUR = "The mill by the river opens at nine and sells flour to whoever asks for it on a"
+
+
+class Hook:
+    """A webhook that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.status, self.url, self.got, self.came = 200, "", list[Any](), Event()
+
+
+@contextmanager
+def hooking() -> Iterator[Hook]:
+    hook = Hook()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            hook.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(hook.status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            hook.came.set()
+
+        def log_message(self, *_: object) -> None:
+            """Not to the test's output."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    hook.url = f"http://127.0.0.1:{server.server_address[1]}/hook"
+    thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    yield hook
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    with hooking() as found:
+        yield found
+
+
+@pytest.fixture
+def shop(site: Site, recrawl: Recrawl) -> Site:
+    site.page("/", text=f"{FLOUR} Monday.")
+    assert recrawl("crawl", site.url, "--allow-private").code == 0
+    return site
+
+
+def test_a_crawl_tells_what_it_has_found_to_whoever_asked(shop: Site, recrawl: Recrawl, hook: Hook) -> None:
+    added = recrawl("notify", "add", hook.url, "--domain", shop.name, "--allow-private")
+    assert (added.code, f"{hook.url} is told of {shop.name}" in added.out) == (0, True)
+    assert "not signed" in added.err
+    shop.page("/", text=f"{FLOUR} Friday.")
+    recrawl("refresh", shop.name)
+
+    crawled = recrawl("crawl", shop.name)
+
+    assert "Told: 1 change in 1 message" in crawled.err
+    (document,) = hook.got
+    assert document["changes"][0]["url"] == shop.url
+    assert "[-Monday-]{+Friday+}" in document["text"]
+    (one,) = recrawl("notify", "list", "--json").json["subscriptions"]
+    assert (one["told"], one["waiting"], one["failures"]) == (1, 0, 0)
+    assert recrawl("notify", "run").out == "Nothing is due\n"
+    assert len(hook.got) == 1
+
+
+def test_a_target_that_fails_fails_no_crawl_and_is_listed_with_its_trouble(
+    shop: Site, recrawl: Recrawl, hook: Hook
+) -> None:
+    recrawl("notify", "add", hook.url, "--allow-private")
+    hook.status = 500
+    shop.page("/", text=f"{FLOUR} Friday.")
+    recrawl("refresh", shop.name)
+
+    crawled = recrawl("crawl", shop.name)
+
+    assert crawled.code == 0
+    assert "subscription 1 was not told: status 500" in crawled.err
+    listed = recrawl("notify", "list").out
+    assert "1 failure in a row, status 500; next try" in listed
+    assert "1 change\n" in listed
+
+
+def test_a_test_message_is_sent_at_once(recrawl: Recrawl, hook: Hook) -> None:
+    recrawl("notify", "add", hook.url, "--allow-private")
+
+    assert recrawl("notify", "test", "1").code == 0
+    assert (hook.got[0]["changes"], "This is a test" in hook.got[0]["text"]) == ([], True)
+    hook.status = 403
+    refused = recrawl("notify", "test", "1")
+    assert (refused.code, refused.complaint) == (1, f"recrawl: the test was not taken by {hook.url}: status 403")
+
+
+def test_dead_letters_are_listed_sent_once_more_or_forgotten(shop: Site, recrawl: Recrawl, hook: Hook) -> None:
+    recrawl("notify", "add", hook.url, "--allow-private")
+    hook.status = 400
+    shop.page("/", text=f"{FLOUR} Friday.")
+    recrawl("refresh", shop.name)
+    recrawl("crawl", shop.name)
+    for day in range(1, 17):
+        recrawl("notify", "run", "--at", f"2036-01-{day:02}T00:00Z")
+
+    (letter,) = recrawl("notify", "dead", "--json").json["dead"]
+    assert (letter["why"], letter["subscription"]) == ("status 400", 1)
+    assert letter["changes"][0]["url"] == shop.url
+    assert "status 400" in recrawl("notify", "dead", "1").out
+    assert recrawl("notify", "redeliver", "999").code == 1
+    hook.status, before = 200, len(hook.got)
+    assert recrawl("notify", "redeliver", str(letter["number"])).code == 0
+    assert recrawl("notify", "run").out == "1 change told in 1 message\n"
+    assert len(hook.got) == before + 1
+    assert hook.got[-1]["id"] == hook.got[0]["id"]
+    assert recrawl("notify", "dead").out == "No message was given up\n"
+    assert recrawl("notify", "discard", "--all").code == 0
+
+
+def test_a_subscription_is_removed_with_what_waits(recrawl: Recrawl, hook: Hook) -> None:
+    recrawl("notify", "add", hook.url)
+
+    assert recrawl("notify", "remove", "1").code == 0
+    assert recrawl("notify", "list").out == "Nobody is told of changes: recrawl notify add TARGET\n"
+    for command in (("remove", "1"), ("test", "1"), ("run", "1"), ("dead", "1")):
+        done = recrawl("notify", *command)
+        assert (done.code, "there is no subscription 1" in done.complaint) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("mailto://me:hunter2@mail.test?to=a@b.test",), "a secret is not typed here"),
+        (("tgram://123456789:hunter2hunter2hunter2/12315544/",), "a secret is not typed here"),
+        (("nowhere",), "a target is"),
+        (("env:X", "--domain", "unknown.test"), "unknown.test"),
+        (("env:X", "--pattern", "docs"), "must begin with"),
+        (("env:X", "--kind", "news"), "no kind of change"),
+        (("env:X", "--below", "5"), "--place"),
+        (("env:X", "--below", "5", "--above", "3", "--place", ".p"), "at a time"),
+        (("env:X", "--place", ".p"), "none of them is given"),
+        (("env:X", "--place", "..p", "--below", "5"), "..p"),
+        (("env:X", "--match", "re:("), "("),
+        (("env:X", "--digest", "hourly"), "no digest"),
+        (("env:X", "--quiet", "22"), "no quiet hours"),
+        (("env:X", "--quiet", "22-07", "--zone", "Mars/Phobos"), "no time zone"),
+        (("https://x.test/", "--secret", "hunter2"), "a secret is not typed here"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_in_a_line(recrawl: Recrawl, arguments: tuple[str, ...], why: str) -> None:
+    done = recrawl("notify", "add", *arguments)
+
+    assert (done.code, done.out) == (2, "")
+    assert why in done.complaint
+    assert "hunter2" not in done.complaint
+
+
+@pytest.mark.parametrize("command", ["redeliver", "discard"])
+def test_dead_letters_are_named_or_all_of_them(recrawl: Recrawl, command: str) -> None:
+    for arguments in ((), ("1", "--all")):
+        assert recrawl("notify", command, *arguments).code == 2
+
+
+def test_it_goes_on_telling_until_interrupted(
+    shop: Site, recrawl: Recrawl, hook: Hook, database_url: str, tmp_path: Path
+) -> None:
+    recrawl("notify", "add", hook.url, "--allow-private")
+    telling = subprocess.Popen(
+        [RECRAWL, "notify", "run", "--follow", "--json"],
+        env=environ(database_url, tmp_path),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        shop.page("/", text=f"{FLOUR} Friday.")
+        recrawl("refresh", shop.name)
+        assert recrawl("crawl", shop.name).code == 0
+        assert hook.came.wait(PATIENCE_S)
+    finally:
+        telling.send_signal(signal.SIGINT)
+        code = telling.wait(PATIENCE_S)
+
+    assert code == 128 + signal.SIGINT
+    assert len(hook.got) == 1  # by one of the two

@@ -1,0 +1,78 @@
+"""When a condition becomes true, and which number a text has."""
+
+import pytest
+
+from crawler.core.alert import Condition, ConditionKind, becomes_true, decimal_mark, number_in
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "number"),
+    [
+        ("only 5 left", ".", 5.0),
+        ("EUR 1,299.00 a piece", ".", 1299.0),
+        ("1.299,00 EUR", ",", 1299.0),
+        ("1.299,00 EUR", ".", 1299.0),  # both marks: the last one is that of decimals
+        ("1.299", ".", 1.299),  # petrol in English
+        ("1.299", ",", 1299.0),  # a bicycle in German
+        ("1,299", ".", 1299.0),
+        ("1,299", ",", 1.299),
+        ("0,299", ".", 0.299),  # no group begins with 0
+        ("19,99", ".", 19.99),  # nor has one two digits
+        ("1 234 567 people", ".", 1234567.0),
+        ("1\u202f234,5", ",", 1234.5),
+        ("CHF 12'500.-", ".", 12500.0),
+        ("minus \u22124.5 degrees", ".", -4.5),
+        ("-3", ".", -3.0),
+        ("1,234,567", ".", 1234567.0),
+        ("from 7.", ".", 7.0),
+        ("item A7 costs 12", ".", 12.0),  # a number within a word is a name
+        ("sold out", ".", None),
+        ("", ".", None),
+        ("9" * 60 + " and 3", ".", 3.0),
+    ],
+)
+def test_the_first_number_is_read_as_the_page_writes_it(text: str, mark: str, number: float | None) -> None:
+    assert number_in(text, mark=mark) == number
+
+
+def test_languages_differ_in_what_stands_before_decimals() -> None:
+    assert [decimal_mark(language) for language in ("de-AT", "fr", "en", "", "ja")] == [",", ",", ".", ".", "."]
+
+
+BELOW = Condition(ConditionKind.BELOW, bound=5)
+ABOVE = Condition(ConditionKind.ABOVE, bound=5)
+STOCK = Condition(ConditionKind.APPEARS, "In   stock")
+OUT = Condition(ConditionKind.GOES, "in stock")
+
+
+@pytest.mark.parametrize(
+    ("condition", "before", "after", "is_told"),
+    [
+        (BELOW, "6 crowns", "4 crowns", True),
+        (BELOW, "4 crowns", "3 crowns", False),  # it was true before: the edge, not the level
+        (BELOW, "6 crowns", "5 crowns", False),  # not below
+        (BELOW, "6 crowns", "sold out", False),  # no number is not a low one
+        (BELOW, "sold out", "4 crowns", True),
+        (BELOW, None, "4 crowns", True),  # a page that came says it for the first time
+        (BELOW, "6 crowns", None, False),
+        (ABOVE, "5 crowns", "5.01 crowns", True),
+        (ABOVE, "6", "7", False),
+        (STOCK, "sold out", "now IN\nSTOCK again", True),
+        (STOCK, "in stock", "in stock, nearly", False),
+        (STOCK, "in stock", None, False),
+        (OUT, "in stock", "sold out", True),
+        (OUT, "in stock", None, True),  # with its page
+        (OUT, None, "sold out", False),
+        (Condition(ConditionKind.APPEARS, r"re:v\d+\.0"), "v1.2", "v2.0", True),
+    ],
+)
+def test_a_condition_is_told_when_it_becomes_true(
+    condition: Condition, before: str | None, after: str | None, is_told: bool
+) -> None:
+    assert becomes_true(condition, before, after) is is_told
+
+
+@pytest.mark.parametrize("text", ["", "   ", "re:", "re:(", "re:(?=x)y", "x" * 2000])
+def test_a_text_that_cannot_be_looked_for_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        Condition(ConditionKind.APPEARS, text)

@@ -1,0 +1,31 @@
+"""What of a page is measured."""
+
+from crawler.core.alert import masked_text
+from crawler.core.change import NO_MASK, NoiseMask
+from crawler.core.http import PageKey
+from crawler.core.page import Block, BlockKind
+from crawler.core.volatile import learn_from_repeat
+
+PAGE = (
+    Block(1, "Kettle", BlockKind.TITLE),
+    Block(2, "Costs 1,299.00 crowns"),
+    Block(3, "Seen by 812 people today"),
+    Block(4, "https://x.test/basket", BlockKind.LINK),
+)
+
+
+def test_text_and_titles_are_measured_and_links_are_not() -> None:
+    assert masked_text(PAGE, NO_MASK) == "Kettle\nCosts 1,299.00 crowns\nSeen by 812 people today"
+
+
+def test_what_differs_from_fetch_to_fetch_is_left_out() -> None:
+    again = (*PAGE[:2], Block(3, "Seen by 815 people today"), PAGE[3])
+    volatile = NO_MASK.volatile
+    for page in (b"a" * 16, b"b" * 16, b"c" * 16):
+        volatile = learn_from_repeat(
+            volatile, page=PageKey(page), replaced=[(PAGE[2], again[2])], others=(), first=PAGE, second=again
+        )
+
+    said = masked_text(again, NoiseMask(volatile=volatile))
+
+    assert said == "Kettle\nCosts 1,299.00 crowns\nSeen by \u2026 people today"

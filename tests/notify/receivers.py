@@ -1,0 +1,152 @@
+"""Receivers that answer as a test wants, a shop whose pages change, and those who are told of it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from crawler.core.domain import Domain
+from crawler.core.http import Reference
+from crawler.crawl import ParserPool
+from crawler.notify import Delivered, DeliveryContext, deliver
+from crawler.store import report, subscriptions
+from crawler.store.database import Database
+from crawler.store.report import EventKind
+from crawler.store.subscriptions import Subscription, SubscriptionWish
+from tests.crawl.crawls import QUICK, START, answered, crawl, recrawl
+
+KINDS = frozenset({EventKind.CHANGED, EventKind.GONE, EventKind.BACK})
+READ_HERE = QUICK.model_copy(update={"readers": 0})  # a dozen small pages are read sooner than a process starts
+WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "islet", "jetty", "knoll", "ledge")
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """A message as it came."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(slots=True)
+class Receiver:
+    """A webhook. answer: to each message, as status and headers; None lets it hang until the end."""
+
+    answer: Callable[[Got], tuple[int, str] | None] = lambda _: (204, "")
+    got: list[Got] = field(default_factory=list)
+    taken: list[Got] = field(default_factory=list)
+    url: str = ""
+
+    @property
+    def changes(self) -> list[dict[str, Any]]:
+        """The changes of messages that were taken, in their order, each message once."""
+        seen: dict[str, Got] = {}
+        for got in self.taken:
+            seen.setdefault(got.headers["webhook-id"], got)
+        return [change for got in seen.values() for change in got.document["changes"]]
+
+
+@asynccontextmanager
+async def receiving(receiver: Receiver) -> AsyncIterator[Receiver]:
+    """A webhook on loopback."""
+    over = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+                headers = {
+                    name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)
+                }
+                got = Got(headers, await reader.readexactly(int(headers["content-length"])))
+                receiver.got.append(got)
+                answer = receiver.answer(got)
+                if answer is None:
+                    await over.wait()
+                    break
+                status, more = answer
+                if status < 300:
+                    receiver.taken.append(got)
+                writer.write(f"HTTP/1.1 {status} X\r\n{more}Content-Length: 0\r\n\r\n".encode())
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    receiver.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
+    try:
+        yield receiver
+    finally:
+        over.set()
+        server.close()
+
+
+class Shop:
+    """Twelve pages that all say something else from day to day; some may go."""
+
+    def __init__(self, pages: int = 6) -> None:
+        self.pages, self.day, self.gone = pages, 0, set[int]()
+        self.prices: dict[int, str] = {}
+
+    def respond(self, target: str) -> bytes:
+        number = int(target[2:]) if target.startswith("/p") and target[2:].isdigit() else 0 if target == "/" else -1
+        if not 0 <= number < self.pages or number in self.gone:
+            return answered(404, b"nothing here")
+        name = WORDS[number % len(WORDS)]
+        own = " ".join(f"{name}{chr(97 + (number * 7 + n * n) % 26)}{WORDS[(number + n) % 12]}" for n in range(30))
+        said = f"{WORDS[self.day % 12]} {WORDS[(self.day // 12 + number) % 12]} {WORDS[(self.day * 5 + number) % 12]}"
+        price = f'<p class="price">{self.prices[number]}</p>' if number in self.prices else ""
+        links = "".join(f"<a href=/p{n}>{WORDS[n % 12]} {n}</a> " for n in range(1, self.pages)) if number == 0 else ""
+        page = (
+            f"<title>{name}</title><h1>{name}</h1><p>{own}</p><p>Today it says {said}, and no more.</p>{price}{links}"
+        )
+        return answered(200, page.encode())
+
+
+async def first_look(db: Database) -> None:
+    """See everything for the first time."""
+    await crawl(db, at=START, settings=READ_HERE)
+    await report.stamp_feed(db, at=START)
+
+
+async def look(db: Database, domain: Domain, *, at: datetime) -> None:
+    """See what the site says at an instant."""
+    await recrawl(db, domain, at=at, settings=READ_HERE)
+
+
+async def changes_of(db: Database) -> list[tuple[int, str, str]]:
+    """What the feed says of known pages: position, URL and kind."""
+    await report.stamp_feed(db, at=START)
+    items = await report.read_feed(db, most=10_000)
+    return [(item.position, item.url, item.change.value) for item in items if item.change in KINDS]
+
+
+def told(receiver: Receiver) -> list[tuple[int, str, str]]:
+    return [(change["position"], change["url"], change["change"]) for change in receiver.changes]
+
+
+async def subscribe(db: Database, target: str, **wish: Any) -> Subscription:
+    given: dict[str, Any] = {"kinds": KINDS, "allow_private": True} | wish
+    return await subscriptions.add(db, SubscriptionWish(target=target, **given), at=START)
+
+
+async def tell(db: Database, *, at: datetime, secrets: Mapping[str, str] | None = None, **given: Any) -> Delivered:
+    """One delivery at an instant."""
+
+    async def find(reference: Reference) -> str | None:
+        return (secrets or {}).get(str(reference))
+
+    async with ParserPool(0) as readers:
+        context = DeliveryContext(
+            db=db, readers=readers, find_secret=find, user_agent="recrawl-test", now=lambda: at, seal=lambda _: "mine"
+        )
+        return await deliver(context, **given)

@@ -1,0 +1,127 @@
+"""The Atom feed as others read it: RFC 4287 by its schema's rules, and by a reader that thousands use."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import feedparser
+import pytest
+from lxml import etree
+
+from crawler.core.http import Url
+from crawler.core.page import BlockKind
+from crawler.notify import AtomScope, atom_feed
+from crawler.notify.wording import HISTORY, history_of
+from crawler.serve.links import history_at
+from crawler.store.report import Edit, EventKind, FeedItem
+
+NOW = datetime(2026, 3, 3, 12, tzinfo=UTC)
+ATOM = "{http://www.w3.org/2005/Atom}"
+RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+
+
+def item(n: int = 1, **given: Any) -> FeedItem:
+    usual: dict[str, Any] = {
+        "position": n,
+        "domain": "shop.test",
+        "at": NOW - timedelta(hours=n),
+        "url": Url(f"https://shop.test/p{n}"),
+        "change": EventKind.CHANGED,
+        "version": 2,
+        "distance_bits": 4,
+        "amount": 0.1,
+        "title": f"Page {n}",
+        "blocks": (Edit(part=BlockKind.TEXT, was="Costs four crowns", now="Costs nine crowns"),),
+    }
+    return FeedItem(**usual | given)
+
+
+def checked(document: bytes) -> Any:
+    """The feed, held to what RFC 4287 asks of one."""
+    feed = etree.fromstring(document, etree.XMLParser(resolve_entities=False))
+    assert feed.tag == f"{ATOM}feed"
+    for holder in (feed, *feed.findall(f"{ATOM}entry")):
+        for name in ("id", "title", "updated"):  # 4.1.1, 4.1.2: exactly one of each
+            assert len(holder.findall(f"{ATOM}{name}")) == 1, name
+        assert RFC_3339.fullmatch(holder.findtext(f"{ATOM}updated"))
+        assert holder.findtext(f"{ATOM}id").startswith("urn:uuid:")
+        links = [(link.get("rel"), link.get("type"), link.get("hreflang")) for link in holder.findall(f"{ATOM}link")]
+        assert len(set(links)) == len(links)  # 4.1.2: one alternate of a type and language
+    assert feed.find(f"{ATOM}author/{ATOM}name") is not None  # of the feed, so that no entry needs one
+    ids = [entry.findtext(f"{ATOM}id") for entry in feed.findall(f"{ATOM}entry")]
+    assert len(set(ids)) == len(ids)
+    return feed
+
+
+def test_it_is_what_the_rfc_asks_for_and_readers_read_it() -> None:
+    scope = AtomScope(
+        name="shop.test", address="http://127.0.0.1:4280/feed.atom?a=1&token=x", origin="http://127.0.0.1:4280"
+    )
+    document = atom_feed([item(n) for n in range(1, 6)], scope, at=NOW)
+
+    feed = checked(document)
+    read = feedparser.parse(document)
+
+    assert not read.bozo, read.get("bozo_exception")
+    assert read.version == "atom10"
+    assert read.feed.title == "Changes of shop.test"
+    assert feed.findtext(f"{ATOM}updated") == "2026-03-03T11:00:00.000000Z"  # the newest entry's
+    assert [entry.title for entry in read.entries] == [f"Changed: Page {n}" for n in range(1, 6)]
+    assert [entry.link for entry in read.entries] == [f"https://shop.test/p{n}" for n in range(1, 6)]
+    assert "<del>four</del><ins>nine</ins> crowns" in read.entries[0].content[0].value
+    assert [link.href for link in read.entries[0].links if link.rel == "related"] == [
+        "http://127.0.0.1:4280/page?url=https%3A%2F%2Fshop.test%2Fp1"
+    ]
+
+
+def test_the_name_of_an_entry_is_that_of_the_change_wherever_it_is_read() -> None:
+    first = feedparser.parse(atom_feed([item(1), item(2)], AtomScope(), at=NOW))
+    again = feedparser.parse(
+        atom_feed([item(3), item(1, position=99)], AtomScope(name="shop.test"), at=NOW + timedelta(1))
+    )
+
+    assert first.entries[0].id == again.entries[1].id
+    assert first.entries[0].updated == again.entries[1].updated
+    assert first.entries[0].id != first.entries[1].id
+    assert first.feed.id != again.feed.id
+
+
+def test_an_empty_feed_is_one() -> None:
+    feed = checked(atom_feed([], AtomScope(), at=NOW))
+
+    assert feed.findtext(f"{ATOM}updated") == "2026-03-03T12:00:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "]]> <!-- & &amp; \" '",
+        "\x00\x08\x1b[31m \ufffe \ud800",
+        "\u202e\u2066 <img src=x onerror=alert(1)>",
+        "<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]>&e;",
+    ],
+)
+def test_strangers_text_is_text(text: str) -> None:
+    hostile = item(
+        title=text,
+        url=Url(f"https://shop.test/{text}"),
+        change=EventKind.MOVED,
+        moved_to=Url(f"https://shop.test/to/{text}"),
+        blocks=(Edit(part=BlockKind.TEXT, was=f"was {text}", now=f"now {text}"),),
+    )
+
+    document = atom_feed([hostile], AtomScope(name=text, address=f"http://x/{text}"), at=NOW)
+
+    feed = checked(document)
+    content = feed.findtext(f"{ATOM}entry/{ATOM}content")
+    tags = {each.tag for each in etree.fromstring(f"<div>{content}</div>").iter()}
+    assert tags <= {"div", "p", "del", "ins"}
+    assert feed.getroottree().docinfo.doctype == ""
+
+
+def test_its_links_to_histories_are_those_of_ones_own_pages() -> None:
+    url = Url("https://shop.test/a?b=c&d=\u00e9")
+
+    assert history_of({"url": url}, "http://127.0.0.1:4280") == history_at("http://127.0.0.1:4280", url)
+    assert history_at("", url).startswith(f"{HISTORY}?")

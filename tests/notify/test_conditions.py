@@ -1,0 +1,87 @@
+"""Conditions on a watched piece of a page: told when they become true, and not because something else changed."""
+
+from typing import Any
+
+from crawler.core.alert import Condition, ConditionKind
+from crawler.core.page import View
+from crawler.core.page_rules import PageRule
+from crawler.store.database import Database
+from crawler.store.report import EventKind
+from tests.crawl.crawls import DAY, START, answering, register
+from tests.notify.receivers import Receiver, Shop, first_look, look, receiving, subscribe, tell
+
+STANDING = frozenset({EventKind.FIRST, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.BACK})
+
+
+def said(receiver: Receiver) -> list[tuple[str, Any, Any]]:
+    """What came: the last step of the page's path, and the number before and after."""
+    return [
+        (change["url"].rpartition("/")[2], change["condition"]["was"], change["condition"]["now"])
+        for change in receiver.changes
+    ]
+
+
+async def test_a_price_that_falls_below_is_told_once_until_it_has_been_above_again(db: Database) -> None:
+    shop = Shop(4)
+    shop.prices = {1: "EUR 60", 2: "EUR 30", 3: "EUR 1,060.00"}
+    below = Condition(ConditionKind.BELOW, bound=50)
+    async with answering(shop.respond) as url, receiving(Receiver()) as receiver, receiving(Receiver()) as above:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, receiver.url, condition=below, place=".price", kinds=STANDING)
+        await subscribe(
+            db, above.url, condition=Condition(ConditionKind.ABOVE, bound=1000), place=".price", kinds=STANDING
+        )
+        days = [
+            {1: "EUR 49.50", 2: "EUR 29", 3: "EUR 999.00"},  # 1 falls below; 2 was below
+            {1: "EUR 45", 2: "EUR 52", 3: "EUR 1,001.00"},  # 1 is below already; 3 rises
+            {1: "EUR 55", 2: "EUR 48", 3: "EUR 1,002.00"},  # 2 falls below again
+            {1: "sold out", 2: "EUR 48", 3: "EUR 1,003.00"},
+            {1: "EUR 44", 2: "EUR 48", 3: "EUR 1,004.00"},  # 1 is back, below
+        ]
+        for n, prices in enumerate(days, start=1):
+            shop.prices, shop.day = prices, n
+            await look(db, domain, at=START + n * DAY)
+            await tell(db, at=START + n * DAY)
+
+    assert said(receiver) == [("p1", 60, 49.5), ("p2", 52, 48), ("p1", None, 44)]
+    assert said(above) == [("p3", 999, 1001)]
+    assert receiver.got[0].document["text"].startswith("49.5, below 50 (it was 60): birch")
+
+
+async def test_a_text_that_appears_or_goes_is_told_and_a_page_that_goes_takes_its_text_along(db: Database) -> None:
+    shop = Shop(4)
+    shop.prices = {1: "out of stock", 2: "in stock", 3: "in stock"}
+    async with answering(shop.respond) as url, receiving(Receiver()) as appears, receiving(Receiver()) as goes:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(
+            db, appears.url, condition=Condition(ConditionKind.APPEARS, "re:^in stock|\nin stock"), kinds=STANDING
+        )
+        await subscribe(
+            db, goes.url, condition=Condition(ConditionKind.GOES, "In stock"), place=".price", kinds=STANDING
+        )
+        shop.prices, shop.day = {1: "in stock now", 2: "in stock", 3: "out of stock"}, 1
+        await look(db, domain, at=START + DAY)
+        shop.gone = {2}
+        for n in range(2, 6):
+            await look(db, domain, at=START + n * DAY)
+        await tell(db, at=START + 6 * DAY)
+
+    assert [page for page, _, _ in said(appears)] == ["p1"]
+    assert [page for page, _, _ in said(goes)] == ["p3", "p2"]
+
+
+async def test_the_piece_that_a_rule_watches_is_measured_where_the_subscriber_names_none(db: Database) -> None:
+    shop = Shop(2)
+    shop.prices = {1: "EUR 60"}
+    rules = (PageRule(pattern="/p", view=View(watch=(".price",))),)
+    async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
+        domain = await register(db, url, rules=rules)
+        await first_look(db)
+        await subscribe(db, receiver.url, condition=Condition(ConditionKind.BELOW, bound=50), kinds=STANDING)
+        shop.prices = {1: "EUR 40"}
+        await look(db, domain, at=START + DAY)
+        await tell(db, at=START + DAY)
+
+    assert said(receiver) == [("p1", 60, 40)]

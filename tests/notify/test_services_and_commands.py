@@ -1,0 +1,242 @@
+"""Mail by apprise to a real mail server, and programs: what they get, and what nobody else does."""
+
+import asyncio
+import email
+import email.policy
+import json
+import stat
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiosmtpd.smtp import SMTP, Envelope, Session
+
+from crawler.errors import BadInput
+from crawler.notify import checked_target
+from crawler.notify.processes import command_line, run
+from crawler.notify.services import without_secrets
+from crawler.store import subscriptions
+from crawler.store.database import Database
+from tests.crawl.crawls import DAY, START, answering, register, rows
+from tests.notify.receivers import Shop, changes_of, first_look, look, subscribe, tell
+
+MINUTE = timedelta(minutes=1)
+
+
+class MailServer:
+    """Keeps what it is sent. refuses: it answers that it cannot take anything now."""
+
+    def __init__(self) -> None:
+        self.refuses = False
+        self.mails: list[EmailMessage] = []
+        self.port = 0
+
+    async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802
+        if self.refuses:
+            return "451 come back later"
+        assert isinstance(envelope.content, bytes)
+        self.mails.append(email.message_from_bytes(envelope.content, policy=email.policy.default))
+        return "250 OK"
+
+    @property
+    def texts(self) -> list[str]:
+        found = []
+        for mail in self.mails:
+            body = mail.get_body(("plain", "html"))
+            assert body is not None
+            found.append(body.get_content())
+        return found
+
+
+@asynccontextmanager
+async def mail_server() -> AsyncIterator[MailServer]:
+    """A mail server on loopback: apprise, in its process, talks to it as to any other."""
+    mails = MailServer()
+    server = await asyncio.get_running_loop().create_server(lambda: SMTP(mails, hostname="mail.test"), "127.0.0.1", 0)
+    mails.port = server.sockets[0].getsockname()[1]
+    try:
+        yield mails
+    finally:
+        server.close()
+
+
+async def test_changes_are_mailed_together_in_words_and_again_where_the_server_refuses(db: Database) -> None:
+    shop = Shop()
+    async with mail_server() as server:
+        address = f"mailto://127.0.0.1:{server.port}?from=recrawl@example.com&to=me@example.com"
+        async with answering(shop.respond) as url:
+            domain = await register(db, url)
+            await first_look(db)
+            await subscribe(db, checked_target(address))
+            shop.day, server.refuses = 1, True
+            await look(db, domain, at=START + DAY)
+            refused = await tell(db, at=START + DAY)
+            server.refuses = False
+            await tell(db, at=START + DAY + MINUTE)
+            known = await changes_of(db)
+            await tell(db, at=START + DAY + 2 * MINUTE)
+
+    assert "mailto" not in refused.failed[1]
+    (mail,) = server.mails
+    assert mail["subject"] == f"{domain.authority}: 6 changed"
+    assert (mail["to"], "recrawl@example.com" in mail["from"]) == ("me@example.com", True)
+    (text,) = server.texts
+    for _, url, _ in known:
+        assert url in text
+    assert text.count("Today it says [-amber") == 6
+    places = [text.index(f"{url}\n") for _, url, _ in known]
+    assert places == sorted(places)
+
+
+async def test_a_daily_digest_by_mail_has_all_of_the_day(db: Database) -> None:
+    shop = Shop()
+    async with mail_server() as server:
+        address = f"mailto://127.0.0.1:{server.port}?from=recrawl@example.com&to=me@example.com"
+        async with answering(shop.respond) as url:
+            domain = await register(db, url)
+            await first_look(db)
+            await subscribe(db, "env:MAIL", digest="daily@07:30")
+            for hour in (1, 5, 9):
+                shop.day += 1
+                await look(db, domain, at=START + DAY + hour * 60 * MINUTE)
+                await tell(db, at=START + DAY + hour * 60 * MINUTE, secrets={"env:MAIL": address})
+            before = len(server.mails)
+            await tell(db, at=START + 2 * DAY + 8 * 60 * MINUTE, secrets={"env:MAIL": address})
+
+    # Two looks before half past seven, one after it.
+    assert before == 1
+    assert [mail["subject"] for mail in server.mails] == [f"{domain.authority}: {n} changed" for n in (12, 6)]
+
+
+SECRETS = ("hunter2-of-mail", "bot-token-4711", "secret-path-of-hook")
+
+
+async def test_no_secret_of_a_target_is_in_a_table_or_the_log(db: Database, told: list[Any]) -> None:
+    shop = Shop(2)
+    secrets = {
+        "env:MAIL": f"mailto://me:{SECRETS[0]}@127.0.0.1:1?from=a@example.com&to=b@example.com",
+        "block:chat": f"json://127.0.0.1:1/{SECRETS[1]}",
+        "env:HOOK": f"http://127.0.0.1:1/{SECRETS[2]}",
+        "env:GONE": "",
+    }
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await first_look(db)
+        for name in secrets:
+            await subscribe(db, checked_target(name))
+        shop.day = 1
+        await look(db, domain, at=START + DAY)
+        done = await tell(db, at=START + DAY, secrets=secrets)
+    tables = await rows(
+        db, "SELECT to_jsonb(s)::text FROM subscription s UNION ALL SELECT to_jsonb(m)::text FROM message m"
+    )
+    said = [json.dumps(record.__dict__, default=str) for record in told] + [row[0] for row in tables]
+
+    assert set(done.failed) == {1, 2, 3, 4}
+    assert "env:GONE is not there" in done.failed[4]
+    for text in (*said, *done.failed.values()):
+        assert not [secret for secret in SECRETS if secret in text]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "mailto://me:hunter2@example.com",
+        "mailto://localhost?user=me&pass=hunter2&to=a@example.com&from=a@example.com",
+        "tgram://123456789:abcdefg_hijklmnop/12315544/",
+        "https://me:hunter2@example.com/hook",
+        "ntfys://hunter2@example.com/topic",
+        "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general",
+        "nosuchservice://hunter2",
+        "env:hunter2 hunter2",
+        "env:",
+        "command:",
+        "command:'unclosed hunter2",
+        "hunter2",
+        "https://",
+        "http://[hunter2",
+        "",
+    ],
+)
+def test_a_target_with_a_secret_in_it_or_of_no_kind_is_refused_and_not_repeated(target: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        checked_target(target)
+
+    assert "hunter2" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "env:TELEGRAM",
+        "block:mail-address",
+        "https://example.com/hook?x=1",
+        "mailto://localhost?from=a@example.com&to=b@example.com",
+        "json://example.com/hook",
+        "command:/bin/true 'with words'",
+    ],
+)
+def test_these_are_targets(target: str) -> None:
+    assert checked_target(f" {target} ") == target
+
+
+def test_what_a_service_says_went_wrong_has_nothing_of_its_address() -> None:
+    url = "tgram://4711:s%20ecret-token/chat_name?thread=77001"
+    said = "Failed 4711:s ecret-token for chat_name (s%20ecret-token), thread 77001: Unauthorized"
+
+    assert without_secrets(said, url) == "Failed *** for *** (***), *** ***: Unauthorized"
+
+
+async def test_a_program_gets_the_message_on_its_stdin_and_its_end_decides(db: Database, tmp_path: Path) -> None:
+    shop, inbox, program = Shop(3), tmp_path / "inbox", tmp_path / "tell me.py"
+    program.write_text(
+        f"#!{sys.executable}\nimport pathlib, sys\nif pathlib.Path(sys.argv[1] + '.broken').exists():\n"
+        f"    sys.exit('the disk is full')\npathlib.Path(sys.argv[1]).open('a').write(sys.stdin.read() + '\\n')\n"
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    broken = tmp_path / "inbox.broken"
+    broken.touch()
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, f"command:'{program}' {inbox}", seal="mine")
+        await subscribe(db, f"command:'{program}' {tmp_path / 'other'}", seal="of another machine")
+        shop.day = 1
+        await look(db, domain, at=START + DAY)
+        failed = await tell(db, at=START + DAY)
+        broken.unlink()
+        for n in range(3):
+            await tell(db, at=START + DAY + n * MINUTE)
+        known = await changes_of(db)
+        _, other = await subscriptions.every(db)
+
+    assert failed.failed == {1: "it ended with 1: the disk is full"}
+    documents = [json.loads(line) for line in inbox.read_text().splitlines()]
+    assert sorted(each["changes"][0]["position"] for each in documents) == [position for position, _, _ in known]
+    assert not (tmp_path / "other").exists()
+    assert other.position < known[0][0]  # it waits for the machine on which it was set
+
+
+async def test_a_program_that_does_not_end_is_ended_with_all_that_it_has_started(tmp_path: Path) -> None:
+    alive = tmp_path / "alive"
+    script = f"(while true; do date > {alive}; sleep 0.05; done) & sleep 1000"
+
+    ended = await run(["sh", "-c", script], b"{}" * 100_000, deadline=timedelta(seconds=0.4), environment={})
+    alive.unlink(missing_ok=True)
+    again = await run(["sleep", "0.3"], b"", deadline=timedelta(seconds=30), environment={"PATH": "/usr/bin:/bin"})
+
+    assert ended.why_not == "it did not end within 0.4 s"
+    assert again.why_not == ""
+    assert not alive.exists()
+
+
+async def test_a_program_that_is_not_there_is_a_value() -> None:
+    ended = await run(command_line("/nowhere/at/all x"), b"", deadline=timedelta(seconds=5), environment={})
+
+    assert ended.why_not == "it cannot be started: No such file or directory"

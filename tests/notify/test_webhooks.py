@@ -1,0 +1,303 @@
+"""Webhooks that are well, slow, broken, away and suspicious: each is told all, in order, and holds up no other."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+from datetime import datetime, timedelta
+
+import pytest
+
+from crawler.store import subscriptions
+from crawler.store.database import Database
+from crawler.store.report import EventKind
+from tests.crawl.crawls import DAY, START, answering, register
+from tests.notify.receivers import Got, Receiver, Shop, changes_of, first_look, look, receiving, subscribe, tell, told
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+
+
+def per_page(told: list[tuple[int, str, str]]) -> dict[str, list[tuple[int, str]]]:
+    """The changes of each page, in the order in which they were told."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for position, url, kind in told:
+        found.setdefault(url, []).append((position, kind))
+    return found
+
+
+async def test_each_change_is_told_once_and_in_order_and_what_was_before_is_not(db: Database) -> None:
+    shop = Shop()
+    async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, receiver.url)
+        for day in range(1, 4):
+            shop.day = day
+            await look(db, domain, at=START + day * DAY)
+            await tell(db, at=START + day * DAY)
+        again = await tell(db, at=START + 4 * DAY)
+        known = await changes_of(db)
+
+    assert again.messages == 0
+    assert len(known) == 3 * 6
+    assert told(receiver) == known
+    assert len(receiver.got) == len(known)  # a message for each
+    first = receiver.got[0].document["changes"][0]
+    assert any("Today it says" in edit["now"] for edit in first["blocks"])
+    assert "[-amber" in receiver.got[0].document["text"]
+    (one,) = await subscriptions.every(db)
+    assert (one.delivered, one.waiting, one.failures) == (18, 0, 0)
+
+
+async def test_a_signature_is_over_id_time_and_body_and_the_id_stays_over_tries(db: Database) -> None:
+    shop, key = Shop(), base64.b64encode(b"a key of thirty-two bytes or so.").decode()
+
+    def is_signed(got: Got) -> bool:
+        # As the specification has it, and by nothing of ours (standardwebhooks.com, "Verifying signatures").
+        said = b".".join([got.headers["webhook-id"].encode(), got.headers["webhook-timestamp"].encode(), got.body])
+        made = base64.b64encode(hmac.new(base64.b64decode(key), said, hashlib.sha256).digest()).decode()
+        return hmac.compare_digest(f"v1,{made}", got.headers["webhook-signature"])
+
+    tries = 0
+
+    def answer(got: Got) -> tuple[int, str]:
+        nonlocal tries
+        tries += 1
+        return (401, "") if not is_signed(got) else (500, "") if tries <= 2 else (200, "")
+
+    async with answering(shop.respond) as url, receiving(Receiver(answer)) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, receiver.url, secret="env:KEY")
+        shop.day = 1
+        await look(db, domain, at=START + DAY)
+        for n in range(40):
+            await tell(db, at=START + DAY + n * MINUTE, secrets={"env:KEY": f"whsec_{key}"})
+        known = await changes_of(db)
+
+    assert all(map(is_signed, receiver.got))
+    assert sorted(told(receiver)) == known
+    ids = [got.headers["webhook-id"] for got in receiver.got]
+    assert len(set(ids)) == len(known) == len(ids) - 2
+    tried_again = [got for got in receiver.got if ids.count(got.headers["webhook-id"]) > 1]
+    assert {got.body for got in tried_again if got.headers["webhook-id"] == ids[0]} == {receiver.got[0].body}
+    assert len({got.headers["webhook-timestamp"] for got in receiver.got}) > 1
+    assert all(got.headers["idempotency-key"] == f'"{got.headers["webhook-id"]}"' for got in receiver.got)
+
+
+async def test_what_changes_while_a_receiver_is_down_for_an_hour_is_told_afterwards_in_order(db: Database) -> None:
+    shop, down_until = Shop(), START + DAY + HOUR
+    now = START + DAY
+
+    def answer(_: Got) -> tuple[int, str]:
+        return (503, "") if now < down_until else (204, "")
+
+    async with answering(shop.respond) as url, receiving(Receiver(answer)) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, receiver.url)
+        for n in range(150):  # two and a half hours, a delivery a minute
+            now = START + DAY + n * MINUTE
+            if n in {0, 20, 40}:
+                shop.day += 1
+                await look(db, domain, at=now)
+            await tell(db, at=now)
+        known = await changes_of(db)
+
+    refused = len(receiver.got) - len(receiver.taken)
+    assert refused <= 9  # back-off: 30 s, doubling
+    assert len(known) == 18
+    assert sorted(told(receiver)) == known
+    assert per_page(told(receiver)) == per_page(known)
+    assert len({got.headers["webhook-id"] for got in receiver.taken}) == len(receiver.taken)  # nothing twice
+    assert not await subscriptions.dead_letters(db)
+
+
+async def test_a_slow_receiver_and_a_dead_one_hold_up_no_other(db: Database) -> None:
+    shop = Shop()
+    async with (
+        answering(shop.respond) as url,
+        receiving(Receiver(lambda _: None)) as slow,
+        receiving(Receiver()) as well,
+    ):
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, slow.url)
+        dead = await subscribe(db, "http://127.0.0.1:9/hook")  # nobody listens at the port for discarding
+        await subscribe(db, well.url)
+        shop.day = 1
+        await look(db, domain, at=START + DAY)
+        telling = asyncio.create_task(tell(db, at=START + DAY))
+        while len(well.taken) < 6:
+            await asyncio.sleep(0.01)
+            assert not telling.done()  # the slow one is still waited for
+        known = await changes_of(db)
+        assert told(well) == known
+        telling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await telling
+        found = await subscriptions.numbered(db, dead.id)
+
+    assert found is not None
+    assert (found.failures, found.waiting) == (1, 6)
+    assert "cannot be reached" in found.last_error
+
+
+async def test_a_message_that_its_receiver_refuses_holds_up_only_its_page(db: Database) -> None:
+    shop = Shop()
+
+    def answer(got: Got) -> tuple[int, str]:
+        return (422, "") if got.document["changes"][0]["url"].endswith("/p5") else (204, "")
+
+    async with answering(shop.respond) as url, receiving(Receiver(answer)) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        subscription = await subscribe(db, receiver.url)
+        for day in (1, 2):
+            shop.day = day
+            await look(db, domain, at=START + day * DAY)
+            await tell(db, at=START + day * DAY)
+        known = await changes_of(db)
+        first = next(kind for kind in known if kind[1].endswith("/p5"))
+        for n in range(40):
+            await tell(db, at=START + 2 * DAY + n * HOUR)
+        letters = await subscriptions.dead_letters(db, subscription.id)
+        receiver.answer = lambda _: (204, "")
+        await subscriptions.redeliver(db, None, at=START + 9 * DAY)
+        await tell(db, at=START + 9 * DAY)
+
+    assert next(letter.changes[0]["position"] for letter in letters) == first[0]
+    assert letters[0].tries == 16
+    assert letters[0].error == "status 422"
+    assert sorted(told(receiver)) == known
+    others = [change for change in told(receiver) if not change[1].endswith("/p5")]
+    assert per_page(others) == per_page([change for change in known if not change[1].endswith("/p5")])
+    assert not await subscriptions.dead_letters(db)
+
+
+async def test_the_wait_that_a_receiver_asks_for_is_kept_to(db: Database) -> None:
+    shop = Shop(2)
+    async with (
+        answering(shop.respond) as url,
+        receiving(Receiver(lambda _: (429, "Retry-After: 7200\r\n"))) as receiver,
+    ):
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, receiver.url)
+        shop.day = 1
+        await look(db, domain, at=START + DAY)
+        for n in range(0, 119, 7):
+            await tell(db, at=START + DAY + n * MINUTE)
+        tried = len(receiver.got)
+        await tell(db, at=START + DAY + 2 * HOUR)
+
+    assert (tried, len(receiver.got)) == (1, 2)
+
+
+async def test_a_receiver_that_is_away_for_days_is_given_up_and_comes_back_to_all_of_it(db: Database) -> None:
+    shop, is_away = Shop(), True
+    async with (
+        answering(shop.respond) as url,
+        receiving(Receiver(lambda _: (500, "") if is_away else (200, ""))) as receiver,
+    ):
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, receiver.url)
+        shop.day = 1
+        await look(db, domain, at=START + DAY)
+        for n in range(24 * 5):
+            await tell(db, at=START + DAY + n * HOUR)
+        letters = await subscriptions.dead_letters(db)
+        is_away = False
+        many = await subscriptions.redeliver(db, None, at=START + 7 * DAY)
+        for n in range(3):
+            await tell(db, at=START + 7 * DAY + n * HOUR)
+        known = await changes_of(db)
+        (after,) = await subscriptions.every(db)
+
+    assert len(receiver.got) - len(receiver.taken) < 24 * 4  # once an hour, and not for each message
+    assert len(letters) == many == 6
+    assert sorted(told(receiver)) == known
+    assert (after.failures, after.resume_at, after.dead, after.waiting) == (0, None, 0, 0)
+
+
+async def test_a_digest_tells_all_of_its_hour_together_and_quiet_hours_all_of_the_night(db: Database) -> None:
+    shop = Shop()
+    async with (
+        answering(shop.respond) as url,
+        receiving(Receiver()) as hourly,
+        receiving(Receiver()) as quiet,
+        receiving(Receiver()) as daily,
+    ):
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, hourly.url, digest="1h")
+        await subscribe(db, quiet.url, quiet="22-07", zone="Europe/Vienna")
+        await subscribe(db, daily.url, digest="daily", zone="Europe/Vienna")
+        when: dict[str, list[datetime]] = {"hourly": [], "quiet": [], "daily": []}
+        begin = datetime.fromisoformat("2026-01-05T19:00+00:00")  # 20:00 in Vienna
+        for n in range(0, 16 * 60, 10):
+            now = begin + n * MINUTE
+            if n in {10, 50, 130, 190}:  # 20:10, 20:50, 22:10, 23:10
+                shop.day += 1
+                await look(db, domain, at=now)
+            before = [len(each.got) for each in (hourly, quiet, daily)]
+            await tell(db, at=now)
+            for name, each, had in zip(when, (hourly, quiet, daily), before, strict=True):
+                when[name] += [now] * (len(each.got) - had)
+        known = await changes_of(db)
+
+    assert [told(each) for each in (hourly, quiet, daily)] == [known] * 3
+    assert [len(got.document["changes"]) for got in hourly.got] == [12, 6, 6]
+    assert when["hourly"] == [begin + n * MINUTE for n in (60, 180, 240)]
+    assert [len(got.document["changes"]) for got in quiet.got] == [1] * 12 + [12]
+    assert when["quiet"][-1] == datetime.fromisoformat("2026-01-06T06:00+00:00")  # 07:00
+    assert not [at for at in when["quiet"] if begin + 2 * HOUR <= at < begin + 11 * HOUR]
+    assert ([len(got.document["changes"]) for got in daily.got], when["daily"]) == ([24], [begin + 12 * HOUR])
+
+
+async def test_a_subscriber_hears_of_his_domain_pattern_and_kinds_alone(db: Database) -> None:
+    shop, other = Shop(), Shop(3)
+    async with (
+        answering(shop.respond) as url,
+        answering(other.respond) as other_url,
+        receiving(Receiver()) as some,
+        receiving(Receiver()) as gone,
+    ):
+        domain, second = await register(db, url), await register(db, other_url)
+        await first_look(db)
+        await subscribe(db, some.url, domain_id=domain.id, pattern="re:/p[12]$", kinds=frozenset({EventKind.CHANGED}))
+        await subscribe(db, gone.url, kinds=frozenset({EventKind.GONE, EventKind.FIRST}))
+        shop.day, other.day = 1, 1
+        shop.gone = {4}
+        shop.pages += 1  # one more page
+        for day in range(1, 6):
+            await look(db, domain, at=START + day * DAY)
+            await look(db, second, at=START + day * DAY)
+        await tell(db, at=START + 6 * DAY)
+
+    assert {(change[1].removeprefix(domain.root), change[2]) for change in told(some)} == {
+        ("p1", "changed"),
+        ("p2", "changed"),
+    }
+    assert {(change[1].removeprefix(domain.root), change[2]) for change in told(gone)} == {
+        ("p4", "gone"),
+        ("p6", "first"),
+    }
+
+
+async def test_a_private_address_is_told_nothing_unless_its_user_has_said_so(db: Database) -> None:
+    shop = Shop(2)
+    async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, receiver.url, allow_private=False)
+        await subscribe(db, "http://169.254.169.254/latest", allow_private=True)
+        shop.day = 1
+        await look(db, domain, at=START + DAY)
+        done = await tell(db, at=START + DAY)
+
+    assert not receiver.got
+    assert "private address" in done.failed[1]
+    assert "nobody serves" in done.failed[2]
