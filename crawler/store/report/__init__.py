@@ -5,6 +5,7 @@
 is called by a crawl but `stamp_feed`. Uses all rooms before it.
 """
 
+from crawler.store.report.announced import announcements
 from crawler.store.report.checks import Finding, check, count_domains
 from crawler.store.report.domain_reports import DomainReport, domain_report
 from crawler.store.report.duplicates import Alike, Near, alike, fill, near
@@ -83,6 +84,7 @@ __all__ = [
     "Waiting",
     "Workload",
     "alike",
+    "announcements",
     "answer_to",
     "changed_pages_to_take",
     "check",

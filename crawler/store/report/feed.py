@@ -35,6 +35,8 @@ STAMP = """
      WHERE s.domain_id = a.domain_id
  RETURNING a.many
 """
+# Whoever waits for changes is told once for all that were appended, when they can be read: where the feed ends now.
+ANNOUNCE = "SELECT pg_notify(%(channel)s, max(position)::text) FROM feed"
 CHUNK = 10_000
 EVENT = """
     e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts, e.pages,
@@ -195,7 +197,7 @@ async def stamp_feed(db: Database, *, at: datetime) -> int:
             cursor = await connection.execute(STAMP, {"at": at, "most": CHUNK})
             many = sum(int(found[0]) for found in await cursor.fetchall())
             if many:
-                await connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
+                await connection.execute(ANNOUNCE, {"channel": CHANNEL})
         total += many
         if many < CHUNK:
             return total
