@@ -8,6 +8,7 @@ calls it. `cell` makes a value safe for a spreadsheet, here and wherever else CS
 
 from crawler.export.cells import cell, shown_value
 from crawler.export.export import Exported, Format, export
+from crawler.export.source import What
 from crawler.export.sqlite_index import SqliteIndex
 from crawler.export.sqlite_search import SearchHit, search
 from crawler.export.sync import Synced, sync
@@ -18,6 +19,7 @@ __all__ = [
     "SearchHit",
     "SqliteIndex",
     "Synced",
+    "What",
     "cell",
     "export",
     "search",

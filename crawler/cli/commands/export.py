@@ -23,6 +23,10 @@ def export(
     chunks: Annotated[
         bool, typer.Option("--chunks", help="Of jsonl and parquet: a row for each part of a page under a heading.")
     ] = False,
+    versions: Annotated[
+        bool,
+        typer.Option("--versions", help="All versions of each page, also of those that are gone; not as markdown."),
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Take the pages of a domain: each with its newest text, or as its server sent it.
@@ -37,11 +41,11 @@ def export(
         recrawl export docs.example.com > pages.jsonl
         recrawl export docs.example.com --format markdown --to notes
         recrawl export docs.example.com --chunks --since 4711
-        recrawl export docs.example.com --format warc --to docs.warc.gz
+        recrawl export docs.example.com --format warc --to docs.warc.gz --versions
     """
     from crawler.cli.actions import export as action
 
-    asked = action.ExportAsked(domain=domain, form=form, to=to, since=since, chunks=chunks)
+    asked = action.ExportAsked(domain=domain, form=form, to=to, since=since, chunks=chunks, versions=versions)
     return action.export(asked, as_json=as_json)
 
 
