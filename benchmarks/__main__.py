@@ -10,7 +10,7 @@ from benchmarks.deploys import bench as deploys
 from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError
 from benchmarks.pages import decide, fingerprint, rendering
-from benchmarks.store import claim, duplicates, growth, queue, reading, record
+from benchmarks.store import claim, duplicates, exported, growth, queue, reading, record
 from tests.crawl.corpus import CorpusError
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
@@ -29,6 +29,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "duplicates": duplicates.main,
     "rendering": rendering.main,
     "reading": reading.main,
+    "export": exported.main,
     "change": change.main,
     "deploys": deploys.main,
 }

@@ -144,7 +144,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "playwright": ("crawler/web/browser/browser.py", "benchmarks/pages/rendering.py"),
     "prefect": ("flows/", "crawler/local/"),
     "psutil": ("crawler/local/",),
-    "psycopg": ("crawler/store/",),
+    "psycopg": ("crawler/store/", "crawler/export/postgres_index.py"),
     "psycopg_pool": ("crawler/store/",),
     "publicsuffixlist": ("crawler/core/http/urls.py",),
     "pydantic": ("crawler/settings.py", "crawler/api/opening.py", "flows/"),

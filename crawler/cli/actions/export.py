@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import urlsplit, urlunsplit
 
 from crawler.cli.exits import DONE
 from crawler.cli.output import out, print_json, remark, say
@@ -15,7 +16,7 @@ from crawler.cli.progress import PagesWritten
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
 from crawler.errors import BadInput, CrawlerError
-from crawler.export import Exported, Format, SqliteIndex, Synced, What
+from crawler.export import Exported, Format, PostgresIndex, SqliteIndex, Synced, What
 from crawler.export import export as write_pages
 from crawler.export import sync as bring_in_step
 from crawler.register import domain_named
@@ -64,12 +65,12 @@ def export(asked: ExportAsked, *, as_json: bool) -> int:
     return DONE
 
 
-def sync_index(file: Path, names: Sequence[str], *, as_json: bool) -> int:
+def sync_index(target: str, names: Sequence[str], *, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> tuple[dict[str, Synced], dict[str, int]]:
         every = [listed.domain for listed in await domains.every(db)]
         wanted = [await domain_named(db, name) for name in names] or every
         await report.stamp_feed(db, at=datetime.now(UTC))
-        with SqliteIndex(file) as index, PagesWritten() as progress:
+        with _index(target) as index, PagesWritten() as progress:
             done: dict[str, Synced] = {}
             for each in wanted:
                 done[each.authority] = await bring_in_step(db, each, index, progress=progress.advance)
@@ -79,7 +80,7 @@ def sync_index(file: Path, names: Sequence[str], *, as_json: bool) -> int:
 
     done, forgotten = with_database(work)
     if as_json:
-        print_json({"file": str(file), "domains": done, "forgotten": forgotten})
+        print_json({"index": _shown_target(target), "domains": done, "forgotten": forgotten})
         return DONE
     for name, synced in done.items():
         how = "all pages read" if synced.is_anew else "what has changed"
@@ -89,6 +90,22 @@ def sync_index(file: Path, names: Sequence[str], *, as_json: bool) -> int:
     if not done and not forgotten:
         remark("No domain is registered: recrawl crawl URL")
     return DONE
+
+
+def _index(target: str) -> SqliteIndex | PostgresIndex:
+    return PostgresIndex(target) if _is_database(target) else SqliteIndex(Path(target))
+
+
+def _is_database(target: str) -> bool:
+    return target.startswith(("postgresql://", "postgres://"))
+
+
+def _shown_target(target: str) -> str:
+    """The index without a password."""
+    parts = urlsplit(target)
+    if not _is_database(target) or parts.password is None:
+        return target
+    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", "@", 1)))
 
 
 def _form(asked: ExportAsked) -> Format:
