@@ -7,6 +7,7 @@ from benchmarks import schedule
 from benchmarks.change import bench as change
 from benchmarks.crawling import first, memory, orchestration, processes, revisit
 from benchmarks.deploys import bench as deploys
+from benchmarks.feed import trial as feed
 from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError
 from benchmarks.pages import decide, fingerprint, rendering
@@ -30,6 +31,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "rendering": rendering.main,
     "reading": reading.main,
     "export": exported.main,
+    "feed": feed.main,
     "change": change.main,
     "deploys": deploys.main,
 }
