@@ -7,10 +7,11 @@ from benchmarks import schedule
 from benchmarks.change import bench as change
 from benchmarks.crawling import first, memory, orchestration, processes, revisit
 from benchmarks.deploys import bench as deploys
+from benchmarks.feed import trial as feed
 from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError
 from benchmarks.pages import decide, fingerprint, rendering
-from benchmarks.store import claim, duplicates, growth, queue, reading, record
+from benchmarks.store import claim, duplicates, exported, growth, queue, reading, record
 from tests.crawl.corpus import CorpusError
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
@@ -29,6 +30,8 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "duplicates": duplicates.main,
     "rendering": rendering.main,
     "reading": reading.main,
+    "export": exported.main,
+    "feed": feed.main,
     "change": change.main,
     "deploys": deploys.main,
 }

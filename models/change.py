@@ -18,7 +18,7 @@ class Event(SQLModel, table=True):
     __table_args__ = (
         CheckConstraint("number >= 1", name="event_number"),
         CheckConstraint(
-            "change IN ('first', 'changed', 'moved', 'gone', 'back', 'boilerplate', 'held_back', 'let_go')",
+            "change IN ('first', 'changed', 'moved', 'gone', 'back', 'boilerplate', 'held_back', 'let_go', 'hint')",
             name="event_change",
         ),
         Index("event_page", "domain_id", "key", "number"),
@@ -40,6 +40,7 @@ class Event(SQLModel, table=True):
     # Of a change of the boilerplate, on how many pages it was seen.
     pages: int | None = Field(sa_column=count(nullable=True, default=None))
     amount: float | None = Field(sa_column=real(nullable=True))  # the part of the page that changed, 0 to 1
+    source: str | None = Field(sa_column=text(nullable=True))  # of a hint: who gave it
 
 
 class Feed(SQLModel, table=True):

@@ -27,7 +27,7 @@ BOUNDS = {
     "requirements-tools.lock": GROUPS["tools"],
 }
 LOCKS = tuple(BOUNDS)
-PRODUCT = ("crawler", "flows", "models", "migrations", "deployments")
+PRODUCT = ("recrawl", "crawler", "flows", "models", "migrations", "deployments")
 
 # What the product needs without an import statement that names it.
 NOT_IMPORTED = {
@@ -88,7 +88,7 @@ def test_no_two_locks_pin_a_package_differently(one: str, other: str) -> None:
 
 def test_what_only_tests_or_installs_is_not_there_for_crawling() -> None:
     others = {canonicalize_name(bound.name) for group in ("dev", "bench", "docs", "tools") for bound in GROUPS[group]}
-    allowed = {"anyio", "packaging"}  # dependencies of dependencies as well
+    allowed = {"anyio", "fastwarc", "packaging"}  # dependencies of dependencies as well
     assert not (others - allowed) & pins("requirements.lock").keys()
 
 

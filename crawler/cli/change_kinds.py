@@ -12,9 +12,10 @@ KINDS = {
     "site": EventKind.BOILERPLATE,
     "held-back": EventKind.HELD_BACK,
     "let-go": EventKind.LET_GO,
+    "hint": EventKind.HINT,
 }
 WORDS = {kind: name.replace("-", " ") for name, kind in KINDS.items()}
-NEWS = frozenset(KINDS.values()) - {EventKind.FIRST}  # what people are shown unless they ask for others
+NEWS = frozenset(KINDS.values()) - {EventKind.FIRST, EventKind.HINT}  # what people are shown unless they ask for others
 
 
 def typed_kind(kind: EventKind) -> str:

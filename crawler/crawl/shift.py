@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("recrawl.shift")
 
+TELL_AFTER = timedelta(seconds=1)  # from a record until the feed has its changes, and who waits for them is told
 LOOK_AROUND = timedelta(seconds=5)  # for domains that have become due while others are being crawled
 
 # How one lease is crawled: given the lease, and what crawls it.
@@ -78,6 +79,7 @@ async def run_shift(
         asyncio.TaskGroup() as tasks,
     ):
         pool = _LeasePool(db, webs, crew, settings=settings, clock=clock, pages=limits.pages, stop=ending, hooks=hooks)
+        telling = tasks.create_task(pool.tell_changes(), name="tell-changes")
         while not pool.is_over:
             lease, claimed = await pool.claim(holder=holder, only=only) if pool.has_room else (None, 0.0)
             if lease is not None:
@@ -86,6 +88,7 @@ async def run_shift(
                 await pool.wait_for_change(only=only)
             elif not await pool.wait_for_turn(only=only):
                 break
+        telling.cancel()
     pool.result.stats.ran_for(timedelta(seconds=time.monotonic() - began))
     await until_available(lambda _: report.stamp_feed(db, at=clock.now()), about="shift")
     return pool.result
@@ -133,6 +136,8 @@ class _LeasePool:
         self.pages, self.stop, self.hooks = pages, stop, hooks or ShiftHooks()
         self.result = ShiftResult()
         self.running: set[asyncio.Task[None]] = set()
+        self.untold: set[int] = set()  # domains that were recorded since the feed was brought up to date
+        self.recorded = asyncio.Event()  # there are any
         self.held: set[int] = set()  # domains that are being crawled, whatever the store says of their leases
 
     @property
@@ -247,6 +252,8 @@ class _LeasePool:
         lease = store.lease
 
         def progress(stats: CrawlStats) -> None:
+            self.untold.add(lease.domain.id)
+            self.recorded.set()
             self.hooks.progress(lease, stats)
 
         async def here(stop: asyncio.Event) -> LeaseResult:
@@ -256,6 +263,19 @@ class _LeasePool:
             )
 
         return await self.crew.crawl(lease, claimed, here=here, progress=progress)
+
+    async def tell_changes(self) -> None:
+        """Append what is recorded to the feed while the shift goes on, so that who listens hears of it soon."""
+        while True:
+            await self.recorded.wait()
+            await asyncio.sleep(TELL_AFTER.total_seconds())
+            self.recorded.clear()
+            told, self.untold = self.untold, set()
+            try:
+                await report.stamp_feed(self.db, at=self.clock.now(), only=told)
+            except StoreUnavailable:  # the leases say so
+                self.untold |= told
+                self.recorded.set()
 
     async def wait_for_change(self, *, only: Collection[Domain] | None) -> None:
         """Wait until a lease ends or, if there is room for another, until some domain can be claimed."""

@@ -1,14 +1,30 @@
 """TAKES AWAY: the pages of a domain in forms that other programs read, as many as there are in the memory of a few.
 
 `export` reads pages from the store a batch at a time and gives them to a writer: lines of JSON, CSV, Parquet, WARC, or
-a folder of Markdown. `sync` keeps an Index in step by the change feed; SqliteIndex is one for search. Writers and
-indexes are modules of their own and know nothing of the store. Uses core and the store; the command calls it. `cell`
-makes a value safe for a spreadsheet, here and wherever else CSV is written.
+a folder of Markdown. `sync` keeps an Index in step by the change feed: SqliteIndex for search by words, which `search`
+reads, PostgresIndex for embeddings. Writers and indexes are modules of their own and know nothing of the store. Uses
+core and the store; the command calls it. `cell` makes a value safe for a spreadsheet, here and wherever CSV is written.
 """
 
 from crawler.export.cells import cell, shown_value
 from crawler.export.export import Exported, Format, export
+from crawler.export.postgres_index import PostgresIndex
+from crawler.export.source import What
 from crawler.export.sqlite_index import SqliteIndex
+from crawler.export.sqlite_search import SearchHit, search
 from crawler.export.sync import Synced, sync
 
-__all__ = ["Exported", "Format", "SqliteIndex", "Synced", "cell", "export", "shown_value", "sync"]
+__all__ = [
+    "Exported",
+    "Format",
+    "PostgresIndex",
+    "SearchHit",
+    "SqliteIndex",
+    "Synced",
+    "What",
+    "cell",
+    "export",
+    "search",
+    "shown_value",
+    "sync",
+]

@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from crawler.core.domain import Domain
-from crawler.core.http import PageKey
 from crawler.errors import CrawlerError
+from crawler.export.source import Source, What
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import TakenPage
-
-PAGES_AT_ONCE = 200  # with bodies of up to ten megabytes each, though few are larger than a hundredth of that
-BODIES_AT_ONCE = 20
 
 
 class Format(StrEnum):
@@ -41,6 +38,14 @@ class Format(StrEnum):
         """Whether it can have a row for each chunk."""
         return self in {Format.JSONL, Format.PARQUET}
 
+    @property
+    def has_versions(self) -> bool:
+        """Whether it can hold several versions of a page."""
+        return not self.is_folder
+
+
+WITH_BODIES = frozenset({Format.MARKDOWN, Format.WARC})
+
 
 @dataclass(frozen=True, slots=True)
 class Exported:
@@ -65,40 +70,30 @@ async def export(
     to: Path | BinaryIO,
     *,
     since: int | None = None,
-    in_chunks: bool = False,
+    what: What = What.PAGES,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Exported:
     """Write the newest version of each page that is there; with `since` of those alone that changed after that cursor.
 
-    to: a folder for a format of files, else a binary stream.  in_chunks: a row for each part of a page under a heading.
-    progress: called with the pages so far.  With `since`, pages that went are told, too, so that a copy follows.
+    to: a folder for a format of files, else a binary stream.  what: a row for each page, for each part of it under a
+    heading, or for each version of any page.  progress: called with the pages so far.
+    With `since`, pages that went are told, too, so that a copy follows; of versions those are told that came.
     What changes while it is written is written, or comes after the cursor, or both.  Raises CrawlerError where what
     writes the format is not installed.
     """
     until = await report.end_of_feed(db)
-    needs_bodies = in_chunks or form in {Format.MARKDOWN, Format.WARC}
-    shared = await report.shared_digests(db, domain) if form is Format.WARC else frozenset[bytes]()
+    source = Source(db=db, domain=domain, what=what, bodies=what is What.CHUNKS or form in WITH_BODIES)
+    shared = frozenset[bytes]()
+    if form is Format.WARC:
+        shared = await report.shared_digests(db, domain, of_versions=what is What.VERSIONS)
+    in_chunks = what is What.CHUNKS
     writer = _writer(form, to, in_chunks=in_chunks, shared=shared, name=f"{domain.authority}.warc.gz")
-    most = BODIES_AT_ONCE if needs_bodies else PAGES_AT_ONCE
     pages = 0
-    key, after = PageKey(b""), since or 0
-    while True:
-        if since is None:
-            batch = await report.pages_to_take(db, domain, after=key, most=most, bodies=needs_bodies)
-            is_last = len(batch) < most
-        else:
-            batch, after = await report.changed_pages_to_take(
-                db, domain, after=after, until=until, most=most, bodies=needs_bodies
-            )
-            is_last = after >= until
+    async for batch in source.all() if since is None else source.changed(after=since, until=until):
         for page in batch:
             writer.write(page)
         pages += len(batch)
         progress(pages)
-        if is_last:
-            break
-        if batch:
-            key = batch[-1].key
     writer.close()
     return Exported(pages, until)
 

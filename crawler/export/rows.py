@@ -18,7 +18,7 @@ def row_of(page: TakenPage) -> Row:
     """A page as one row, by the names of COLUMNS. A page that is not there any more has no text."""
     row = {name: getattr(page, name) for name in COLUMNS}
     row["state"], row["digest"] = page.state.value, page.digest.hex() if page.digest is not None else None
-    if not page.is_there:
+    if not page.has_content:
         row["text"] = ""
     return row
 

@@ -1,4 +1,4 @@
-"""WARC 1.1 (ISO 28500:2017): the newest version of each page as its server sent it, or as a browser made it.
+"""WARC 1.1 (ISO 28500:2017): versions of pages as their servers sent them, or as a browser made them.
 
 A body that an earlier record of the file has already is a revisit record. What has come compressed or in chunks is kept
 unpacked, so that these headers are left out, as the standard's own writers do.
@@ -34,7 +34,7 @@ class Warc:
 
     def write(self, page: TakenPage) -> None:
         """One record for a page; none where it is not there any more, or its body is not kept."""
-        if not page.is_there or page.body is None or page.version_at is None or page.digest is None:
+        if not page.has_content or page.body is None or page.version_at is None or page.digest is None:
             return
         at = page.version_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         headers = {"WARC-Date": at}

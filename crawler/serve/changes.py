@@ -26,6 +26,7 @@ NAMES = {
     EventKind.BOILERPLATE: "the site's frame changed",
     EventKind.HELD_BACK: "pages like it are put off",
     EventKind.LET_GO: "pages like it are asked for again",
+    EventKind.HINT: "said to have changed",
 }
 
 

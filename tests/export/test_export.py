@@ -19,7 +19,7 @@ from warcio.checker import Checker
 
 from crawler.core.domain import Domain
 from crawler.core.http import Url
-from crawler.export import Exported, Format, export
+from crawler.export import Exported, Format, What, export
 from crawler.store import report
 from crawler.store.database import Database
 from tests.crawl.crawls import DAY, START, answered, answering, crawl, recrawl, register
@@ -200,11 +200,11 @@ def read(folder: Path) -> dict[str, str]:
 
 async def test_chunks_stand_under_their_headings_and_keep_their_ids(db: Database) -> None:
     async with crawled(db) as (site, domain):
-        before, _ = await taken(db, domain, Format.JSONL, in_chunks=True)
+        before, _ = await taken(db, domain, Format.JSONL, what=What.CHUNKS)
         site.pages["/guide"] = GUIDE.replace("and wait until morning comes", "and go home, for it will take all night")
         await recrawl(db, domain, at=START + DAY)
-        after, _ = await taken(db, domain, Format.JSONL, in_chunks=True)
-        table, _ = await taken(db, domain, Format.PARQUET, in_chunks=True)
+        after, _ = await taken(db, domain, Format.JSONL, what=What.CHUNKS)
+        table, _ = await taken(db, domain, Format.PARQUET, what=What.CHUNKS)
 
     def guide(data: bytes) -> dict[tuple[str, ...], dict[str, Any]]:
         rows = (json.loads(line) for line in data.splitlines())

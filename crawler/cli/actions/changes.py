@@ -2,10 +2,10 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from rich.text import Text
 
@@ -29,7 +29,6 @@ from crawler.store.report import ChangeFilter, Edit, EventKind, FeedItem
 TOP, TOP_JSON = 20, 1000
 MOST_ENTRIES = 100  # of an Atom feed
 INDENT = 11
-LOOK_AGAIN = timedelta(seconds=1)  # for what was found meanwhile
 MOST_EDITS = 3  # of one change, unless all are asked for
 SHORT, LONG = (40, 160), (200, 1000)  # characters kept beside a change, and of a change itself
 
@@ -80,7 +79,7 @@ def changes(wish: Wish, *, at: datetime | None, as_json: bool) -> int:
             return Found(items=items, counts={}, end=0, since=where.since, now=instant)
         return Found(
             items=await report.newest_changes(db, shown, most=wish.top or TOP, blocks=True),
-            counts=await report.count_changes(db, replace(where, kinds=kinds) if kinds else where),
+            counts=await report.count_changes(db, replace(where, kinds=kinds or NEWS | {EventKind.FIRST})),
             end=await report.end_of_feed(db),
             since=where.since,
             now=instant,
@@ -125,27 +124,40 @@ def follow(wish: Wish, *, from_now: bool, as_json: bool) -> int:
             _since(where, wish.since, now=datetime.now(UTC)) if not from_now else replace(where, after=end),
             kinds=kinds or (frozenset(EventKind) if as_json else NEWS),
         )
-        while not interrupts.stop.is_set():
-            try:
-                items = await _new_items(db, shown)
-            except StoreUnavailable as error:
-                remark(f"{error}; it is asked again")
-                items = []
-            for item in items:
-                if as_json:
-                    print_json_line(item)
+        async with report.announcements(db) as announced:
+            while not interrupts.stop.is_set():
+                try:
+                    items = await _new_items(db, shown)
+                except StoreUnavailable as error:
+                    remark(f"{error}; it is asked again")
+                    items = []
+                for item in items:
+                    if as_json:
+                        print_json_line(item)
+                    else:
+                        _show_change(item, wish, now=datetime.now(UTC))
+                        say("")
+                if items:
+                    shown = replace(shown, after=items[-1].position)
                 else:
-                    _show_change(item, wish, now=datetime.now(UTC))
-                    say("")
-            if items:
-                shown = replace(shown, after=items[-1].position)
-            else:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(interrupts.stop.wait(), LOOK_AGAIN.total_seconds())
+                    await _either(announced.wait(), interrupts.stop.wait())
         return interrupts.number or 0
 
     number = with_database(work, patient=True)
     return 128 + number if number else DONE
+
+
+async def _either(one: Coroutine[Any, Any, object], other: Coroutine[Any, Any, object]) -> None:
+    """Wait for whichever ends first; the other one is ended."""
+    tasks = [asyncio.create_task(one), asyncio.create_task(other)]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _new_items(db: Database, shown: ChangeFilter) -> list[FeedItem]:

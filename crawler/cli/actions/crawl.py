@@ -1,13 +1,12 @@
 """recrawl crawl: one shift in this process, from names to a table of what was done."""
 
 import asyncio
-import os
-import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.cli.actions.crawl_outcome import CrawlOutcome, print_result
+from crawler.cli.actions.dead_leases import free_dead_leases
 from crawler.cli.actions.domains import is_closed, why_not
 from crawler.cli.actions.explain_why import why_refused
 from crawler.cli.actions.register import ask_and_register, charge_request
@@ -113,25 +112,6 @@ async def _tell(db: Database, clock: Clock, *, stop: asyncio.Event) -> None:
 def require_names(request: CrawlRequest) -> None:
     if not request.names and not request.due:
         raise BadInput("nothing to crawl: name a URL or a domain, or say --due for all that is registered")
-
-
-async def free_dead_leases(db: Database) -> None:
-    """Take back what killed commands on this machine still hold: the embedded Postgres is used from no other."""
-    for holder in await report.holders(db):
-        machine, _, rest = holder.partition("/")
-        pid = rest.partition("/")[0]
-        if machine == socket.gethostname() and pid.isdigit() and not _is_alive(int(pid)):
-            await domains.expire_leases(db, holder_prefix=f"{machine}/{pid}/")
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 async def _wanted(db: Database, request: CrawlRequest, clock: Clock) -> tuple[list[Domain] | None, dict[Url, Fetched]]:

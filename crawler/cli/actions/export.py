@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import urlsplit, urlunsplit
 
 from crawler.cli.exits import DONE
 from crawler.cli.output import out, print_json, remark, say
@@ -15,7 +16,7 @@ from crawler.cli.progress import PagesWritten
 from crawler.cli.session import Interrupts, with_database
 from crawler.cli.values import counted
 from crawler.errors import BadInput, CrawlerError
-from crawler.export import Exported, Format, SqliteIndex, Synced
+from crawler.export import Exported, Format, PostgresIndex, SqliteIndex, Synced, What
 from crawler.export import export as write_pages
 from crawler.export import sync as bring_in_step
 from crawler.register import domain_named
@@ -32,6 +33,11 @@ class ExportAsked:
     to: Path | None
     since: int | None
     chunks: bool
+    versions: bool = False
+
+    @property
+    def what(self) -> What:
+        return What.CHUNKS if self.chunks else What.VERSIONS if self.versions else What.PAGES
 
 
 def export(asked: ExportAsked, *, as_json: bool) -> int:
@@ -47,23 +53,24 @@ def export(asked: ExportAsked, *, as_json: bool) -> int:
             raise BadInput(f"the feed ends at {end}, so that nothing can be after {asked.since}")
         with PagesWritten() as progress, _destination(asked.to, form) as to:
             return await write_pages(
-                db, domain, form, to, since=asked.since, in_chunks=asked.chunks, progress=progress.advance
+                db, domain, form, to, since=asked.since, what=asked.what, progress=progress.advance
             )
 
     done = with_database(work)
     if as_json:
         print_json({"domain": asked.domain, "pages": done.pages, "next": done.cursor})
     else:
-        remark(f"{counted(done.pages, 'page')}; what changes from now on: {_next(asked, done)}")
+        noun = "version" if asked.versions else "page"
+        remark(f"{counted(done.pages, noun)}; what changes from now on: {_next(asked, done)}")
     return DONE
 
 
-def sync_index(file: Path, names: Sequence[str], *, as_json: bool) -> int:
+def sync_index(target: str, names: Sequence[str], *, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> tuple[dict[str, Synced], dict[str, int]]:
         every = [listed.domain for listed in await domains.every(db)]
         wanted = [await domain_named(db, name) for name in names] or every
         await report.stamp_feed(db, at=datetime.now(UTC))
-        with SqliteIndex(file) as index, PagesWritten() as progress:
+        with _index(target) as index, PagesWritten() as progress:
             done: dict[str, Synced] = {}
             for each in wanted:
                 done[each.authority] = await bring_in_step(db, each, index, progress=progress.advance)
@@ -73,7 +80,7 @@ def sync_index(file: Path, names: Sequence[str], *, as_json: bool) -> int:
 
     done, forgotten = with_database(work)
     if as_json:
-        print_json({"file": str(file), "domains": done, "forgotten": forgotten})
+        print_json({"index": _shown_target(target), "domains": done, "forgotten": forgotten})
         return DONE
     for name, synced in done.items():
         how = "all pages read" if synced.is_anew else "what has changed"
@@ -85,6 +92,22 @@ def sync_index(file: Path, names: Sequence[str], *, as_json: bool) -> int:
     return DONE
 
 
+def _index(target: str) -> SqliteIndex | PostgresIndex:
+    return PostgresIndex(target) if _is_database(target) else SqliteIndex(Path(target))
+
+
+def _is_database(target: str) -> bool:
+    return target.startswith(("postgresql://", "postgres://"))
+
+
+def _shown_target(target: str) -> str:
+    """The index without a password."""
+    parts = urlsplit(target)
+    if not _is_database(target) or parts.password is None:
+        return target
+    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", "@", 1)))
+
+
 def _form(asked: ExportAsked) -> Format:
     try:
         form = Format(asked.form.lower())
@@ -92,6 +115,9 @@ def _form(asked: ExportAsked) -> Format:
         raise BadInput(f"{asked.form} is no format: {', '.join(Format)}") from error
     if asked.chunks and not form.has_chunks:
         raise BadInput(f"{form} has no chunks: they are rows of jsonl or parquet")
+    if asked.versions and (asked.chunks or not form.has_versions):
+        why = "chunks are of the newest version" if asked.chunks else f"{form} has one file for each page"
+        raise BadInput(f"{why}: --versions is for rows and records of pages")
     if form.is_folder and asked.to is None:
         raise BadInput(f"{form} is a folder of files: --to FOLDER")
     if form.is_binary and asked.to is None and out().is_terminal:
@@ -123,6 +149,6 @@ def _destination(to: Path | None, form: Format) -> Iterator[Path | BinaryIO]:
 
 def _next(asked: ExportAsked, done: Exported) -> str:
     given = [f"--format {asked.form}"] if asked.form != Format.JSONL else []
-    given += ["--chunks"] if asked.chunks else []
+    given += [f"--{asked.what}"] if asked.what is not What.PAGES else []
     given += [f"--to {asked.to}"] if asked.to is not None and Format(asked.form.lower()).is_folder else []
     return " ".join(["recrawl export", asked.domain, *given, f"--since {done.cursor}"])

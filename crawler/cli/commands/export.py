@@ -23,6 +23,10 @@ def export(
     chunks: Annotated[
         bool, typer.Option("--chunks", help="Of jsonl and parquet: a row for each part of a page under a heading.")
     ] = False,
+    versions: Annotated[
+        bool,
+        typer.Option("--versions", help="All versions of each page, also of those that are gone; not as markdown."),
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Take the pages of a domain: each with its newest text, or as its server sent it.
@@ -37,33 +41,37 @@ def export(
         recrawl export docs.example.com > pages.jsonl
         recrawl export docs.example.com --format markdown --to notes
         recrawl export docs.example.com --chunks --since 4711
-        recrawl export docs.example.com --format warc --to docs.warc.gz
+        recrawl export docs.example.com --format warc --to docs.warc.gz --versions
     """
     from crawler.cli.actions import export as action
 
-    asked = action.ExportAsked(domain=domain, form=form, to=to, since=since, chunks=chunks)
+    asked = action.ExportAsked(domain=domain, form=form, to=to, since=since, chunks=chunks, versions=versions)
     return action.export(asked, as_json=as_json)
 
 
 def sync(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The index; made where there is none.")],
+    target: Annotated[
+        str, typer.Argument(metavar="FILE|URL", help="An SQLite file, or postgresql://...; made where there is none.")
+    ],
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[DOMAIN]...", help="Registered domains; all where none is named.")
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Keep a full-text index of the pages in step: one SQLite file, for search and for retrieval.
+    """Keep an index of the pages in step: a SQLite file for search by words, or tables in Postgres for embeddings.
 
     The first time all pages are put into it, in chunks by heading; later what has changed, and what went is taken out.
     The index has its own cursor, which it commits with the pages: whatever ends in between, nothing is missed. Any
-    SQLite with FTS5 reads it, also while it is written (docs/export.md).
+    SQLite with FTS5 reads the file, also while it is written. In Postgres the schema recrawl_index has a row for each
+    chunk with a column for its embedding, which stays as long as the chunk's text does (docs/export.md).
 
     Examples:
 
         recrawl sync pages.sqlite
         recrawl sync docs.sqlite docs.example.com
+        recrawl sync postgresql://search@localhost/search
         sqlite3 docs.sqlite "SELECT heading, text FROM chunk_text WHERE chunk_text MATCH 'pear' ORDER BY rank LIMIT 5"
     """
     from crawler.cli.actions import export as action
 
-    return action.sync_index(file, names or (), as_json=as_json)
+    return action.sync_index(target, names or (), as_json=as_json)

@@ -9,13 +9,22 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.change import Change, SiteEdit, around_change, cut_at_word
 from crawler.core.domain import Domain
-from crawler.core.http import Url, key_of
+from crawler.core.http import PageKey, Url, key_of
 from crawler.core.page import Block, ListKind
 from crawler.core.visit import Visit
 from crawler.store.columns import clean, copy
 from crawler.store.database import Connection
 from crawler.store.record.novelty import Turn
 
+HINTS = """
+    WITH room AS (
+        UPDATE domain_state SET next_event = next_event + cardinality(%(keys)s::bytea[])
+         WHERE domain_id = %(domain_id)s RETURNING next_event - cardinality(%(keys)s::bytea[]) AS first)
+    INSERT INTO event (domain_id, number, at, key, url, change, version, source)
+    SELECT %(domain_id)s, room.first + row_number() OVER (ORDER BY p.key) - 1, %(at)s, p.key, p.url, 'hint', p.version,
+           %(source)s
+      FROM page p, room WHERE p.domain_id = %(domain_id)s AND p.key = ANY(%(keys)s)
+"""
 EVENTS = """
     COPY event (domain_id, number, at, key, url, change, version, distance_bits,
                 parts, blocks, pages, amount) FROM STDIN (FORMAT BINARY)
@@ -47,6 +56,14 @@ async def write(
     types = ["int8", "int8", "timestamptz", "bytea", "text", "text", "int4", "int2", "text", "jsonb", "int4", "float8"]
     await copy(connection, EVENTS, types, ((domain.id, first + n, *row) for n, row in enumerate(rows)))
     return len(rows)
+
+
+async def write_hints(
+    connection: Connection, domain_id: int, keys: Sequence[PageKey], *, source: str, at: datetime
+) -> None:
+    """Tell of pages that somebody says have changed, each named once. The holder of the domain's lease calls it."""
+    if keys:
+        await connection.execute(HINTS, {"domain_id": domain_id, "keys": list(keys), "source": source, "at": at})
 
 
 def _row(visit: Visit) -> tuple[Any, ...]:

@@ -5,13 +5,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crawler.core.domain import Lease
-from crawler.core.freshness import ChangeSignal, Defaults
+from crawler.core.freshness import ChangeSignal, Defaults, SignalSource
 from crawler.core.http import PageKey, Url, key_of
 from crawler.store import learned
 from crawler.store.database import Connection
 from crawler.store.hand_out import reweigh
+from crawler.store.record import events
 
 AHEAD = timedelta(days=1)  # a lastmod that is only a day may mean its end; a clock further ahead is wrong
+
+# Not told as hints: sitemaps often date all pages of a site anew, and listings name what the feed tells soon.
+UNTOLD = frozenset({SignalSource.SITEMAP, SignalSource.HUB})
 
 # A signal counts once, and only where the page has not been looked at since.
 COUNT = """
@@ -19,7 +23,7 @@ COUNT = """
       FROM unnest(%(keys)s::bytea[], %(at)s::timestamptz[]) AS x(key, at)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key AND p.version > 0 AND x.at > p.last_good_at
        AND x.at > coalesce(p.signalled_at[%(no)s + 1], '-infinity')
- RETURNING p.key
+ RETURNING p.key, rtrim(p.signals, '\\x00'::bytea) = signals_with(''::bytea, %(no)s) AS is_first
 """
 KNOWN = "SELECT key FROM page WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)"
 
@@ -39,7 +43,11 @@ async def take_in(
     source = await learned.source_named(connection, lease.domain.id, signals[0].source, at=at)
     if source is not None:
         cursor = await connection.execute(COUNT, values | {"no": source.no})
-        counted: list[PageKey] = [row[0] for row in await cursor.fetchall()]
+        found = await cursor.fetchall()
+        counted: list[PageKey] = [key for key, _ in found]
+        if source.source not in UNTOLD:
+            first = [key for key, is_first in found if is_first]
+            await events.write_hints(connection, lease.domain.id, first, source=source.source, at=at)
         await learned.count_heard(connection, lease.domain.id, source, len(counted), at=at)
         if counted and defaults is not None:
             await reweigh(connection, lease.domain, counted, at=at, defaults=defaults)

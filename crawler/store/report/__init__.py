@@ -5,6 +5,7 @@
 is called by a crawl but `stamp_feed`. Uses all rooms before it.
 """
 
+from crawler.store.report.announced import announcements
 from crawler.store.report.checks import Finding, check, count_domains
 from crawler.store.report.domain_reports import DomainReport, domain_report
 from crawler.store.report.duplicates import Alike, Near, alike, fill, near
@@ -38,7 +39,16 @@ from crawler.store.report.prior_source import PriorLevel, PriorSource
 from crawler.store.report.reports import IMPORTANCE, Workload, holders, pages_beneath, workload
 from crawler.store.report.sources import SourceFacts, signal_sources
 from crawler.store.report.sql import Answered, ReaderRole, answer_to, grant_reading, revoke_reading
-from crawler.store.report.taken import TakenPage, changed_pages_to_take, pages_to_take, shared_digests
+from crawler.store.report.taken import (
+    FIRST_VERSION,
+    TakenPage,
+    VersionKey,
+    changed_pages_to_take,
+    new_versions_to_take,
+    pages_to_take,
+    shared_digests,
+    versions_to_take,
+)
 from crawler.store.report.top_pages import PageLine, pages
 from crawler.store.report.traffic import traffic
 from crawler.store.report.versions import (
@@ -52,6 +62,7 @@ from crawler.store.report.versions import (
 )
 
 __all__ = [
+    "FIRST_VERSION",
     "HOWEVER_OLD",
     "IMPORTANCE",
     "KEPT_FOR",
@@ -80,9 +91,11 @@ __all__ = [
     "SourceFacts",
     "TakenPage",
     "VersionContent",
+    "VersionKey",
     "Waiting",
     "Workload",
     "alike",
+    "announcements",
     "answer_to",
     "changed_pages_to_take",
     "check",
@@ -102,6 +115,7 @@ __all__ = [
     "last_of",
     "lists_of",
     "near",
+    "new_versions_to_take",
     "newest_changes",
     "pages",
     "pages_at",
@@ -118,5 +132,6 @@ __all__ = [
     "usual_alike",
     "version_of",
     "versions_of",
+    "versions_to_take",
     "workload",
 ]

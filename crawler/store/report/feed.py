@@ -1,5 +1,6 @@
 """The change feed: every domain's events in one order, for any number of readers with cursors."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -24,6 +25,7 @@ STAMP = """
                          WHERE e.domain_id = s.domain_id AND e.number > s.stamped_event
                          ORDER BY e.number LIMIT %(most)s) e ON true
          WHERE s.next_event > s.stamped_event + 1
+           AND (%(only)s::bigint[] IS NULL OR s.domain_id = ANY(%(only)s::bigint[]))
          ORDER BY e.domain_id, e.number LIMIT %(most)s),
     appended AS (
         INSERT INTO feed (position, domain_id, number, appended_at)
@@ -35,9 +37,11 @@ STAMP = """
      WHERE s.domain_id = a.domain_id
  RETURNING a.many
 """
+# Whoever waits for changes is told once for all that were appended, when they can be read: where the feed ends now.
+ANNOUNCE = "SELECT pg_notify(%(channel)s, max(position)::text) FROM feed"
 CHUNK = 10_000
 EVENT = """
-    e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts, e.pages,
+    e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts, e.pages, e.source,
     CASE WHEN %(blocks)s THEN e.blocks END AS blocks
 """
 # From the events or from the feed, whichever the conditions are about: each row is looked up on the other side by its
@@ -58,7 +62,7 @@ BY_FEED = f"""
 SHOWN = """
     WITH found AS MATERIALIZED ({found})
     SELECT e.position, d.authority AS domain, e.at, e.url, e.change, e.version, e.distance_bits, e.amount, e.parts,
-           e.pages, e.blocks,
+           e.pages, e.blocks, e.source,
            coalesce((SELECT s.title FROM snapshot s
                       WHERE s.domain_id = e.domain_id AND s.key = e.key AND s.number = e.version), '') AS title,
            (SELECT r.importance FROM report_page r WHERE r.domain_id = e.domain_id AND r.key = e.key) AS importance,
@@ -90,6 +94,7 @@ class EventKind(StrEnum):
     BOILERPLATE = "boilerplate"  # the site changed a block of nearly all its pages: one event, at its root
     HELD_BACK = "held_back"  # pages like this one say nothing new: no more of them are fetched but one a day
     LET_GO = "let_go"  # and now they do again
+    HINT = "hint"  # somebody says that the page has changed; nobody has looked yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +170,7 @@ class FeedItem:
     amount: the part of the page that changed, 0 to 1; None where nobody can tell.
     parts: what changed: text, link, image, title, meta; empty where the blocks were not compared.
     blocks: the first blocks that changed, if they were asked for.  pages: of a change of the boilerplate, on how many
-    pages it had been seen.
+    pages it had been seen.  source: of a hint, who gave it.
     title: of the version that it brought, or of the last one.  importance: of the page now, the domain's mean is 1;
     None outside the economy.  moved_to: where a page that moved is now, as far as that is a page of the domain.
     """
@@ -181,6 +186,7 @@ class FeedItem:
     parts: tuple[BlockKind, ...] = ()
     blocks: tuple[Edit, ...] = ()
     pages: int | None = None
+    source: str | None = None
     title: str = ""
     importance: float | None = None
     moved_to: Url | None = None
@@ -191,16 +197,19 @@ class FeedItem:
         return self.at, self.position
 
 
-async def stamp_feed(db: Database, *, at: datetime) -> int:
-    """Append all recorded events to the feed, in one order; gives how many. One stamper works at a time."""
-    total = 0
+async def stamp_feed(db: Database, *, at: datetime, only: Collection[int] | None = None) -> int:
+    """Append all recorded events to the feed, in one order; gives how many. One stamper works at a time.
+
+    only: those of these domains, by number. Who listens on CHANNEL is told once for each transaction.
+    """
+    total, chosen = 0, list(only) if only is not None else None
     while True:
         async with db.transaction() as connection:
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", (FEED_LOCK,))
-            cursor = await connection.execute(STAMP, {"at": at, "most": CHUNK})
+            cursor = await connection.execute(STAMP, {"at": at, "most": CHUNK, "only": chosen})
             many = sum(int(found[0]) for found in await cursor.fetchall())
             if many:
-                await connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
+                await connection.execute(ANNOUNCE, {"channel": CHANNEL})
         total += many
         if many < CHUNK:
             return total

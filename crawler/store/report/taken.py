@@ -31,6 +31,38 @@ PAGE = """
        AND NOT EXISTS (SELECT FROM url_list u
                         WHERE u.domain_id = p.domain_id AND u.key = p.key AND u.kind IN ('sitemap', 'index', 'text'))
 """
+# Every version of every page, also of those that are gone. What is kept of the newest answer alone is of that version.
+VERSION = """
+    SELECT p.key, p.url, f.state, v.number AS version, p.status, v.at, p.last_good_at AS seen_at,
+           p.last_change_at AS changed_at, v.title, v.language, v.content_type, v.text, v.body_digest AS digest,
+           v.headers, v.is_rendered, CASE WHEN v.number = p.version THEN p.etag END AS etag,
+           CASE WHEN v.number = p.version THEN p.last_modified END AS last_modified, NULL::float8 AS importance,
+           l.status AS version_status, c.encoding, c.body_bytes, c.data, true AS is_of_all
+      FROM ({which}) w
+      JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = w.key AND v.number = w.number
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = w.key
+      JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = w.key
+      LEFT JOIN visit l ON %(bodies)s AND l.domain_id = %(domain_id)s AND l.key = w.key AND l.at = v.at
+      LEFT JOIN content c ON %(bodies)s AND c.domain_id = %(domain_id)s AND c.digest = v.body_digest
+     WHERE NOT EXISTS (SELECT FROM url_list u
+                        WHERE u.domain_id = %(domain_id)s AND u.key = w.key AND u.kind IN ('sitemap', 'index', 'text'))
+     ORDER BY w.place, w.key, w.number
+"""
+VERSIONS_IN_ORDER = VERSION.format(
+    which="""SELECT key, number, 0 AS place FROM snapshot
+              WHERE domain_id = %(domain_id)s AND (key, number) > (%(after)s, %(number)s)
+              ORDER BY key, number LIMIT %(most)s"""
+)
+VERSIONS_CHOSEN = VERSION.format(
+    which="""SELECT key, number, min(place) AS place
+               FROM unnest(%(keys)s::bytea[], %(numbers)s::int[]) WITH ORDINALITY AS x(key, number, place)
+              GROUP BY key, number"""
+)
+LAST_OF_VERSIONS = """
+    SELECT key, number FROM snapshot
+     WHERE domain_id = %(domain_id)s AND (key, number) > (%(after)s, %(number)s)
+     ORDER BY key, number OFFSET %(most)s - 1 LIMIT 1
+"""
 IN_ORDER = f"""
     {PAGE} AND p.key > %(after)s AND p.version > 0 AND f.state NOT IN ('gone', 'moved', 'refused')
      ORDER BY p.key LIMIT %(most)s
@@ -38,11 +70,11 @@ IN_ORDER = f"""
 CHOSEN = f"{PAGE} AND p.key = ANY(%(keys)s)"
 # A piece of the feed, with the pages that its changes are about; none for changes of the site.
 CHANGED = """
-    SELECT f.position, e.key
+    SELECT f.position, e.key, e.version
       FROM (SELECT position, domain_id, number FROM feed
              WHERE position > %(after)s AND position <= %(until)s AND domain_id = %(domain_id)s
              ORDER BY position LIMIT %(most)s) f
-      LEFT JOIN LATERAL (SELECT key FROM event e
+      LEFT JOIN LATERAL (SELECT key, version FROM event e
                      WHERE e.domain_id = f.domain_id AND e.number = f.number
                        AND e.change IN ('first', 'changed', 'moved', 'gone', 'back') OFFSET 0) e ON true
      ORDER BY f.position
@@ -51,6 +83,13 @@ SHARED = """
     SELECT body_digest FROM page WHERE domain_id = %(domain_id)s AND version > 0
      GROUP BY body_digest HAVING count(*) > 1
 """
+SHARED_BY_VERSIONS = """
+    SELECT body_digest FROM snapshot WHERE domain_id = %(domain_id)s GROUP BY body_digest HAVING count(*) > 1
+"""
+
+
+VersionKey = tuple[PageKey, int]  # of a page, and the number of one of its versions
+FIRST_VERSION: VersionKey = (PageKey(b""), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +101,8 @@ class TakenPage:
     the last change, None without one.  importance: of the domain's mean; None outside the economy.
     text: the main text, a line for each block.  digest: of the body.  body: as it came, or as a browser made it; None
     where it was not asked for or is not kept.  headers: those that are kept of the answer that brought the version, in
-    its order (core/http/kept_headers.py); etag and last_modified stand beside.
+    its order (core/http/kept_headers.py); etag and last_modified stand beside.  is_of_all: it is one of all versions of
+    the page, whose importance is not asked for.
     """
 
     key: PageKey = field(repr=False)
@@ -85,11 +125,17 @@ class TakenPage:
     digest: bytes | None = field(repr=False)
     text: str = field(repr=False)
     body: bytes | None = field(default=None, repr=False)
+    is_of_all: bool = False
 
     @property
     def is_there(self) -> bool:
         """Whether it can be read today, as far as is known."""
         return self.version > 0 and self.state not in {State.GONE, State.MOVED, State.REFUSED}
+
+    @property
+    def has_content(self) -> bool:
+        """Whether what it says is taken: of a page that is not there any more, only where all its versions are."""
+        return self.is_of_all or self.is_there
 
 
 async def pages_to_take(
@@ -114,16 +160,48 @@ async def changed_pages_to_take(
     values = {"domain_id": domain.id, "after": after, "until": until, "most": most, "bodies": bodies}
     async with db.transaction() as connection:
         found = await (await connection.execute(CHANGED, values)).fetchall()
-        keys = list(dict.fromkeys(key for _, key in found if key is not None))
+        keys = list(dict.fromkeys(key for _, key, _ in found if key is not None))
         pages = await _pages(connection, CHOSEN, values | {"keys": keys})
     place = {key: n for n, key in enumerate(keys)}
     return sorted(pages, key=lambda page: place[page.key]), found[-1][0] if found else until
 
 
-async def shared_digests(db: Database, domain: Domain) -> frozenset[bytes]:
-    """The digests of bodies that several pages of a domain have alike."""
+async def versions_to_take(
+    db: Database, domain: Domain, *, after: VersionKey, most: int, bodies: bool = False
+) -> tuple[list[TakenPage], VersionKey | None]:
+    """So many of all versions of a domain's pages, by key and number, and the place from which to go on; None: the end.
+
+    after: FIRST_VERSION, or that place (keyset paging).  bodies: with them.
+    """
+    key, number = after
+    values = {"domain_id": domain.id, "after": key, "number": number, "most": most, "bodies": bodies}
     async with db.transaction() as connection:
-        cursor = await connection.execute(SHARED, {"domain_id": domain.id})
+        last = await (await connection.execute(LAST_OF_VERSIONS, values)).fetchone()
+        pages = await _pages(connection, VERSIONS_IN_ORDER, values)
+    return pages, (PageKey(last[0]), last[1]) if last is not None else None
+
+
+async def new_versions_to_take(
+    db: Database, domain: Domain, *, after: int, until: int, most: int, bodies: bool = False
+) -> tuple[list[TakenPage], int]:
+    """The versions that came between two cursors of the feed, and the cursor behind what was read.
+
+    most: changes that are read.  A version that several of them tell of comes once.
+    """
+    values = {"domain_id": domain.id, "after": after, "until": until, "most": most, "bodies": bodies}
+    async with db.transaction() as connection:
+        found = await (await connection.execute(CHANGED, values)).fetchall()
+        told = [(key, number) for _, key, number in found if key is not None]
+        chosen = {"keys": [key for key, _ in told], "numbers": [number for _, number in told]}
+        pages = await _pages(connection, VERSIONS_CHOSEN, values | chosen)
+    return pages, found[-1][0] if found else until
+
+
+async def shared_digests(db: Database, domain: Domain, *, of_versions: bool = False) -> frozenset[bytes]:
+    """The digests of bodies that several pages of a domain have alike; of_versions: or several versions of any page."""
+    async with db.transaction() as connection:
+        statement = SHARED_BY_VERSIONS if of_versions else SHARED
+        cursor = await connection.execute(statement, {"domain_id": domain.id})
         return frozenset(digest for (digest,) in await cursor.fetchall())
 
 

@@ -1,0 +1,37 @@
+"""OFFERS: the verbs of recrawl to other programs, by names that stay: Python, and what is built on it.
+
+`open_store` opens the store for asyncio or, as BlockingStore, for programs without it. Each verb calls what the command
+of its name calls; the values are those of the store's reports. People import this as `recrawl`. Uses the verbs of the
+command, and the rooms below it.
+"""
+
+from crawler.api.blocking import BlockingStore
+from crawler.api.opening import open_store
+from crawler.api.store import Store
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.visit import State
+from crawler.crawl import ShiftResult
+from crawler.errors import BadInput, CrawlerError, StoreUnavailable
+from crawler.export import SearchHit
+from crawler.store.report import DomainReport, EventKind, FeedItem, PageVersion, TakenPage, VersionContent
+
+__all__ = [
+    "BadInput",
+    "BlockingStore",
+    "CrawlerError",
+    "Domain",
+    "DomainReport",
+    "DomainSettings",
+    "EventKind",
+    "FeedItem",
+    "PageVersion",
+    "SearchHit",
+    "ShiftResult",
+    "State",
+    "Store",
+    "StoreUnavailable",
+    "TakenPage",
+    "VersionContent",
+    "open_store",
+]

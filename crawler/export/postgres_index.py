@@ -1,0 +1,189 @@
+"""An index of pages in Postgres, in chunks by heading with a column for embeddings: a table shaped for pgvector.
+
+SELECT url, heading, text FROM recrawl_index.chunk ORDER BY embedding <=> %s LIMIT 10;
+
+What embeds texts fills the column where it is null; sync empties it where a chunk's text changes, and there alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from crawler.errors import CrawlerError
+from crawler.store.database import libpq_url, one_line
+from crawler.store.report import TakenPage
+
+FORM = 1  # of the tables; kept in the comment of their schema
+LOCK = 0x73796E63  # "sync": one at a time keeps an index
+CONNECT_SECONDS = 20
+
+# vector is pgvector's type, without a number of dimensions, since the model decides that; real[] serves where the
+# extension is not installed, and ALTER TABLE ... TYPE vector makes it one later.
+TABLES = """
+CREATE SCHEMA recrawl_index;
+CREATE TABLE recrawl_index.sync (
+    domain text PRIMARY KEY, cursor bigint, pass bigint NOT NULL DEFAULT 0);
+CREATE TABLE recrawl_index.page (
+    url text PRIMARY KEY, domain text NOT NULL REFERENCES recrawl_index.sync ON DELETE CASCADE, title text NOT NULL,
+    language text NOT NULL, version int NOT NULL, version_at timestamptz, seen_at timestamptz, importance float8,
+    pass bigint NOT NULL);
+CREATE INDEX page_pass ON recrawl_index.page (domain, pass);
+CREATE TABLE recrawl_index.chunk (
+    id text PRIMARY KEY, url text NOT NULL REFERENCES recrawl_index.page ON DELETE CASCADE, place int NOT NULL,
+    heading text[] NOT NULL, text text NOT NULL, embedding {vector});
+CREATE INDEX chunk_page ON recrawl_index.chunk (url);
+CREATE INDEX chunk_to_embed ON recrawl_index.chunk (id) WHERE embedding IS NULL;
+COMMENT ON COLUMN recrawl_index.chunk.embedding IS
+    'null until it is filled, and again when the text changes; the id of a chunk stays';
+COMMENT ON SCHEMA recrawl_index IS 'recrawl sync, form {form}';
+"""
+FOUND_FORM = """
+    SELECT obj_description(to_regnamespace('recrawl_index')::oid, 'pg_namespace'), to_regnamespace('recrawl_index')
+"""
+HAS_VECTOR = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'vector')"
+PUT_PAGE = """
+    INSERT INTO recrawl_index.page (url, domain, title, language, version, version_at, seen_at, importance, pass)
+    SELECT %(url)s, domain, %(title)s, %(language)s, %(version)s, %(version_at)s, %(seen_at)s, %(importance)s, pass
+      FROM recrawl_index.sync WHERE domain = %(domain)s
+    ON CONFLICT (url) DO UPDATE
+       SET domain = excluded.domain, title = excluded.title, language = excluded.language, version = excluded.version,
+           version_at = excluded.version_at, seen_at = excluded.seen_at, importance = excluded.importance,
+           pass = excluded.pass
+"""
+DROP_CHUNKS = "DELETE FROM recrawl_index.chunk WHERE url = %(url)s AND id <> ALL(%(ids)s::text[])"
+PUT_CHUNK = """
+    INSERT INTO recrawl_index.chunk AS c (id, url, place, heading, text)
+    VALUES (%(id)s, %(url)s, %(place)s, %(heading)s, %(text)s)
+    ON CONFLICT (id) DO UPDATE
+       SET place = excluded.place, heading = excluded.heading, text = excluded.text,
+           embedding = CASE WHEN c.text = excluded.text THEN c.embedding END
+     WHERE (c.place, c.heading, c.text) IS DISTINCT FROM (excluded.place, excluded.heading, excluded.text)
+"""
+BEGIN_ANEW = """
+    INSERT INTO recrawl_index.sync AS s (domain, pass) VALUES (%(domain)s, 1)
+    ON CONFLICT (domain) DO UPDATE SET pass = s.pass + 1, cursor = NULL
+"""
+END_ANEW = """
+    DELETE FROM recrawl_index.page p USING recrawl_index.sync s
+     WHERE p.domain = %(domain)s AND s.domain = p.domain AND p.pass <> s.pass
+"""
+MOVE_CURSOR = "UPDATE recrawl_index.sync SET cursor = %(cursor)s WHERE domain = %(domain)s"
+
+
+class PostgresIndex:
+    """The index in a database, in a schema of its own, which is made; a context manager. url: postgresql://...
+
+    Another sync of the same index waits until this one ends. Raises CrawlerError where it cannot be written.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = libpq_url(url)
+
+    def __enter__(self) -> Self:
+        try:
+            self._db: psycopg.Connection[TupleRow] = psycopg.connect(
+                self._url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="recrawl sync"
+            )
+        except psycopg.OperationalError as error:
+            raise CrawlerError(f"the index cannot be opened: {one_line(error)}") from error
+        try:
+            with _as_ours():
+                self._db.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
+                self._set_up()
+        except BaseException:
+            self._db.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.close()
+
+    def domains(self) -> list[str]:
+        """The domains of which it has anything."""
+        with _as_ours():
+            return [name for (name,) in self._db.execute("SELECT domain FROM recrawl_index.sync ORDER BY domain")]
+
+    def forget(self, domain: str) -> int:
+        """Take a domain out; gives how many pages went."""
+        values = {"domain": domain}
+        with _as_ours(), self._db.transaction():
+            removed = self._db.execute("DELETE FROM recrawl_index.page WHERE domain = %(domain)s", values).rowcount
+            self._db.execute("DELETE FROM recrawl_index.sync WHERE domain = %(domain)s", values)
+        return removed
+
+    def cursor(self, domain: str) -> int | None:
+        with _as_ours():
+            found = self._db.execute("SELECT cursor FROM recrawl_index.sync WHERE domain = %s", (domain,)).fetchone()
+        return None if found is None else found[0]
+
+    def put(self, domain: str, pages: Sequence[TakenPage], *, cursor: int | None) -> int:
+        removed = 0
+        with _as_ours(), self._db.transaction():
+            self._db.execute("INSERT INTO recrawl_index.sync (domain) VALUES (%s) ON CONFLICT DO NOTHING", (domain,))
+            for page in pages:
+                if page.is_there:
+                    self._put_page(domain, page)
+                else:
+                    removed += self._db.execute("DELETE FROM recrawl_index.page WHERE url = %s", (page.url,)).rowcount
+            if cursor is not None:
+                self._db.execute(MOVE_CURSOR, {"domain": domain, "cursor": cursor})
+        return removed
+
+    def begin_anew(self, domain: str) -> None:
+        with _as_ours():
+            self._db.execute(BEGIN_ANEW, {"domain": domain})
+
+    def end_anew(self, domain: str, *, cursor: int) -> int:
+        values = {"domain": domain, "cursor": cursor}
+        with _as_ours(), self._db.transaction():
+            removed = self._db.execute(END_ANEW, values).rowcount
+            self._db.execute(MOVE_CURSOR, values)
+        return removed
+
+    def _set_up(self) -> None:
+        form, schema = self._db.execute(FOUND_FORM).fetchone() or (None, None)
+        if form == f"recrawl sync, form {FORM}":
+            return
+        if schema is not None:
+            raise CrawlerError("its schema recrawl_index is no index of this recrawl: name another database")
+        (has_vector,) = self._db.execute(HAS_VECTOR).fetchone() or (False,)
+        with self._db.transaction():
+            self._db.execute(TABLES.format(vector="vector" if has_vector else "real[]", form=FORM).encode())
+
+    def _put_page(self, domain: str, page: TakenPage) -> None:
+        from crawler.export.chunks import chunks_of
+        from crawler.export.markdown import markdown_of
+
+        names = ("url", "title", "language", "version", "version_at", "seen_at", "importance")
+        self._db.execute(PUT_PAGE, {name: getattr(page, name) for name in names} | {"domain": domain})
+        chunks = list(chunks_of(markdown_of(page), url=page.url))
+        self._db.execute(DROP_CHUNKS, {"url": page.url, "ids": [chunk.id for chunk in chunks]})
+        with self._db.cursor() as cursor:
+            cursor.executemany(
+                PUT_CHUNK,
+                [
+                    {
+                        "id": chunk.id,
+                        "url": page.url,
+                        "place": place,
+                        "heading": list(chunk.headings),
+                        "text": chunk.text,
+                    }
+                    for place, chunk in enumerate(chunks)
+                ],
+            )
+
+
+@contextmanager
+def _as_ours() -> Iterator[None]:
+    """What the index's server says against it, as one line of ours."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise CrawlerError(f"the index cannot be written: {one_line(error)}") from error

@@ -1,0 +1,156 @@
+"""recrawl for programs: the examples of docs/python.md as they stand, and what each verb promises."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+import recrawl
+from recrawl import DomainSettings, EventKind
+from tests.cli.conftest import environ
+from tests.crawl.static import StaticServer
+from tests.patience import PATIENCE_S
+
+DOCS = Path(__file__).parents[2] / "docs" / "python.md"
+OWN = DomainSettings(allow_private=True, delay=timedelta(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Orchard:
+    """A served folder of three pages."""
+
+    root: Path
+    url: str
+
+    def write(self, name: str, title: str, text: str) -> None:
+        (self.root / name).write_text(
+            f"<title>{title}</title><h1>{title}</h1><p>{text}</p><a href=pears.html>Pears</a>"
+        )
+
+
+@pytest.fixture
+def orchard(tmp_path: Path) -> Iterator[Orchard]:
+    root = tmp_path / "site"
+    root.mkdir()
+    with StaticServer(root) as server:
+        made = Orchard(root, server.url)
+        made.write("index.html", "Orchard", "We grow fruit on the southern slope, and sell it at the gate.")
+        made.write("pears.html", "Pears", "A basket of pears costs four crowns this week, ripe and sweet.")
+        yield made
+
+
+def test_the_examples_of_the_documentation_run_as_they_stand(
+    database_url: str, orchard: Orchard, tmp_path: Path
+) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", DOCS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    program = "\n".join(blocks).replace("http://127.0.0.1:8000", orchard.url)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environ(database_url, tmp_path / "home"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    assert "2 pages were looked at" in done.stdout
+    assert "A basket of pears costs four crowns this week" in done.stdout
+    assert re.search(r"pears\.html.*\[basket\] of \[pears\]", done.stdout)
+    assert done.stdout.count("first") >= 2
+    assert len(blocks) == 4
+
+
+def test_what_changed_can_be_followed_by_a_cursor_of_ones_own(
+    database_url: str, orchard: Orchard, tmp_path: Path
+) -> None:
+    with recrawl.open_store(database_url, home=tmp_path) as store:
+        [domain] = store.add(orchard.url, settings=OWN)
+        store.crawl(domain.authority)
+        first = list(store.changes(domain.authority))
+        orchard.write("pears.html", "Pears", "A basket of pears costs nine crowns this week, ripe and sweet.")
+        store.refresh(f"{orchard.url}/pears.html")
+        store.crawl(domain.authority)
+        [change] = store.changes(domain.authority, after=first[-1].position)
+        old = store.text(f"{orchard.url}/pears.html", version=1)
+        new = store.text(f"{orchard.url}/pears.html")
+        numbers = [each.number for each in store.versions(f"{orchard.url}/pears.html")]
+        hits = store.search("nine crown*")
+        none = store.search("four crowns")
+
+        assert [each.change for each in first] == [EventKind.FIRST, EventKind.FIRST]
+        assert change.change is EventKind.CHANGED
+        assert change.amount is not None
+        assert "text" in change.parts
+        assert "nine crowns" in str(change.blocks[0].now)
+        assert store.cursor() == change.position
+        assert old is not None
+        assert new is not None
+        assert ("four crowns" in old.text, "nine crowns" in new.text) == (True, True)
+        assert numbers == [2, 1]
+        assert [hit.url for hit in hits] == [f"{orchard.url}/pears.html"]
+        assert none == []
+
+
+def test_a_follower_hears_of_a_change_when_it_is_recorded(database_url: str, orchard: Orchard, tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    def follow() -> None:
+        with recrawl.open_store(database_url, home=tmp_path) as reader:
+            for change in reader.changes(follow=True):
+                heard.append(change.url)
+                if len(heard) == 2:
+                    return
+
+    with recrawl.open_store(database_url, home=tmp_path) as store:
+        store.add(orchard.url, settings=OWN)
+        thread = Thread(target=follow)
+        thread.start()
+        store.crawl(orchard.url)
+        thread.join(PATIENCE_S)
+
+    assert sorted(heard) == [f"{orchard.url}/", f"{orchard.url}/pears.html"]
+
+
+async def test_the_same_verbs_for_asyncio(database_url: str, orchard: Orchard, tmp_path: Path) -> None:
+    async with recrawl.open_store(database_url, home=tmp_path) as store:
+        added = await store.add(orchard.url, settings=OWN)
+        again = await store.add(orchard.url)
+        shift, _ = await asyncio.gather(store.crawl(orchard.url), store.domains())
+        pages = [page async for page in store.pages(orchard.url, bodies=True)]
+        reports = await store.freshness()
+
+    assert [each.id for each in added] == [each.id for each in again]
+    assert shift.stats.looks == 2
+    assert sorted(page.title for page in pages) == ["Orchard", "Pears"]
+    assert all(page.body is not None and page.body.startswith(b"<title>") for page in pages)
+    assert [(report.known, report.freshness is not None) for report in reports] == [(2, True)]
+
+
+def test_what_cannot_be_is_a_sentence(database_url: str, tmp_path: Path) -> None:
+    with recrawl.open_store(database_url, home=tmp_path) as store:
+        with pytest.raises(recrawl.BadInput, match="is not registered"):
+            list(store.changes("nowhere.example"))
+        with pytest.raises(recrawl.BadInput, match=r"^not a URL"):
+            store.add("not a name", offline=True)
+        [domain] = store.add("known.example", offline=True)
+        assert store.text(f"{domain.root}page") is None
+        with pytest.raises(recrawl.BadInput, match="one to 32 words"):
+            store.search(" ")
+    with pytest.raises(recrawl.StoreUnavailable), recrawl.open_store("postgresql://127.0.0.1:9/none"):
+        pass
+
+
+def test_importing_it_takes_nothing_that_opening_does_not_need() -> None:
+    program = "import sys, recrawl; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
+    assert not {"aiohttp", "lxml", "prefect", "sqlalchemy", "alembic", "rich", "starlette"} & set(done.stdout.split())

@@ -1,0 +1,141 @@
+"""An index in a real Postgres: what it holds after each sync, also when it is killed, and which embeddings stay."""
+
+import random
+from collections.abc import Iterator, Sequence
+
+import psycopg
+import pytest
+
+from crawler.core.domain import Domain
+from crawler.errors import CrawlerError
+from crawler.export import PostgresIndex, sync
+from crawler.store import report
+from crawler.store.database import Database
+from crawler.store.report import TakenPage
+from tests.conftest import execute, new_database
+from tests.crawl.crawls import START, answering, crawl, register
+from tests.export.test_sync import Killed, Shop, next_day
+
+
+@pytest.fixture
+def index_url(postgres_url: str) -> Iterator[str]:
+    """A database of somebody else, in which an index is kept."""
+    yield from new_database(postgres_url, "template0")
+
+
+def rows(url: str, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        return connection.execute(query.encode()).fetchall()
+
+
+def texts(url: str) -> dict[str, str]:
+    """The chunks of each page, together."""
+    found = rows(url, "SELECT url, string_agg(text, ' ' ORDER BY place) FROM recrawl_index.chunk GROUP BY url")
+    return {str(page): str(text) for page, text in found}
+
+
+class Fragile(PostgresIndex):
+    """An index whose process ends before or after any of its commits."""
+
+    def __init__(self, url: str, chance: random.Random) -> None:
+        super().__init__(url)
+        self.chance = chance
+
+    def put(self, domain: str, pages: Sequence[TakenPage], *, cursor: int | None) -> int:
+        if self.chance.random() < 0.25:
+            raise Killed
+        done = super().put(domain, pages, cursor=cursor)
+        if self.chance.random() < 0.25:
+            raise Killed
+        return done
+
+    def end_anew(self, domain: str, *, cursor: int) -> int:
+        if self.chance.random() < 0.3:
+            raise Killed
+        return super().end_anew(domain, cursor=cursor)
+
+
+async def keep_in_step(db: Database, domain: Domain, url: str, chance: random.Random) -> int:
+    """Sync until one is not killed; gives how many were."""
+    kills = 0
+    while True:
+        try:
+            with Fragile(url, chance) as index:
+                await sync(db, domain, index)
+            return kills
+        except Killed:
+            kills += 1
+
+
+async def test_embeddings_stay_until_the_text_of_their_chunk_changes_however_often_it_is_killed(
+    db: Database, index_url: str
+) -> None:
+    shop, chance, kills = Shop(), random.Random(7), 0
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        kills += await keep_in_step(db, domain, index_url, chance)
+        execute(index_url, "UPDATE recrawl_index.chunk SET embedding = ARRAY[1, 2, 3]")
+        ids = rows(index_url, "SELECT id FROM recrawl_index.chunk ORDER BY id")
+        for day in range(6):
+            if day == 2:
+                shop.gone = {8, 9}
+            await next_day(db, domain, shop)
+            kills += await keep_in_step(db, domain, index_url, chance)
+            found = texts(index_url)
+            there = set(range(20)) - shop.gone
+            assert all(shop.text(n) in found[f"{domain.root}p{n}"] for n in there - {0})
+
+    emptied = {str(url) for (url,) in rows(index_url, "SELECT url FROM recrawl_index.chunk WHERE embedding IS NULL")}
+    assert emptied == {f"{domain.root}{f'p{n}' if n else ''}" for n in range(0, 20, 3)} - {f"{domain.root}p9"}
+    assert set(found) == {f"{domain.root}{f'p{n}' if n else ''}" for n in set(range(20)) - {8, 9}}
+    assert set(rows(index_url, "SELECT id FROM recrawl_index.chunk")) <= set(ids)
+    assert rows(index_url, "SELECT domain, cursor FROM recrawl_index.sync") == [
+        (domain.authority, await report.end_of_feed(db))
+    ]
+    assert kills >= 3
+
+
+async def test_what_a_restored_database_does_not_know_goes(db: Database, index_url: str) -> None:
+    shop = Shop()
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        with PostgresIndex(index_url) as index:
+            await sync(db, domain, index)
+            execute(
+                index_url,
+                "UPDATE recrawl_index.sync SET cursor = 1000000",
+                "INSERT INTO recrawl_index.page SELECT 'http://x.test/', domain, '', '', 1, NULL, NULL, NULL, 1"
+                " FROM recrawl_index.sync",
+            )
+            done = await sync(db, domain, index)
+            names = index.domains()
+            removed = index.forget(domain.authority)
+
+    assert (done.is_anew, done.put, done.removed) == (True, 20, 1)
+    assert names == [domain.authority]
+    assert removed == 20
+    assert texts(index_url) == {}
+
+
+def test_embeddings_are_vectors_where_the_extension_is(index_url: str) -> None:
+    try:
+        execute(index_url, "CREATE EXTENSION vector")
+    except psycopg.errors.FeatureNotSupported:
+        pytest.skip("pgvector is not installed in this Postgres")
+    with PostgresIndex(index_url):
+        pass
+    assert rows(index_url, "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attname = 'embedding'") == [
+        ("vector",)
+    ]
+
+
+def test_a_schema_of_somebody_else_is_left_alone(index_url: str) -> None:
+    execute(index_url, "CREATE SCHEMA recrawl_index")
+    with pytest.raises(CrawlerError, match="is no index of this recrawl"), PostgresIndex(index_url):
+        pass
+    with pytest.raises(CrawlerError, match="cannot be opened"), PostgresIndex("postgresql://127.0.0.1:9/none"):
+        pass

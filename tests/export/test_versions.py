@@ -1,0 +1,77 @@
+"""All versions of pages, also of those that are gone: rows and WARC records, whole and since a cursor."""
+
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow.parquet as pq
+from fastwarc.warc import ArchiveIterator, WarcRecordType
+from warcio.checker import Checker
+
+from crawler.core.domain import Domain
+from crawler.export import Format, What, export
+from crawler.store import report
+from crawler.store.database import Database
+from tests.crawl.crawls import DAY, START, recrawl, rows
+from tests.export.test_export import GUIDE, PAGES, Site, crawled, path, taken
+
+CHANGED = GUIDE.replace("Water them.", "Water them twice a day, and more often in the summer.")
+EVERY = "SELECT p.url, s.number, s.text FROM snapshot s JOIN page p USING (domain_id, key) ORDER BY key, number"
+
+
+async def lived(db: Database, site: Site, domain: Domain) -> int:
+    """The guide changes and changes back, and the pear goes; gives the cursor before that."""
+    before = await report.end_of_feed(db)
+    site.pages["/guide"] = CHANGED
+    await recrawl(db, domain, at=START + DAY)
+    site.pages["/guide"] = GUIDE
+    site.gone.add("/fruit/pear")
+    for days in (2, 3, 5, 9):  # until it counts as gone
+        await recrawl(db, domain, at=START + days * DAY)
+    await report.stamp_feed(db, at=START + 9 * DAY)
+    return before
+
+
+async def test_rows_have_every_version_in_order_also_of_pages_that_are_gone(db: Database) -> None:
+    async with crawled(db) as (site, domain):
+        cursor = await lived(db, site, domain)
+        data, done = await taken(db, domain, Format.JSONL, what=What.VERSIONS)
+        table, _ = await taken(db, domain, Format.PARQUET, what=What.VERSIONS)
+        later, _ = await taken(db, domain, Format.JSONL, what=What.VERSIONS, since=cursor)
+        stored = await rows(db, EVERY)
+
+    found = [json.loads(line) for line in data.splitlines()]
+    assert [(row["url"], row["version"], row["text"]) for row in found] == stored
+    assert done.pages == len(found) == len(PAGES) + 2
+    [pear] = [row for row in found if path(row["url"], site) == "/fruit/pear"]
+    assert (pear["state"], pear["version"], "soft when nobody" in pear["text"]) == ("gone", 1, True)
+    assert [row["text"] for row in pq.read_table(io.BytesIO(table)).to_pylist()] == [row["text"] for row in found]
+    news = [json.loads(line) for line in later.splitlines()]
+    assert [(path(row["url"], site), row["version"]) for row in news if row["state"] != "gone"] == [
+        ("/guide", 2),
+        ("/guide", 3),
+    ]
+    assert ["twice a day" in row["text"] for row in news[:2]] == [True, False]
+
+
+async def test_a_warc_of_all_versions_keeps_each_body_once(db: Database, tmp_path: Path) -> None:
+    file = tmp_path / "site.warc.gz"
+    async with crawled(db) as (site, domain):
+        await lived(db, site, domain)
+        with file.open("wb") as stream:
+            await export(db, domain, Format.WARC, stream, what=What.VERSIONS)
+
+    said: list[tuple[str, str, bool]] = []
+    for record in ArchiveIterator(file.open("rb"), parse_http=True, verify_digests=True):
+        if record.record_type != WarcRecordType.warcinfo:
+            is_revisit = record.record_type == WarcRecordType.revisit
+            said.append((path(record.headers["WARC-Target-URI"], site), record.headers["WARC-Date"], is_revisit))
+            if record.record_type == WarcRecordType.response and said[-1][0] == "/guide":
+                assert record.reader.read() in {GUIDE.encode(), CHANGED.encode()}
+    guide = [(at[:10], is_revisit) for where, at, is_revisit in said if where == "/guide"]
+    assert guide == [("2026-01-01", False), ("2026-01-02", False), ("2026-01-03", True)]
+    assert len(said) == len(PAGES) + 2
+    checker = Checker(SimpleNamespace(inputs=[str(file)], verbose=False))
+    checker.process_all()
+    assert checker.exit_value == 0
