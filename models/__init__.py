@@ -2,7 +2,7 @@
 
 from sqlmodel import SQLModel
 
-from models.change import Event, Feed
+from models.change import Event, Feed, FeedReader
 from models.domain import (
     AddressSlot,
     Calibration,
@@ -24,7 +24,7 @@ from models.duplicate import FingerprintBand, FingerprintCursor, PageFingerprint
 from models.figures import DomainFigures, FreshnessFigures, TopPage
 from models.page import Cash, Content, Frontier, Page, PageLinks, SnapshotRow
 from models.url_list import Announced, UrlListRow
-from models.visit import VisitRow
+from models.visit import VisitPack, VisitRow
 
 metadata = SQLModel.metadata
 
@@ -43,6 +43,7 @@ __all__ = [
     "DomainState",
     "Event",
     "Feed",
+    "FeedReader",
     "FingerprintBand",
     "FingerprintCursor",
     "FreshnessFigures",
@@ -60,6 +61,7 @@ __all__ = [
     "SnapshotRow",
     "TopPage",
     "UrlListRow",
+    "VisitPack",
     "VisitRow",
     "metadata",
 ]

@@ -31,7 +31,8 @@ CORE = tuple(
 )
 # The store's rooms, likewise. They stand on core, on the models and on the three files beside them.
 STORE = tuple(
-    f"crawler.store.{name}" for name in ("domains", "claim", "learned", "hand_out", "record", "report", "plan")
+    f"crawler.store.{name}"
+    for name in ("domains", "claim", "learned", "hand_out", "record", "report", "plan", "retention")
 )
 STORE_FILES = ("crawler.store.database", "crawler.store.columns", "crawler.store.partitions")
 WALKS = ("crawler.core", "crawler.web", "crawler.store", "crawler.settings", "crawler.clock", "crawler.plugins")
@@ -57,6 +58,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **{room: ("crawler.core", "models", *STORE_FILES, *STORE[:n]) for n, room in enumerate(STORE)},
     "crawler.register": (*WALKS, "crawler.crawl", "crawler.times"),
     "crawler.plan": WALKS,
+    "crawler.prune": ("crawler.core", "crawler.store"),
     "crawler.crawl": WALKS,
     "crawler.export": ("crawler.core", "crawler.store"),
     "crawler.lab": ("crawler.core",),

@@ -39,6 +39,11 @@ async def version_named(
     number = wanted if isinstance(wanted, int) else None
     at = now - wanted if isinstance(wanted, timedelta) else wanted if isinstance(wanted, datetime) else None
     found = await report.version_of(db, domain, url, number=number, at=at)
+    if found is not None and not found.version.is_kept:
+        raise CrawlerError(
+            f"version {found.version.number} of {url}, of {shown_instant(found.version.at)}, was thinned out: its text"
+            f" is not kept (--keep-versions); recrawl versions {url} tells of which it is"
+        )
     if found is not None:
         return found
     every = await report.versions_of(db, domain, url, most=1)

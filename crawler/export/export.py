@@ -72,10 +72,13 @@ async def export(
 
     to: a folder for a format of files, else a binary stream.  in_chunks: a row for each part of a page under a heading.
     progress: called with the pages so far.  With `since`, pages that went are told, too, so that a copy follows.
+    Raises CursorTooOld for a cursor that is older than what the feed keeps; with 0 all pages are written instead.
     What changes while it is written is written, or comes after the cursor, or both.  Raises CrawlerError where what
     writes the format is not installed.
     """
     until = await report.end_of_feed(db)
+    if since == 0 and await report.forgotten_until(db, domain.id):
+        since = None  # whoever has nothing misses nothing: the pages that are there are all of it
     needs_bodies = in_chunks or form in {Format.MARKDOWN, Format.WARC}
     shared = await report.shared_digests(db, domain) if form is Format.WARC else frozenset[bytes]()
     writer = _writer(form, to, in_chunks=in_chunks, shared=shared, name=f"{domain.authority}.warc.gz")

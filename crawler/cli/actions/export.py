@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from crawler.cli.cursors import told_if_too_old
 from crawler.cli.exits import DONE
 from crawler.cli.output import out, print_json, remark, say
 from crawler.cli.progress import PagesWritten
@@ -50,7 +51,8 @@ def export(asked: ExportAsked, *, as_json: bool) -> int:
                 db, domain, form, to, since=asked.since, in_chunks=asked.chunks, progress=progress.advance
             )
 
-    done = with_database(work)
+    with told_if_too_old(as_json=as_json):
+        done = with_database(work)
     if as_json:
         print_json({"domain": asked.domain, "pages": done.pages, "next": done.cursor})
     else:
