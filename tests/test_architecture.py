@@ -74,6 +74,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "crawler.export",
         "crawler.register",
         "crawler.plan",
+        "crawler.prune",
         "crawler.local",
         "crawler.demo",
         "crawler.times",

@@ -49,6 +49,8 @@ async def version_named(
     every = await report.versions_of(db, domain, url, most=1)
     if not every:
         raise CrawlerError(f"no version of {url} is kept: recrawl explain {url} says why")
+    if number is not None and 0 < number < every[0].number:
+        raise CrawlerError(f"version {number} of {url} is forgotten (--keep-changes): recrawl versions {url}")
     if number is not None:
         raise BadInput(f"{url} has no version {number}; its newest is {every[0].number}: recrawl versions {url}")
     first = await report.version_of(db, domain, url, number=1)
