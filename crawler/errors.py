@@ -17,6 +17,19 @@ class StoreUnavailable(CrawlerError):
     """The database cannot be reached or refuses to answer; nothing that was recorded is lost."""
 
 
+class CursorTooOld(CrawlerError):
+    """Changes after a cursor of the feed are not kept any more: reading on from there would miss them."""
+
+    def __init__(self, *, since: int, kept_from: int, domain: str | None) -> None:
+        of = f" of {domain}" if domain else ""
+        export = f"recrawl export {domain or 'DOMAIN'}"
+        super().__init__(
+            f"changes{of} after cursor {since} are not kept any more, only those after {kept_from}: take all pages anew"
+            f" with {export}, which ends with a cursor, or read on with --since {kept_from} and miss what was between"
+        )
+        self.since, self.kept_from, self.domain = since, kept_from, domain
+
+
 class LeaseLost(CrawlerError):
     """Another worker holds the domain now, so nothing of this batch may be written."""
 

@@ -94,6 +94,13 @@ class Settings(BaseSettings):
         default=timedelta(minutes=10), description="a scheduled shift ends after this long, and the next one goes on"
     )
 
+    keep_runs: Span = Field(
+        default=timedelta(days=14),
+        ge=timedelta(hours=2),  # Prefect takes no less than one
+        description="for how long the stack's own Prefect server keeps runs that have ended, with their logs; a server "
+        "elsewhere has its own setting, PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD",
+    )
+
     # One request.
     deadline: Seconds = Field(
         default=timedelta(seconds=20), description="a request's whole time, from connecting to the last byte"

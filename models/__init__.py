@@ -2,7 +2,7 @@
 
 from sqlmodel import SQLModel
 
-from models.change import Event, Feed
+from models.change import Event, Feed, FeedReader
 from models.domain import (
     AddressSlot,
     Calibration,
@@ -25,7 +25,7 @@ from models.figures import DomainFigures, FreshnessFigures, TopPage
 from models.page import Cash, Content, Frontier, Page, PageLinks, SnapshotRow
 from models.subscription import MessageRow, NoticeRow, SubscriptionRow
 from models.url_list import Announced, UrlListRow
-from models.visit import VisitRow
+from models.visit import VisitPack, VisitRow
 
 metadata = SQLModel.metadata
 
@@ -44,6 +44,7 @@ __all__ = [
     "DomainState",
     "Event",
     "Feed",
+    "FeedReader",
     "FingerprintBand",
     "FingerprintCursor",
     "FreshnessFigures",
@@ -64,6 +65,7 @@ __all__ = [
     "SubscriptionRow",
     "TopPage",
     "UrlListRow",
+    "VisitPack",
     "VisitRow",
     "metadata",
 ]

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, Index, UniqueConstraint
+from sqlalchemy import BigInteger, CheckConstraint, Column, DateTime, ForeignKey, Index, UniqueConstraint
 from sqlalchemy import text as sql
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
@@ -52,3 +52,16 @@ class Feed(SQLModel, table=True):
     domain_id: int = Field(sa_column=big())
     number: int = Field(sa_column=big())
     appended_at: datetime = Field(sa_column=instant())
+
+
+class FeedReader(SQLModel, table=True):
+    """Who reads the feed and keeps a cursor here, after which nothing is forgotten. domain_id: null for all domains."""
+
+    __tablename__ = "feed_reader"
+    __table_args__ = (CheckConstraint("position >= 0", name="feed_reader_position"),)
+    name: str = Field(sa_column=Column(text().type, primary_key=True))
+    domain_id: int | None = Field(
+        sa_column=Column(BigInteger, ForeignKey("domain.id", ondelete="CASCADE"), nullable=True)
+    )
+    position: int = Field(sa_column=big(default="0"))
+    moved_at: datetime = Field(sa_column=Column(DateTime(timezone=True), nullable=False, server_default=sql("now()")))

@@ -36,6 +36,11 @@ class Domain(SQLModel, table=True):
         CheckConstraint("bytes_per_day >= 0", name="domain_bytes"),
         CheckConstraint("value IN ('amount', 'changes')", name="domain_value"),
         CheckConstraint("render IN ('auto', 'always', 'never')", name="domain_render"),
+        CheckConstraint(
+            "keep_versions >= 1 AND keep_daily_s > 0 AND keep_weekly_s > 0 AND keep_monthly_s > 0"
+            " AND keep_visits_s > 0 AND keep_changes_s > 0 AND quota >= 0",
+            name="domain_retention",
+        ),
         CheckConstraint("target_freshness > 0 AND target_freshness < 1 AND target_age_s > 0", name="domain_target"),
     )
     id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))
@@ -83,6 +88,14 @@ class Domain(SQLModel, table=True):
     value: str = Field(sa_column=text(default="amount"))
     revisit: str = Field(sa_column=text(default="price"))
     render: str = Field(sa_column=text(default="auto"))  # its pages in a browser
+    # What is kept of its past; null: for ever, and any number of bytes.
+    keep_versions: int = Field(sa_column=count(default="50"))
+    keep_daily_s: float = Field(sa_column=real(default="7776000"))
+    keep_weekly_s: float = Field(sa_column=real(default="63072000"))
+    keep_monthly_s: float | None = Field(sa_column=real(nullable=True))
+    keep_visits_s: float | None = Field(sa_column=real(nullable=True, default="63072000"))
+    keep_changes_s: float | None = Field(sa_column=real(nullable=True, default="63072000"))
+    quota: int | None = Field(sa_column=big(nullable=True))
 
 
 class Rule(SQLModel, table=True):
@@ -261,6 +274,7 @@ class Ledger(SQLModel, table=True):
     day: date = Field(sa_column=Column(Date, nullable=False))
     spent_requests: int = Field(sa_column=big())
     spent_bytes: int = Field(sa_column=big())
+    forgotten_places: int = Field(sa_column=big(default="0"))  # of the feed, of domains that were removed since
 
 
 class DomainAlias(SQLModel, table=True):
@@ -327,6 +341,9 @@ class DomainState(SQLModel, table=True):
     # The change feed.
     next_event: int = Field(sa_column=big(default="1"))
     stamped_event: int = Field(sa_column=big(default="0"))
+    # What the feed has forgotten: events before the first one, and up to which position.
+    first_event: int = Field(sa_column=big(default="1"))
+    forgotten_until: int = Field(sa_column=big(default="0"))
 
 
 class Pool(SQLModel, table=True):

@@ -151,11 +151,15 @@ class PageLinks(SQLModel, table=True):
 
 
 class SnapshotRow(SQLModel, table=True):
-    """One version of a page, written only when something changed."""
+    """One version of a page, written only when something changed.
+
+    is_kept: its text, its headers and its body are there; of one that was thinned out only this row is.
+    """
 
     __tablename__ = "snapshot"
     __table_args__ = (
         CheckConstraint("number >= 1", name="snapshot_number"),
+        Index("snapshot_body", "domain_id", "body_digest", postgresql_where=sql("is_kept")),
         {"postgresql_partition_by": HASHED},
     )
     domain_id: int = Field(sa_column=domain_key())
@@ -173,6 +177,7 @@ class SnapshotRow(SQLModel, table=True):
     fingerprint: int | None = Field(sa_column=big(nullable=True))
     distance_bits: int | None = Field(sa_column=small(nullable=True))
     is_rendered: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="false"))
+    is_kept: bool = Field(sa_column=Column(Boolean, nullable=False, server_default="true"))
 
 
 class Content(SQLModel, table=True):

@@ -1,11 +1,26 @@
-"""Finished looks, append-only, partitioned by time so that retention is a DROP."""
+"""Finished looks, append-only: the last ones a row each, older ones packed, in partitions by time.
+
+The functions visits_of, old_visits_of and visits_between and the view every_visit read both (migration 0043); whoever
+adds a column to one of the tables adds it to the other, and makes those anew.
+"""
 
 from datetime import datetime
+from typing import Any
+from uuid import UUID
 
-from sqlalchemy import Boolean, CheckConstraint, Column, DateTime
+from sqlalchemy import Boolean, CheckConstraint, Column, DateTime, Double, Index, Integer, SmallInteger, Text
+from sqlalchemy import text as sql
+from sqlalchemy.dialects.postgresql import ARRAY, BIGINT
+from sqlalchemy.types import Uuid
 from sqlmodel import Field, SQLModel
 
 from models.columns import big, count, domain_key, instant, octets, real, small, text
+from models.page import HASHED
+
+
+def packed(kind: Any) -> Any:
+    """A column of all visits of a pack."""
+    return Column(ARRAY(kind), nullable=False)
 
 
 class VisitRow(SQLModel, table=True):
@@ -45,3 +60,50 @@ class VisitRow(SQLModel, table=True):
     added_words: int | None = Field(sa_column=count(nullable=True, default=None))  # by its scripts
     added_links: int | None = Field(sa_column=count(nullable=True, default=None))
     amount: float | None = Field(sa_column=real(nullable=True))  # of the change found: the part of the page, 0 to 1
+
+
+class VisitPack(SQLModel, table=True):
+    """Old visits of a domain at pages whose keys begin alike: every column as an array, in the order of keys and time.
+
+    bits, bucket: how many bits of the keys are alike, and which.  keys: 16 bytes each, one after the other.
+    """
+
+    __tablename__ = "visit_pack"
+    __table_args__ = (
+        CheckConstraint(
+            "visits >= 1 AND octet_length(keys) = 16 * visits AND cardinality(at) = visits", name="visit_pack_whole"
+        ),
+        CheckConstraint("bits BETWEEN 0 AND 16 AND bucket >= 0 AND bucket < 1 << bits", name="visit_pack_bucket"),
+        Index("visit_pack_until", "domain_id", "until"),
+        {"postgresql_partition_by": HASHED},
+    )
+    domain_id: int = Field(sa_column=domain_key())
+    bits: int = Field(sa_column=small(key=True))
+    bucket: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    id: UUID = Field(sa_column=Column(Uuid, primary_key=True, server_default=sql("gen_random_uuid()")))
+    since: datetime = Field(sa_column=instant())
+    until: datetime = Field(sa_column=instant())
+    visits: int = Field(sa_column=count())
+    keys: bytes = Field(sa_column=octets())
+    at: list[datetime] = Field(sa_column=packed(DateTime(timezone=True)))
+    answer: list[str] = Field(sa_column=packed(Text))
+    status: list[int | None] = Field(sa_column=packed(SmallInteger))
+    reason: list[str] = Field(sa_column=packed(Text))
+    change: list[str] = Field(sa_column=packed(Text))
+    rung: list[str] = Field(sa_column=packed(Text))
+    distance_bits: list[int | None] = Field(sa_column=packed(SmallInteger))
+    conditional: list[bool] = Field(sa_column=packed(Boolean))
+    requests: list[int] = Field(sa_column=packed(SmallInteger))
+    received_bytes: list[int] = Field(sa_column=packed(Integer))
+    saved_bytes: list[int] = Field(sa_column=packed(Integer))
+    elapsed_ms: list[int] = Field(sa_column=packed(Integer))
+    cash: list[int] = Field(sa_column=packed(BIGINT))
+    expected: list[float | None] = Field(sa_column=packed(Double))
+    due_at: list[datetime | None] = Field(sa_column=packed(DateTime(timezone=True)))
+    price: list[float | None] = Field(sa_column=packed(Double))
+    audit: list[bool] = Field(sa_column=packed(Boolean))
+    parts: list[str] = Field(sa_column=packed(Text))
+    amount: list[float | None] = Field(sa_column=packed(Double))
+    rendering: list[str] = Field(sa_column=packed(Text))
+    added_words: list[int | None] = Field(sa_column=packed(Integer))
+    added_links: list[int | None] = Field(sa_column=packed(Integer))

@@ -33,7 +33,7 @@ CORE = tuple(
 # The store's rooms, likewise. They stand on core, on the models and on the three files beside them.
 STORE = tuple(
     f"crawler.store.{name}"
-    for name in ("domains", "claim", "learned", "hand_out", "record", "report", "subscriptions", "plan")
+    for name in ("domains", "claim", "learned", "hand_out", "record", "report", "subscriptions", "plan", "retention")
 )
 STORE_FILES = ("crawler.store.database", "crawler.store.columns", "crawler.store.partitions")
 WALKS = ("crawler.core", "crawler.web", "crawler.store", "crawler.settings", "crawler.clock", "crawler.plugins")
@@ -59,6 +59,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **{room: ("crawler.core", "models", *STORE_FILES, *STORE[:n]) for n, room in enumerate(STORE)},
     "crawler.register": (*WALKS, "crawler.crawl", "crawler.times"),
     "crawler.plan": WALKS,
+    "crawler.prune": ("crawler.core", "crawler.store"),
     "crawler.crawl": WALKS,
     "crawler.export": ("crawler.core", "crawler.store"),
     "crawler.notify": (*WALKS, "crawler.crawl"),
@@ -76,6 +77,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "crawler.notify",
         "crawler.register",
         "crawler.plan",
+        "crawler.prune",
         "crawler.local",
         "crawler.demo",
         "crawler.times",

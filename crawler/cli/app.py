@@ -51,6 +51,7 @@ PLACES = {
     "feed": Place("crawler.cli.commands.feed", "feed", LOOK),
     "notify": Place("crawler.cli.commands.notify", "app"),
     "plugins": Place("crawler.cli.commands.plugins", "plugins", RUN),
+    "prune": Place("crawler.cli.commands.prune", "prune", RUN),
     "db": Place("crawler.cli.commands.db", "app", RUN),
     "lab": Place("crawler.lab.cli.app", "app", LOOK),
 }
@@ -124,7 +125,7 @@ def root(
 
     Without RECRAWL_DATABASE_URL everything is kept in the folder RECRAWL_HOME, in a Postgres of its own: the .recrawl
     of this folder or of one above, else ~/.local/share/recrawl. `recrawl status` tells which.
-    Exit codes: 0 done, 1 a problem was found, 2 it cannot be asked for like this.
+    Exit codes: 0 done, 1 a problem was found, 2 it cannot be asked for like this, 3 a cursor is too old.
     """
     from crawler.cli import logs
 

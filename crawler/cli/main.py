@@ -11,8 +11,8 @@ import typer
 
 from crawler.cli import streams
 from crawler.cli.app import app
-from crawler.cli.exits import DONE, INTERRUPTED, PROBLEM, USAGE
-from crawler.errors import BadInput, CrawlerError
+from crawler.cli.exits import DONE, INTERRUPTED, PROBLEM, TOO_OLD, USAGE
+from crawler.errors import BadInput, CrawlerError, CursorTooOld
 
 # New objects after which the garbage collector looks through them. What a command imports makes a hundred thousand that
 # stay: to look through them every 700, as is usual, is a tenth of what starting takes.
@@ -24,6 +24,7 @@ NO_THREADS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. 0: done.  1: a problem was found, or something failed.  2: it cannot be asked for like this.
+    3: a cursor of the change feed is older than what is kept.
 
     128 + n: ended by signal n, after everything that was begun is put in order.  A reader of the output that goes away
     changes nothing of that.
@@ -45,6 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadInput as error:
         complain(str(error))
         return USAGE
+    except CursorTooOld as error:
+        complain(str(error))
+        return TOO_OLD
     except CrawlerError as error:
         complain(str(error))
         return PROBLEM

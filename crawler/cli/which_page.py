@@ -39,11 +39,18 @@ async def version_named(
     number = wanted if isinstance(wanted, int) else None
     at = now - wanted if isinstance(wanted, timedelta) else wanted if isinstance(wanted, datetime) else None
     found = await report.version_of(db, domain, url, number=number, at=at)
+    if found is not None and not found.version.is_kept:
+        raise CrawlerError(
+            f"version {found.version.number} of {url}, of {shown_instant(found.version.at)}, was thinned out: its text"
+            f" is not kept (--keep-versions); recrawl versions {url} tells of which it is"
+        )
     if found is not None:
         return found
     every = await report.versions_of(db, domain, url, most=1)
     if not every:
         raise CrawlerError(f"no version of {url} is kept: recrawl explain {url} says why")
+    if number is not None and 0 < number < every[0].number:
+        raise CrawlerError(f"version {number} of {url} is forgotten (--keep-changes): recrawl versions {url}")
     if number is not None:
         raise BadInput(f"{url} has no version {number}; its newest is {every[0].number}: recrawl versions {url}")
     first = await report.version_of(db, domain, url, number=1)

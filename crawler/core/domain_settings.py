@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from crawler.core.http import Credentials, Url
     from crawler.core.page_rules import PageRule
     from crawler.core.rendering import RenderMode
+    from crawler.core.retention import Retention
 
 # RFC 9110, 12.5.4: a language range, or any, with the weight of the user's preference.
 LANGUAGE = (
@@ -402,6 +403,85 @@ class DomainSettings:
             of_crawl=False,
         ),
     )
+    keep_versions: int = entry(
+        50,
+        Setting(
+            Kind.COUNT,
+            "--keep-versions N",
+            "Keep the newest N versions of each page, however old; 50 unless said. Of older ones recrawl prune thins "
+            "out texts and bodies.",
+            least=1,
+            label="Versions kept",
+            words="the newest {}",
+            of_crawl=False,
+        ),
+    )
+    keep_daily: timedelta = entry(
+        timedelta(days=90),
+        Setting(
+            Kind.SPAN,
+            "--keep-daily SPAN",
+            "Of versions before those the last of each day, for so long; 90d unless said.",
+            label="One a day",
+            words="for {}",
+            of_crawl=False,
+        ),
+    )
+    keep_weekly: timedelta = entry(
+        timedelta(days=730),
+        Setting(
+            Kind.SPAN,
+            "--keep-weekly SPAN",
+            "And the last of each week, for so long; 730d unless said.",
+            label="One a week",
+            words="for {}",
+            of_crawl=False,
+        ),
+    )
+    keep_monthly: timedelta | None = entry(
+        None,
+        Setting(
+            Kind.SPAN,
+            "--keep-monthly SPAN",
+            "And the last of each month, for so long; for ever unless said.",
+            label="One a month",
+            words="for {}",
+            of_crawl=False,
+        ),
+    )
+    keep_visits: timedelta | None = entry(
+        timedelta(days=730),
+        Setting(
+            Kind.SPAN,
+            "--keep-visits SPAN",
+            "How long each look is remembered; 730d unless said. What was learnt from it stays.",
+            label="Looks kept",
+            words="for {}",
+            of_crawl=False,
+        ),
+    )
+    keep_changes: timedelta | None = entry(
+        timedelta(days=730),
+        Setting(
+            Kind.SPAN,
+            "--keep-changes SPAN",
+            "How long the change feed goes back; 730d unless said.",
+            label="Changes kept",
+            words="for {}",
+            of_crawl=False,
+        ),
+    )
+    quota: int | None = entry(
+        None,
+        Setting(
+            Kind.BYTES,
+            "--quota SIZE",
+            "Texts and bodies of the domain may take so much: 2GB. Beyond it recrawl prune takes the oldest versions "
+            "first, never a page's newest.",
+            label="Quota",
+            of_crawl=False,
+        ),
+    )
     rules: tuple["PageRule", ...] = ()
 
     def __post_init__(self) -> None:
@@ -423,6 +503,21 @@ class DomainSettings:
         """The domain is asked in another way than others: it is shown something, or another way leads there."""
         return bool(
             self.headers or self.auth or self.login or self.cookies or self.proxy or self.ca_file or self.insecure_tls
+        )
+
+    @property
+    def retention(self) -> "Retention":
+        """What is kept of the domain's past."""
+        from crawler.core.retention import Retention
+
+        return Retention(
+            versions=self.keep_versions,
+            daily=self.keep_daily,
+            weekly=self.keep_weekly,
+            monthly=self.keep_monthly,
+            visits=self.keep_visits,
+            changes=self.keep_changes,
+            quota=self.quota,
         )
 
     @property

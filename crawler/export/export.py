@@ -78,10 +78,13 @@ async def export(
     to: a folder for a format of files, else a binary stream.  what: a row for each page, for each part of it under a
     heading, or for each version of any page.  progress: called with the pages so far.
     With `since`, pages that went are told, too, so that a copy follows; of versions those are told that came.
+    Raises CursorTooOld for a cursor that is older than what the feed keeps; with 0 all pages are written instead.
     What changes while it is written is written, or comes after the cursor, or both.  Raises CrawlerError where what
     writes the format is not installed.
     """
     until = await report.end_of_feed(db)
+    if since == 0 and await report.forgotten_until(db, domain.id):
+        since = None  # whoever has nothing misses nothing: the pages that are there are all of it
     source = Source(db=db, domain=domain, what=what, bodies=what is What.CHUNKS or form in WITH_BODIES)
     shared = frozenset[bytes]()
     if form is Format.WARC:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey
+from crawler.errors import CursorTooOld
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import TakenPage
@@ -50,7 +51,7 @@ class Synced:
 async def sync(
     db: Database, domain: Domain, index: Index, *, progress: Callable[[int], None] = lambda _: None
 ) -> Synced:
-    """Bring an index to where a domain's feed ends. The first time, and where its cursor is of no use, all is read.
+    """Bring an index to where a domain's feed ends. The first time, or with a useless cursor, all is read.
 
     progress: called with the pages so far.
     """
@@ -60,9 +61,12 @@ async def sync(
         return await _anew(db, domain, index, until=until, progress=progress)
     pages, removed = 0, 0
     while since < until:
-        batch, since = await report.changed_pages_to_take(
-            db, domain, after=since, until=until, most=PAGES_AT_ONCE, bodies=True
-        )
+        try:
+            batch, since = await report.changed_pages_to_take(
+                db, domain, after=since, until=until, most=PAGES_AT_ONCE, bodies=True
+            )
+        except CursorTooOld:
+            return await _anew(db, domain, index, until=until, progress=progress)
         removed += index.put(domain.authority, batch, cursor=since)
         pages += sum(page.is_there for page in batch)
         progress(pages)

@@ -10,13 +10,13 @@ from crawler.store.database import Database
 
 # Looks that told what the page is: good answers, and those by which it was found gone or moved.
 LOOKS = """
-    SELECT p.url, v.at, v.change FROM visit v JOIN page p ON p.domain_id = v.domain_id AND p.key = v.key
+    SELECT p.url, v.at, v.change FROM every_visit v JOIN page p ON p.domain_id = v.domain_id AND p.key = v.key
      WHERE v.domain_id = %s AND v.change <> 'unknown' ORDER BY v.at
 """
 COSTS = """
     SELECT coalesce(sum(requests), 0)::bigint, coalesce(sum(received_bytes::bigint), 0)::bigint,
            coalesce(sum(saved_bytes::bigint), 0)::bigint
-      FROM visit WHERE domain_id = %s
+      FROM every_visit WHERE domain_id = %s
 """
 
 

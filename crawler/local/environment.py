@@ -1,6 +1,7 @@
 """The environment of everything that is Prefect here, in one place."""
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from crawler.local.own_address import own_origins
@@ -43,7 +44,6 @@ SERVER = {
     "PREFECT_SERVER_SERVICES_SCHEDULER_MAX_RUNS": "12",  # ahead; by default 100, most of them in the way on the screen
     "PREFECT_SERVER_SERVICES_TRIGGERS_READ_BATCH_SIZE": "100",
     "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": '["events","flow_runs"]',
-    "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": "P14D",
     "PREFECT_SERVER_EVENTS_RETENTION_PERIOD": "P2D",
 }
 
@@ -67,9 +67,13 @@ def client_environment(home: Path, api: Api) -> dict[str, str]:
     return QUIET | CLIENT | auth | {"PREFECT_API_URL": api.url, "PREFECT_HOME": str(prefect_home(home))}
 
 
-def server_environment(home: Path, *, port: int, auth: str, database_url: str) -> dict[str, str]:
-    """What our own server is started with. database_url: postgresql://..., a database that is Prefect's alone."""
+def server_environment(home: Path, *, port: int, auth: str, database_url: str, keep_runs: timedelta) -> dict[str, str]:
+    """What our own server is started with. database_url: postgresql://..., a database that is Prefect's alone.
+
+    keep_runs: for how long it keeps runs that have ended, with their logs; its own service forgets older ones.
+    """
     own = {
+        "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(int(keep_runs.total_seconds())),
         "PREFECT_SERVER_API_AUTH_STRING": auth,
         "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": ",".join(own_origins(port)),
         # The variable, not the flag: the user interface calls the API where this says.

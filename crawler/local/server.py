@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 from crawler.errors import StackFailed
@@ -25,10 +26,13 @@ START_SECONDS = 900  # 5 to 10 on a machine that does nothing else; its first st
 PORT_ATTEMPTS = 3
 
 
-def ensure_server(home: Path, *, database_url: str, tag: str, named_port: int | None, report: Report) -> Child:
+def ensure_server(
+    home: Path, *, database_url: str, tag: str, named_port: int | None, keep_runs: timedelta, report: Report
+) -> Child:
     """The server of `home`, started where it is not running; it need not answer yet.
 
     database_url: a database that is Prefect's alone.  named_port: the user's choice.
+    keep_runs: for how long it keeps runs that have ended.
     """
     auth = ensure_auth(home)
     facts = {"database": digest(database_url), "auth": digest(auth)}
@@ -47,7 +51,10 @@ def ensure_server(home: Path, *, database_url: str, tag: str, named_port: int | 
     report("Prefect server: starting")
     return start(
         [sys.executable, "-m", "crawler.local.prefect_server"],
-        environment={**server_environment(home, port=port, auth=auth, database_url=database_url), TAG: tag},
+        environment={
+            **server_environment(home, port=port, auth=auth, database_url=database_url, keep_runs=keep_runs),
+            TAG: tag,
+        },
         folder=home,
         log=server_log(home),
         note=server_note(home),

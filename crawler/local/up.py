@@ -99,6 +99,7 @@ def start_server(home: Path, settings: Settings, *, report: Report) -> Child:
         database_url=embedded_database(home, PREFECT_DATABASE, report=report),
         tag=stack_tag(home),
         named_port=settings.prefect_port,
+        keep_runs=settings.keep_runs,
         report=report,
     )
 

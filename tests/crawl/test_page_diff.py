@@ -38,6 +38,7 @@ def version(number: int, body: bytes | None, *, text: str = "") -> VersionConten
             text_bytes=len(text),
             body_bytes=None if body is None else len(body),
             is_rendered=False,
+            is_kept=True,
         ),
         state=State.KNOWN,
         state_at=NOON,

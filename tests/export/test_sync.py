@@ -12,6 +12,7 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.errors import CrawlerError
 from crawler.export import SqliteIndex, sync
+from crawler.prune import prune_domain
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import TakenPage
@@ -185,3 +186,28 @@ def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
         with pytest.raises(CrawlerError, match=why), SqliteIndex(file):
             pass
     assert rows(other, "SELECT name FROM sqlite_master") == [("mine",)]
+
+
+async def test_an_index_whose_cursor_is_too_old_is_brought_in_step_from_the_pages(db: Database, file: Path) -> None:
+    shop = Shop()
+    async with answering(shop.respond) as url:
+        domain = await register(db, url, keep_changes=2 * DAY)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        with SqliteIndex(file) as index:
+            await sync(db, domain, index)
+        for day in range(6):
+            shop.gone = {7} if day >= 1 else set()
+            await next_day(db, domain, shop)
+        await prune_domain(db, domain, at=START)
+        assert await report.forgotten_until(db, domain.id) > 20
+
+        with SqliteIndex(file) as index:
+            done = await sync(db, domain, index)
+        with SqliteIndex(file.with_name("new.sqlite")) as index:
+            await sync(db, domain, index)
+
+    assert done.is_anew
+    assert done.removed == 1
+    assert texts(file) == texts(file.with_name("new.sqlite"))
+    assert is_whole(file)

@@ -10,6 +10,7 @@ from typing import Any
 from rich.text import Text
 
 from crawler.cli.change_kinds import KINDS, NEWS, WORDS, kinds_named
+from crawler.cli.cursors import told_if_too_old
 from crawler.cli.exits import DONE
 from crawler.cli.marked import joined, marked, say_beneath, say_heading
 from crawler.cli.output import print_json, print_json_line, printable, remark, say
@@ -37,13 +38,13 @@ SHORT, LONG = (40, 160), (200, 1000)  # characters kept beside a change, and of 
 class Wish:
     """What a person asks for. what: a domain, a page, or a URL that pages lie beneath; None for all domains.
 
-    since: a cursor of the feed, a span before now, or an instant.  kinds: None for the usual ones.  top: None, too.
+    since: a cursor of the feed, a span before now, or an instant; None for all.  kinds, top: None: as usual.
     diff: every block that changed, and more of it.  why: with the figures behind it.
     """
 
     what: str | None
     domain: str | None
-    since: int | timedelta | datetime
+    since: int | timedelta | datetime | None
     kinds: str | None
     top: int | None
     diff: bool
@@ -73,6 +74,8 @@ def changes(wish: Wish, *, at: datetime | None, as_json: bool) -> int:
         instant = at or datetime.now(UTC)
         await report.stamp_feed(db, at=instant)
         where = _since(where, wish.since, now=instant)
+        if isinstance(wish.since, int):
+            await report.require_kept(db, where.domain_id, since=wish.since)
         shown = replace(where, kinds=kinds or (frozenset(EventKind) if as_json else NEWS))
         if as_json:
             items = await report.read_feed(db, shown, most=(wish.top or TOP_JSON) + 1, blocks=wish.diff)
@@ -85,7 +88,8 @@ def changes(wish: Wish, *, at: datetime | None, as_json: bool) -> int:
             now=instant,
         )
 
-    found = with_database(work)
+    with told_if_too_old(as_json=as_json):
+        found = with_database(work)
     if as_json:
         _print_document(found.items, wish)
     else:
@@ -124,6 +128,8 @@ def follow(wish: Wish, *, from_now: bool, as_json: bool) -> int:
             _since(where, wish.since, now=datetime.now(UTC)) if not from_now else replace(where, after=end),
             kinds=kinds or (frozenset(EventKind) if as_json else NEWS),
         )
+        if isinstance(wish.since, int) and not from_now:
+            await report.require_kept(db, where.domain_id, since=wish.since)
         async with report.announcements(db) as announced:
             while not interrupts.stop.is_set():
                 try:
@@ -143,7 +149,8 @@ def follow(wish: Wish, *, from_now: bool, as_json: bool) -> int:
                     await _either(announced.wait(), interrupts.stop.wait())
         return interrupts.number or 0
 
-    number = with_database(work, patient=True)
+    with told_if_too_old(as_json=as_json):
+        number = with_database(work, patient=True)
     return 128 + number if number else DONE
 
 
@@ -176,7 +183,9 @@ async def _place_of(db: Database, wish: Wish) -> ChangeFilter:
     return await changes_of(db, wish.what) if wish.what is not None else ChangeFilter()
 
 
-def _since(where: ChangeFilter, since: int | timedelta | datetime, *, now: datetime) -> ChangeFilter:
+def _since(where: ChangeFilter, since: int | timedelta | datetime | None, *, now: datetime) -> ChangeFilter:
+    if since is None:
+        return where
     if isinstance(since, int):
         return replace(where, after=since)
     return replace(where, since=since if isinstance(since, datetime) else now - since)
@@ -232,7 +241,7 @@ def _show_change(item: FeedItem, wish: Wish, *, now: datetime) -> None:
 
 def show_examples(items: Sequence[FeedItem]) -> None:
     """A few changes, as `recrawl changes` shows them."""
-    wish = Wish(what=None, domain=None, since=0, kinds=None, top=None, diff=False, why=False)
+    wish = Wish(what=None, domain=None, since=None, kinds=None, top=None, diff=False, why=False)
     say_heading("The last changes that it found")
     for item in items:
         say("")

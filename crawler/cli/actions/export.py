@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit, urlunsplit
 
+from crawler.cli.cursors import told_if_too_old
 from crawler.cli.exits import DONE
 from crawler.cli.output import out, print_json, remark, say
 from crawler.cli.progress import PagesWritten
@@ -56,7 +57,8 @@ def export(asked: ExportAsked, *, as_json: bool) -> int:
                 db, domain, form, to, since=asked.since, what=asked.what, progress=progress.advance
             )
 
-    done = with_database(work)
+    with told_if_too_old(as_json=as_json):
+        done = with_database(work)
     if as_json:
         print_json({"domain": asked.domain, "pages": done.pages, "next": done.cursor})
     else:

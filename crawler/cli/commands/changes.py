@@ -49,6 +49,7 @@ def changes(
     counted, and listed with --kind new. What a site changed on all its pages alike is one change of the kind site.
     With --json all kinds come in the order in which they were found, with the cursor from which to go on. With --follow
     changes come in that order, from now or from --since on; with --json each is a line, and its position the cursor.
+    Exit code 3, and with --json a document with the remedy, where changes after the cursor are not kept any more.
 
     Examples:
 
@@ -61,7 +62,7 @@ def changes(
     """
     from crawler.cli.actions import changes
 
-    after = values.since(since, now=at or datetime.now(UTC)) if since else 0
+    after = values.since(since, now=at or datetime.now(UTC)) if since else None
     if follow and (at is not None or top is not None):
         raise BadInput("--follow has no end, and goes by the time that it is: neither --at nor --top")
     wish = changes.Wish(what=what, domain=domain, since=after, kinds=kind, top=top, diff=diff, why=why)

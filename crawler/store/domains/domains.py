@@ -50,8 +50,13 @@ STANDING = """
 """
 FORGET_CLOSED = "UPDATE domain_state SET closed_from = NULL, opens_at = NULL WHERE domain_id = %s"
 # Tables without a foreign key: their rows go with the domain, here and nowhere else.
+# What the feed has forgotten of it stays forgotten; `recrawl db check` counts places that are empty.
+KEEP_PLACES = """
+    UPDATE ledger SET forgotten_places = forgotten_places + s.first_event - 1
+      FROM domain_state s WHERE s.domain_id = %s AND s.first_event > 1
+"""
 OWNED = (
-    *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit"),
+    *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit", "visit_pack"),
     *("page_fingerprint", "fingerprint_band", "announced"),
 )
 
@@ -256,6 +261,7 @@ async def remove(db: Database, domain: Domain) -> None:
         await connection.execute("SELECT FROM domain_state WHERE domain_id = %s FOR UPDATE", (domain.id,))
         for table in OWNED:
             await connection.execute(f"DELETE FROM {table} WHERE domain_id = %s", (domain.id,))  # noqa: S608  our names
+        await connection.execute(KEEP_PLACES, (domain.id,))
         await connection.execute("DELETE FROM domain WHERE id = %s", (domain.id,))
 
 

@@ -33,16 +33,17 @@ CALIBRATE = """
     INSERT INTO calibration (domain_id, day, audit, looks, expected, found, variance)
     SELECT v.domain_id, (v.at AT TIME ZONE 'UTC')::date, v.audit, count(*), sum(v.expected),
            count(*) FILTER (WHERE v.change = 'changed'), sum(v.expected * (1 - v.expected))
-      FROM visit v JOIN domain d ON d.id = v.domain_id  -- it may have been removed meanwhile
-     WHERE v.domain_id = %(domain_id)s AND v.at >= %(since)s AND v.at < %(until)s
+      FROM visits_between(%(domain_id)s, %(since)s, %(until)s) v
+      JOIN domain d ON d.id = v.domain_id  -- it may have been removed meanwhile
+     WHERE v.at < %(until)s
        AND v.expected IS NOT NULL AND v.change IN ('same', 'cosmetic', 'changed')
      GROUP BY v.domain_id, 2, v.audit
     ON CONFLICT (domain_id, day, audit) DO UPDATE
        SET looks = excluded.looks, expected = excluded.expected, found = excluded.found, variance = excluded.variance
 """
 REQUESTS = """
-    SELECT coalesce(sum(requests), 0)::bigint FROM visit
-     WHERE domain_id = %(domain_id)s AND at >= %(since)s AND at < %(until)s
+    SELECT coalesce(sum(requests), 0)::bigint FROM visits_between(%(domain_id)s, %(since)s, %(until)s)
+     WHERE at < %(until)s
 """
 # From each of some points among the keys, which are hashes, the next page that may be audited; after the last comes the
 # first. Where such pages are few, a point may find none: it reads no more than a window.

@@ -40,8 +40,8 @@ TWINS = """
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = n.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
      WHERE EXISTS (SELECT FROM domain d WHERE d.id = %(domain_id)s AND d.revisit = 'price')
-       AND (SELECT count(*) FROM (SELECT FROM visit v
-                                   WHERE v.domain_id = %(domain_id)s AND v.key = n.key AND v.at >= t.at
+       AND (SELECT count(*) FROM (SELECT FROM visits_of(%(domain_id)s, n.key) v
+                                   WHERE v.at >= t.at
                                      AND v.change IN ('first', 'same', 'cosmetic', 'changed', 'back')
                                    LIMIT %(enough)s) v) >= %(enough)s
 """
@@ -91,9 +91,8 @@ LIVELY = """
     SELECT x.key FROM unnest(%(changed)s::bytea[]) AS x(key)
      WHERE EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.leader = x.key)
        AND (SELECT count(*) FILTER (WHERE v.change = 'changed')
-              FROM (SELECT change FROM visit
-                     WHERE domain_id = %(domain_id)s AND key = x.key
-                       AND change IN ('first', 'same', 'cosmetic', 'changed', 'back')
+              FROM (SELECT change FROM visits_of(%(domain_id)s, x.key)
+                     WHERE change IN ('first', 'same', 'cosmetic', 'changed', 'back')
                      ORDER BY at DESC LIMIT %(looks)s) v) >= %(many)s
 """
 # As many as are called, and the same ones: who was not seen for longest.

@@ -17,9 +17,11 @@ from crawler.store.report.feed import (
     FeedItem,
     count_changes,
     end_of_feed,
+    forgotten_until,
     last_of,
     newest_changes,
     read_feed,
+    require_kept,
     stamp_feed,
 )
 from crawler.store.report.figures import (
@@ -108,6 +110,7 @@ __all__ = [
     "end_of_feed",
     "explain",
     "fill",
+    "forgotten_until",
     "freshness_over_time",
     "grant_reading",
     "holders",
@@ -122,6 +125,7 @@ __all__ = [
     "pages_beneath",
     "pages_to_take",
     "read_feed",
+    "require_kept",
     "revoke_reading",
     "shared_digests",
     "signal_sources",

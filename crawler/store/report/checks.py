@@ -116,11 +116,16 @@ LOST_CONTENT = """
       FROM snapshot s
       LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = s.body_digest
       LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = s.key
-     WHERE s.domain_id = %(domain_id)s AND c.digest IS NULL
+     WHERE s.domain_id = %(domain_id)s AND s.is_kept AND c.digest IS NULL
+"""
+THINNED_NEWEST = """
+    SELECT p.url AS page, format('version %%s', p.version) AS figure
+      FROM page p JOIN snapshot s ON s.domain_id = %(domain_id)s AND s.key = p.key AND s.number = p.version
+     WHERE p.domain_id = %(domain_id)s AND NOT s.is_kept
 """
 STRAY_VISITS = """
     SELECT encode(v.key, 'hex') AS page, format('%%s visits', count(*)) AS figure
-      FROM visit v LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = v.key
+      FROM every_visit v LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = v.key
      WHERE v.domain_id = %(domain_id)s AND p.key IS NULL
      GROUP BY v.key
 """
@@ -152,7 +157,7 @@ FUTURE_LOOKS = """
      WHERE p.domain_id = %(domain_id)s AND p.last_look_at > s.last_visit_at
 """
 EVENTS = """
-    SELECT s.next_event, s.stamped_event, e.events, e.lowest, e.highest, f.stamped, f.highest_stamped
+    SELECT s.first_event, s.next_event, s.stamped_event, e.events, e.lowest, e.highest, f.stamped, f.highest_stamped
       FROM domain_state s,
            LATERAL (SELECT count(*) AS events, min(number) AS lowest, max(number) AS highest
                       FROM event WHERE domain_id = %(domain_id)s) e,
@@ -162,12 +167,20 @@ EVENTS = """
 """
 DISORDERLY_FEED = """
     SELECT position, number FROM (
-        SELECT position, number, lag(number) OVER (ORDER BY position) AS before
+        SELECT position, number,
+               coalesce(lag(number) OVER (ORDER BY position),
+                        (SELECT first_event - 1 FROM domain_state WHERE domain_id = %(domain_id)s)) AS before
           FROM feed WHERE domain_id = %(domain_id)s) f
-     WHERE number <> coalesce(before, 0) + 1
+     WHERE number <> before + 1
      ORDER BY position LIMIT 1
 """
-FEED = "SELECT count(*) AS rows, coalesce(max(position), 0) AS highest FROM feed"
+# What the feed has forgotten of one domain left places empty between those of others: they are counted, not looked for.
+FEED = """
+    SELECT count(*) AS rows, coalesce(max(position), 0) AS highest,
+           coalesce((SELECT sum(first_event - 1) FROM domain_state), 0)::bigint
+               + coalesce((SELECT forgotten_places FROM ledger), 0) AS forgotten
+      FROM feed
+"""
 SHARED_NAMES = """
     SELECT a.authority, d.authority AS other FROM domain_alias a JOIN domain d ON d.authority = a.authority
 """
@@ -176,7 +189,7 @@ ORPHANS = """
 """
 COUNTED = "SELECT page, figure, count(*) OVER () AS many FROM ({statement}) broken ORDER BY page LIMIT %(shown)s"
 TABLES = (
-    *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit"),
+    *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit", "visit_pack"),
     *("page_fingerprint", "fingerprint_band", "announced"),
 )
 
@@ -203,6 +216,7 @@ PAGE_RULES = (
     ("wrong_version", WRONG_VERSION, "pages and their newest snapshots disagree about the version"),
     ("wrong_digest", WRONG_DIGEST, "pages have other digests than their newest snapshots"),
     ("lost_content", LOST_CONTENT, "snapshots have lost their content"),
+    ("thinned_newest", THINNED_NEWEST, "pages have lost the text of their newest version"),
     ("stray_visits", STRAY_VISITS, "pages were visited that are not there"),
     ("stray_moves", STRAY_MOVES, "pages have moved to one that is not there"),
     ("stray_lists", STRAY_LISTS, "lists are no pages"),
@@ -270,13 +284,14 @@ async def _check_events(connection: Connection, values: dict[str, Any]) -> list[
     if not rows:
         return []
     row, found = rows[0], []
-    last = row["next_event"] - 1
-    if row["events"] != last or (last and (row["lowest"], row["highest"]) != (1, last)):
+    first, last = row["first_event"], row["next_event"] - 1
+    wanted = last - first + 1
+    if row["events"] != wanted or (wanted and (row["lowest"], row["highest"]) != (first, last)):
         numbers = f"from {row['lowest']} to {row['highest']}" if row["events"] else "at all"
-        found.append(("events", f"events should be numbered 1 to {last}; there are {row['events']} {numbers}"))
+        found.append(("events", f"events should be numbered {first} to {last}; there are {row['events']} {numbers}"))
     stamped = row["stamped_event"]
-    highest = row["highest_stamped"] or 0
-    if row["stamped"] != stamped or highest != stamped or stamped > last:
+    highest = row["highest_stamped"] or first - 1
+    if row["stamped"] != stamped - first + 1 or highest != stamped or stamped > last:
         held = f"the feed holds {row['stamped']}, up to number {highest}"
         found.append(("stamped", f"{stamped} of {last} events count as stamped, and {held}"))
     found += [
@@ -290,8 +305,9 @@ async def _check_all(connection: Connection) -> list[Finding]:
     """Findings that belong to no single domain."""
     found = []
     feed = (await _rows(connection, FEED, {}))[0]
-    if feed["rows"] != feed["highest"]:
-        text = f"the feed has {feed['rows']} rows, and its last position is {feed['highest']}"
+    if feed["rows"] + feed["forgotten"] != feed["highest"]:
+        forgotten = f" and {feed['forgotten']} that it has forgotten" if feed["forgotten"] else ""
+        text = f"the feed has {feed['rows']} rows{forgotten}, and its last position is {feed['highest']}"
         found.append(Finding("", "feed_positions", text))
     found += [
         Finding(row["authority"], "shared_name", f"{row['authority']} is a domain and another domain's alias")

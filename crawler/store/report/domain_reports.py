@@ -22,8 +22,8 @@ WINDOW = """
            coalesce(sum(requests), 0) AS requests,
            coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
            coalesce(sum(saved_bytes::bigint), 0)::bigint AS saved_bytes
-      FROM visit
-     WHERE domain_id = %(domain_id)s AND at > %(since)s AND at <= %(until)s
+      FROM visits_between(%(domain_id)s, %(since)s, %(until)s)
+     WHERE at > %(since)s
      GROUP BY 1
 """
 STATE = """

@@ -81,7 +81,7 @@ VISITS = """
     SELECT at, answer, status, reason, change, rung, distance_bits, conditional, received_bytes, saved_bytes,
            elapsed_ms, cash, expected, due_at, price, audit, amount,
            rendering, added_words, added_links
-      FROM visit WHERE domain_id = %(domain_id)s AND key = %(key)s ORDER BY at DESC LIMIT %(most)s
+      FROM visits_of(%(domain_id)s, %(key)s) ORDER BY at DESC LIMIT %(most)s
 """
 # What a page passes on along each of its links, in importance.
 PAYS = f"""

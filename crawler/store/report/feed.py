@@ -11,7 +11,8 @@ from psycopg.rows import dict_row
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url, key_of
 from crawler.core.page import BlockKind
-from crawler.store.database import Database
+from crawler.errors import CursorTooOld
+from crawler.store.database import Connection, Database
 
 FEED_LOCK = 0x66656564  # "feed": one stamper at a time
 CHANNEL = "recrawl_changes"
@@ -81,6 +82,13 @@ LAST = f"""
       FROM event e
      WHERE e.domain_id = %(domain_id)s AND e.key = %(key)s AND e.change = 'changed' ORDER BY e.number DESC LIMIT 1
 """  # noqa: S608  the same
+
+
+FORGOTTEN = """
+    SELECT coalesce(max(s.forgotten_until), 0), (SELECT authority FROM domain WHERE id = %(domain_id)s)
+      FROM domain_state s
+     WHERE %(domain_id)s::bigint IS NULL OR s.domain_id = %(domain_id)s
+"""
 
 
 class EventKind(StrEnum):
@@ -218,10 +226,16 @@ async def stamp_feed(db: Database, *, at: datetime, only: Collection[int] | None
 async def read_feed(
     db: Database, wanted: ChangeFilter = EVERY_CHANGE, *, most: int = 1000, blocks: bool = False
 ) -> list[FeedItem]:
-    """The changes that are wanted, in the feed's order. blocks: with those that changed."""
+    """The changes that are wanted, in the feed's order. blocks: with those that changed.
+
+    Raises CursorTooOld where `wanted.after` is one, and older than what is kept; 0 is the beginning of what is.
+    """
     source = BY_EVENT if wanted.is_about_events else BY_FEED
     statement = _chosen(source, wanted.conditions, order="f.position")
-    return await _items(db, statement, "e.position", wanted.values | {"most": most, "blocks": blocks})
+    found = await _items(db, statement, "e.position", wanted.values | {"most": most, "blocks": blocks})
+    if wanted.after:  # asked afterwards: what was kept then was kept when it was read
+        await require_kept(db, wanted.domain_id, since=wanted.after)
+    return found
 
 
 async def newest_changes(
@@ -252,6 +266,31 @@ async def count_changes(db: Database, wanted: ChangeFilter = EVERY_CHANGE) -> di
             f"{COUNT} WHERE {_all(wanted.conditions)} GROUP BY e.change".encode(), wanted.values
         )
         return {EventKind(change): many for change, many in await cursor.fetchall()}
+
+
+async def forgotten_until(db: Database, domain_id: int | None) -> int:
+    """The last position of a change that the feed has forgotten, of a domain or of any; 0 for none."""
+    async with db.transaction() as connection:
+        return (await _forgotten(connection, domain_id))[0]
+
+
+async def require_kept(db: Database, domain_id: int | None, *, since: int) -> None:
+    """Raise CursorTooOld where changes after a cursor are not kept any more, so that reading on would miss them."""
+    async with db.transaction() as connection:
+        await require_kept_on(connection, domain_id, since=since)
+
+
+async def require_kept_on(connection: Connection, domain_id: int | None, *, since: int) -> None:
+    """The same within a transaction: after what was read in it, so that nothing was forgotten in between."""
+    until, authority = await _forgotten(connection, domain_id)
+    if since < until:
+        raise CursorTooOld(since=since, kept_from=until, domain=authority)
+
+
+async def _forgotten(connection: Connection, domain_id: int | None) -> tuple[int, str | None]:
+    """Up to which position, and the name of the domain that was asked about."""
+    row = await (await connection.execute(FORGOTTEN, {"domain_id": domain_id})).fetchone()
+    return (int(row[0]), row[1]) if row else (0, None)
 
 
 async def end_of_feed(db: Database) -> int:

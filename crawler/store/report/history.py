@@ -45,16 +45,21 @@ KEPT_SAMPLE = f"""
 """  # noqa: S608  the same
 KEPT_PAGES = "SELECT pages FROM freshness_figures WHERE domain_id = %(domain_id)s AND grouped_by = 'domain'"
 # One look a page and instant is read, by the key of the visits; so a sample bounds the work, however large the domain.
+# Packed looks are unpacked once a page; among them, in order, the last one before an instant is found by bisection.
 # The gap is worked out once and then used (OFFSET 0): put into the function of freshness it would be thrice, which is
 # most of the time.
 OVER_TIME = f"""
+    , sampled AS MATERIALIZED (
+        SELECT s.*, (SELECT array_agg(o.at ORDER BY o.at) FROM old_visits_of(%(domain_id)s, s.key) o
+                      WHERE o.change IN {GOOD}) AS old
+          FROM sample s)
     SELECT t.at, count(*) AS pages,
            sum(s.stands_for * s.importance * v.fresh) / nullif(sum(s.stands_for * s.importance), 0) AS freshness,
            sum(s.stands_for * v.fresh) / sum(s.stands_for) AS freshness_plain
       FROM domain_state d
      CROSS JOIN LATERAL (SELECT i.at, site_clock_ahead(d.site_clock_at, d.site_clock_ahead, i.at) AS ahead
                            FROM unnest(%(instants)s::timestamptz[]) AS i(at)) t
-     CROSS JOIN sample s
+     CROSS JOIN sampled s
      CROSS JOIN LATERAL (SELECT page_freshness(s.a, s.b, gap) AS fresh
                            FROM (SELECT make_interval(secs => greatest(0,
                                             date_part('epoch', t.at - l.at)  -- by the site's clock
@@ -62,10 +67,13 @@ OVER_TIME = f"""
                                                             ELSE site_clock_ahead(d.site_clock_at, d.site_clock_ahead,
                                                                                   l.at) END
                                                        - t.ahead))) AS gap
-                                   FROM (SELECT v.at FROM visit v
-                                          WHERE v.domain_id = %(domain_id)s AND v.key = s.key AND v.at <= t.at
-                                            AND v.change IN {GOOD}
-                                          ORDER BY v.at DESC LIMIT 1) l
+                                   FROM (SELECT coalesce(
+                                             (SELECT v.at FROM visit v
+                                               WHERE v.domain_id = %(domain_id)s AND v.key = s.key AND v.at <= t.at
+                                                 AND v.change IN {GOOD}
+                                               ORDER BY v.at DESC LIMIT 1),
+                                             s.old[width_bucket(t.at, s.old)]) AS at) l
+                                  WHERE l.at IS NOT NULL
                                  OFFSET 0) g) v
      WHERE d.domain_id = %(domain_id)s
      GROUP BY t.at ORDER BY t.at

@@ -11,6 +11,7 @@ from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url
 from crawler.core.visit import State
 from crawler.store.database import Connection, Database
+from crawler.store.report.feed import require_kept_on
 from crawler.store.report.versions import headers_from
 
 # URL lists are about pages, and none themselves; a feed is both.
@@ -25,7 +26,8 @@ PAGE = """
       FROM page p
       JOIN frontier f ON f.domain_id = p.domain_id AND f.key = p.key
       LEFT JOIN snapshot v ON v.domain_id = p.domain_id AND v.key = p.key AND v.number = p.version
-      LEFT JOIN visit l ON %(bodies)s AND l.domain_id = p.domain_id AND l.key = p.key AND l.at = v.at
+      LEFT JOIN LATERAL (SELECT o.status FROM visits_of(p.domain_id, p.key) o
+                          WHERE %(bodies)s AND o.at = v.at LIMIT 1) l ON true
       LEFT JOIN content c ON %(bodies)s AND c.domain_id = p.domain_id AND c.digest = v.body_digest
      WHERE p.domain_id = %(domain_id)s
        AND NOT EXISTS (SELECT FROM url_list u
@@ -155,11 +157,13 @@ async def changed_pages_to_take(
 ) -> tuple[list[TakenPage], int]:
     """Pages that have come, changed or gone between two cursors of the feed, and the cursor behind what was read.
 
+    Raises CursorTooOld where the feed has forgotten changes after that cursor.
     most: changes that are read. A page that changed more than once among those comes once; one that is gone, too.
     """
     values = {"domain_id": domain.id, "after": after, "until": until, "most": most, "bodies": bodies}
     async with db.transaction() as connection:
         found = await (await connection.execute(CHANGED, values)).fetchall()
+        await require_kept_on(connection, domain.id, since=after)
         keys = list(dict.fromkeys(key for _, key, _ in found if key is not None))
         pages = await _pages(connection, CHOSEN, values | {"keys": keys})
     place = {key: n for n, key in enumerate(keys)}

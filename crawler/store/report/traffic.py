@@ -15,8 +15,8 @@ BY_HOUR = """
            count(*) FILTER (WHERE requests > 0 AND (answer = 'unreached' OR status = 429 OR status >= 500)) AS errors,
            percentile_cont(0.5) WITHIN GROUP (ORDER BY elapsed_ms)
                FILTER (WHERE requests > 0 AND answer <> 'unreached') AS latency_ms
-      FROM visit
-     WHERE domain_id = %(domain_id)s AND at >= %(since)s AND at < %(until)s
+      FROM visits_between(%(domain_id)s, %(since)s, %(until)s)
+     WHERE at < %(until)s
      GROUP BY 1 ORDER BY 1
 """
 

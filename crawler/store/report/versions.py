@@ -1,7 +1,7 @@
 """Versions of pages: what there are of a page, what one said, and the pages of a domain as they were at an instant.
 
-Nothing is deleted by age: every version's text and body is kept until its domain is removed. A body that is missing all
-the same is told as None, and never taken for an empty one.
+Versions are thinned out as their domain's settings say (crawler/prune): then this row of one is left, and neither text
+nor body. A body that is missing all the same is told as None, and never taken for an empty one.
 """
 
 from dataclasses import dataclass, field
@@ -21,14 +21,15 @@ from crawler.store.report.feed import EventKind
 VERSION = """
     SELECT v.number, v.at,
            (SELECT n.at FROM snapshot n
-             WHERE n.domain_id = %(domain_id)s AND n.key = v.key AND n.number = v.number + 1) AS until,
+             WHERE n.domain_id = %(domain_id)s AND n.key = v.key AND n.number > v.number
+             ORDER BY n.number LIMIT 1) AS until,
            e.change, coalesce(e.parts, '') AS parts, e.amount, v.distance_bits, v.title, v.language, v.content_type,
-           octet_length(v.text) AS text_bytes, c.body_bytes, v.is_rendered
+           octet_length(v.text) AS text_bytes, c.body_bytes, v.is_rendered, v.is_kept
       FROM snapshot v
       LEFT JOIN LATERAL (SELECT o.change, o.parts, o.amount FROM event o
                           WHERE o.domain_id = %(domain_id)s AND o.key = v.key AND o.version = v.number AND o.at = v.at
                           ORDER BY o.number LIMIT 1) e ON true
-      LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = v.body_digest
+      LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = v.body_digest AND v.is_kept
      WHERE v.domain_id = %(domain_id)s AND v.key = %(key)s
 """
 VERSIONS = f"""
@@ -46,7 +47,7 @@ CONTENT = """
            CASE WHEN v.number = p.version THEN p.last_modified END AS last_modified
       FROM snapshot v
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = v.key
-      LEFT JOIN visit l ON l.domain_id = %(domain_id)s AND l.key = v.key AND l.at = v.at
+      LEFT JOIN LATERAL (SELECT o.status FROM visits_of(%(domain_id)s, v.key) o WHERE o.at = v.at LIMIT 1) l ON true
      WHERE v.domain_id = %(domain_id)s AND v.key = %(key)s AND v.number = %(number)s
 """
 # A page's state at an instant is told by its last event until then; without one that says otherwise it was known.
@@ -79,7 +80,7 @@ class PageVersion:
 
     change: what brought it, FIRST, CHANGED or BACK; None for a list of URLs, of which no change is told.
     amount: the part of the page that changed, 0 to 1; None where nobody can tell.
-    body_bytes: before compression; None where the body is not kept.
+    body_bytes: before compression; None where the body is not kept.  is_kept: false where neither text nor body is.
     """
 
     number: int
@@ -95,6 +96,7 @@ class PageVersion:
     text_bytes: int
     body_bytes: int | None
     is_rendered: bool
+    is_kept: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ async def version_of(
         version = _version(found[0])
         (content,) = await _rows(connection, CONTENT, values | {"number": version.number})
         last = await _rows(connection, STATE_AT.format(key="%(key)s"), values)
-        body = await body_of(connection, domain.id, content["body_digest"])
+        body = await body_of(connection, domain.id, content["body_digest"]) if version.is_kept else None
     return VersionContent(
         url=url,
         version=version,

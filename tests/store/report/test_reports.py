@@ -277,8 +277,20 @@ async def test_every_view_and_every_column_of_it_is_documented(db: Database) -> 
         )
         rows = await cursor.fetchall()
 
-    views = ("calibration", "change", "domain", "duplicates", "freshness", "list", "page", "source", "traffic", "trust")
-    others = {"page_text", "page_versions", "domain_counted_live"}
+    views = (
+        "calibration",
+        "change",
+        "domain",
+        "duplicates",
+        "feed",
+        "freshness",
+        "list",
+        "page",
+        "source",
+        "traffic",
+        "trust",
+    )
+    others = {"page_text", "page_versions", "domain_counted_live", "every_visit"}
     assert {row[0] for row in rows} == others | {f"report_{name}" for name in views}
     assert [row for row in rows if not (row[2] and row[3])] == []
 

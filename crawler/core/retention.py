@@ -1,0 +1,75 @@
+"""Which versions of a page are kept: the newest ones, then one a day, one a week, one a month.
+
+Days, weeks and months are nested: a week is days 1 to 7, 8 to 14, 15 to 21 or 22 to the end of a month, all in UTC. So
+the last version of a month is the last of its week and of its day, and whatever a rule keeps later, the finer rules
+before it have kept: thinning day by day leaves what thinning once would leave.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What is kept of a domain's past. versions: the newest ones of each page, at least one.
+
+    daily, weekly, monthly: of older versions the last of each day, week and month, as long as they are not older than
+    that; monthly None: for ever.  visits, changes: how old looks and events of the feed become; None: any age.
+    quota: bytes that bodies and texts may take; None: any number.
+    """
+
+    versions: int
+    daily: timedelta
+    weekly: timedelta
+    monthly: timedelta | None
+    visits: timedelta | None
+    changes: timedelta | None
+    quota: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """A version by its number, and when it was first seen. Later versions have higher numbers."""
+
+    number: int
+    at: datetime
+
+
+def kept_versions(
+    versions: Iterable[Dated], retention: Retention, *, now: datetime, needed: Collection[int] = ()
+) -> frozenset[int]:
+    """The numbers of the versions that stay.
+
+    versions: all of a page whose text is still there.  now: not before any of them.  needed: stay whatever their age.
+    Always: the newest stays; what stays at an instant stayed at every earlier one; a second pass takes nothing more.
+    """
+    newest_first = sorted(versions, key=lambda version: -version.number)
+    stays = {version.number for version in newest_first[: max(retention.versions, 1)]}
+    last_of: set[tuple[int, ...]] = set()
+    for version in newest_first:
+        day, week, month = _periods(version.at)
+        period = _period_in_force(now - version.at, retention, day=day, week=week, month=month)
+        if version.number in needed or (period is not None and period not in last_of):
+            stays.add(version.number)
+        # Whatever rule keeps a version, it is the last of its day, week and month for all others.
+        last_of |= {day, week, month}
+    return frozenset(stays)
+
+
+def _period_in_force(
+    age: timedelta, retention: Retention, *, day: tuple[int, ...], week: tuple[int, ...], month: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    if age <= retention.daily:
+        return day
+    if age <= retention.weekly:
+        return week
+    return month if retention.monthly is None or age <= retention.monthly else None
+
+
+def _periods(at: datetime) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The day, the week and the month of an instant; tuples of unlike lengths, so that none is taken for another."""
+    here = at.astimezone(UTC)
+    month = (here.year, here.month)
+    week = (*month, min((here.day - 1) // 7, 3))
+    return (*week, here.day), week, month

@@ -1,0 +1,9 @@
+"""What is kept of the past, applied: `prune` goes through the domains, chunk by chunk.
+
+Every chunk is a transaction of its own, so that a crawl goes on beside it, and whatever ends it, the next one goes on.
+Uses the store and core.
+"""
+
+from crawler.prune.prune import Pruned, prune, prune_domain
+
+__all__ = ["Pruned", "prune", "prune_domain"]

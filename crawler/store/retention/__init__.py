@@ -1,0 +1,53 @@
+"""What is kept of the past: versions are thinned out, visits packed, changes forgotten; and what all of it takes.
+
+Each function does one chunk, or says what the next one is; crawler/prune goes through them. The last
+room of the store; it uses the files beside the rooms alone.
+"""
+
+from crawler.store.retention.changes import (
+    Forgettable,
+    changes_to_forget,
+    forget_changes,
+    lowest_cursor,
+)
+from crawler.store.retention.sizes import Stored, stored, vacuum
+from crawler.store.retention.versions import (
+    Thinned,
+    VersionName,
+    oldest_versions,
+    stored_bytes,
+    sweep_bodies,
+    thin,
+    versions_to_thin,
+    would_thin,
+)
+from crawler.store.retention.visits import (
+    count_visits,
+    drop_empty_partitions,
+    forget_visits,
+    pack_visits,
+    visits_to_pack,
+)
+
+__all__ = [
+    "Forgettable",
+    "Stored",
+    "Thinned",
+    "VersionName",
+    "changes_to_forget",
+    "count_visits",
+    "drop_empty_partitions",
+    "forget_changes",
+    "forget_visits",
+    "lowest_cursor",
+    "oldest_versions",
+    "pack_visits",
+    "stored",
+    "stored_bytes",
+    "sweep_bodies",
+    "thin",
+    "vacuum",
+    "versions_to_thin",
+    "visits_to_pack",
+    "would_thin",
+]

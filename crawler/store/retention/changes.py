@@ -1,0 +1,97 @@
+"""How far the change feed goes back: the oldest events are forgotten, and cursors that would miss one are told so."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from crawler.core.domain import Domain
+from crawler.store.database import Database
+
+CHUNK = 5_000  # events of one transaction
+MOST = 2**62  # no position is so high
+
+# The events that may go: the oldest ones, as long as each is too old, and nobody has still to read it. The last row of
+# the feed stays, since the next position is counted on from it.
+LAST_TO_FORGET = """
+    SELECT least(
+        s.stamped_event,
+        coalesce((SELECT min(f.number) - 1 FROM feed f
+                   WHERE f.domain_id = %(domain_id)s AND f.position >= (SELECT max(position) FROM feed)),
+                 s.stamped_event),
+        coalesce((SELECT event FROM fingerprint_cursor WHERE domain_id = %(domain_id)s), 0),
+        coalesce((SELECT e.number - 1 FROM event e
+                   WHERE e.domain_id = %(domain_id)s AND e.at >= %(before)s ORDER BY e.number LIMIT 1),
+                 s.stamped_event),
+        coalesce((SELECT min(f.number) - 1 FROM feed f
+                   WHERE f.domain_id = %(domain_id)s AND f.position > %(read_until)s), s.stamped_event)),
+        s.first_event
+      FROM domain_state s WHERE s.domain_id = %(domain_id)s
+"""
+# The domain's row first, as a record does. A version of which only the row was left goes with what told of it; the
+# first one stays: it says since when the page was there.
+FORGET = """
+    WITH gone AS (
+        DELETE FROM feed WHERE domain_id = %(domain_id)s AND number BETWEEN %(first)s AND %(last)s RETURNING position),
+    told AS (
+        DELETE FROM event WHERE domain_id = %(domain_id)s AND number BETWEEN %(first)s AND %(last)s
+     RETURNING key, version),
+    versions AS (
+        DELETE FROM snapshot v USING (SELECT DISTINCT key, version FROM told WHERE version > 1) t
+         WHERE v.domain_id = %(domain_id)s AND v.key = t.key AND v.number = t.version AND NOT v.is_kept)
+    UPDATE domain_state
+       SET first_event = %(last)s + 1,
+           forgotten_until = greatest(forgotten_until, (SELECT max(position) FROM gone))
+     WHERE domain_id = %(domain_id)s AND first_event = %(first)s
+ RETURNING 1
+"""
+LOCK = "SELECT first_event FROM domain_state WHERE domain_id = %(domain_id)s FOR NO KEY UPDATE"
+READERS = """
+    SELECT min(position) FROM feed_reader WHERE domain_id IS NULL OR domain_id = %(domain_id)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgettable:
+    """Events of a domain that may be forgotten, by their numbers: none where the last comes before the first."""
+
+    first: int
+    last: int
+
+    @property
+    def many(self) -> int:
+        return max(0, self.last - self.first + 1)
+
+
+async def lowest_cursor(db: Database, domain: Domain) -> int | None:
+    """The lowest cursor of whoever reads the changes of a domain and keeps it in feed_reader; None without any."""
+    async with db.transaction() as connection:
+        row = await (await connection.execute(READERS, {"domain_id": domain.id})).fetchone()
+    return row[0] if row else None
+
+
+async def changes_to_forget(
+    db: Database, domain: Domain, *, before: datetime, read_until: int | None = None
+) -> Forgettable:
+    """The changes of a domain that were found before an instant and that nobody has still to read.
+
+    read_until: the lowest cursor of whoever must read all changes; None where nobody must.
+    """
+    async with db.transaction() as connection:
+        values = {
+            "domain_id": domain.id,
+            "before": before,
+            "read_until": read_until if read_until is not None else MOST,
+        }
+        row = await (await connection.execute(LAST_TO_FORGET, values)).fetchone()
+    return Forgettable(first=row[1], last=row[0]) if row else Forgettable(first=1, last=0)
+
+
+async def forget_changes(db: Database, domain: Domain, wanted: Forgettable, *, most: int = CHUNK) -> Forgettable:
+    """Forget a chunk of those changes; gives what is left of them."""
+    last = min(wanted.last, wanted.first + most - 1)
+    values = {"domain_id": domain.id, "first": wanted.first, "last": last}
+    async with db.transaction() as connection:
+        row = await (await connection.execute(LOCK, values)).fetchone()
+        if row is None or row[0] != wanted.first:  # removed, or another prune has been here
+            return Forgettable(first=wanted.last + 1, last=wanted.last)
+        await connection.execute(FORGET, values)
+    return Forgettable(first=last + 1, last=wanted.last)

@@ -1,0 +1,229 @@
+"""Versions of pages without which nothing is missed: their texts and bodies go, and the row that tells of them stays.
+
+A body is kept once for all versions that say it, so it goes with the last of them. Within a chunk the domain's row is
+locked, as a record locks it: no page can come to say what is about to go. A chunk is one transaction.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from crawler.core.domain import Domain
+from crawler.core.http import PageKey
+from crawler.core.retention import Dated, Retention, kept_versions
+from crawler.store.database import BY_KEY, Connection, Database
+
+PAGES = 200  # of one chunk
+BODIES = 500  # looked at in one transaction of a sweep
+
+# Pages with more versions than are kept whatever their age.
+PAST = """
+    SELECT p.key, p.version, s.last_visit_at,
+           array(SELECT v.number FROM snapshot v
+                  WHERE v.domain_id = %(domain_id)s AND v.key = p.key AND v.is_kept ORDER BY v.number),
+           array(SELECT v.at FROM snapshot v
+                  WHERE v.domain_id = %(domain_id)s AND v.key = p.key AND v.is_kept ORDER BY v.number)
+      FROM (SELECT key, version FROM page
+             WHERE domain_id = %(domain_id)s AND key > %(after)s AND version > %(versions)s
+             ORDER BY key LIMIT %(most)s) p
+      JOIN domain_state s ON s.domain_id = %(domain_id)s
+     ORDER BY p.key
+"""
+# What somebody has still to read of, and what it was before.
+NEEDED = """
+    SELECT e.key, e.version FROM event e
+     WHERE e.domain_id = %(domain_id)s AND e.key = ANY(%(keys)s) AND e.version > 0
+       AND (e.number > (SELECT stamped_event FROM domain_state WHERE domain_id = %(domain_id)s)
+            OR EXISTS (SELECT FROM feed f WHERE f.domain_id = %(domain_id)s AND f.number = e.number
+                                            AND f.position > %(read_until)s))
+"""
+# The oldest first, of pages that have a newer one; by size as they stand in the database.
+OLDEST = """
+    SELECT v.key, v.number, v.at, pg_column_size(v.text) + pg_column_size(c.data)
+      FROM snapshot v
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = v.key
+      LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = v.body_digest
+     WHERE v.domain_id = %(domain_id)s AND v.is_kept AND v.number < p.version
+       AND (v.at, v.key, v.number) > (%(at)s, %(key)s, %(number)s)
+     ORDER BY v.at, v.key, v.number LIMIT %(most)s
+"""
+SIZE = """
+    SELECT (SELECT coalesce(sum(pg_column_size(text)), 0) FROM snapshot WHERE domain_id = %(domain_id)s AND is_kept)
+         + (SELECT coalesce(sum(pg_column_size(data)), 0) FROM content WHERE domain_id = %(domain_id)s)
+"""
+LOCK = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s FOR NO KEY UPDATE"
+CHOSEN = "unnest(%(keys)s::bytea[], %(numbers)s::int[]) AS x(key, number)"
+# The newest version of a page stays, whatever was found before the domain was locked.
+THIN = f"""
+    UPDATE snapshot v SET text = '', headers = '', is_kept = false
+      FROM {CHOSEN}
+      JOIN snapshot o ON o.domain_id = %(domain_id)s AND o.key = x.key AND o.number = x.number
+      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key AND p.version > x.number
+     WHERE v.domain_id = %(domain_id)s AND v.key = x.key AND v.number = x.number AND v.is_kept
+ RETURNING v.body_digest, pg_column_size(o.text) + pg_column_size(o.headers)
+"""  # noqa: S608  only our own expression is put in
+UNREFERENCED = """
+    c.domain_id = %(domain_id)s AND c.digest = ANY(%(digests)s)
+    AND NOT EXISTS (SELECT FROM snapshot v WHERE v.domain_id = %(domain_id)s AND v.body_digest = c.digest AND v.is_kept)
+"""
+SWEEP = f"DELETE FROM content c WHERE {UNREFERENCED} RETURNING pg_column_size(c.data)"  # noqa: S608  the same
+WOULD_GO = f"""
+    WITH chosen AS MATERIALIZED (
+        SELECT v.body_digest, pg_column_size(v.text) + pg_column_size(v.headers) AS size
+          FROM {CHOSEN}
+          JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = x.key AND v.number = x.number AND v.is_kept)
+    SELECT (SELECT count(*) FROM chosen), (SELECT coalesce(sum(size), 0) FROM chosen), count(c.digest),
+           coalesce(sum(pg_column_size(c.data)), 0)
+      FROM content c
+     WHERE c.domain_id = %(domain_id)s AND c.digest IN (SELECT body_digest FROM chosen)
+       AND (SELECT count(*) FROM chosen o WHERE o.body_digest = c.digest)
+           = (SELECT count(*) FROM snapshot v
+               WHERE v.domain_id = %(domain_id)s AND v.body_digest = c.digest AND v.is_kept)
+"""  # noqa: S608  the same
+DIGESTS = """
+    SELECT digest FROM content WHERE domain_id = %(domain_id)s AND digest > %(after)s ORDER BY digest LIMIT %(most)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Thinned:
+    """What went, or would go: versions of which the row alone stays, bodies that nobody says any more, and bytes."""
+
+    versions: int = 0
+    bodies: int = 0
+    freed_bytes: int = 0
+
+    def __add__(self, other: "Thinned") -> "Thinned":
+        return Thinned(
+            versions=self.versions + other.versions,
+            bodies=self.bodies + other.bodies,
+            freed_bytes=self.freed_bytes + other.freed_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VersionName:
+    """One version of one page. size: bytes of its text and its body, as they are stored."""
+
+    key: PageKey
+    number: int
+    at: datetime
+    size: int = 0
+
+
+async def versions_to_thin(
+    db: Database, domain: Domain, retention: Retention, *, after: PageKey, read_until: int | None, most: int = PAGES
+) -> tuple[list[VersionName], PageKey | None]:
+    """The versions that go among the next pages of a domain, and the last of those pages; None when there are no more.
+
+    after: pages whose key follows this one.  read_until: the lowest cursor of whoever must read all changes.
+    """
+    values: dict[str, Any] = {"domain_id": domain.id, "after": after, "versions": retention.versions, "most": most}
+    async with db.transaction() as connection:
+        await connection.execute(BY_KEY)
+        rows = await (await connection.execute(PAST, values)).fetchall()
+        needed = await _needed(connection, domain.id, [key for key, *_ in rows], read_until=read_until)
+    found: list[VersionName] = []
+    for key, newest, now, numbers, instants in rows:
+        past = [Dated(number=number, at=at) for number, at in zip(numbers, instants, strict=True)]
+        stays = kept_versions(past, retention, now=now, needed=needed.get(key, set()) | {newest})
+        found += [VersionName(key=key, number=each.number, at=each.at) for each in past if each.number not in stays]
+    return found, PageKey(rows[-1][0]) if rows else None
+
+
+async def oldest_versions(
+    db: Database, domain: Domain, *, after: VersionName | None, read_until: int | None, most: int = BODIES
+) -> tuple[list[VersionName], VersionName | None]:
+    """The next versions of a domain that may go where space is short, the oldest first; no page's newest.
+
+    after: the last one of those before.  Also gives the last one that was looked at, None when there are no more.
+    """
+    values: dict[str, Any] = {"domain_id": domain.id, "most": most}
+    values |= {
+        "at": after.at if after else datetime.min.replace(tzinfo=domain.registered_at.tzinfo),
+        "key": after.key if after else b"",
+        "number": after.number if after else 0,
+    }
+    async with db.transaction() as connection:
+        rows = await (await connection.execute(OLDEST, values)).fetchall()
+        names = [VersionName(key=PageKey(key), number=number, at=at, size=size or 0) for key, number, at, size in rows]
+        needed = await _needed(connection, domain.id, [name.key for name in names], read_until=read_until)
+    free = [name for name in names if name.number not in needed.get(name.key, set())]
+    return free, names[-1] if names else None
+
+
+async def thin(db: Database, domain: Domain, names: Sequence[VersionName]) -> Thinned:
+    """Take the text of some versions, and the bodies that nobody says any more. Those that have gone stay gone."""
+    if not names:
+        return Thinned()
+    values = _chosen(domain, names)
+    async with db.transaction() as connection:
+        await connection.execute(BY_KEY)
+        await connection.execute(LOCK, values)
+        gone = await (await connection.execute(THIN, values)).fetchall()
+        digests = list({digest for digest, _ in gone})
+        swept = await (await connection.execute(SWEEP, values | {"digests": digests})).fetchall()
+    freed = sum(size for _, size in gone) + sum(size for (size,) in swept)
+    return Thinned(versions=len(gone), bodies=len(swept), freed_bytes=freed)
+
+
+async def would_thin(db: Database, domain: Domain, names: Sequence[VersionName]) -> Thinned:
+    """What `thin` would take, at least: a body that other versions say as well counts where all of them go at once."""
+    if not names:
+        return Thinned()
+    async with db.transaction() as connection:
+        row = await (await connection.execute(WOULD_GO, _chosen(domain, names))).fetchone()
+    return Thinned(versions=row[0], bodies=row[2], freed_bytes=int(row[1] + row[3])) if row else Thinned()
+
+
+async def sweep_bodies(
+    db: Database, domain: Domain, *, after: bytes, most: int = BODIES
+) -> tuple[Thinned, bytes | None]:
+    """Take the bodies that no version says, among the next ones of a domain; and the last one looked at."""
+    values: dict[str, Any] = {"domain_id": domain.id, "after": after, "most": most}
+    async with db.transaction() as connection:
+        await connection.execute(BY_KEY)
+        digests = [digest for (digest,) in await (await connection.execute(DIGESTS, values)).fetchall()]
+        marked = await connection.execute(
+            f"SELECT digest FROM content c WHERE {UNREFERENCED}".encode(),  # noqa: S608  our own expression
+            values | {"digests": digests},
+        )
+        lost = [digest for (digest,) in await marked.fetchall()]
+    swept: list[tuple[int]] = []
+    if lost:  # hardly ever: so the domain is locked for no other
+        async with db.transaction() as connection:
+            await connection.execute(BY_KEY)
+            await connection.execute(LOCK, values)
+            swept = await (await connection.execute(SWEEP, values | {"digests": lost})).fetchall()
+    return Thinned(bodies=len(swept), freed_bytes=sum(size for (size,) in swept)), digests[-1] if digests else None
+
+
+async def stored_bytes(db: Database, domain: Domain) -> int:
+    """What the texts and bodies of a domain take, as they are stored."""
+    async with db.transaction() as connection:
+        row = await (await connection.execute(SIZE, {"domain_id": domain.id})).fetchone()
+    return int(row[0]) if row else 0
+
+
+async def _needed(
+    connection: Connection, domain_id: int, keys: Iterable[bytes], *, read_until: int | None
+) -> dict[bytes, set[int]]:
+    """By page, the versions that changes tell of which somebody has still to read, and those before them."""
+    values = {
+        "domain_id": domain_id,
+        "keys": list(set(keys)),
+        "read_until": 2**62 if read_until is None else read_until,
+    }
+    found: dict[bytes, set[int]] = {}
+    for key, version in await (await connection.execute(NEEDED, values)).fetchall():
+        found.setdefault(key, set()).update({version, version - 1})
+    return found
+
+
+def _chosen(domain: Domain, names: Sequence[VersionName]) -> dict[str, Any]:
+    return {
+        "domain_id": domain.id,
+        "keys": [name.key for name in names],
+        "numbers": [name.number for name in names],
+    }

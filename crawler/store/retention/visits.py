@@ -1,0 +1,192 @@
+"""Old visits: packed by the hundred, forgotten when they are too old, and partitions that nothing is left in.
+
+A visit takes some 200 bytes as a row with its place in the index, and a quarter of that among others, column by column.
+So visits are rows as long as a crawl reads them, and are packed when they are older than that. Packing moves them:
+each chunk is one transaction, so that a visit stands in one of the two places whatever ends in between.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from psycopg import errors, sql
+
+from crawler.core.domain import Domain
+from crawler.store.database import Connection, Database
+from crawler.store.partitions import PARTITIONS, PATIENCE, month_after
+
+PACKED_AFTER = timedelta(days=8)  # longer than whatever a crawl, a plan or an audit reads row by row
+CHUNK = 10_000  # visits of one transaction: a third of a second
+IN_A_PACK = 128  # visits at least, if there are so many; four times as many at most
+FEWEST = 128  # of a domain: fewer wait for others, unless they are old
+MOST_BITS = 16
+FORGOTTEN_AT_ONCE = 200  # packs
+
+# As they were, in the order of the columns of models.visit.VisitPack.
+COLUMNS = (
+    *("at", "answer", "status", "reason", "change", "rung", "distance_bits", "conditional", "requests"),
+    *("received_bytes", "saved_bytes", "elapsed_ms", "cash", "expected", "due_at", "price", "audit", "parts"),
+    *("amount", "rendering", "added_words", "added_links"),
+)
+# By the domain's own time: one that nobody looks at ages by nothing.
+WAITING = """
+    SELECT s.last_visit_at, count(v.at), min(v.at)
+      FROM domain_state s
+      LEFT JOIN visit v ON v.domain_id = %(domain_id)s AND v.at < s.last_visit_at - %(age)s
+                       AND octet_length(v.key) = 16
+     WHERE s.domain_id = %(domain_id)s
+     GROUP BY s.last_visit_at
+"""
+END_OF_CHUNK = """
+    SELECT key, at FROM visit
+     WHERE domain_id = %(domain_id)s AND at < %(before)s AND (key, at) > (%(key)s, %(at)s)
+     ORDER BY key, at OFFSET %(more)s LIMIT 1
+"""
+PACK = f"""
+    WITH taken AS (
+        DELETE FROM visit
+         WHERE domain_id = %(domain_id)s AND at < %(before)s AND octet_length(key) = 16
+           AND (key, at) > (%(key)s, %(at)s)
+           AND (%(last_key)s::bytea IS NULL OR (key, at) <= (%(last_key)s, %(last_at)s))
+     RETURNING *),
+    placed AS (
+        SELECT *, (row_number() OVER (PARTITION BY bucket ORDER BY at, key) - 1) / %(most)s AS piece
+          FROM (SELECT *, visit_bucket(key, %(bits)s) AS bucket FROM taken) t),
+    packed AS (
+        INSERT INTO visit_pack (domain_id, bits, bucket, since, until, visits, keys, {", ".join(COLUMNS)})
+        SELECT %(domain_id)s, %(bits)s, bucket, min(at), max(at), count(*), string_agg(key, '' ORDER BY key, at),
+               {", ".join(f"array_agg({name} ORDER BY key, at)" for name in COLUMNS)}
+          FROM placed GROUP BY bucket, piece
+     RETURNING visits)
+    SELECT coalesce(sum(visits), 0)::bigint, count(*) FROM packed
+"""  # noqa: S608  only our own columns are put in
+FORGET_ROWS = """
+    DELETE FROM visit v USING (
+        SELECT key, at FROM visit WHERE domain_id = %(domain_id)s AND at < %(before)s ORDER BY key, at LIMIT %(most)s) o
+     WHERE v.domain_id = %(domain_id)s AND v.key = o.key AND v.at = o.at
+"""
+FORGET_PACKS = """
+    WITH gone AS (
+        DELETE FROM visit_pack p USING (
+            SELECT bits, bucket, id FROM visit_pack WHERE domain_id = %(domain_id)s AND until < %(before)s
+             ORDER BY until LIMIT %(most)s) o
+         WHERE p.domain_id = %(domain_id)s AND p.bits = o.bits AND p.bucket = o.bucket AND p.id = o.id
+     RETURNING p.visits)
+    SELECT coalesce(sum(visits), 0)::bigint, count(*) FROM gone
+"""
+TOO_OLD = """
+    SELECT (SELECT count(*) FROM visit WHERE domain_id = %(domain_id)s AND at < %(before)s)
+         + (SELECT coalesce(sum(visits), 0)::bigint FROM visit_pack
+             WHERE domain_id = %(domain_id)s AND until < %(before)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Visits of a domain that can be packed: how many, and those before which instant."""
+
+    visits: int
+    before: datetime
+
+    @property
+    def bits(self) -> int:
+        """How many bits of their keys the visits of a pack have alike: an even number."""
+        bits = 0
+        while bits < MOST_BITS and self.visits >> (bits + 2) >= IN_A_PACK:
+            bits += 2
+        return bits
+
+
+async def visits_to_pack(db: Database, domain: Domain) -> Waiting | None:
+    """The visits of a domain that are old enough to be packed; None without any, or while they are few and not old."""
+    async with db.transaction() as connection:
+        cursor = await connection.execute(WAITING, {"domain_id": domain.id, "age": PACKED_AFTER})
+        row = await cursor.fetchone()
+    if row is None or row[0] is None or not row[1]:
+        return None
+    last_visit_at, visits, oldest = row
+    if visits < FEWEST and last_visit_at - oldest < 8 * PACKED_AFTER:
+        return None
+    return Waiting(visits=visits, before=last_visit_at - PACKED_AFTER)
+
+
+async def pack_visits(
+    db: Database, domain: Domain, waiting: Waiting, *, after: tuple[bytes, datetime] | None = None, most: int = CHUNK
+) -> tuple[int, tuple[bytes, datetime] | None]:
+    """Pack a chunk of a domain's visits; gives how many, and after which the next chunk begins, None after the last.
+
+    after: page and time of the last visit of the chunk before.
+    """
+    key, at = after or (b"", datetime.min.replace(tzinfo=UTC))
+    values = {"domain_id": domain.id, "before": waiting.before, "key": key, "at": at, "more": most - 1}
+    values |= {"bits": waiting.bits, "most": 4 * IN_A_PACK}
+    async with db.transaction() as connection:
+        end = await (await connection.execute(END_OF_CHUNK, values)).fetchone()
+        values |= {"last_key": end[0] if end else None, "last_at": end[1] if end else None}
+        row = await (await connection.execute(PACK.encode(), values)).fetchone()
+    return int(row[0]) if row else 0, (bytes(end[0]), end[1]) if end else None
+
+
+async def forget_visits(db: Database, domain: Domain, *, before: datetime, most: int = CHUNK) -> int:
+    """Forget a chunk of the visits of a domain before an instant; gives how many, 0 when there are none left.
+
+    A pack goes when the last of its visits is old enough.
+    """
+    values = {"domain_id": domain.id, "before": before, "most": most}
+    async with db.transaction() as connection:
+        rows = await connection.execute(FORGET_ROWS, values)
+        packs = await (await connection.execute(FORGET_PACKS, values | {"most": FORGOTTEN_AT_ONCE})).fetchone()
+    return rows.rowcount + (int(packs[0]) if packs else 0)
+
+
+async def count_visits(db: Database, domain: Domain, *, before: datetime) -> int:
+    """How many visits `forget_visits` would forget in all."""
+    async with db.transaction() as connection:
+        row = await (await connection.execute(TOO_OLD, {"domain_id": domain.id, "before": before})).fetchone()
+    return int(row[0]) if row else 0
+
+
+async def drop_empty_partitions(db: Database, *, at: datetime) -> list[str]:
+    """Drop the partitions of visits in which nothing is left, of months that are over; gives their names.
+
+    The space is the system's at once. A partition that others keep busy stays until the next time.
+    """
+    dropped = []
+    async with db.transaction() as connection:
+        names = [name for (name,) in await (await connection.execute(PARTITIONS)).fetchall()]
+    for name in sorted(names):
+        month = _month_of(name)
+        if month is None or month_after(month) + PACKED_AFTER > at:
+            continue
+        async with db.transaction() as connection:
+            if await _is_empty(connection, name) and await _try_to_drop(connection, name):
+                dropped.append(name)
+    return dropped
+
+
+def _month_of(name: str) -> datetime | None:
+    try:
+        return datetime.strptime(name, "visit_%Y_%m").replace(tzinfo=UTC)
+    except ValueError:
+        return None  # the default partition
+
+
+async def _is_empty(connection: Connection, name: str) -> bool:
+    row = await (
+        await connection.execute(sql.SQL("SELECT NOT EXISTS (SELECT FROM {})").format(sql.Identifier(name)))
+    ).fetchone()
+    return bool(row and row[0])
+
+
+async def _try_to_drop(connection: Connection, name: str) -> bool:
+    await connection.execute(PATIENCE)
+    try:
+        async with connection.transaction():
+            await connection.execute(
+                sql.SQL("LOCK TABLE ONLY visit, ONLY {} IN ACCESS EXCLUSIVE MODE").format(sql.Identifier(name))
+            )
+            if not await _is_empty(connection, name):
+                return False  # a visit came between the question and the lock
+            await connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
+    except (errors.LockNotAvailable, errors.InsufficientPrivilege):
+        return False
+    return True

@@ -1,0 +1,69 @@
+"""prune: the past of all domains, thinned out as their settings say."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from prefect import flow, get_run_logger
+from prefect.artifacts import acreate_markdown_artifact
+
+from crawler.cli.values import shown_bytes
+from crawler.local.stack import crawl_database
+from crawler.prune import Pruned
+from crawler.prune import prune as prune_domains
+from crawler.register import domain_named
+from crawler.settings import settings
+from crawler.store import domains, retention
+from crawler.store.database import open_database
+from flows.ending import says_why
+from flows.lease import if_heard
+
+COLUMNS = ("domain", "versions thinned out", "freed", "looks packed", "looks forgotten", "changes forgotten", "left")
+SHOWN = 100  # domains in the artifact, those that freed most first
+
+
+@flow(name="prune", flow_run_name="prune", persist_result=False)
+@says_why
+async def prune(domain: str = "", dry_run: bool = False) -> dict[str, int]:  # noqa: FBT001, FBT002  a form asks for it
+    """Thin out old versions, pack old looks, forget old changes. Prefect's own runs its server forgets by itself.
+
+    Args:
+        domain: Only this domain, such as docs.example.com; empty for all that are registered.
+        dry_run: Say what would go, and change nothing.
+
+    """
+    now = datetime.now(UTC)
+    with crawl_database(settings()) as url:
+        async with open_database(url) as db:
+            wanted = [await domain_named(db, domain)] if domain else [each.domain for each in await domains.every(db)]
+            found = await prune_domains(db, wanted, at=now, dry_run=dry_run)
+            if not dry_run:
+                await retention.vacuum(db)
+    for each in found:
+        if each.exceeds:
+            get_run_logger().warning("%s: %s above its quota", each.domain, shown_bytes(each.exceeds))
+    shown = markdown(found, dry_run=dry_run)
+    await if_heard(acreate_markdown_artifact(shown, key="prune-result", description="What was pruned"))
+    return {each.domain: each.freed_bytes for each in found}
+
+
+def markdown(found: Sequence[Pruned], *, dry_run: bool) -> str:
+    """What went by domain, as a person reads it."""
+    rows = sorted(found, key=lambda each: (-each.freed_bytes, each.domain))
+    lines = [f"| {' | '.join(COLUMNS)} |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
+    lines += [f"| {' | '.join(_row(each))} |" for each in rows[:SHOWN]]
+    lines += [f"\n{each.domain} is {shown_bytes(each.exceeds)} above its quota." for each in rows if each.exceeds]
+    if dry_run:
+        lines.append("\nA dry run: nothing was changed.")
+    return "\n".join(lines)
+
+
+def _row(each: Pruned) -> tuple[str, ...]:
+    return (
+        each.domain,
+        f"{each.versions:,}",
+        shown_bytes(each.freed_bytes),
+        f"{each.packed:,}",
+        f"{each.visits:,}",
+        f"{each.changes:,}",
+        shown_bytes(each.stored_bytes),
+    )

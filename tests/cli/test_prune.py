@@ -1,0 +1,104 @@
+"""What old cursors and versions are answered, and pruning as typed."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import Authority
+from crawler.store import domains, report
+from crawler.store.database import open_database
+from tests.cli.conftest import Recrawl
+from tests.store.conftest import START
+from tests.store.many_versions import PAGES, live
+
+NAME = "site.test"
+SET = ("--keep-versions", "2", "--keep-daily", "2d", "--keep-weekly", "2d", "--keep-monthly", "2d")
+
+
+@pytest.fixture
+def lived(database_url: str) -> int:
+    """A domain that has changed for twelve days; gives the cursor of the third day."""
+
+    async def run() -> int:
+        async with open_database(database_url) as db:
+            domain = await domains.register(
+                db, Authority(NAME), scheme="http", domain_settings=DomainSettings(), at=START
+            )
+            await live(db, domain, range(3))
+            cursor = await report.end_of_feed(db)
+            await live(db, domain, range(3, 12))
+            return cursor
+
+    return asyncio.run(run())
+
+
+def test_what_is_pruned_is_foretold_done_and_told(recrawl: Recrawl, lived: int) -> None:
+    url = f"http://{NAME}/1"
+    assert [recrawl("prune", "--json").json["domains"][0][what] for what in ("versions", "visits", "changes")] == [
+        0,
+        0,
+        0,
+    ]
+    assert recrawl("domains", "set", NAME, *SET, "--keep-changes", "4d").code == 0
+    shown = recrawl("domains", "show", NAME).out
+    assert "the newest 2" in shown
+
+    foretold = recrawl("prune", NAME, "--dry-run", "--json").json
+    assert recrawl("prune", NAME, "--dry-run").code == 0
+    done = recrawl("prune", NAME, "--json").json
+
+    assert done["not_vacuumed"] == []
+    before, after = foretold["domains"][0], done["domains"][0]
+    assert before["versions"] == after["versions"] > 10
+    assert before["changes"] == after["changes"] > 5
+    assert recrawl("prune", "--give-back").code == 0
+    thinned = recrawl("show", url, "--version", "9")
+    assert thinned.code == 1
+    assert "was thinned out" in thinned.complaint
+    assert "was thinned out" in recrawl("diff", url, "--from", "9").complaint
+    assert "version 3 of" in recrawl("show", url, "--version", "3").complaint
+    told = recrawl("versions", url, "--json").json["versions"]
+    assert [(each["number"], each["is_kept"]) for each in told][:4] == [(12, True), (11, True), (10, True), (9, False)]
+    assert told[-1]["number"] == 1
+    assert recrawl("db", "check").code == 0
+    refused = recrawl("prune", "--dry-run", "--give-back")
+    assert refused.code == 2
+    assert refused.complaint
+    assert recrawl("prune", "other.test").code == 2
+    assert recrawl("domains", "set", NAME, "--quota", "1").code == 0
+    full = recrawl("prune")
+    assert full.code == 1
+    assert "more than the quota" in full.err
+
+
+def test_a_cursor_that_is_too_old_is_told_so_with_the_remedy(recrawl: Recrawl, lived: int, tmp_path: Path) -> None:
+    assert recrawl("changes", "--since", str(lived), "--json").code == 0
+    assert recrawl("domains", "set", NAME, *SET, "--keep-changes", "4d").code == 0
+    assert recrawl("prune").code == 0
+
+    for words in (
+        ("changes", "--since", str(lived)),
+        ("changes", NAME, "--since", str(lived)),
+        ("changes", "--since", "0"),
+        ("changes", "--follow", "--since", str(lived)),
+        ("export", NAME, "--to", str(tmp_path / "pages"), "--since", str(lived)),
+    ):
+        done = recrawl(*words)
+        assert done.code == 3, words
+        assert "not kept any more" in done.complaint
+        assert "recrawl export" in done.complaint
+    for how in ((), ("--follow",)):
+        done = recrawl("changes", NAME, *how, "--since", str(lived), "--json")
+        told = done.json
+        assert done.code == 3
+        assert (told["error"], told["since"], told["domain"]) == ("cursor_too_old", lived, NAME)
+        assert told["remedy"] == f"recrawl export {NAME}"
+        kept = told["kept_from"]
+    assert recrawl("changes", "--json").code == 0
+    found = recrawl("changes", "--since", str(kept), "--json").json
+    assert found["changes"][0]["position"] == kept + 1
+    assert recrawl("export", NAME, "--to", str(tmp_path / "pages"), "--since", str(kept)).code == 0
+    told = recrawl("export", NAME, "--to", str(tmp_path / "all"), "--since", "0", "--json").json
+    assert told["pages"] == PAGES + 1

@@ -1,0 +1,111 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.core.retention import Dated, Retention, kept_versions
+
+DAY = timedelta(days=1)
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+KEEP = Retention(versions=2, daily=7 * DAY, weekly=35 * DAY, monthly=365 * DAY, visits=None, changes=None, quota=None)
+
+
+def hourly(count: int) -> list[Dated]:
+    return [Dated(number=n + 1, at=BEGIN + n * timedelta(hours=1)) for n in range(count)]
+
+
+@st.composite
+def pasts(draw: st.DrawFn) -> list[Dated]:
+    gaps = draw(st.lists(st.integers(0, 60 * 24 * 40), max_size=60))
+    at, found = BEGIN, []
+    for n, minutes in enumerate(gaps):
+        at += timedelta(minutes=minutes)
+        found.append(Dated(number=n + 1, at=at))
+    return found
+
+
+spans = st.integers(1, 400).map(lambda days: days * DAY)
+retentions = st.builds(
+    Retention,
+    versions=st.integers(1, 5),
+    daily=spans,
+    weekly=spans,
+    monthly=st.none() | spans,
+    visits=st.none(),
+    changes=st.none(),
+    quota=st.none(),
+)
+
+
+def end_of(past: list[Dated]) -> datetime:
+    return past[-1].at if past else BEGIN
+
+
+def of(past: list[Dated], numbers: frozenset[int]) -> list[Dated]:
+    return [version for version in past if version.number in numbers]
+
+
+def test_the_newest_then_one_a_day_a_week_a_month() -> None:
+    past = hourly(100 * 24)
+    now = BEGIN + 100 * DAY
+
+    stays = of(past, kept_versions(past, KEEP, now=now))
+
+    ages = [(now - version.at) / DAY for version in stays]
+    assert [version.number for version in stays][-2:] == [2399, 2400]
+    assert sum(age <= 7 for age in ages) == 7 + 1  # the last of each of seven days, and one more of the newest two
+    assert [f"{version.at:%m-%d}" for version in stays if 7 < (now - version.at) / DAY <= 35] == [
+        *("03-07", "03-14", "03-21", "03-31"),
+    ]
+    assert [f"{version.at:%m-%d}" for version in stays if (now - version.at) / DAY > 35] == ["01-31", "02-28"]
+
+
+def test_what_is_older_than_all_spans_goes_unless_it_is_among_the_newest() -> None:
+    past = [Dated(number=n, at=BEGIN + n * DAY) for n in range(1, 6)]
+
+    assert kept_versions(past, KEEP, now=BEGIN + 1000 * DAY) == {4, 5}
+    assert kept_versions(past, replace(KEEP, monthly=None), now=BEGIN + 1000 * DAY) == {4, 5}
+    assert kept_versions(past, KEEP, now=BEGIN + 1000 * DAY, needed={2}) == {2, 4, 5}
+
+
+@given(past=pasts(), retention=retentions, later=spans)
+def test_the_newest_always_stays_and_so_does_what_is_needed(
+    past: list[Dated], retention: Retention, later: timedelta
+) -> None:
+    needed = {version.number for version in past[::7]}
+
+    stays = kept_versions(past, retention, now=end_of(past) + later, needed=needed)
+
+    assert {version.number for version in past[-retention.versions :]} <= stays
+    assert needed <= stays <= {version.number for version in past}
+
+
+@given(past=pasts(), retention=retentions, later=spans)
+def test_a_second_pass_takes_nothing_more(past: list[Dated], retention: Retention, later: timedelta) -> None:
+    now = end_of(past) + later
+    stays = kept_versions(past, retention, now=now)
+
+    assert kept_versions(of(past, stays), retention, now=now) == stays
+
+
+@given(past=pasts(), retention=retentions, first=spans, second=spans)
+def test_what_went_does_not_come_back_and_thinning_often_is_thinning_once(
+    past: list[Dated], retention: Retention, first: timedelta, second: timedelta
+) -> None:
+    soon, late = end_of(past) + first, end_of(past) + first + second
+    stays = kept_versions(past, retention, now=soon)
+
+    assert kept_versions(past, retention, now=late) <= stays
+    assert kept_versions(of(past, stays), retention, now=late) == kept_versions(past, retention, now=late)
+
+
+@given(past=pasts(), retention=retentions, cut=st.integers(0, 60), later=spans)
+def test_a_page_that_goes_on_changing_keeps_what_it_would_have_kept(
+    past: list[Dated], retention: Retention, cut: int, later: timedelta
+) -> None:
+    before, after = past[:cut], past[cut:]
+    stays = of(before, kept_versions(before, retention, now=end_of(before)))
+    now = end_of(past) + later
+
+    assert kept_versions(stays + after, retention, now=now) == kept_versions(past, retention, now=now)

@@ -1,0 +1,3 @@
+from tests.store.conftest import db, domain
+
+__all__ = ["db", "domain"]

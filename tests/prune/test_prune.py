@@ -1,0 +1,285 @@
+"""What goes of a domain's past, and what stays whatever happens meanwhile."""
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from crawler.core.domain import Domain
+from crawler.core.http import key_of
+from crawler.core.retention import Dated, kept_versions
+from crawler.errors import CursorTooOld
+from crawler.prune import prune, prune_domain
+from crawler.store import domains, record, report, retention
+from crawler.store.database import Database
+from crawler.store.report import ChangeFilter
+from tests.crawl.crawls import rows
+from tests.store.conftest import START
+from tests.store.made_up import url
+from tests.store.many_versions import DAY, PAGES, live, words_of
+
+DAYS = 45
+KEEP: dict[str, Any] = {"keep_versions": 3, "keep_daily": 10 * DAY, "keep_weekly": 30 * DAY, "keep_monthly": 365 * DAY}
+NOW = START + 400 * DAY
+ROUNDS = int(os.environ.get("RECRAWL_PRUNE_KILLS", "3"))
+
+
+async def keep(db: Database, domain: Domain, **wanted: Any) -> Domain:
+    settings = replace(domain.settings, **(KEEP | wanted))
+    return await domains.change(db, domain, settings, at=START)
+
+
+async def kept(db: Database, domain: Domain) -> dict[tuple[str, int], bool]:
+    """Every version by page and number, and whether its text is there."""
+    found = await rows(
+        db,
+        "SELECT p.url, s.number, s.is_kept, s.text <> '' FROM snapshot s JOIN page p USING (domain_id, key)"
+        " WHERE domain_id = %s",
+        domain.id,
+    )
+    assert all(is_kept == has_text for _, _, is_kept, has_text in found)
+    return {(address, number): is_kept for address, number, is_kept, _ in found}
+
+
+async def as_settings_say(db: Database, domain: Domain) -> dict[tuple[str, int], bool]:
+    """The same as it should be: by the function that chooses, of all versions that there ever were."""
+    past: dict[str, list[Dated]] = {}
+    for address, number, at in await rows(
+        db, "SELECT p.url, s.number, s.at FROM snapshot s JOIN page p USING (domain_id, key) ORDER BY s.number"
+    ):
+        past.setdefault(address, []).append(Dated(number=number, at=at))
+    (last,) = (await rows(db, "SELECT last_visit_at FROM domain_state"))[0]
+    stays = {address: kept_versions(of, domain.settings.retention, now=last) for address, of in past.items()}
+    return {(address, each.number): each.number in stays[address] for address, of in past.items() for each in of}
+
+
+async def bodies(db: Database, domain: Domain) -> int:
+    found = await rows(db, "SELECT count(*), count(DISTINCT digest) FROM content WHERE domain_id = %s", domain.id)
+    referenced = await rows(
+        db,
+        "SELECT count(DISTINCT c.digest) FROM content c JOIN snapshot s ON s.domain_id = c.domain_id"
+        " AND s.body_digest = c.digest AND s.is_kept WHERE c.domain_id = %s",
+        domain.id,
+    )
+    assert found[0][0] == found[0][1] == referenced[0][0]
+    return int(found[0][0])
+
+
+async def test_what_goes_is_what_the_settings_say_and_nothing_else(db: Database, domain: Domain) -> None:
+    domain = await keep(db, domain)
+    await live(db, domain, range(DAYS))
+    before = await bodies(db, domain)
+    told = [await report.versions_of(db, domain, url(domain, n)) for n in range(PAGES + 1)]
+    foretold = await prune_domain(db, domain, at=NOW, dry_run=True)
+    assert set((await kept(db, domain)).values()) == {True}
+
+    done = await prune_domain(db, domain, at=NOW)
+
+    assert await kept(db, domain) == await as_settings_say(db, domain)
+    after = await bodies(db, domain)
+    assert done.versions > 50
+    assert done.bodies == before - after
+    assert replace(foretold, freed_bytes=0, stored_bytes=0) == replace(done, freed_bytes=0, stored_bytes=0)
+    assert abs(foretold.freed_bytes - done.freed_bytes) < done.freed_bytes / 10
+    assert done.stored_bytes == await retention.stored_bytes(db, domain) < 0.4 * (done.freed_bytes + done.stored_bytes)
+    # When each version was seen, and what it changed, is told as before.
+    again = [await report.versions_of(db, domain, url(domain, n)) for n in range(PAGES + 1)]
+    assert [[(v.number, v.at, v.until, v.change, v.title) for v in of] for of in again] == [
+        [(v.number, v.at, v.until, v.change, v.title) for v in of] for of in told
+    ]
+    assert await report.check(db) == []
+    nothing = await prune_domain(db, domain, at=NOW)
+    assert (nothing.versions, nothing.bodies, nothing.changes, nothing.visits) == (0, 0, 0, 0)
+    await live(db, domain, range(DAYS, DAYS + 2))  # and it is compared with what was there
+    newest = await report.version_of(db, domain, url(domain, 1))
+    assert newest is not None
+    assert newest.body is not None
+    assert words_of(1, DAYS + 1).encode() in newest.body
+    assert await report.check(db) == []
+
+
+async def test_a_text_that_returns_is_known_for_one_although_it_was_thinned_out(db: Database, domain: Domain) -> None:
+    domain = await keep(db, domain, keep_versions=1, keep_daily=DAY, keep_weekly=DAY, keep_monthly=DAY)
+    await live(db, domain, range(12))
+    await prune_domain(db, domain, at=NOW)
+    first = await report.version_of(db, domain, url(domain, 3), number=1)
+    assert first is not None
+    assert not first.version.is_kept
+    assert (first.text, first.body) == ("", None)
+    text_digest = (await rows(db, "SELECT text_digest FROM snapshot WHERE key = %s AND number = 1", key_of(first.url)))[
+        0
+    ]
+    newest = (await rows(db, "SELECT version FROM page WHERE key = %s", key_of(first.url)))[0]
+
+    found = await record.stored_body(db, domain.id, key_of(first.url), newest[0], text_digest=text_digest[0])
+
+    assert found is not None
+    assert found.has_returned
+
+
+async def test_a_quota_takes_the_oldest_first_and_never_the_newest(db: Database, domain: Domain) -> None:
+    domain = await keep(db, domain, keep_versions=1000)
+    await live(db, domain, range(16))
+    all_of_it = await retention.stored_bytes(db, domain)
+    domain = await keep(db, domain, keep_versions=1000, quota=all_of_it // 2)
+    foretold = await prune_domain(db, domain, at=NOW, dry_run=True)
+
+    done = await prune_domain(db, domain, at=NOW)
+
+    assert all_of_it // 3 < done.stored_bytes <= all_of_it // 2
+    assert done.exceeds == 0
+    assert abs(foretold.versions - done.versions) <= 3
+    gone = [
+        number
+        for (address, number), is_kept in (await kept(db, domain)).items()
+        if address.endswith("/1") and not is_kept
+    ]
+    assert gone == list(range(1, len(gone) + 1))
+    domain = await keep(db, domain, keep_versions=1000, quota=1)
+    done = await prune_domain(db, domain, at=NOW)
+    assert done.exceeds == done.stored_bytes - 1 > 0
+    assert sum((await kept(db, domain)).values()) == PAGES + 1
+    assert await report.check(db) == []
+
+
+async def test_what_a_reader_of_the_feed_has_not_read_stays(db: Database, domain: Domain) -> None:
+    domain = await keep(db, domain, keep_changes=5 * DAY)
+    await live(db, domain, range(30))
+    end = await report.end_of_feed(db)
+    await rows(db, "INSERT INTO feed_reader (name, position) VALUES ('slow', %s) RETURNING 1", end - 20)
+
+    await prune_domain(db, domain, at=NOW)
+
+    waiting = await rows(db, "SELECT url, version FROM report_change WHERE position > %s AND version > 0", end - 20)
+    assert len(waiting) == 20
+    there = await kept(db, domain)
+    assert all(there[address, number] for address, number in waiting)
+    assert all(there[address, number - 1] for address, number in waiting if number > 1)
+    assert await report.forgotten_until(db, domain.id) == end - 20
+    assert len(await report.read_feed(db, ChangeFilter(after=end - 20))) == 20
+
+    await rows(db, "UPDATE feed_reader SET position = %s RETURNING 1", end)
+    await prune_domain(db, domain, at=NOW)
+    with pytest.raises(CursorTooOld, match="take all pages anew"):
+        await report.read_feed(db, ChangeFilter(after=end - 20))
+    assert await report.check(db) == []
+
+
+async def test_positions_go_on_where_they_were_although_nearly_all_is_forgotten(db: Database, domain: Domain) -> None:
+    domain = await keep(db, domain, keep_changes=DAY / 2)
+    await live(db, domain, range(10))
+    end = await report.end_of_feed(db)
+    await prune_domain(db, domain, at=NOW)
+    assert (await rows(db, "SELECT count(*) < 10 FROM feed"))[0][0]
+
+    await live(db, domain, range(10, 12))
+
+    found = await report.read_feed(db, ChangeFilter(after=end))
+    assert [item.position for item in found] == list(range(end + 1, end + 1 + len(found)))
+    assert await report.check(db) == []
+    other = await domains.find(db, domain.authority)
+    assert other is not None
+    await domains.remove(db, other)
+    assert await report.check(db) == []
+
+
+PRUNING = """
+import asyncio, sys
+from crawler.prune import prune
+from crawler.store import domains
+from crawler.store.database import open_database
+from datetime import datetime, UTC
+
+async def main() -> None:
+    async with open_database(sys.argv[1]) as db:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        await prune(db, [listed.domain for listed in await domains.every(db)], at=datetime(2027, 6, 1, tzinfo=UTC))
+
+asyncio.run(main())
+"""
+
+
+async def killed_after(database_url: str, seconds: float) -> None:
+    """One pass that is killed with -9 so long after it began."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", PRUNING, database_url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert await asyncio.to_thread(process.stdout.readline) == "ready\n"
+    process.stdin.write("\n")
+    process.stdin.flush()
+    await asyncio.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    await asyncio.to_thread(process.wait)
+    process.stdin.close()
+    process.stdout.close()
+
+
+async def test_killed_at_random_nothing_is_lost_and_the_next_pass_goes_on(
+    db: Database, domain: Domain, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domain = await keep(db, domain, keep_changes=20 * DAY)
+    await live(db, domain, range(24))
+    chance = random.Random(17)
+    looks = int((await rows(db, "SELECT count(*) FROM every_visit"))[0][0])
+    for _ in range(ROUNDS):
+        await killed_after(database_url, chance.uniform(0, 0.25))
+        assert await report.check(db) == []
+        assert (await rows(db, "SELECT count(*) FROM every_visit"))[0][0] == looks
+        expected = await as_settings_say(db, domain)
+        there = await kept(db, domain)
+        assert all(there[version] for version, stays in expected.items() if stays)
+        await bodies(db, domain)
+
+    await prune(db, [domain], at=NOW)
+
+    assert await kept(db, domain) == await as_settings_say(db, domain)
+    assert await report.check(db) == []
+
+
+async def test_a_crawl_goes_on_beside_it(db: Database, domain: Domain) -> None:
+    domain = await keep(
+        db, domain, keep_versions=1, keep_daily=DAY, keep_weekly=DAY, keep_monthly=DAY, keep_changes=3 * DAY
+    )
+    await live(db, domain, range(8))
+    done = asyncio.Event()
+
+    async def pruning() -> int:
+        passes = 0
+        while not done.is_set():
+            await prune_domain(db, domain, at=NOW)
+            await bodies(db, domain)
+            passes += 1
+        return passes
+
+    async with asyncio.TaskGroup() as tasks:
+        passes = tasks.create_task(pruning())
+        await live(db, domain, range(8, 24))
+        done.set()
+
+    assert passes.result() > 3
+    assert await report.check(db) == []
+    for n in range(1, PAGES + 1):
+        newest = await report.version_of(db, domain, url(domain, n))
+        assert newest is not None
+        assert newest.body is not None
+
+
+async def test_a_domain_that_nobody_looks_at_loses_nothing(db: Database, domain: Domain) -> None:
+    domain = await keep(db, domain)
+    await live(db, domain, range(3))
+
+    done = await prune(db, [domain], at=datetime(2040, 1, 1, tzinfo=START.tzinfo))
+
+    assert (done[0].versions, done[0].visits, done[0].changes) == (0, 0, 0)
+    assert done[0].domain == domain.authority
+    assert timedelta(0) < domain.settings.keep_daily
