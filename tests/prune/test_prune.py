@@ -17,9 +17,10 @@ from crawler.core.http import key_of
 from crawler.core.retention import Dated, kept_versions
 from crawler.errors import CursorTooOld
 from crawler.prune import prune, prune_domain
-from crawler.store import domains, record, report, retention
+from crawler.store import domains, record, report, retention, subscriptions
 from crawler.store.database import Database
-from crawler.store.report import ChangeFilter
+from crawler.store.report import ChangeFilter, EventKind
+from crawler.store.subscriptions import SubscriptionWish
 from tests.crawl.crawls import rows
 from tests.store.conftest import START
 from tests.store.made_up import url
@@ -170,6 +171,24 @@ async def test_what_a_reader_of_the_feed_has_not_read_stays(db: Database, domain
     with pytest.raises(CursorTooOld, match="take all pages anew"):
         await report.read_feed(db, ChangeFilter(after=end - 20))
     assert await report.check(db) == []
+
+
+async def test_what_a_subscriber_is_still_to_be_told_stays(db: Database, domain: Domain) -> None:
+    domain = await keep(db, domain, keep_changes=5 * DAY)
+    wish = SubscriptionWish(
+        target="https://example.com/told", kinds=frozenset({EventKind.CHANGED}), domain_id=domain.id
+    )
+    subscription = await subscriptions.add(db, wish, at=START)
+    begin = await report.end_of_feed(db)
+    await live(db, domain, range(30))
+
+    await prune_domain(db, domain, at=NOW)
+
+    assert await report.forgotten_until(db, domain.id) <= begin
+    assert await report.read_feed(db, ChangeFilter(after=begin))
+    assert await subscriptions.remove(db, subscription.id)
+    await prune_domain(db, domain, at=NOW)
+    assert await report.forgotten_until(db, domain.id) > begin
 
 
 async def test_positions_go_on_where_they_were_although_nearly_all_is_forgotten(db: Database, domain: Domain) -> None:

@@ -45,7 +45,9 @@ FORGET = """
 """
 LOCK = "SELECT first_event FROM domain_state WHERE domain_id = %(domain_id)s FOR NO KEY UPDATE"
 READERS = """
-    SELECT min(position) FROM feed_reader WHERE domain_id IS NULL OR domain_id = %(domain_id)s
+    SELECT min(position)
+      FROM (SELECT position, domain_id FROM feed_reader UNION ALL SELECT position, domain_id FROM subscription) r
+     WHERE domain_id IS NULL OR domain_id = %(domain_id)s
 """
 
 
@@ -62,7 +64,10 @@ class Forgettable:
 
 
 async def lowest_cursor(db: Database, domain: Domain) -> int | None:
-    """The lowest cursor of whoever reads the changes of a domain and keeps it in feed_reader; None without any."""
+    """The lowest cursor of whoever must read the changes of a domain; None where nobody must.
+
+    These are consumers that keep it in feed_reader, and subscriptions (recrawl notify).
+    """
     async with db.transaction() as connection:
         row = await (await connection.execute(READERS, {"domain_id": domain.id})).fetchone()
     return row[0] if row else None
