@@ -7,6 +7,7 @@ from benchmarks import schedule
 from benchmarks.change import bench as change
 from benchmarks.crawling import first, memory, orchestration, processes, revisit
 from benchmarks.deploys import bench as deploys
+from benchmarks.fleet import trial
 from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError
 from benchmarks.pages import decide, fingerprint, rendering
@@ -19,6 +20,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "processes": processes.main,
     "memory": memory.main,
     "orchestration": orchestration.main,
+    "fleet": trial.main,
     "record": record.main,
     "queue": queue.main,
     "growth": growth.main,

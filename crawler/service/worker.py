@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -33,13 +33,15 @@ from crawler.settings import Settings
 
 POOL = "recrawl"  # of crawler/local/prefect.py, which takes a second to import
 ASK_AGAIN_SECONDS = 10.0
+SHORT_LIFE_SECONDS = 30.0
+MOST_SHORT_LIVES = 5
 
 
 def work(settings: Settings, *, runs_at_once: int | None, patience: timedelta, report: Report) -> None:
     """Crawl what the Prefect server schedules, until this process is told to end by SIGTERM or SIGINT.
 
     runs_at_once: None for no limit of this worker's own.  patience: what runs get to end by themselves.
-    Raises StackFailed where another worker has this home, and where Prefect's worker ends by itself; runs are ended in
+    Raises StackFailed where another worker has this home, and where Prefect's worker does not stay; runs are ended in
     good order then, too.
     """
     database_url, api = database_of(settings), api_of(settings)
@@ -54,7 +56,14 @@ def work(settings: Settings, *, runs_at_once: int | None, patience: timedelta, r
         assert me is not None
         write_note(worker_note(home), Child(me, {}))
         beat_file(home).touch()
-        foreman = _Foreman(home, environment, told=told, report=report, speaks=settings.log_format == "text")
+        foreman = _Foreman(
+            home,
+            environment,
+            told=told,
+            report=report,
+            speaks=settings.log_format == "text",
+            server_problem=lambda: server_problem(api),
+        )
         problems = (lambda: schema_problem(database_url), lambda: server_problem(api), foreman.pool_problem)
         with _metrics(settings, home):
             if all(wait_until_usable(problem, wait=foreman.rests, report=report) for problem in problems):
@@ -111,14 +120,22 @@ def _told_to_end() -> Iterator[threading.Event]:
 class _Foreman:
     """Watches over Prefect's worker and its runs.
 
-    environment: of both.  speaks: whether what Prefect's command says to people may be heard beside what is told.
+    environment: of both.  server_problem: why the server is not to be used.  speaks: whether what Prefect's command says to people may be heard beside what is told.
     """
 
     def __init__(
-        self, home: Path, environment: dict[str, str], *, told: threading.Event, report: Report, speaks: bool
+        self,
+        home: Path,
+        environment: dict[str, str],
+        *,
+        told: threading.Event,
+        report: Report,
+        speaks: bool,
+        server_problem: Callable[[], str],
     ) -> None:
         self._home, self._environment, self._told, self._report = home, environment, told, report
-        self._speaks = speaks
+        self._speaks, self._server_problem = speaks, server_problem
+        self._worker: subprocess.Popen[bytes] | None = None
 
     def rests(self, seconds: float) -> bool:
         """Wait so long, alive; whether it was told to end meanwhile."""
@@ -130,24 +147,43 @@ class _Foreman:
         return "" if is_seen_to else "the Prefect server does not say that it has our work pool"
 
     def work(self, *, runs_at_once: int | None, patience: timedelta) -> None:
-        """Have runs made until told to end, then end them."""
-        worker = self._started(runs_at_once)
+        """Have runs made until told to end, then end them.
+
+        Prefect's worker ends by itself when its server has been silent for some minutes. Its runs go on, and another
+        worker begins when the server is back. Raises StackFailed where one after the other ends at once.
+        """
+        short_lives = 0
         try:
-            while worker.poll() is None and not self.rests(BEAT_SECONDS):
-                pass
-            code = worker.poll()
-            if code is not None:
-                raise StackFailed(f"Prefect's worker has ended by itself, exit code {code}")
+            while not self._told.is_set():
+                began = time.monotonic()
+                self._watch(runs_at_once)
+                short_lives = short_lives + 1 if time.monotonic() - began < SHORT_LIFE_SECONDS else 0
+                if short_lives >= MOST_SHORT_LIVES and not self._told.is_set():
+                    raise StackFailed("Prefect's worker ends as often as it is started: see what it has said")
+                wait_until_usable(self._server_problem, wait=self.rests, report=self._report)
         finally:
             self._end_runs(patience)
-            worker.terminate()
-            try:
-                worker.wait(WORKER_END_SECONDS)
-            except subprocess.TimeoutExpired:
-                worker.kill()
-            worker.wait()
+            self._end_worker()
             end(tagged(self._environment[TAG]), patience_seconds=WORKER_END_SECONDS)
             worker_note(self._home).unlink(missing_ok=True)
+
+    def _watch(self, runs_at_once: int | None) -> None:
+        """Have Prefect's worker work until it ends, or this is told to."""
+        self._worker = self._started(runs_at_once)
+        while self._worker.poll() is None and not self.rests(BEAT_SECONDS):
+            pass
+        if self._worker.poll() is not None:
+            self._report(f"Worker: Prefect's has ended by itself, exit code {self._worker.poll()}; its runs go on")
+
+    def _end_worker(self) -> None:
+        if self._worker is None:
+            return
+        self._worker.terminate()
+        try:
+            self._worker.wait(WORKER_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._worker.kill()
+            self._worker.wait()
 
     def _started(self, runs_at_once: int | None) -> subprocess.Popen[bytes]:
         name = f"recrawl-{self._environment[TAG]}-{secrets.token_hex(2)}"
@@ -176,8 +212,9 @@ class _Foreman:
                 break
             if living - asked or now - asked_at > ASK_AGAIN_SECONDS:
                 self._report(f"Runs: cancelling {len(living)}")
-                if not runs.ask(runs.Wish.CANCEL, living, environment=self._environment):
-                    tell(processes, signal.SIGTERM)  # nobody else would
+                is_heard = runs.ask(runs.Wish.CANCEL, living, environment=self._environment)
+                if not is_heard or asked & living:
+                    tell(processes, signal.SIGTERM)  # Prefect's worker knows nothing of what one before it has begun
                 asked, asked_at = asked | living, time.monotonic()
             beat_file(self._home).touch()
             time.sleep(POLL_SECONDS)

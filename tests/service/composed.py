@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ class Place:
     databases: Mapping[str, str]
     password: str = field(repr=False)
     ports: dict[str, int] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)  # that a test wants otherwise
+    limit: str = "4"  # runs of a worker at a time
 
     def __post_init__(self) -> None:
         secrets = self.folder / "secrets"
@@ -40,7 +43,7 @@ class Place:
         (secrets / "database_password").write_text(self.password + "\n")
         (secrets / "prefect_auth").write_text(AUTH + "\n")
         for port in ("4200", "4280"):
-            self.ports[port] = self.free(port)
+            self.ports.setdefault(port, self.free(port))
 
     @property
     def api(self) -> Api:
@@ -75,10 +78,11 @@ class Place:
             for name, value in COMPOSE["services"][service]["environment"].items()
         }
         own = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "RECRAWL_HOME": str(self.home(replica))}
-        return plain | given | own | {"RECRAWL_USUAL_LISTS": "false"}
+        return plain | given | own | {"RECRAWL_USUAL_LISTS": "false"} | self.settings
 
     def command(self, service: str, replica: str) -> list[str]:
-        return ["recrawl", *(self.here(word, replica=replica) for word in COMPOSE["services"][service]["command"])]
+        words = [self.here(word, replica=replica) for word in COMPOSE["services"][service]["command"]]
+        return ["recrawl", *(self.limit if before == "--limit" else word for before, word in pairwise(["", *words]))]
 
     def run(self, service: str, *words: str, replica: str = "") -> subprocess.CompletedProcess[str]:
         """Run a command in a service's environment, as `docker compose exec` does; the service's own without words."""
