@@ -8,6 +8,7 @@ from benchmarks.change import bench as change
 from benchmarks.crawling import first, memory, orchestration, processes, revisit
 from benchmarks.deploys import bench as deploys
 from benchmarks.feed import trial as feed
+from benchmarks.fleet import trial as fleet
 from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError
 from benchmarks.pages import decide, fingerprint, rendering
@@ -20,6 +21,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "processes": processes.main,
     "memory": memory.main,
     "orchestration": orchestration.main,
+    "fleet": fleet.main,
     "record": record.main,
     "queue": queue.main,
     "growth": growth.main,

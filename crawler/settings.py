@@ -5,9 +5,9 @@ from datetime import timedelta
 from functools import cache
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from crawler import __version__
@@ -15,6 +15,7 @@ from crawler.core.budget import SharedBudget
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import Defaults
 from crawler.errors import BadInput
+from crawler.secret_files import variable, with_password
 from crawler.times import span
 
 
@@ -29,6 +30,14 @@ def _network(given: str) -> str:
 def _names(given: object) -> object:
     return tuple(filter(None, map(str.strip, given.split(",")))) if isinstance(given, str) else given
 
+
+# Each may stand in a file instead, which the variable's name with _FILE behind it names.
+SECRETS = {
+    "database_url": "RECRAWL_DATABASE_URL",
+    "database_password": "RECRAWL_DATABASE_PASSWORD",
+    "prefect_database_url": "RECRAWL_PREFECT_DATABASE_URL",
+    "PREFECT_API_AUTH_STRING": "PREFECT_API_AUTH_STRING",
+}
 
 Network = Annotated[str, AfterValidator(_network)]
 Span = Annotated[timedelta, BeforeValidator(_span)]
@@ -56,6 +65,12 @@ class Settings(BaseSettings):
         "the nearest one above, else ~/.local/share/recrawl",
     )
     database_url: SecretStr | None = Field(default=None, description="a Postgres to use instead of the embedded one")
+    database_password: SecretStr | None = Field(
+        default=None, description="of the user in the two database URLs, where they name none themselves"
+    )
+    prefect_database_url: SecretStr | None = Field(
+        default=None, description="a database of Prefect's alone, for `recrawl server`"
+    )
     prefect_api_url: str | None = Field(
         default=None, validation_alias="PREFECT_API_URL", description="a Prefect server to use instead of a local one"
     )
@@ -66,6 +81,20 @@ class Settings(BaseSettings):
     )
     prefect_port: int | None = Field(
         default=None, ge=1, le=65535, description="port of the local Prefect server; unset: 4200, or a free one"
+    )
+
+    # What others see of it.
+    pages_addresses: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
+        default=(),
+        description="origins by which browsers reach `recrawl serve` beside where it listens, with commas between "
+        "them, such as https://recrawl.example.com behind a proxy",
+    )
+    metrics_port: int | None = Field(
+        default=None, ge=1, le=65535, description="port of the metrics for Prometheus; unset: there are none"
+    )
+    metrics_host: str = Field(default="127.0.0.1", description="address on which metrics are served")
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="what is told on stderr: lines for people, or JSON lines for programs"
     )
 
     # Who we say we are.
@@ -181,6 +210,18 @@ class Settings(BaseSettings):
     refresh_share: float = Field(
         default=0.3, ge=0, le=1, description="of the requests, guaranteed to looking again while something is due"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_secrets(cls, given: Any) -> Any:
+        """The values with those that stand in files, and the database URLs with their password."""
+        named = {name: found for name, env in SECRETS.items() if name not in given and (found := variable(env))}
+        values = given | named
+        password = values.get("database_password")
+        for name in ("database_url", "prefect_database_url") if isinstance(password, str) else ():
+            if isinstance(values.get(name), str):
+                values[name] = with_password(values[name], password)
+        return values
 
     @property
     def user_agent(self) -> str:

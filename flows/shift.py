@@ -25,6 +25,7 @@ from crawler.crawl import (
 from crawler.errors import BadInput
 from crawler.local.pages import pages_origin
 from crawler.local.secrets import secrets_of
+from crawler.metrics.counted import counted_into
 from crawler.settings import Settings
 from crawler.store import report
 from crawler.store.database import Database
@@ -56,16 +57,20 @@ async def run(
     """Crawl until nothing is due, the shift's time is up or the run is cancelled; ends with a markdown artifact."""
     clock = Clock.at(at)
     progress: dict[UUID, Progress] = {}
+    counted = counted_into(settings.home.resolve())
 
     async def walk_lease(lease: Lease, walk_it: Callable[[], Awaitable[LeaseResult]]) -> LeaseResult:
         work = await report.workload(db, lease.domain, at=clock.now())
         progress[lease.token] = Progress(pending=work.new + work.due)
         try:
-            return await as_task(lease, walk_it, progress[lease.token])
+            async with counted.lease(lease.token) as count:
+                count.result = await as_task(lease, walk_it, progress[lease.token])
+                return count.result
         finally:
             del progress[lease.token]
 
     def show(lease: Lease, stats: CrawlStats) -> None:
+        counted.progress(lease.token, stats)
         if lease.token in progress:
             progress[lease.token].stats = stats
 

@@ -49,7 +49,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.core.setting": (),
     "crawler.core.domain_settings": (*CORE, "crawler.core.page_rules", "crawler.core.setting"),
     "crawler.core.domain": (*CORE, "crawler.core.page_rules", "crawler.core.domain_settings"),
-    "crawler.settings": ("crawler.core", "crawler.times"),
+    "crawler.json_lines": (),
+    "crawler.secret_files": (),
+    "crawler.settings": ("crawler.core", "crawler.secret_files", "crawler.times"),
     "crawler.web": ("crawler.core",),
     "crawler.plugins": ("crawler.core",),
     "crawler.store.database": ("crawler.store.migrate",),  # which it imports when a migration is needed
@@ -69,7 +71,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.demo.site": ("crawler.core",),
     "crawler.demo.server": ("crawler.core", "crawler.demo.site"),
     "crawler.demo": ("crawler", "flows"),
-    "crawler.local": ("crawler.core", "crawler.store", "crawler.settings"),
+    "crawler.local": ("crawler.core", "crawler.store", "crawler.secret_files", "crawler.settings"),
+    "crawler.metrics": ("crawler.core", "crawler.crawl", "crawler.local", "crawler.settings", "crawler.store"),
+    "crawler.service": ("crawler.core", "crawler.local", "crawler.metrics", "crawler.settings", "crawler.store"),
     "crawler.cli": (
         *WALKS,
         "crawler.crawl",
@@ -80,6 +84,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "crawler.prune",
         "crawler.local",
         "crawler.demo",
+        "crawler.json_lines",
         "crawler.times",
     ),
     # What a command calls stands below the pages, and the commands above them.
@@ -95,6 +100,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "crawler.times",
         "crawler.cli",
         "crawler.serve",
+        "crawler.service",
     ),
     # What other programs import stands beside the pages.
     "crawler.api": (
@@ -116,6 +122,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "crawler.register",
         "crawler.plan",
         "crawler.local",
+        "crawler.metrics",
         "crawler.times",
         "crawler.cli.actions",
         "crawler.cli.change_kinds",
@@ -152,7 +159,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     "numpy": ("crawler/core/", "crawler/lab/"),
     "playwright": ("crawler/web/browser/browser.py", "benchmarks/pages/rendering.py"),
     "prefect": ("flows/", "crawler/local/"),
-    "psutil": ("crawler/local/",),
+    "prometheus_client": ("crawler/metrics/",),
+    "psutil": ("crawler/local/", "crawler/metrics/processes.py"),
     "psycopg": ("crawler/store/", "crawler/export/postgres_index.py"),
     "psycopg_pool": ("crawler/store/",),
     "publicsuffixlist": ("crawler/core/http/urls.py",),

@@ -27,9 +27,9 @@ def migrated(cluster: Cluster) -> Iterator[str]:
 
 
 @contextmanager
-def empty(cluster: Cluster) -> Iterator[str]:
-    """The address of a database without any table, until the block ends."""
-    name = f"bench_{uuid.uuid4().hex}"
+def empty(cluster: Cluster, name: str = "") -> Iterator[str]:
+    """The address of a database without any table, until the block ends. name: a new one where none is given."""
+    name = name or f"bench_{uuid.uuid4().hex}"
     cluster.create_database(name)
     try:
         yield cluster.url(name)

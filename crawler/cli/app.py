@@ -20,8 +20,9 @@ class Place(NamedTuple):
     panel: str | None = None
 
 
-LOOK, RUN = "Look", "Run"
+LOOK, RUN, SERVE = "Look", "Run", "Run in containers and as services"
 STACK = "crawler.cli.commands.stack"
+SERVICE = "crawler.cli.commands.service"
 PLACES = {
     "crawl": Place("crawler.cli.commands.crawl", "crawl"),
     "refresh": Place("crawler.cli.commands.refresh", "refresh"),
@@ -46,6 +47,10 @@ PLACES = {
     "ui": Place(STACK, "ui", RUN),
     "serve": Place("crawler.cli.commands.serve", "serve", RUN),
     "demo": Place("crawler.cli.commands.demo", "demo", RUN),
+    "deploy": Place(SERVICE, "deploy", SERVE),
+    "server": Place(SERVICE, "server", SERVE),
+    "worker": Place(SERVICE, "worker", SERVE),
+    "health": Place(SERVICE, "health", SERVE),
     "domains": Place("crawler.cli.commands.domains", "app"),
     "rules": Place("crawler.cli.commands.rules", "app"),
     "feed": Place("crawler.cli.commands.feed", "feed", LOOK),

@@ -58,7 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def complain(message: str) -> None:
     """One line on stderr, whatever is in the message."""
+    from crawler.cli.logs import wants_json
+    from crawler.json_lines import json_line
+
     line = " ".join(message.split())
+    if wants_json():
+        sys.stderr.write(json_line(line, level="error") + "\n")
+        return
     print(f"recrawl: {line}", file=sys.stderr)  # noqa: T201  the one place that speaks when nothing else is set up
 
 

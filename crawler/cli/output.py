@@ -50,6 +50,13 @@ def remark(text: str) -> None:
     """A line beside the answer."""
     from rich.text import Text
 
+    from crawler.cli.logs import wants_json
+    from crawler.json_lines import json_line
+
+    if wants_json():
+        sys.stderr.write(json_line(text) + "\n")
+        return
+
     err().print(Text(printable(text)), soft_wrap=True)
 
 

@@ -1,5 +1,6 @@
 """What people type and read: instants, spans of time, sizes."""
 
+import ipaddress
 import math
 import re
 from collections.abc import Callable
@@ -48,6 +49,11 @@ def size(text: str) -> int:
     if count > MOST_BYTES:
         raise typer.BadParameter(f"{text!r} is more than a million terabytes")
     return count
+
+
+def ip_address(text: str) -> str:
+    """An address to listen on."""
+    return str(_typed(ipaddress.ip_address, text))
 
 
 def share(text: str) -> float:

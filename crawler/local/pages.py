@@ -64,13 +64,17 @@ def serving_pages(home: Path) -> Child | None:
 
 
 @contextmanager
-def noted_as_serving(home: Path, *, port: int) -> Iterator[None]:
-    """Let other commands know, while the block runs, that this process serves the pages on a port."""
+def noted_as_serving(home: Path, *, port: int, address: str | None = None) -> Iterator[None]:
+    """Let other commands know, while the block runs, that this process serves the pages on a port.
+
+    address: the origin by which browsers reach it; None for this machine's own.
+    """
     own = process(os.getpid())
     if own is None or noted(own_pages_note(home)) is not None:  # another terminal serves them, too
         yield
         return
-    write_note(own_pages_note(home), Child(own, {"port": str(port)}))
+    facts = {"port": str(port)} | ({"address": address} if address is not None else {})
+    write_note(own_pages_note(home), Child(own, facts))
     try:
         yield
     finally:
@@ -80,7 +84,12 @@ def noted_as_serving(home: Path, *, port: int) -> Iterator[None]:
 def pages_origin(home: Path) -> str | None:
     """Where the pages of `home` are, for links that whoever was let in can follow; None where nothing serves them."""
     found = serving_pages(home)
-    return None if found is None else own_origins(port_of(found))[0]
+    return None if found is None else address_of(found)
+
+
+def address_of(pages: Child) -> str:
+    """The origin by which browsers reach the pages that a process serves."""
+    return pages.facts.get("address") or own_origins(port_of(pages))[0]
 
 
 def pages_entrance(home: Path) -> str | None:
@@ -89,7 +98,7 @@ def pages_entrance(home: Path) -> str | None:
     # Who else listens on that port of a dead server must not be told a code.
     if found is None or not proves_itself(port_of(found), key):
         return None
-    return entrance(own_origins(port_of(found))[0], key, at=datetime.now(UTC))
+    return entrance(address_of(found), key, at=datetime.now(UTC))
 
 
 def _port(home: Path) -> int:

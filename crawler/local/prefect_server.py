@@ -2,11 +2,13 @@
 
     python -m crawler.local.prefect_server      all of its settings come by the environment, as environment.py makes it
 
-Prefect has no setting for the Host that it answers to.
+Prefect has no setting for the Host that it answers to. One that listens for other machines has names that nobody here
+knows; it lets in who has the auth string, which no page of another site has.
 """
 
 import socket
 import sys
+from ipaddress import ip_address
 
 import uvicorn
 from prefect.server.api.server import create_app
@@ -25,7 +27,8 @@ def main() -> int:
     if auth is None:
         raise SystemExit("PREFECT_SERVER_API_AUTH_STRING is not set: recrawl up starts this server")
     # Before anything else, so that of two that want the same port the second ends at once.
-    with socket.socket() as listener:
+    family = socket.AF_INET6 if ":" in given.api.host else socket.AF_INET
+    with socket.socket(family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((given.api.host, port))
@@ -33,8 +36,10 @@ def main() -> int:
         except OSError as error:
             raise SystemExit(f"port {port} is not to be had: {error.strerror}") from error
         print(f"{GREETING} http://{given.api.host}:{port}", flush=True)  # noqa: T201  into its log
+        app = create_app(final=True)
+        is_for_others = not ip_address(given.api.host).is_loopback
         config = uvicorn.Config(
-            own_address_only(create_app(final=True), port=port, auth=auth.get_secret_value()),
+            app if is_for_others else own_address_only(app, port=port, auth=auth.get_secret_value()),
             log_level=given.logging_level.lower(),
             timeout_keep_alive=given.api.keepalive_timeout,
             ws_ping_interval=given.api.websocket_ping_interval,

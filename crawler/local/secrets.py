@@ -1,12 +1,12 @@
-"""Secrets that domains name: variables of this process, and Secret blocks of the Prefect server that is in use."""
+"""Secrets that domains name: variables of this process, files that they name, and Secret blocks of a Prefect server."""
 
-import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 from crawler.core.http import Reference, SecretSource
 from crawler.errors import StackFailed
 from crawler.local.stack import server_in_use
+from crawler.secret_files import variable
 from crawler.settings import Settings
 
 
@@ -17,7 +17,7 @@ def secrets_of(settings: Settings) -> Callable[[Reference], Awaitable[str | None
 
 async def _secret(settings: Settings, reference: Reference) -> str | None:
     if reference.source is SecretSource.ENV:
-        return os.environ.get(reference.name)
+        return variable(reference.name)
     return await _block(reference.name, settings)
 
 

@@ -9,6 +9,7 @@ from crawler.errors import StackFailed
 from crawler.local.children import Child, noted, tagged
 from crawler.local.down import Wrecker
 from crawler.local.environment import Api, client_environment
+from crawler.local.leftovers import clear_away
 from crawler.local.machine import held
 from crawler.local.pages import ensure_pages
 from crawler.local.parts import (
@@ -115,7 +116,7 @@ async def offer(api: Api, database_url: str) -> None:
 def staff(home: Path, server: Child | None, *, api: Api, database_url: str, deployments: Path, report: Report) -> Child:
     """The deployments, and a worker for them; before a new worker starts, what a dead one left is cleared away."""
     from crawler.local.prefect import ensure_deployments
-    from crawler.local.worker import clear_away, clear_runs, find_worker, start_worker
+    from crawler.local.worker import clear_runs, find_worker, start_worker
 
     worker = find_worker(home, api=api, database_url=database_url)
     if worker is None:

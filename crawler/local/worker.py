@@ -11,14 +11,11 @@ import sys
 from pathlib import Path
 
 from crawler.errors import StackFailed
-from crawler.local.children import TAG, Child, comes_about, end, noted, start, tagged
+from crawler.local.children import TAG, Child, comes_about, noted, start
 from crawler.local.environment import Api, client_environment
-from crawler.local.machine import Process
-from crawler.local.parts import POLL_SECONDS, WORKER_END_SECONDS, Report, digest, last_words, worker_note
+from crawler.local.parts import POLL_SECONDS, Report, digest, last_words, worker_note
 from crawler.local.prefect import POOL, bury_dead_runs, forget_late_runs, has_worker
 from crawler.local.private import private_folder
-from crawler.store.database import open_database
-from crawler.store.domains import expire_leases
 
 START_SECONDS = 900  # 5 on a machine that does nothing else
 
@@ -32,19 +29,6 @@ def find_worker(home: Path, *, api: Api, database_url: str) -> Child | None:
 def facts_of(api: Api, database_url: str) -> dict[str, str]:
     auth = {"auth": digest(api.auth)} if api.auth is not None else {}
     return {"api_url": api.url, "database": digest(database_url), **auth}
-
-
-def clear_away(tag: str, *, without: Process | None, database_url: str, report: Report) -> None:
-    """End what a dead worker, or one for another server, left behind, and free the domains that its runs held."""
-    end([each for each in tagged(tag) if each != without], patience_seconds=WORKER_END_SECONDS)
-
-    async def free_leases() -> int:
-        async with open_database(database_url, connections=1) as db:
-            return await expire_leases(db, holder_prefix=f"{tag}/")
-
-    freed = asyncio.run(free_leases())
-    if freed:
-        report(f"Freed {freed} domains that a dead worker held")
 
 
 def clear_runs(api: Api, *, report: Report) -> None:

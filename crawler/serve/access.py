@@ -39,18 +39,19 @@ HEADERS = (
 
 
 class Doorkeeper:
-    """Knows who has entered. address: of the server, as browsers write an origin.  opened_at: when it began to serve.
+    """Knows who has entered. addresses: of the server, as browsers write an origin.  opened_at: when it began to serve.
+    port: on which it listens; None for the one in its first address.
 
     A code that was made before that is refused, since a former server may have seen it.
     """
 
-    def __init__(self, key: str, *, addresses: tuple[str, ...], opened_at: datetime) -> None:
+    def __init__(self, key: str, *, addresses: tuple[str, ...], opened_at: datetime, port: int | None = None) -> None:
         self._signer = Signer(key)
         self._opened_at = opened_at.replace(microsecond=opened_at.microsecond // 1000 * 1000)  # as exact as a code
         self.addresses = addresses
         self._hosts = {address.partition("://")[2] for address in addresses}
         self._used: set[str] = set()
-        self._port = int(addresses[0].rpartition(":")[2])
+        self._port = port if port is not None else int(addresses[0].rpartition(":")[2])
         # Browsers keep cookies by name of host alone: two servers of one machine must not overwrite each other's.
         self.cookie = f"recrawl_{self._port}"
 

@@ -1,17 +1,20 @@
 """recrawl serve: the pages on a port of this machine, for as long as the command runs."""
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 
 import uvicorn
 
 from crawler.cli.session import Interrupts, with_database
 from crawler.crawl import ParserPool, settle_memory
 from crawler.errors import StackFailed
+from crawler.local.children import TAG
 from crawler.local.entrance import ensure_key, entrance
 from crawler.local.feeds import ensure_feed_key
 from crawler.local.own_address import NAMES
@@ -24,6 +27,7 @@ from crawler.settings import Settings
 from crawler.store.database import Database
 
 CONNECTIONS = 4
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  nobody asks by these names
 DRAIN_SECONDS = 5  # that a request under way gets when the server ends
 
 
@@ -39,9 +43,9 @@ def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[
     async def work(db: Database, interrupts: Interrupts) -> None:
         with listening(host, port) as listener:
             port_taken = listener.getsockname()[1]
-            addresses = addresses_of(host, port_taken)
+            addresses = (*settings.pages_addresses, *addresses_of(host, port_taken))
             opened_at = datetime.now(UTC)
-            doorkeeper = Doorkeeper(key, addresses=addresses, opened_at=opened_at)
+            doorkeeper = Doorkeeper(key, addresses=addresses, opened_at=opened_at, port=port_taken)
             async with ParserPool(1, plugins=plugins) as readers:
                 counter = DomainCounter(db, now=lambda: datetime.now(UTC))
                 pages = PageServer(
@@ -64,10 +68,25 @@ def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[
                 )
                 settle_memory()
                 report(entrance(addresses[0], key, at=opened_at))
-                with noted_as_serving(home, port=port_taken) if host in NAMES else nullcontext():
+                address = settings.pages_addresses[0] if settings.pages_addresses else None
+                noted = noted_as_serving(home, port=port_taken, address=address)
+                is_asked_here = host in (*NAMES, *EVERYWHERE)
+                with noted if is_asked_here else nullcontext(), metrics_told(settings, db, home):
                     await until_told(server, listener, interrupts.stop, counter)
 
     with_database(work, connections=CONNECTIONS, patient=True)
+
+
+@contextmanager
+def metrics_told(settings: Settings, db: Database, home: Path) -> Iterator[None]:
+    """Metrics of the domains on a port of their own, where the settings name one."""
+    if settings.metrics_port is None:
+        yield
+        return
+    from crawler.metrics.served import pages_metrics  # noqa: PLC0415  3 MB, which few ask for
+
+    with pages_metrics(settings, db, home, stack=os.environ.get(TAG)):
+        yield
 
 
 class Uvicorn(uvicorn.Server):
@@ -113,6 +132,6 @@ def listening(host: str, port: int | None) -> Iterator[socket.socket]:
 
 def addresses_of(host: str, port: int) -> tuple[str, ...]:
     """The addresses at which the server is asked: by the one it listens on, and on this machine by its usual names."""
-    names = [f"[{host}]" if ":" in host else host]
-    names += [name for name in NAMES if host in NAMES and name != host]
+    names = [] if host in EVERYWHERE else [f"[{host}]" if ":" in host else host]
+    names += [name for name in NAMES if host in (*NAMES, *EVERYWHERE) and name != host]
     return tuple(f"http://{name}:{port}" for name in names)

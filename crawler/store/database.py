@@ -145,6 +145,15 @@ def schema_of(url: str) -> Schema:
         raise CrawlerError(f"the database refuses: {one_line(error)}") from error
 
 
+def silence_of(url: str) -> str:
+    """Why nobody answers at a URL, in one line; empty where somebody does."""
+    try:
+        psycopg.connect(libpq_url(url), connect_timeout=PATIENCE_SECONDS).close()
+    except psycopg.OperationalError as error:
+        return f"cannot open the database: {one_line(error)}"
+    return ""
+
+
 def schema_on(connection: psycopg.Connection[TupleRow]) -> Schema:
     """How the database of a connection compares with our migrations."""
     found = set(_one_column(connection, "SELECT to_regclass('alembic_version')")) - {None}

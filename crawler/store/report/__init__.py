@@ -34,6 +34,7 @@ from crawler.store.report.figures import (
     tracked_pages,
     usual_alike,
 )
+from crawler.store.report.gauges import CalibrationGauge, DomainGauge, domain_gauges
 from crawler.store.report.history import PastFreshness, freshness_over_time
 from crawler.store.report.lists import GivenDate, ListReport, dates_given, lists_of
 from crawler.store.report.pages import target_of
@@ -70,8 +71,10 @@ __all__ = [
     "KEPT_FOR",
     "Alike",
     "Answered",
+    "CalibrationGauge",
     "ChangeFilter",
     "Counting",
+    "DomainGauge",
     "DomainReport",
     "Edit",
     "EventKind",
@@ -106,6 +109,7 @@ __all__ = [
     "count_domains",
     "counting_of",
     "dates_given",
+    "domain_gauges",
     "domain_report",
     "end_of_feed",
     "explain",

@@ -62,8 +62,8 @@ async def shop(db: Database) -> Domain:
     return domain
 
 
-async def looked_at(db: Database, domain: Domain, day: int) -> None:
-    at = START + day * DAY
+async def looked_at(db: Database, domain: Domain, day: int, *, began: datetime = START) -> None:
+    at = began + day * DAY
     await domains.refresh(db, domain, prefix=domain.root, at=at)
     lease = await take(db, at)
     seen: set[bytes] = set()

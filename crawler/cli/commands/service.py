@@ -1,0 +1,122 @@
+"""recrawl deploy, server, worker, health: what containers, Kubernetes and systemd run."""
+
+from typing import Annotated
+
+import typer
+
+from crawler.cli import values
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.options import Json
+
+PATIENCE_SECONDS = 120.0
+
+
+def deploy(
+    upgrade: Annotated[
+        bool, typer.Option("--upgrade", help="Bring the database to the newest schema first, whatever it holds.")
+    ] = False,
+    wait: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long database and Prefect server are waited for.")
+    ] = PATIENCE_SECONDS,
+    as_json: Json = False,
+) -> int:
+    """Prepare database and Prefect server for workers: once for each version, before they start. Twice does no harm.
+
+    Examples:
+
+        recrawl deploy --upgrade
+    """
+    from crawler.cli.output import print_json, remark, say
+    from crawler.service.deploy import deploy
+    from crawler.settings import settings
+
+    registered = deploy(settings(), may_upgrade=upgrade, patience_seconds=wait, report=remark)
+    if as_json:
+        print_json({"registered": registered})
+    else:
+        say(f"Deployments: {registered} registered" if registered else "Deployments: all there")
+    return DONE
+
+
+def server(
+    host: Annotated[
+        str,
+        typer.Option(
+            parser=values.ip_address,
+            metavar="ADDRESS",
+            help="Listen here; what is not this machine's own is open to its network.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65_535, metavar="N", help="Listen here.")] = 4200,
+    address: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where browsers find it, if not at this port of this machine.")
+    ] = None,
+) -> int:
+    """Run the Prefect server in the foreground, on a Postgres that is there; who asks it needs the auth string.
+
+    RECRAWL_PREFECT_DATABASE_URL names its database, PREFECT_API_AUTH_STRING what it asks for.
+
+    Examples:
+
+        recrawl server
+        recrawl server --host 0.0.0.0 --address https://prefect.example.com
+    """
+    from crawler.cli.output import remark
+    from crawler.service.prefect import serve_prefect
+    from crawler.settings import settings
+
+    serve_prefect(settings(), host=host, port=port, address=address, report=remark)
+
+
+def worker(
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs at a time; unset: no limit.")] = None,
+    grace: Annotated[
+        float, typer.Option(min=1, metavar="SECONDS", help="What runs get to end by themselves when this is to end.")
+    ] = PATIENCE_SECONDS,
+) -> int:
+    """Crawl in the foreground what the Prefect server schedules. SIGTERM ends it in good order.
+
+    RECRAWL_DATABASE_URL and PREFECT_API_URL name what it works with; both are waited for. What is under way when it is
+    told to end is recorded, and its domains are given back.
+
+    Examples:
+
+        recrawl worker
+        RECRAWL_METRICS_PORT=9464 recrawl worker --limit 2
+    """
+    from datetime import timedelta
+
+    from crawler.cli.output import remark
+    from crawler.plugins import load
+    from crawler.service.worker import work
+    from crawler.settings import settings
+
+    load(settings().plugins)  # every run would fail of what is wrong with one
+    work(settings(), runs_at_once=limit, patience=timedelta(seconds=grace), report=remark)
+    return DONE
+
+
+def health(
+    alive: Annotated[
+        bool, typer.Option("--alive", help="Only whether the service lives, not what it needs: for a liveness probe.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Tell whether the worker or the pages of this RECRAWL_HOME live and can work. Exit code 1 where not.
+
+    Examples:
+
+        recrawl health
+        recrawl health --alive
+    """
+    from crawler.cli.output import print_json, show
+    from crawler.service.health import health
+    from crawler.settings import settings
+
+    found = health(settings(), alive_only=alive)
+    is_well = all(each.is_well for each in found)
+    if as_json:
+        print_json({"well": is_well, "parts": found})
+    else:
+        show(["part", "state"], [(each.part, each.problem or "well") for each in found])
+    return DONE if is_well else PROBLEM

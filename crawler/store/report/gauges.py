@@ -1,0 +1,86 @@
+"""What is told of domains as metrics: few figures of each, of a bounded number of domains."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.rows import class_row
+
+from crawler.store.database import Database
+
+MOST_DUE = 100_000  # pages of a domain that are counted as due; more says no more
+CALIBRATED_DAYS = 7
+OTHERS = "(others)"
+
+# The most important domains, and all others as one. Due pages are counted by their index, up to a bound.
+DOMAINS = """
+    WITH ranked AS (
+        SELECT r.*, row_number() OVER (ORDER BY r.importance DESC, r.domain) AS place FROM report_domain r),
+    found AS (
+        SELECT CASE WHEN r.place < %(most)s THEN r.domain ELSE %(others)s END AS domain, r.importance, r.freshness,
+               d.target_freshness, r.pages_known, r.pages_new, r.pages_gone, r.holder IS NOT NULL AS is_leased,
+               r.hold_until IS NOT NULL AS is_held,
+               extract(epoch FROM %(at)s - r.oldest_look_at)::float8 AS oldest_s,
+               (SELECT count(*) FROM (SELECT FROM frontier f
+                                       WHERE f.domain_id = r.domain_id AND f.state <> 'new' AND f.due_at <= %(at)s
+                                       LIMIT %(most_due)s) w) AS due
+          FROM ranked r JOIN domain d ON d.id = r.domain_id)
+    SELECT domain, count(*) AS domains,
+           sum(importance * freshness) / nullif(sum(importance) FILTER (WHERE freshness IS NOT NULL), 0) AS freshness,
+           min(target_freshness)::float8 AS target_freshness, sum(pages_known)::bigint AS pages_known,
+           sum(pages_new)::bigint AS pages_new, sum(pages_gone)::bigint AS pages_gone, sum(due)::bigint AS due,
+           count(*) FILTER (WHERE is_leased) AS leased, count(*) FILTER (WHERE is_held) AS held,
+           max(oldest_s) AS oldest_look_s
+      FROM found GROUP BY domain ORDER BY domain = %(others)s, domain
+"""
+CALIBRATION = """
+    SELECT audit, sum(looks)::bigint AS looks, sum(expected)::float8 AS expected, sum(found)::float8 AS found,
+           ((sum(found) - sum(expected)) / nullif(sqrt(sum(variance)), 0))::float8 AS deviations
+      FROM calibration WHERE day > (%(at)s::timestamptz AT TIME ZONE 'UTC')::date - %(days)s
+     GROUP BY audit HAVING sum(looks) > 0 ORDER BY audit
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainGauge:
+    """Figures of one domain, or of several together. domain: its name, or OTHERS.
+
+    due: known pages whose time has come.  pages_new: heard of, never fetched.  leased, held: domains that are being
+    crawled, and that are left alone.  oldest_look_s: seconds since the oldest newest look.
+    """
+
+    domain: str
+    domains: int
+    freshness: float | None
+    target_freshness: float | None
+    pages_known: int
+    pages_new: int
+    pages_gone: int
+    due: int
+    leased: int
+    held: int
+    oldest_look_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationGauge:
+    """How well chances of change agreed with what looks found, over all domains and the last days.
+
+    audit: looks at a random sample; else all others.  expected, found: changes.
+    """
+
+    audit: bool
+    looks: int
+    expected: float
+    found: float
+    deviations: float | None
+
+
+async def domain_gauges(db: Database, *, at: datetime, most: int) -> tuple[list[DomainGauge], list[CalibrationGauge]]:
+    """Figures of at most so many domains, the least important ones taken together; and the calibration of all."""
+    async with db.transaction() as connection:
+        async with connection.cursor(row_factory=class_row(DomainGauge)) as cursor:
+            await cursor.execute(DOMAINS, {"at": at, "most": most, "others": OTHERS, "most_due": MOST_DUE})
+            domains = await cursor.fetchall()
+        async with connection.cursor(row_factory=class_row(CalibrationGauge)) as calibrations:
+            await calibrations.execute(CALIBRATION, {"at": at, "days": CALIBRATED_DAYS})
+            return domains, await calibrations.fetchall()

@@ -1,0 +1,211 @@
+"""Each query of the dashboard and of the alerts, run against what is really served and really stored."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import psycopg
+import pytest
+import yaml
+from prometheus_client.core import Metric
+
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import Authority
+from crawler.local.machine import free_port, process
+from crawler.metrics.domains import MOST_DOMAINS, DomainFigures, domain_families
+from crawler.metrics.families import crawl_families
+from crawler.metrics.folder import ensure_metrics_folder, totals, write_counts
+from crawler.metrics.processes import process_families
+from crawler.metrics.server import serving
+from crawler.metrics.tally import Tally
+from crawler.store import domains, report
+from crawler.store.database import Database, open_database
+from tests.patience import until
+from tests.store.report.test_sql_docs import looked_at
+
+DEPLOYMENTS = Path(__file__).parents[2] / "deployments"
+PANELS = json.loads((DEPLOYMENTS / "grafana" / "recrawl.json").read_text())["panels"]
+TARGETS: list[tuple[str, dict[str, Any]]] = [(p["title"], t) for p in PANELS for t in p.get("targets", ())]
+PROMQL = [(title, each["expr"]) for title, each in TARGETS if "expr" in each]
+SQL = [(title, each["rawSql"], each["format"]) for title, each in TARGETS if "rawSql" in each]
+ALERTS = [
+    (rule["alert"], rule["expr"])
+    for group in yaml.safe_load((DEPLOYMENTS / "prometheus" / "alerts.yml").read_text())["groups"]
+    for rule in group["rules"]
+]
+NAME = re.compile(r"\brecrawl_[a-z0-9_]+")
+QUIET = {"Pages that fail"}  # queries of which nothing is to be had where all is well
+
+
+def test_every_source_that_a_panel_names_is_provisioned() -> None:
+    sources = yaml.safe_load((DEPLOYMENTS / "grafana" / "datasources.yaml").read_text())["datasources"]
+    known = {(each["type"], each["uid"]) for each in sources}
+    assert {(each["datasource"]["type"], each["datasource"]["uid"]) for _, each in TARGETS} == known
+    assert len({panel["id"] for panel in PANELS}) == len(PANELS)
+    places = [panel["gridPos"] for panel in PANELS]
+    taken = [(p["x"] + x, p["y"] + y) for p in places for x in range(p["w"]) for y in range(p["h"])]
+    assert len(set(taken)) == len(taken), "two panels lie on each other"
+    assert max(x for x, _ in taken) < 24
+
+
+@pytest.fixture
+async def lively(database_url: str) -> AsyncIterator[Database]:
+    """A database that has all that the dashboard shows, of the last three days."""
+    began = datetime.now(UTC) - timedelta(days=2)
+    async with open_database(database_url) as db:
+        how = DomainSettings(target_freshness=0.9)
+        shop = await domains.register(db, Authority("shop.test"), scheme="http", domain_settings=how, at=began)
+        for day in range(3):
+            await looked_at(db, shop, day, began=began)
+        await report.stamp_feed(db, at=began + timedelta(days=3))
+        async with db.transaction() as connection:
+            for is_audit in (True, False):
+                row = (shop.id, began.date(), is_audit, 200, 24, 27, 20)
+                await connection.execute(b"INSERT INTO calibration VALUES (%s, %s, %s, %s, %s, %s, %s)", row)
+        yield db
+
+
+@pytest.mark.parametrize(("title", "query", "form"), SQL, ids=[title for title, _, _ in SQL])
+async def test_each_sql_query_gives_rows_to_a_role_that_may_read_the_views_alone(
+    lively: Database, title: str, query: str, form: str
+) -> None:
+    name = f"grafana_{uuid4().hex[:12]}"
+    role = await report.grant_reading(lively, name)
+    try:
+        with psycopg.connect(lively.url, user=name, password=role.password) as connection:
+            found = connection.execute(query.encode())
+            columns = [each.name for each in found.description or ()]
+            rows = found.fetchall()
+        if form == "time_series":
+            assert columns == ["time", "metric", "value"]
+            assert all(isinstance(row[0], datetime) and row[0].tzinfo for row in rows)
+        assert rows or title in QUIET
+    finally:
+        await report.revoke_reading(lively, name)
+
+
+async def test_domains_are_told_of_up_to_a_bound_and_the_rest_together(lively: Database) -> None:
+    now = datetime.now(UTC)
+    for n in range(4):
+        how = DomainSettings(weight=0.1 * (n + 1))
+        name = Authority(f"{'abcd'[n]}.test")
+        await domains.register(lively, name, scheme="http", domain_settings=how, at=now)
+    everything, calibration = await report.domain_gauges(lively, at=now, most=MOST_DOMAINS)
+    bounded, _ = await report.domain_gauges(lively, at=now, most=3)
+
+    assert len(everything) == 5
+    (shop,) = (each for each in everything if each.domain == "shop.test")
+    assert (shop.pages_known, shop.pages_gone, shop.domains) == (4, 1, 1)
+    assert shop.freshness is not None
+    assert shop.target_freshness == pytest.approx(0.9)
+    assert shop.oldest_look_s is not None
+    assert [(each.audit, each.looks, each.found) for each in calibration] == [(False, 200, 27), (True, 200, 27)]
+    assert len(bounded) == 3
+    assert bounded[-1].domain == "(others)"
+    assert bounded[-1].domains == 3
+    assert sum(each.pages_known for each in bounded) == sum(each.pages_known for each in everything)
+
+
+async def test_due_pages_are_counted(lively: Database) -> None:
+    now = datetime.now(UTC)
+    before, _ = await report.domain_gauges(lively, at=now, most=MOST_DOMAINS)
+    later, _ = await report.domain_gauges(lively, at=now + timedelta(days=400), most=MOST_DOMAINS)
+    assert before[0].due < later[0].due == 5
+
+
+async def test_what_is_scraped_often_is_asked_of_the_database_once(lively: Database) -> None:
+    figures = DomainFigures(lively, now=lambda: datetime.now(UTC))
+    first = await figures.families()
+    assert await figures.families() is first
+
+
+@pytest.fixture
+async def metrics(lively: Database, tmp_path: Path) -> AsyncIterator[tuple[int, set[str]]]:
+    """A port on which all that workers and pages tell of is served, and the names of that."""
+    me, folder = process(os.getpid()), ensure_metrics_folder(tmp_path)
+    assert me is not None
+    tally = Tally(looks=Counter(same=40, changed=3), failures=Counter(http_500=2), sums=Counter(requests=50))
+    tally.end_lease("done", timedelta(seconds=20))
+    write_counts(folder / "1-x.json", me, tally)
+    now = datetime.now(UTC)
+    _, calibration = await report.domain_gauges(lively, at=now, most=MOST_DOMAINS)
+    when_all_are_due = now + timedelta(days=400)
+    told, _ = await report.domain_gauges(lively, at=when_all_are_due, most=MOST_DOMAINS)
+    of_domains = list(domain_families(told, calibration))
+
+    def collected() -> list[Metric]:
+        tally.looks["same"] += 30  # a crawl that goes on
+        write_counts(folder / "1-x.json", me, tally)
+        return [*of_domains, *crawl_families(totals(folder)), *process_families(None)]
+
+    port = free_port(str(tmp_path))
+    with serving("127.0.0.1", port, collected=collected, is_alive=lambda: True):
+        yield port, {sample.name for family in collected() for sample in family.samples}
+
+
+async def test_every_name_in_a_query_is_one_that_is_told_of(metrics: tuple[int, set[str]]) -> None:
+    _, names = metrics
+    for title, query in (*PROMQL, *ALERTS):
+        assert set(NAME.findall(query)) <= names, title
+        assert NAME.search(query) or query.startswith("absent(up"), title
+
+
+async def test_each_query_of_prometheus_is_answered_by_a_prometheus(
+    metrics: tuple[int, set[str]], tmp_path: Path
+) -> None:
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("there is no prometheus on this machine: apt-get install prometheus")
+    with prometheus(program, tmp_path, scraped=metrics[0]) as own:
+        until(lambda: rows_of(own, "count_over_time(recrawl_requests_total[1m]) > 3"))
+        empty = [title for title, query in PROMQL if not rows_of(own, query)]
+        for _, query in ALERTS:
+            rows_of(own, query)  # a query that it does not understand is an error
+    # Nobody works in the test, and no process but this one is there.
+    assert set(empty) <= {"Workers"}
+
+
+@contextmanager
+def prometheus(program: str, folder: Path, *, scraped: int) -> Iterator[str]:
+    """A Prometheus that scrapes a port every second; gives the address of its API."""
+    port = free_port(f"{folder} prometheus", taken=(scraped,))
+    job = {"job_name": "recrawl-worker", "static_configs": [{"targets": [f"127.0.0.1:{scraped}"]}]}
+    configuration = {"global": {"scrape_interval": "1s"}, "scrape_configs": [job]}
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration))
+    words = ["--config.file=prometheus.yml", "--storage.tsdb.path=data", f"--web.listen-address=127.0.0.1:{port}"]
+    with (folder / "prometheus.log").open("ab") as log:
+        running = subprocess.Popen([program, *words], cwd=folder, stdout=log, stderr=log)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        running.terminate()
+        running.wait(60)
+
+
+def rows_of(own: str, query: str) -> list[Any]:
+    """What a query gives; nothing while Prometheus starts."""
+    # A query over minutes is answered from two samples on: those of the test are seconds apart.
+    asked = re.sub(r"\[\d+[mh]\]", "[1m]", query)
+    try:
+        with urllib.request.urlopen(f"{own}/api/v1/query?{urlencode({'query': asked})}", timeout=30) as response:
+            answer = json.load(response)
+    except urllib.error.HTTPError as error:
+        if error.code == 503:
+            return []
+        raise AssertionError(f"{query}: {error.read().decode()}") from error
+    except urllib.error.URLError:
+        return []
+    assert answer["status"] == "success"
+    return list(answer["data"]["result"])
