@@ -120,8 +120,8 @@ def _told_to_end() -> Iterator[threading.Event]:
 class _Foreman:
     """Watches over Prefect's worker and its runs.
 
-    environment: of both.  server_problem: why the server is not to be used.  speaks: whether what Prefect's command says
-    to people may be heard beside what is told.
+    environment: of both.  server_problem: why the server is not to be used.  speaks: whether what Prefect's command
+    says to people may be heard beside what is told.
     """
 
     def __init__(
