@@ -188,7 +188,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "uvicorn": ("crawler/local/prefect_server.py", "crawler/serve/server.py"),
     "xxhash": ("crawler/core/page/fingerprint.py",),
     "yaml": ("crawler/local/", "crawler/export/markdown.py"),
-    "yarl": ("crawler/web/http.py", "crawler/web/cookies.py"),
+    "yarl": ("crawler/web/http.py", "crawler/web/cookies.py", "crawler/web/webhook.py"),
     "zstandard": ("crawler/store/",),
 }
 

@@ -8,15 +8,13 @@ found when something is sent, and kept nowhere. Uses core, web, store and crawl;
 
 from crawler.notify.atom import AtomScope, atom_feed
 from crawler.notify.delivery import Delivered, DeliveryContext, deliver, keep_delivering, open_context, send_test
-from crawler.notify.target import Target, TargetKind, checked_target, sealed_text
+from crawler.notify.target import checked_target, sealed_text
 from crawler.notify.wording import headline
 
 __all__ = [
     "AtomScope",
     "Delivered",
     "DeliveryContext",
-    "Target",
-    "TargetKind",
     "atom_feed",
     "checked_target",
     "deliver",

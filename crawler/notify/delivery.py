@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -189,7 +189,8 @@ async def _serve(
         return
     sender: TargetSender | None = None
     async with AsyncExitStack() as stack:
-        while may_go_on():
+        # What has failed before is not tried in quiet hours, either.
+        while may_go_on() and not subscription.wish.times.is_quiet(context.now()):
             message = await _next(context, subscription)
             if message is None:
                 break
@@ -201,9 +202,8 @@ async def _serve(
                 outcome = Outcome(str(error))
             if not await _noted(context, subscription, message, outcome, done):
                 break
-            subscription = await subscriptions.numbered(context.db, listed.id)
-            if subscription is None:  # removed meanwhile
-                break
+            if not outcome.why_not:
+                subscription = replace(subscription, failures=0, failing_since=None, resume_at=None)
 
 
 async def _next(context: DeliveryContext, subscription: Subscription) -> Message | None:

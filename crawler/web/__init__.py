@@ -11,6 +11,6 @@ from crawler.web.guard import refusal
 from crawler.web.http import Http
 from crawler.web.proxy import Proxy
 from crawler.web.trust import trust_of
-from crawler.web.webhook import Posted, WebhookClient
+from crawler.web.webhook import WebhookClient
 
-__all__ = ["DomainCookies", "Http", "Posted", "Proxy", "WebhookClient", "refusal", "trust_of"]
+__all__ = ["DomainCookies", "Http", "Proxy", "WebhookClient", "refusal", "trust_of"]

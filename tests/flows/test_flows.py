@@ -25,8 +25,11 @@ from crawler.local.children import tagged
 from crawler.local.parts import stack_tag
 from crawler.local.stack import Stack, down, up
 from crawler.settings import Settings
-from crawler.store import domains, report
+from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database, open_database
+from crawler.store.report import EventKind
+from crawler.store.subscriptions import SubscriptionWish
+from tests.cli.test_notify import hooking
 from tests.crawl.crawls import rows
 from tests.flows.stage import ENDED, ask, cancel_run, complaints, run_state, start_run
 from tests.patience import PATIENCE_S, SLOW, until
@@ -290,6 +293,37 @@ def test_a_secret_block_opens_the_domain_that_names_it(stack: Stack, domain: Dom
 
     assert held.resume_reason == "no_secret block:door-key is not there"
     assert int(table(artifacts(stack, run["id"])["markdown"]["data"])["Pages looked at"]) > 50
+    assert KEY not in "".join(path.read_text(errors="replace") for path in (stack.home / "logs").rglob("*.log"))
+
+
+def test_a_run_tells_what_has_changed_to_the_address_in_a_secret_block(
+    stack: Stack, domain: Domain, site: Remote
+) -> None:
+    async def save(address: str) -> None:
+        with temporary_settings({PREFECT_API_URL: stack.api.url, PREFECT_API_AUTH_STRING: stack.api.auth}):
+            await Secret(value=SecretStr(address)).save("hook-address")
+
+    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+    in_database(stack, lambda db: report.stamp_feed(db, at=START))
+    wish = SubscriptionWish(
+        target="block:hook-address", kinds=frozenset({EventKind.CHANGED}), allow_private=True, domain_id=domain.id
+    )
+    made = in_database(stack, lambda db: subscriptions.add(db, wish, at=START))
+    with hooking() as hook:
+        asyncio.run(save(f"{hook.url}/{KEY}"))
+        site.set_instant(START + timedelta(days=2))
+        later = (START + timedelta(days=2)).isoformat()
+        completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority, at=later))
+        completed(stack, start_run(stack.api, "notify/notify"))  # unless one by schedule has told it already
+    after = in_database(stack, lambda db: subscriptions.numbered(db, made.id))
+    shown = ask(stack.api, "/artifacts/filter", {"artifacts": {"key": {"any_": ["notify-result"]}}})
+
+    told = [change["url"] for document in hook.got for change in document["changes"]]
+    assert after is not None
+    assert after.delivered == len(told) > 0
+    assert all(url.startswith(str(domain.root)) for url in told)
+    assert any(f"{len(told)} changes told" in each["data"] for each in shown)
+    assert not any(KEY in each["data"] for each in shown)
     assert KEY not in "".join(path.read_text(errors="replace") for path in (stack.home / "logs").rglob("*.log"))
 
 

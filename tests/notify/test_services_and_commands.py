@@ -89,7 +89,8 @@ async def test_changes_are_mailed_together_in_words_and_again_where_the_server_r
     for _, url, _ in known:
         assert url in text
     assert text.count("Today it says [-amber") == 6
-    places = [text.index(f"{url}\n") for _, url, _ in known]
+    lines = text.splitlines()
+    places = [lines.index(url) for _, url, _ in known]
     assert places == sorted(places)
 
 

@@ -257,6 +257,30 @@ async def test_a_digest_tells_all_of_its_hour_together_and_quiet_hours_all_of_th
     assert ([len(got.document["changes"]) for got in daily.got], when["daily"]) == ([24], [begin + 12 * HOUR])
 
 
+async def test_what_failed_before_the_quiet_hours_is_not_tried_in_them(db: Database) -> None:
+    shop, is_well = Shop(2), False
+    async with (
+        answering(shop.respond) as url,
+        receiving(Receiver(lambda _: (204, "") if is_well else (500, ""))) as receiver,
+    ):
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, receiver.url, quiet="22-07")
+        shop.day = 1
+        evening = START + DAY + timedelta(hours=21, minutes=58)
+        await look(db, domain, at=evening)
+        await tell(db, at=evening)
+        is_well = True
+        for n in range(1, 9):
+            await tell(db, at=evening + n * HOUR)
+        tried = len(receiver.got)
+        await tell(db, at=evening + 10 * HOUR)
+        known = await changes_of(db)
+
+    assert tried == 1
+    assert sorted(told(receiver)) == known
+
+
 async def test_a_subscriber_hears_of_his_domain_pattern_and_kinds_alone(db: Database) -> None:
     shop, other = Shop(), Shop(3)
     async with (

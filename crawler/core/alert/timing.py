@@ -79,6 +79,10 @@ class DeliveryTimes:
         except (KeyError, ValueError, OSError) as error:  # a folder of the database of zones is an OSError
             raise ValueError(f"{self.zone!r} is no time zone that this machine knows") from error
 
+    def is_quiet(self, at: datetime) -> bool:
+        """Whether nobody is told anything at an instant, whatever is due."""
+        return self.quiet is not None and self.quiet.over(at, zone=ZoneInfo(self.zone)) > at
+
     def release(self, found_at: datetime) -> Release:
         """When a change that was found at an instant may be told. Never before it was found."""
         zone = ZoneInfo(self.zone)

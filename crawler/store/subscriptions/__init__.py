@@ -18,7 +18,7 @@ from crawler.store.subscriptions.outbox import (
     put_notices,
     taken,
 )
-from crawler.store.subscriptions.standing import Standing, standing_before
+from crawler.store.subscriptions.standing import standing_before
 from crawler.store.subscriptions.subscriptions import Subscription, SubscriptionWish, add, every, numbered, remove
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "DeliveryLocks",
     "Message",
     "Retry",
-    "Standing",
     "Subscription",
     "SubscriptionWish",
     "add",
