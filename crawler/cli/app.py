@@ -45,6 +45,8 @@ PLACES = {
     "status": Place(STACK, "status", RUN),
     "ui": Place(STACK, "ui", RUN),
     "serve": Place("crawler.cli.commands.serve", "serve", RUN),
+    "mcp": Place("crawler.cli.commands.mcp", "mcp", RUN),
+    "tokens": Place("crawler.cli.commands.tokens", "app", RUN),
     "demo": Place("crawler.cli.commands.demo", "demo", RUN),
     "domains": Place("crawler.cli.commands.domains", "app"),
     "rules": Place("crawler.cli.commands.rules", "app"),

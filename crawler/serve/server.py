@@ -43,7 +43,12 @@ def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[
             async with ParserPool(1, plugins=plugins) as readers:
                 counter = DomainCounter(db, now=lambda: datetime.now(UTC))
                 pages = PageServer(
-                    db=db, readers=readers, doorkeeper=doorkeeper, now=lambda: datetime.now(UTC), counter=counter
+                    db=db,
+                    readers=readers,
+                    doorkeeper=doorkeeper,
+                    now=lambda: datetime.now(UTC),
+                    counter=counter,
+                    home=home,
                 )
                 server = Uvicorn(
                     uvicorn.Config(
