@@ -6,10 +6,9 @@ from pathlib import Path
 
 from crawler.core.domain import Domain
 from crawler.export import SearchHit, SqliteIndex, search, sync
+from crawler.local.search_index import search_file
 from crawler.store import domains, report
 from crawler.store.database import Database
-
-INDEX = "search.sqlite"  # in RECRAWL_HOME
 
 
 async def searched(
@@ -19,7 +18,7 @@ async def searched(
 
     The index is brought in step before, by what has changed since the last search; the first one reads all pages.
     """
-    file = await asyncio.to_thread(index_file, home)
+    file = await asyncio.to_thread(search_file, home)
     every = [each.domain for each in await domains.every(db)]
     await report.stamp_feed(db, at=datetime.now(UTC))
     with SqliteIndex(file) as index:
@@ -28,9 +27,3 @@ async def searched(
         for name in set(index.domains()) - {each.authority for each in every}:
             index.forget(name)
     return await asyncio.to_thread(search, file, words, domain=only.authority if only is not None else None, most=most)
-
-
-def index_file(home: Path) -> Path:
-    """Where the index is kept; its folder is made where there is none, for its owner alone."""
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return home / INDEX

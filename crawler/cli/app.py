@@ -46,6 +46,8 @@ PLACES = {
     "status": Place(STACK, "status", RUN),
     "ui": Place(STACK, "ui", RUN),
     "serve": Place("crawler.cli.commands.serve", "serve", RUN),
+    "mcp": Place("crawler.cli.commands.mcp", "mcp", RUN),
+    "tokens": Place("crawler.cli.commands.tokens", "app", RUN),
     "demo": Place("crawler.cli.commands.demo", "demo", RUN),
     "deploy": Place(SERVICE, "deploy", SERVE),
     "server": Place(SERVICE, "server", SERVE),

@@ -142,6 +142,11 @@ def print_json_line(document: object) -> None:
     sys.stdout.flush()
 
 
+def json_text(document: object) -> str:
+    """A document as print_json writes it."""
+    return json.dumps(document, default=_plain)
+
+
 def values_of(value: "DataclassInstance") -> dict[str, object]:
     """A value's fields by name."""
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.repr}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from crawler.errors import StackFailed
 
-OURS = frozenset({"logs", "postgres", "prefect", "report", "run", "tmp"})  # all that stands in RECRAWL_HOME
+OURS = frozenset({"logs", "postgres", "prefect", "report", "run", "search", "tmp"})  # all that stands in RECRAWL_HOME
 OTHERS = 0o077  # what group and others may do, in a file's mode
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from crawler.local.entrance import ENTERING, ENTRANCE, Signer
 from crawler.local.feeds import FEED
 from crawler.local.own_address import LONGEST_NONCE, PROOF_PATH, proof_of
+from crawler.serve.api import beneath_api
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -122,7 +123,8 @@ def guarded(app: Asgi, doorkeeper: Doorkeeper, *, now: Callable[[], datetime], r
             return
         session = _cookie(scope, doorkeeper.cookie)
         scope["session"] = session if doorkeeper.knows(session, at=now()) else ""
-        is_open = bool(scope["session"]) or scope["path"] in OPEN_PATHS
+        # The API lets in by tokens, which no browser shows by itself, and never by a session.
+        is_open = bool(scope["session"]) or scope["path"] in OPEN_PATHS or beneath_api(scope["path"])
         await (app if is_open else refuse)(scope, receive, send_guarded)
 
     return checked

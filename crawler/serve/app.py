@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -24,6 +25,7 @@ from crawler.register import domain_named, url_of
 from crawler.serve import actions
 from crawler.serve.access import SESSION_LASTS, Asgi, Doorkeeper, guarded
 from crawler.serve.actions import Outcome
+from crawler.serve.api import api_routes
 from crawler.serve.changes import ChangesAsked, change_facts, newest
 from crawler.serve.counting import DomainCounter
 from crawler.serve.domain import DomainFacts, domain_facts
@@ -69,6 +71,7 @@ class PageServer:
     doorkeeper: Doorkeeper
     now: Callable[[], datetime]
     counter: DomainCounter
+    home: Path  # of the API's tokens
     feed_key: Callable[[], str] = str  # read at each request, so that a new one counts at once; empty for no feed
     _notices: dict[str, Notice] = field(default_factory=dict)
     _cards: Remembered[DomainCard | None] = field(default_factory=Remembered)
@@ -160,6 +163,7 @@ def application(server: PageServer) -> Asgi:
         routes=[
             *(Route(path, page, methods=["GET"]) for path, page in pages.items()),
             *(Route(path, form, methods=["POST"]) for path, form in forms.items()),
+            *api_routes(server.db, server.home, now=server.now),
         ],
         exception_handlers=handlers,
     )

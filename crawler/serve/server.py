@@ -55,6 +55,7 @@ def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[
                     now=lambda: datetime.now(UTC),
                     counter=counter,
                     feed_key=partial(ensure_feed_key, home),
+                    home=home,
                 )
                 server = Uvicorn(
                     uvicorn.Config(

@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url
 from crawler.core.visit import State
-from crawler.store.database import Connection, Database
+from crawler.store.database import BY_KEY, Connection, Database
 from crawler.store.report.feed import require_kept_on
 from crawler.store.report.versions import headers_from
 
@@ -21,7 +21,7 @@ PAGE = """
            coalesce(v.content_type, '') AS content_type, coalesce(v.text, '') AS text, v.body_digest AS digest,
            coalesce(v.headers, '') AS headers,
            coalesce(v.is_rendered, false) AS is_rendered, p.etag, p.last_modified,
-           (SELECT r.importance FROM report_page r WHERE r.domain_id = p.domain_id AND r.key = p.key) AS importance,
+           (SELECT r.importance FROM report_page r WHERE r.domain_id = %(domain_id)s AND r.key = p.key) AS importance,
            l.status AS version_status, c.encoding, c.body_bytes, c.data
       FROM page p
       JOIN frontier f ON f.domain_id = p.domain_id AND f.key = p.key
@@ -210,6 +210,8 @@ async def shared_digests(db: Database, domain: Domain, *, of_versions: bool = Fa
 
 
 async def _pages(connection: Connection, statement: str, values: dict[str, Any]) -> list[TakenPage]:
+    # Merged with the pages, texts and states would be read from the domain's first one on, for every batch again.
+    await connection.execute(BY_KEY)
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(statement.encode(), values)
         return [_page(row) for row in await cursor.fetchall()]

@@ -1,0 +1,75 @@
+"""recrawl mcp as a client of the SDK has it: a process, and tools over stdin and stdout."""
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from mcp import ClientSession, StdioServerParameters, stdio_client
+from mcp.types import CallToolResult, TextContent
+
+from tests.cli.conftest import RECRAWL, environ
+from tests.crawl.crawls import command
+from tests.crawl.static import StaticServer
+
+
+@asynccontextmanager
+async def session(database_url: str, home: Path) -> AsyncIterator[ClientSession]:
+    server = StdioServerParameters(command=str(RECRAWL), args=["mcp"], env=environ(database_url, home))
+    async with stdio_client(server) as (reading, writing), ClientSession(reading, writing) as client:
+        await client.initialize()
+        yield client
+
+
+def said(result: CallToolResult) -> list[Any]:
+    assert not result.is_error, result.content
+    return [json.loads(each.text) for each in result.content if isinstance(each, TextContent)]
+
+
+async def test_a_model_finds_reads_and_hears_of_changes(database_url: str, tmp_path: Path) -> None:
+    root = tmp_path / "site"
+    root.mkdir()
+    page = "<title>Wool</title><h1>Prices</h1><p>Wool costs four crowns a pound this week, and no less."
+    (root / "index.html").write_text(page)
+    with StaticServer(root) as site:
+        for arguments in (("crawl", site.url, "--allow-private"), ("refresh", site.url), ("crawl", site.url)):
+            done = command(*arguments, database_url=database_url, home=tmp_path)
+            assert done.returncode == 0, done.stderr
+            (root / "index.html").write_text(page.replace("four", "nine"))
+        async with session(database_url, tmp_path) as client:
+            tools = (await client.list_tools()).tools
+            [hit] = said(await client.call_tool("search", {"words": "wool pound"}))
+            [now] = said(await client.call_tool("text", {"url": hit["url"]}))
+            [then] = said(await client.call_tool("text", {"url": hit["url"], "version": 1, "offset": 5}))
+            [changes] = said(await client.call_tool("changes", {"what": site.url}))
+            [report] = said(await client.call_tool("freshness", {}))
+            wrong = await client.call_tool("text", {"url": "http://nowhere.example/"})
+
+    assert {tool.name for tool in tools} == {"search", "text", "changes", "freshness"}
+    assert all(tool.annotations is not None and tool.annotations.read_only_hint for tool in tools)
+    assert "[Wool]" in hit["excerpt"]
+    assert ("nine crowns" in now["text"], now["version"], now["next_offset"]) == (True, 2, None)
+    assert ("four crowns" in then["text"], then["text"].startswith("Wool")) == (True, False)
+    assert [each["change"] for each in changes["changes"]] == ["first", "changed"]
+    assert "nine crowns" in changes["changes"][1]["blocks"][0]["now"]
+    assert (report["known"], report["freshness"] > 0) == (1, True)
+    assert wrong.is_error
+    assert "is not registered" in str(wrong.content)
+
+
+def test_nobody_else_imports_it_and_without_the_sdk_it_says_what_to_install() -> None:
+    program = """if True:
+        import sys
+        sys.modules["mcp"] = None  # as it is where the extra is not installed
+        import crawler.serve, recrawl
+        from crawler.cli import main
+        sys.argv = ["recrawl", "mcp"]
+        sys.exit(main())
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert done.stderr.strip() == "recrawl: recrawl mcp needs the SDK: pip install 'recrawl[mcp]'"

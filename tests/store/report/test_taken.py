@@ -1,0 +1,56 @@
+"""Pages in batches: each reads what it gives, however many pages stand before it."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from benchmarks.store.exported import fill
+from crawler.core.domain import Domain
+from crawler.core.http import PageKey
+from crawler.store import domains, report
+from crawler.store.database import Database, open_database
+
+PAGES, BATCH = 6000, 100
+LAST = PageKey(bytes.fromhex("f0"))
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+# By the server's own statistics: rows that any scan has read.
+READ = """
+    SELECT coalesce(sum(idx_tup_fetch), 0) + coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables
+     WHERE relid IN (SELECT relid FROM pg_partition_tree('snapshot'::regclass) UNION ALL
+                     SELECT relid FROM pg_partition_tree('page'::regclass) UNION ALL
+                     SELECT relid FROM pg_partition_tree('frontier'::regclass))
+"""
+
+
+async def rows_read(db: Database) -> int:
+    """db: with one connection, whose counts are brought up to date first."""
+    async with db.transaction() as connection:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+    async with db.transaction() as connection:
+        row = await (await connection.execute(READ)).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+async def pages(db: Database, domain: Domain) -> int:
+    return len(await report.pages_to_take(db, domain, after=LAST, most=BATCH, bodies=True))
+
+
+async def versions(db: Database, domain: Domain) -> int:
+    return len((await report.versions_to_take(db, domain, after=(LAST, 1), most=BATCH, bodies=True))[0])
+
+
+@pytest.mark.parametrize("take", [pages, versions])
+async def test_a_batch_near_the_end_reads_no_more_than_it_gives(
+    database_url: str, take: Callable[[Database, Domain], Awaitable[int]]
+) -> None:
+    await fill(database_url, PAGES)
+    async with open_database(database_url, connections=1) as db:
+        [listed] = await domains.every(db)
+        before = await rows_read(db)
+        taken = await take(db, listed.domain)
+        read = await rows_read(db) - before
+
+    assert taken == BATCH
+    assert read < 12 * BATCH  # the page, its state and text, and the same once more for its importance
