@@ -46,10 +46,10 @@ def test_these_are_the_commands() -> None:
         *(f"domains {name}" for name in ("add", "list", "show", "set", "pause", "resume", "remove")),
         *("rules list", "rules add", "rules remove"),
         *("crawl", "refresh", "hint", "plan", "pages", "report", "traffic", "audit", "changes", "duplicates"),
-        *("export", "sync"),
+        *("export", "sync", "prune"),
         *("explain", "try", "diff", "versions", "show"),
         *("up", "down", "status", "ui", "serve", "demo", "plugins"),
-        *(f"db {name}" for name in ("upgrade", "check", "url", "shell", "sql", "grant", "revoke")),
+        *(f"db {name}" for name in ("upgrade", "check", "dump", "restore", "url", "shell", "sql", "grant", "revoke")),
         *("lab opic", "lab windows", "lab discovery", "lab nutch"),
         *(f"lab {name}" for name in ("run", "replay", "dai", "estimator", "kinds", "signals")),
     }
