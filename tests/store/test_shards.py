@@ -1,8 +1,8 @@
 """No statement of a lease crosses shards of a Postgres that is sharded by domain_id.
 
-Twice shown. Every statement that the rooms of a lease keep as a constant names the domain of each table that it reads or
-writes, but for those listed here with their reasons. And every statement that a crawl really sends is planned by
-Postgres with the values that it had: of all tables split by domain, the domain's own part is read and no other.
+Twice shown. Every statement that the rooms of a lease keep as a constant names the domain of each table that it uses,
+but for those listed here with their reasons. And every statement that a crawl really sends is planned by Postgres with
+the values that it had: of all tables split by domain, the domain's own part is read and no other.
 """
 
 import ast

@@ -22,12 +22,11 @@ PAGE = """
            coalesce(v.headers, '') AS headers,
            coalesce(v.is_rendered, false) AS is_rendered, p.etag, p.last_modified,
            (SELECT r.importance FROM report_page r WHERE r.domain_id = p.domain_id AND r.key = p.key) AS importance,
-           l.status AS version_status, c.encoding, c.body_bytes, c.data
+           CASE WHEN %(bodies)s THEN visit_status(p.domain_id, p.key, v.at) END AS version_status,
+           c.encoding, c.body_bytes, c.data
       FROM page p
       JOIN frontier f ON f.domain_id = p.domain_id AND f.key = p.key
       LEFT JOIN snapshot v ON v.domain_id = p.domain_id AND v.key = p.key AND v.number = p.version
-      LEFT JOIN LATERAL (SELECT o.status FROM visits_of(p.domain_id, p.key) o
-                          WHERE %(bodies)s AND o.at = v.at LIMIT 1) l ON true
       LEFT JOIN content c ON %(bodies)s AND c.domain_id = p.domain_id AND c.digest = v.body_digest
      WHERE p.domain_id = %(domain_id)s
        AND NOT EXISTS (SELECT FROM url_list u
