@@ -12,7 +12,7 @@ from benchmarks.fleet import trial as fleet
 from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError
 from benchmarks.pages import decide, fingerprint, rendering
-from benchmarks.store import claim, duplicates, exported, growth, queue, reading, record
+from benchmarks.store import claim, duplicates, exported, growth, queue, reading, record, storage
 from tests.crawl.corpus import CorpusError
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
@@ -25,6 +25,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "record": record.main,
     "queue": queue.main,
     "growth": growth.main,
+    "storage": storage.main,
     "claim": claim.main,
     "schedule": schedule.main,
     "fingerprint": fingerprint.main,

@@ -112,5 +112,7 @@ async def _compared(
         return None
     if before.version.number > after.version.number:
         before, after = after, before
+    if not (before.version.is_kept and after.version.is_kept):  # thinned out: there is nothing to compare
+        return None
     diff = await diff_versions(db, domain, before, after, readers=readers, context=CONTEXT)
     return ComparedVersions(before=before.version, after=after.version, diff=diff)

@@ -102,6 +102,34 @@ SELECT v.* FROM (
  WHERE v.key = old_visits_of.page
 $$;
 
+CREATE FUNCTION old_looks_of(domain bigint, page bytea) RETURNS TABLE (at timestamptz, change text)
+LANGUAGE sql STABLE PARALLEL SAFE AS
+$$
+SELECT x.at, x.change
+  FROM generate_series(0, 16, 2) b
+  JOIN visit_pack p ON p.domain_id = old_looks_of.domain AND p.bits = b
+                   AND p.bucket = visit_bucket(old_looks_of.page, b)
+ CROSS JOIN LATERAL unnest(p.at, p.change) WITH ORDINALITY AS x(at, change, place)
+ WHERE substring(p.keys FROM (16 * x.place - 15)::int FOR 16) = old_looks_of.page
+$$;
+
+CREATE FUNCTION visit_status(domain bigint, page bytea, instant timestamptz) RETURNS smallint
+LANGUAGE sql STABLE PARALLEL SAFE AS
+$$
+SELECT coalesce(
+    (SELECT v.status FROM visit v
+      WHERE v.domain_id = visit_status.domain AND v.key = visit_status.page AND v.at = visit_status.instant),
+    (SELECT p.status[x.place]
+       FROM generate_series(0, 16, 2) b
+       JOIN visit_pack p ON p.domain_id = visit_status.domain AND p.bits = b
+                        AND p.bucket = visit_bucket(visit_status.page, b)
+                        AND visit_status.instant BETWEEN p.since AND p.until
+      CROSS JOIN LATERAL unnest(p.at) WITH ORDINALITY AS x(at, place)
+      WHERE x.at = visit_status.instant
+        AND substring(p.keys FROM (16 * x.place - 15)::int FOR 16) = visit_status.page
+      LIMIT 1))
+$$;
+
 CREATE FUNCTION visits_of(domain bigint, page bytea) RETURNS SETOF visit LANGUAGE sql STABLE PARALLEL SAFE AS
 $$
 SELECT {OF_VISIT} FROM visit v WHERE v.domain_id = visits_of.domain AND v.key = visits_of.page

@@ -194,6 +194,18 @@ def test_a_report_is_an_artifact_with_a_history_and_a_folder_of_pages(stack: Sta
     assert (stack.home / "report" / "index.html").exists()
 
 
+def test_pruning_by_night_tells_what_went_of_each_domain(stack: Stack, domain: Domain) -> None:
+    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+    in_database(stack, lambda db: domains.change(db, domain, replace(domain.settings, quota=1), at=START))
+    run = completed(stack, start_run(stack.api, "prune/prune"))
+
+    shown = artifacts(stack, run["id"])["markdown"]["data"]
+    assert f"| {domain.authority} | 0 | " in shown
+    assert f"{domain.authority} is " in shown
+    (schedule,) = ask(stack.api, "/deployments/name/prune/prune")["schedules"]
+    assert schedule["active"]
+
+
 def test_what_is_worth_hearing_of_is_an_automation(stack: Stack) -> None:
     names = {each["name"] for each in ask(stack.api, "/automations/filter", {})}
     assert {

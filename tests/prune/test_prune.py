@@ -15,6 +15,7 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.core.http import key_of
 from crawler.core.retention import Dated, kept_versions
+from crawler.core.visit import State
 from crawler.errors import CursorTooOld
 from crawler.prune import prune, prune_domain
 from crawler.store import domains, record, report, retention, subscriptions
@@ -96,6 +97,9 @@ async def test_what_goes_is_what_the_settings_say_and_nothing_else(db: Database,
         [(v.number, v.at, v.until, v.change, v.title) for v in of] for of in told
     ]
     assert await report.check(db) == []
+    sizes = {each.name: each.table_bytes for each in await retention.stored(db)}
+    assert await retention.vacuum(db, full=True) == []
+    assert {each.name: each.table_bytes for each in await retention.stored(db)}["versions"] < 0.7 * sizes["versions"]
     nothing = await prune_domain(db, domain, at=NOW)
     assert (nothing.versions, nothing.bodies, nothing.changes, nothing.visits) == (0, 0, 0, 0)
     await live(db, domain, range(DAYS, DAYS + 2))  # and it is compared with what was there
@@ -207,6 +211,23 @@ async def test_positions_go_on_where_they_were_although_nearly_all_is_forgotten(
     assert other is not None
     await domains.remove(db, other)
     assert await report.check(db) == []
+
+
+async def test_a_page_that_went_long_ago_is_gone_although_the_feed_has_forgotten_it(
+    db: Database, domain: Domain
+) -> None:
+    domain = await keep(db, domain, keep_changes=2 * DAY)
+    await live(db, domain, range(2))
+    await live(db, domain, range(2, 9), gone=PAGES)
+
+    await prune_domain(db, domain, at=NOW)
+
+    assert await rows(db, "SELECT change FROM event WHERE key = %s", key_of(url(domain, PAGES))) == []
+    found = await report.version_of(db, domain, url(domain, PAGES))
+    assert found is not None
+    assert (found.state, found.state_at) == (State.GONE, None)
+    (then,) = [page for page in await report.pages_at(db, domain, at=NOW) if page.url == url(domain, PAGES)]
+    assert then.state is State.GONE
 
 
 PRUNING = """

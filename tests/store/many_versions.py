@@ -8,7 +8,7 @@ from crawler.core.domain import Domain, Lease
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
 from tests.store.conftest import START
-from tests.store.made_up import TERM, html, key, look, targets
+from tests.store.made_up import TERM, html, key, look, status, targets
 
 DAY = timedelta(days=1)
 PAGES = 4  # beside the root, which stays as it is
@@ -35,8 +35,8 @@ async def taken(db: Database, at: datetime) -> Lease:
     return lease
 
 
-async def live(db: Database, domain: Domain, days: range) -> None:
-    """Look at every page once on each of these days."""
+async def live(db: Database, domain: Domain, days: range, *, gone: int | None = None) -> None:
+    """Look at every page once on each of these days. gone: the number of a page that is not there any more."""
     numbers = {key(domain, n): n for n in range(PAGES + 1)}
     for day in days:
         at = START + day * DAY
@@ -50,7 +50,8 @@ async def live(db: Database, domain: Domain, days: range) -> None:
                 seen.add(n)
                 links = range(1, PAGES + 1) if n == 0 else ()
                 words = "the way to all of it" if n == 0 else words_of(n, day)
-                visits.append(look(target, html(domain, links, words=words), at, domain))
+                answer = status(410) if n == gone else html(domain, links, words=words)
+                visits.append(look(target, answer, at, domain))
             await record.record(db, lease, record.Batch(visits, max_pages=100))
         await claim.release(db, lease, at=at)
     await report.stamp_feed(db, at=START + days.stop * DAY)

@@ -124,7 +124,8 @@ def _show_headers(found: VersionContent) -> None:
 def _show_facts(found: VersionContent, *, now: datetime) -> None:
     version = found.version
     until = f", until {shown_instant(version.until)}" if version.until else ""
-    state = "" if found.state is State.KNOWN else f"{found.state.value} since {shown_when(found.state_at, now=now)}"
+    since = f"since {shown_when(found.state_at, now=now)}" if found.state_at else "for longer than the feed goes back"
+    state = "" if found.state is State.KNOWN else f"{found.state.value} {since}"
     kept = shown_bytes(version.body_bytes) if version.body_bytes is not None else "the body is not kept"
     rendered = ", as a browser made it" if version.is_rendered else ""
     show_facts(

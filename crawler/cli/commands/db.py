@@ -1,5 +1,6 @@
 """recrawl db: the schema, what must always hold, and the way in for SQL."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -73,6 +74,43 @@ def check(as_json: Json = False) -> int:
     else:
         say(f"Everything holds in {counted(domains, 'domain')}")
     return PROBLEM if findings else DONE
+
+
+@app.command()
+def dump(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The dump; one that is there is replaced.")],
+    as_json: Json = False,
+) -> int:
+    """Write the whole database into one compressed file, as it is at this instant. Crawling goes on meanwhile.
+
+    It is Postgres's own format (pg_dump --format=custom), so that pg_restore reads it, too.
+
+    Examples:
+
+        recrawl db dump crawl.dump
+    """
+    from crawler.cli.actions import backup
+
+    return backup.dump(file, as_json=as_json)
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A dump that db dump or pg_dump has made.")],
+    as_json: Json = False,
+) -> int:
+    """Restore a dump into a home, or a database, that holds nothing yet; an older schema is brought up to date.
+
+    Crawling goes on from there: nothing is asked for again before it falls due. All of it is restored or nothing.
+
+    Examples:
+
+        RECRAWL_HOME=/srv/crawl recrawl db restore crawl.dump
+        RECRAWL_DATABASE_URL=postgresql://me@db.example.com/new recrawl db restore crawl.dump
+    """
+    from crawler.cli.actions import backup
+
+    return backup.restore(file, as_json=as_json)
 
 
 @app.command()

@@ -22,31 +22,30 @@ PAGE = """
            coalesce(v.headers, '') AS headers,
            coalesce(v.is_rendered, false) AS is_rendered, p.etag, p.last_modified,
            (SELECT r.importance FROM report_page r WHERE r.domain_id = %(domain_id)s AND r.key = p.key) AS importance,
-           l.status AS version_status, c.encoding, c.body_bytes, c.data
+           CASE WHEN %(bodies)s THEN visit_status(p.domain_id, p.key, v.at) END AS version_status,
+           c.encoding, c.body_bytes, c.data
       FROM page p
       JOIN frontier f ON f.domain_id = p.domain_id AND f.key = p.key
       LEFT JOIN snapshot v ON v.domain_id = p.domain_id AND v.key = p.key AND v.number = p.version
-      LEFT JOIN LATERAL (SELECT o.status FROM visits_of(p.domain_id, p.key) o
-                          WHERE %(bodies)s AND o.at = v.at LIMIT 1) l ON true
       LEFT JOIN content c ON %(bodies)s AND c.domain_id = p.domain_id AND c.digest = v.body_digest
      WHERE p.domain_id = %(domain_id)s
        AND NOT EXISTS (SELECT FROM url_list u
                         WHERE u.domain_id = p.domain_id AND u.key = p.key AND u.kind IN ('sitemap', 'index', 'text'))
 """
-# Every version of every page, also of those that are gone. What is kept of the newest answer alone is of that version.
+# Every version of every page that was not thinned out, also of pages that are gone. What is kept of the newest answer alone is of that version.
 VERSION = """
     SELECT p.key, p.url, f.state, v.number AS version, p.status, v.at, p.last_good_at AS seen_at,
            p.last_change_at AS changed_at, v.title, v.language, v.content_type, v.text, v.body_digest AS digest,
            v.headers, v.is_rendered, CASE WHEN v.number = p.version THEN p.etag END AS etag,
            CASE WHEN v.number = p.version THEN p.last_modified END AS last_modified, NULL::float8 AS importance,
-           l.status AS version_status, c.encoding, c.body_bytes, c.data, true AS is_of_all
+           CASE WHEN %(bodies)s THEN visit_status(%(domain_id)s, w.key, v.at) END AS version_status,
+           c.encoding, c.body_bytes, c.data, true AS is_of_all
       FROM ({which}) w
       JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = w.key AND v.number = w.number
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = w.key
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = w.key
-      LEFT JOIN visit l ON %(bodies)s AND l.domain_id = %(domain_id)s AND l.key = w.key AND l.at = v.at
       LEFT JOIN content c ON %(bodies)s AND c.domain_id = %(domain_id)s AND c.digest = v.body_digest
-     WHERE NOT EXISTS (SELECT FROM url_list u
+     WHERE v.is_kept AND NOT EXISTS (SELECT FROM url_list u
                         WHERE u.domain_id = %(domain_id)s AND u.key = w.key AND u.kind IN ('sitemap', 'index', 'text'))
      ORDER BY w.place, w.key, w.number
 """
@@ -86,7 +85,7 @@ SHARED = """
      GROUP BY body_digest HAVING count(*) > 1
 """
 SHARED_BY_VERSIONS = """
-    SELECT body_digest FROM snapshot WHERE domain_id = %(domain_id)s GROUP BY body_digest HAVING count(*) > 1
+    SELECT body_digest FROM snapshot WHERE domain_id = %(domain_id)s AND is_kept GROUP BY body_digest HAVING count(*) > 1
 """
 
 

@@ -42,20 +42,27 @@ WANTED = f"""
           WHERE o.domain_id = %(domain_id)s AND o.key = %(key)s AND (%(at)s::timestamptz IS NULL OR o.at <= %(at)s)))
 """  # noqa: S608  the same
 CONTENT = """
-    SELECT v.text, v.body_digest, v.headers, l.status,
+    SELECT v.text, v.body_digest, v.headers, visit_status(%(domain_id)s, v.key, v.at) AS status,
            CASE WHEN v.number = p.version THEN p.etag END AS etag,
            CASE WHEN v.number = p.version THEN p.last_modified END AS last_modified
       FROM snapshot v
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = v.key
-      LEFT JOIN LATERAL (SELECT o.status FROM visits_of(%(domain_id)s, v.key) o WHERE o.at = v.at LIMIT 1) l ON true
      WHERE v.domain_id = %(domain_id)s AND v.key = %(key)s AND v.number = %(number)s
 """
-# A page's state at an instant is told by its last event until then; without one that says otherwise it was known.
+# A page's state at an instant is told by its last event until then; without one that says otherwise it was known. Where
+# all of a page's events are forgotten it is what it is now; since when is not known.
 STATE_AT = """
-    SELECT o.change, o.at FROM event o
-     WHERE o.domain_id = %(domain_id)s AND o.key = {key} AND (%(at)s::timestamptz IS NULL OR o.at <= %(at)s)
-       AND o.change IN ('first', 'changed', 'back', 'gone', 'moved')
-     ORDER BY o.number DESC LIMIT 1
+    SELECT s.change, s.at FROM (
+        (SELECT o.change, o.at, 1 AS turn FROM event o
+          WHERE o.domain_id = %(domain_id)s AND o.key = {key} AND (%(at)s::timestamptz IS NULL OR o.at <= %(at)s)
+            AND o.change IN ('first', 'changed', 'back', 'gone', 'moved')
+          ORDER BY o.number DESC LIMIT 1)
+        UNION ALL
+        (SELECT h.state, NULL::timestamptz, 2 FROM frontier h
+          WHERE h.domain_id = %(domain_id)s AND h.key = {key} AND h.state IN ('gone', 'moved')
+            AND NOT EXISTS (SELECT FROM event o WHERE o.domain_id = %(domain_id)s AND o.key = {key}
+                                                  AND o.change IN ('first', 'changed', 'back', 'gone', 'moved')))) s
+     ORDER BY s.turn LIMIT 1
 """
 PAGES_AT = f"""
     SELECT p.url, v.number, v.at, v.title, octet_length(v.text) AS text_bytes, e.change, e.at AS state_at

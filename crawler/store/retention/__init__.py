@@ -5,7 +5,6 @@ room of the store; it uses the files beside the rooms alone.
 """
 
 from crawler.store.retention.changes import (
-    Forgettable,
     changes_to_forget,
     forget_changes,
     lowest_cursor,
@@ -30,7 +29,6 @@ from crawler.store.retention.visits import (
 )
 
 __all__ = [
-    "Forgettable",
     "Stored",
     "Thinned",
     "VersionName",

@@ -37,6 +37,7 @@ LEAVES = """
       JOIN pg_namespace n ON n.oid = c.relnamespace
      ORDER BY pg_total_relation_size(c.oid) DESC
 """
+PATIENCE = "SET lock_timeout = '10s'"  # for a partition that others use; whoever comes after us waits for us meanwhile
 SHRUNK = ("snapshot", "content", "visit", "visit_pack", "event", "feed")  # by what prune takes
 
 
@@ -90,6 +91,7 @@ async def vacuum(db: Database, *, full: bool = False) -> list[str]:
     how = sql.SQL("(FULL, ANALYZE)") if full else sql.SQL("(ANALYZE)")
     async with db.pool.connection() as connection:
         await connection.set_autocommit(True)
+        await connection.execute(PATIENCE)
         try:
             for name in leaves:
                 try:
@@ -97,5 +99,6 @@ async def vacuum(db: Database, *, full: bool = False) -> list[str]:
                 except (errors.LockNotAvailable, errors.InsufficientPrivilege, errors.UndefinedTable, errors.DiskFull):
                     undone.append(name[1])
         finally:
+            await connection.execute("RESET lock_timeout")
             await connection.set_autocommit(False)
     return undone

@@ -1,0 +1,199 @@
+"""No statement of a lease crosses shards of a Postgres that is sharded by domain_id.
+
+Twice shown. Every statement that the rooms of a lease keep as a constant names the domain of each table that it uses,
+but for those listed here with their reasons. And every statement that a crawl really sends is planned by Postgres with
+the values that it had: of all tables split by domain, the domain's own part is read and no other.
+"""
+
+import ast
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection, AsyncCursor
+from psycopg.errors import Error
+from psycopg_pool import AsyncConnectionPool
+
+import crawler.store
+import crawler.store.report.feed
+from crawler.store import domains, report
+from crawler.store.database import Database, libpq_url
+from models import metadata
+from tests.cli.conftest import serving
+from tests.crawl.crawls import DAY, START, crawl, register, rows
+
+STORE = Path(crawler.store.__file__).parent
+ROOMS = ("claim", "hand_out", "record", "learned")
+# Of all domains together: small, and on every shard alike, as a distributed Postgres keeps such tables.
+SHARED = {"domain", "domain_alias", "address_slot", "ledger", "kind_prior", "feed", "feed_reader", "alembic_version"}
+BY_DOMAIN = {name for name, table in metadata.tables.items() if "domain_id" in table.columns} - SHARED
+SPLIT = {name for name, table in metadata.tables.items() if table.dialect_options["postgresql"].get("partition_by")}
+# Statements that are about more than one domain, or find a row by what only one domain has.
+EXCEPTIONS = {
+    ("claim/leases.py", "CANDIDATE"): "a claim looks for the domain: domain_state has one narrow row for each",
+    ("claim/leases.py", "CALLED"): "the same, for domains with a letter in their inbox",
+    ("claim/leases.py", "NEXT_TURN"): "when the next domain wakes: the same index, once a shift has nothing to do",
+    ("hand_out/repricing.py", "GO_ON_AFTER"): "by the id of a letter that was read from the domain's inbox before",
+    ("hand_out/repricing.py", "DONE"): "the same",
+}
+REFERENCE = re.compile(
+    r"\b(?:FROM|JOIN|UPDATE|INTO|COPY)\s+(?:ONLY\s+)?(\w+)(?:\s+(?:AS\s+)?(?!ON\b|SET\b|WHERE\b)(\w+))?"
+)
+NO_ALIAS = {"on", "set", "where", "using", "order", "group", "join", "left", "cross", "limit", "from", "values", "for"}
+
+
+def statements() -> Iterator[tuple[str, str, str]]:
+    """Module, name and text of the constants in which the rooms keep their SQL; braces for what is put into them."""
+    for room in ROOMS:
+        for path in sorted((STORE / room).glob("*.py")):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                    text = text_of(node.value)
+                    if text is not None and REFERENCE.search(text):
+                        yield f"{room}/{path.name}", node.targets[0].id, text
+
+
+def text_of(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+    return None
+
+
+def without_domain(text: str) -> list[str]:
+    """The tables that a statement uses without naming their domain."""
+    plain = re.sub(r"--[^\n]*", "", text)
+    used = [(table, alias) for table, alias in REFERENCE.findall(plain) if table in BY_DOMAIN]
+    missing = []
+    for table, alias in used:
+        name = table if not alias or alias.lower() in NO_ALIAS else alias
+        is_named = re.search(rf"\b{name}\.domain_id\b", plain) or re.search(
+            rf"\b{table}\s*(?:AS \w+\s*)?\(\s*domain_id\b", plain
+        )
+        if not is_named and not (name == table and re.search(r"(?<![\w.])domain_id\b", plain)):
+            missing.append(f"{table} {alias}".strip())
+    return missing
+
+
+def test_there_are_statements_to_look_at_and_every_exception_is_still_one() -> None:
+    found = {(module, name): text for module, name, text in statements()}
+
+    assert len(found) > 90
+    assert set(EXCEPTIONS) <= set(found)
+    assert {"page", "frontier", "cash", "visit", "visit_pack", "domain_state", "pool", "inbox"} <= BY_DOMAIN
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "text"), list(statements()), ids=lambda given: given if len(given) < 40 else ""
+)
+def test_each_statement_names_the_domain_of_each_table(module: str, name: str, text: str) -> None:
+    if (module, name) not in EXCEPTIONS:
+        assert without_domain(text) == []
+
+
+def test_a_statement_that_forgets_a_domain_is_found() -> None:
+    assert without_domain("SELECT p.url FROM page p WHERE p.key = %s") == ["page p"]
+    assert without_domain("SELECT FROM page p JOIN cash c ON c.key = p.key WHERE p.domain_id = %s") == ["cash c"]
+    assert without_domain("UPDATE frontier SET due_at = now() WHERE key = %s") == ["frontier"]
+    assert without_domain("INSERT INTO page (domain_id, key) SELECT %s, %s") == []
+
+
+# Sent when a shift ends, by whoever comes first, and by commands: the order of the feed is that of all domains.
+OF_NO_LEASE = (crawler.store.report.feed.STAMP,)
+SENT: list[tuple[Any, Any]] = []
+
+
+class TellingCursor(AsyncCursor[Any]):
+    """A cursor that notes what it is given before Postgres gets it."""
+
+    async def execute(self, query: Any, params: Any = None, **how: Any) -> Any:
+        SENT.append((query, params))
+        return await super().execute(query, params, **how)
+
+
+class TellingConnection(AsyncConnection[Any]):
+    """A connection whose cursors are such."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.cursor_factory = TellingCursor
+
+
+@pytest.fixture
+async def telling(database_url: str) -> AsyncIterator[Database]:
+    SENT.clear()
+    pool: Any = AsyncConnectionPool(libpq_url(database_url), connection_class=TellingConnection, open=False, max_size=4)
+    await pool.open()
+    yield Database(pool)
+    await pool.close()
+
+
+def relations(plan: Any) -> Iterator[str]:
+    """Every table that a plan reads or writes."""
+    if "Relation Name" in plan:
+        yield plan["Relation Name"]
+    for below in plan.get("Plans", ()):
+        yield from relations(below)
+
+
+async def test_what_a_crawl_sends_reads_the_domains_own_part_of_each_table_alone(telling: Database) -> None:
+    names = ("amber", "birch", "cedar", "delta", "ember")
+    with serving() as site, serving() as other:
+        for each in (site, other):
+            each.page("/", *(f"/{name}" for name in names), text="the way to all of it")
+            for name in names:
+                each.page(f"/{name}", text=" ".join(f"{word}{name}" for word in names * 3))
+        domain = await register(telling, site.url)
+        await register(telling, other.url)
+        await crawl(telling, at=START)
+        SENT.clear()
+        site.page("/birch", text=" ".join(f"{word}birchwood" for word in names * 3))
+        await domains.refresh(telling, domain, prefix=domain.root, at=START + DAY)
+        async with telling.pool.connection() as connection:
+            await connection.execute("UPDATE domain_state SET wake_at = NULL WHERE domain_id <> %s", (domain.id,))
+        await crawl(telling, at=START + DAY)
+        sent = [
+            (query, params)
+            for query, params in SENT
+            if re.match(rb"\s*(SELECT|WITH|UPDATE|INSERT|DELETE)", as_bytes(query)) and query not in OF_NO_LEASE
+        ]
+        assert "/birch" in site.asked[len(names) :]
+    own = await parts_of(telling, domain.id)
+    assert len(sent) > 30
+    planned, crossing = set[str](), set[tuple[str, str]]()
+    for query, params in sent:
+        for relation in await tables_of(telling, query, params):
+            parent = relation.rpartition("_p")[0]
+            if parent in SPLIT - {"visit"}:
+                planned.add(parent)
+                if relation != own[parent]:
+                    crossing.add((relation, as_bytes(query).decode()[:200]))
+    assert crossing == set()
+    assert {"page", "frontier", "cash", "snapshot", "content"} <= planned
+    assert await report.check(telling) == []
+
+
+async def parts_of(db: Database, domain_id: int) -> dict[str, str]:
+    """By table, the partition that holds the rows of a domain: all tables are split alike."""
+    (name,) = (await rows(db, "SELECT tableoid::regclass::text FROM page WHERE domain_id = %s LIMIT 1", domain_id))[0]
+    return {table: table + name.removeprefix("page") for table in SPLIT}
+
+
+async def tables_of(db: Database, query: Any, params: Any) -> set[str]:
+    """What Postgres would read and write, with the values that were sent; nothing for what it cannot explain."""
+    async with db.pool.connection() as connection:
+        try:
+            cursor = await connection.execute(b"EXPLAIN (FORMAT JSON) " + as_bytes(query), params)
+            plan = (await cursor.fetchall())[0][0][0]["Plan"]
+        except Error as error:
+            pytest.fail(f"{as_bytes(query).decode()}: {error}")
+        finally:
+            await connection.rollback()
+    return set(relations(plan))
+
+
+def as_bytes(query: Any) -> bytes:
+    return query if isinstance(query, bytes) else str(query).encode()
