@@ -44,7 +44,7 @@ CASES: dict[str, set[str]] = {
     "db check": set(),
     "db upgrade": {"alembic", "sqlalchemy", "sqlmodel"},
     "domains list": set(),
-    "domains add a.test --offline": {"aiohttp"},
+    "domains add b.test --offline": {"aiohttp"},
     "rules list a.test": set(),
     "refresh a.test": set(),
     "pages a.test": set(),
