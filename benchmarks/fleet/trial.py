@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -62,6 +63,7 @@ class Trial:
     folder: Path
     cluster: Cluster
     ports: dict[str, int] = field(default_factory=dict)
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
     @property
     def api(self) -> Api:
@@ -80,7 +82,7 @@ class Trial:
         own = {
             "RECRAWL_HOME": str(self.folder / home),
             "RECRAWL_DATABASE_URL": self.url(database),
-            "RECRAWL_PREFECT_DATABASE_URL": self.url("prefect"),
+            "RECRAWL_PREFECT_DATABASE_URL": self.url(f"prefect_{self.mark}"),
             "PREFECT_API_URL": self.api.url,
             "PREFECT_API_AUTH_STRING": AUTH,
             "RECRAWL_USUAL_LISTS": "false",
@@ -104,7 +106,7 @@ class Trial:
     @contextmanager
     def server(self) -> Iterator[psutil.Process]:
         words = [RECRAWL, "server", "--host", self.network.hub, "--port", str(self.ports["prefect"])]
-        with self.started(words, "server", "prefect") as process:
+        with self.started(words, "server", "none") as process:
             self.until(lambda: answers(self.api), "the Prefect server answers", process)
             yield process
 
@@ -145,7 +147,10 @@ def main(arguments: Sequence[str]) -> int:
         trial = Trial(given, network, folder, cluster)
         for name in ("prefect", "sites"):
             trial.ports[name] = free_port(f"fleet {name}", taken=tuple(trial.ports.values()))
-        crawls = list(of_the_trial(trial, stack))
+        crawls = []
+        for each in of_the_trial(trial, stack):
+            print(f"{each.name}: {each.found}", file=sys.stderr, flush=True)
+            crawls.append(each)
     if given.json:
         print(json.dumps([asdict(each) for each in crawls]))
     else:
@@ -170,7 +175,7 @@ def options() -> argparse.ArgumentParser:
 
 def of_the_trial(trial: Trial, stack: ExitStack) -> Iterator[Crawl]:
     """The crawls, one after the other. Raises CommandFailed."""
-    stack.enter_context(empty(trial.cluster, "prefect"))
+    stack.enter_context(empty(trial.cluster, f"prefect_{trial.mark}"))
     if trial.network.is_apart:
         port = trial.cluster.url("x").rpartition(":")[2].partition("/")[0]
         stack.enter_context(helper("relay", trial.network.hub, port))
@@ -187,6 +192,7 @@ def of_the_trial(trial: Trial, stack: ExitStack) -> Iterator[Crawl]:
 @contextmanager
 def crawl_database(trial: Trial, name: str, *, deploy: bool = True) -> Iterator[str]:
     """A migrated database, and the deployments of the server, whose schedules sleep: runs are begun by hand."""
+    name = f"{name}_{trial.mark}"  # one that was killed may have left its own
     with empty(trial.cluster, name):
         trial.command("db", "upgrade", database=name)
         if deploy:
