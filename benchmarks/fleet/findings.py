@@ -29,6 +29,7 @@ class Fleet:
     pages: that the sites gave.  again: requests for a page that had been asked for before, as when a page is looked at
     twice to learn what differs by itself, or when the one who had looked was killed before it could record.
     shortest_gap_s: between the end of an answer and the next request to the same site, whoever sent it.
+    steady_pages_per_s: from when all workers crawled until the first of them had nothing left.
     """
 
     pages: int
@@ -37,16 +38,17 @@ class Fleet:
     by_host: Counter[str]
     again: int
     shortest_gap_s: float
-
-    @property
-    def pages_per_s(self) -> float:
-        return self.pages / (self.ended - self.began)
+    steady_pages_per_s: float
 
 
 def fleet_of(asked: Sequence[Asked], paths: frozenset[str]) -> Fleet:
     """The figures of a log. paths: of the pages that there are."""
     pages = [each for each in asked if each.path in paths]
     times = Counter((each.site, each.path) for each in pages)
+    hosts = {each.by for each in pages}
+    began = max(min(each.began for each in pages if each.by == host) for host in hosts)
+    ended = min(max(each.ended for each in pages if each.by == host) for host in hosts)
+    steady = sum(began <= each.began and each.ended <= ended for each in pages)
     return Fleet(
         pages=len(times),
         began=min(each.began for each in pages),
@@ -54,6 +56,7 @@ def fleet_of(asked: Sequence[Asked], paths: frozenset[str]) -> Fleet:
         by_host=Counter(each.by for each in pages),
         again=sum(times.values()) - len(times),
         shortest_gap_s=min(gaps_of(asked), default=float("inf")),
+        steady_pages_per_s=steady / (ended - began) if ended > began else 0.0,
     )
 
 

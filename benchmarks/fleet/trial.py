@@ -14,9 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import psutil
@@ -39,7 +40,7 @@ AUTH = "recrawl:of-the-benchmark"
 PATIENCE_S = 600.0
 LEASE_TERM_S = 10
 KILLED, AWAY = "one killed", "server away"
-HEAD = ("crawl", "workers", "pages", "pages/s", "times one", "asked again", "shortest gap, s", "by worker")
+HEAD = ("crawl", "workers", "pages", "seconds", "pages/s", "times one", "asked again", "shortest gap, s", "by worker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Trial:
     folder: Path
     cluster: Cluster
     ports: dict[str, int] = field(default_factory=dict)
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
     @property
     def api(self) -> Api:
@@ -80,7 +82,7 @@ class Trial:
         own = {
             "RECRAWL_HOME": str(self.folder / home),
             "RECRAWL_DATABASE_URL": self.url(database),
-            "RECRAWL_PREFECT_DATABASE_URL": self.url("prefect"),
+            "RECRAWL_PREFECT_DATABASE_URL": self.url(f"prefect_{self.mark}"),
             "PREFECT_API_URL": self.api.url,
             "PREFECT_API_AUTH_STRING": AUTH,
             "RECRAWL_USUAL_LISTS": "false",
@@ -104,7 +106,7 @@ class Trial:
     @contextmanager
     def server(self) -> Iterator[psutil.Process]:
         words = [RECRAWL, "server", "--host", self.network.hub, "--port", str(self.ports["prefect"])]
-        with self.started(words, "server", "prefect") as process:
+        with self.started(words, "server", "none") as process:
             self.until(lambda: answers(self.api), "the Prefect server answers", process)
             yield process
 
@@ -145,7 +147,10 @@ def main(arguments: Sequence[str]) -> int:
         trial = Trial(given, network, folder, cluster)
         for name in ("prefect", "sites"):
             trial.ports[name] = free_port(f"fleet {name}", taken=tuple(trial.ports.values()))
-        crawls = list(of_the_trial(trial, stack))
+        crawls = []
+        for each in of_the_trial(trial, stack):
+            print(f"{each.name}: {each.found}", file=sys.stderr, flush=True)
+            crawls.append(each)
     if given.json:
         print(json.dumps([asdict(each) for each in crawls]))
     else:
@@ -170,7 +175,7 @@ def options() -> argparse.ArgumentParser:
 
 def of_the_trial(trial: Trial, stack: ExitStack) -> Iterator[Crawl]:
     """The crawls, one after the other. Raises CommandFailed."""
-    stack.enter_context(empty(trial.cluster, "prefect"))
+    stack.enter_context(empty(trial.cluster, f"prefect_{trial.mark}"))
     if trial.network.is_apart:
         port = trial.cluster.url("x").rpartition(":")[2].partition("/")[0]
         stack.enter_context(helper("relay", trial.network.hub, port))
@@ -187,6 +192,7 @@ def of_the_trial(trial: Trial, stack: ExitStack) -> Iterator[Crawl]:
 @contextmanager
 def crawl_database(trial: Trial, name: str, *, deploy: bool = True) -> Iterator[str]:
     """A migrated database, and the deployments of the server, whose schedules sleep: runs are begun by hand."""
+    name = f"{name}_{trial.mark}"  # one that was killed may have left its own
     with empty(trial.cluster, name):
         trial.command("db", "upgrade", database=name)
         if deploy:
@@ -241,13 +247,17 @@ def crawled(trial: Trial, database: str, *, workers: int, name: str = "", kills:
 
 def crawled_without_server(trial: Trial, database: str) -> Crawl:
     """A crawl in whose middle the Prefect server is killed, and comes back."""
-    wanted, given = trial.given.sites * trial.given.pages, trial.given
+    # So slow that it lasts longer than the server is away.
+    given = argparse.Namespace(**vars(trial.given))
+    given.delay = max(given.delay, 1.4 * given.away / given.pages)
+    trial = replace(trial, given=given)
+    wanted = given.sites * given.pages
     with ExitStack() as stack:
         with ExitStack() as first:
             server = first.enter_context(trial.server())
             trial.command("deploy", database=database)
             running, log = stack.enter_context(fleet(trial, database, workers=3))
-            trial.until(lambda: len(pages_in(trial, log)) > wanted / 6, "a sixth is read")
+            trial.until(lambda: len(pages_in(trial, log)) > wanted / 10, "a tenth is read")
             kill(server)
         gone = time.monotonic()
         before = len(pages_in(trial, log))
@@ -308,14 +318,15 @@ def kill(process: psutil.Process) -> None:
 
 def report(crawls: Sequence[Crawl], given: argparse.Namespace, *, is_apart: bool) -> str:
     where = "network namespaces of their own" if is_apart else "one machine, homes of their own"
-    alone = crawls[0].found.pages_per_s
+    alone = crawls[0].found.steady_pages_per_s
     rows = [
         (
             each.name,
             each.workers,
             each.found.pages,
-            each.found.pages_per_s,
-            each.found.pages_per_s / alone,
+            each.found.ended - each.found.began,
+            each.found.steady_pages_per_s,
+            each.found.steady_pages_per_s / alone,
             each.found.again,
             each.found.shortest_gap_s,
             " ".join(str(many) for _, many in sorted(each.found.by_host.items())),

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from uuid import UUID
 
-from crawler.errors import StackFailed
+from crawler.errors import CrawlerError, StackFailed
 from crawler.local.children import TAG, Child, end, tagged, tell, write_note
 from crawler.local.down import runs_of
 from crawler.local.environment import client_environment
@@ -165,8 +165,16 @@ class _Foreman:
         finally:
             self._end_runs(patience)
             self._end_worker()
-            end(tagged(self._environment[TAG]), patience_seconds=WORKER_END_SECONDS)
+            self._clear_away()
             worker_note(self._home).unlink(missing_ok=True)
+
+    def _clear_away(self) -> None:
+        """Free what runs held that had to be killed: Prefect's worker kills one half a minute after it was asked."""
+        try:
+            url = self._environment["RECRAWL_DATABASE_URL"]
+            clear_away(self._environment[TAG], without=None, database_url=url, report=self._report)
+        except CrawlerError as error:  # their leases run out by themselves
+            self._report(f"Leases: not freed: {error}")
 
     def _watch(self, runs_at_once: int | None) -> None:
         """Have Prefect's worker work until it ends, or this is told to."""

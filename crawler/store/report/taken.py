@@ -32,7 +32,8 @@ PAGE = """
        AND NOT EXISTS (SELECT FROM url_list u
                         WHERE u.domain_id = p.domain_id AND u.key = p.key AND u.kind IN ('sitemap', 'index', 'text'))
 """
-# Every version of every page that was not thinned out, also of pages that are gone. What is kept of the newest answer alone is of that version.
+# Every version that was not thinned out, also of pages that are gone. What is kept of the newest answer alone is of
+# that version.
 VERSION = """
     SELECT p.key, p.url, f.state, v.number AS version, p.status, v.at, p.last_good_at AS seen_at,
            p.last_change_at AS changed_at, v.title, v.language, v.content_type, v.text, v.body_digest AS digest,
@@ -85,7 +86,8 @@ SHARED = """
      GROUP BY body_digest HAVING count(*) > 1
 """
 SHARED_BY_VERSIONS = """
-    SELECT body_digest FROM snapshot WHERE domain_id = %(domain_id)s AND is_kept GROUP BY body_digest HAVING count(*) > 1
+    SELECT body_digest FROM snapshot WHERE domain_id = %(domain_id)s AND is_kept
+     GROUP BY body_digest HAVING count(*) > 1
 """
 
 

@@ -1,0 +1,50 @@
+"""What an installation holds: python -m scripts.footprint      packages and their sizes, the largest ones by name.
+
+Counted is what is installed of requirements.lock, which is what crawling needs. Tests and benchmarks have more.
+"""
+
+import re
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+NAMED = re.compile(r"^([A-Za-z0-9._-]+)==", re.MULTILINE)
+LARGEST = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A package and the bytes of its files, compiled modules among them."""
+
+    name: str
+    bytes: int
+
+
+def installed(lock: Path = ROOT / "requirements.lock") -> list[Installed]:
+    """The packages of a lock that are installed here, the largest first; the others are for other systems."""
+    found = []
+    for name in dict.fromkeys(NAMED.findall(lock.read_text(encoding="utf-8"))):
+        try:
+            files = distribution(name).files or []
+        except PackageNotFoundError:
+            continue
+        paths = {Path(str(file.locate())).resolve() for file in files}
+        found.append(Installed(name, sum(path.stat().st_size for path in paths if path.is_file())))
+    return sorted(found, key=lambda each: -each.bytes)
+
+
+def main() -> int:
+    found = installed()
+    whole = sum(each.bytes for each in found)
+    for each in found[:LARGEST]:
+        print(f"{each.bytes / 1e6:8.1f} MB  {each.name}")
+    rest = whole - sum(each.bytes for each in found[:LARGEST])
+    print(f"{rest / 1e6:8.1f} MB  {len(found[LARGEST:])} others")
+    print(f"{whole / 1e6:8.1f} MB  {len(found)} packages")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

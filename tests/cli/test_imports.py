@@ -1,0 +1,97 @@
+"""Which libraries each command imports: none that it does not need, as each costs every start its time and memory."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.cli.conftest import environ
+from tests.conftest import new_database
+from tests.patience import PATIENCE_S
+
+SCRIPT = """
+import json, os, sys
+own = os.dup(1)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+from crawler.cli import main
+code = main(sys.argv[1:])
+os.write(own, json.dumps([code, sorted({name.partition('.')[0] for name in sys.modules})]).encode())
+os._exit(0)
+"""
+# What takes 5 ms or 2 MB, or more; everything else is small.
+HEAVY = frozenset({
+    *("aiohttp", "alembic", "apprise", "asyncpg", "cryptography", "fastapi", "google", "griffe", "h11"),
+    *("html_to_markdown", "httpx", "jinja2", "lxml", "numpy", "playwright", "prefect", "prometheus_client", "psutil"),
+    *("psycopg", "pyarrow", "pydantic", "pypdfium2", "re2", "resiliparse", "rich", "selectolax", "simhash"),
+    *("sqlalchemy", "sqlmodel", "starlette", "uvicorn", "warcio", "yaml", "zstandard"),
+})  # fmt: skip
+# Of every command that speaks with a database: settings and prices are arrays, rows hold texts and fingerprints.
+BASE = frozenset({"numpy", "psutil", "psycopg", "pydantic", "rich", "selectolax", "simhash", "zstandard"})
+CASES: dict[str, set[str]] = {
+    "plugins": set(),
+    "status": set(),
+    "health": set(),
+    "ui": set(),
+    "worker": set(),
+    "deploy --wait 0": set(),
+    "server": set(),
+    "db url": set(),
+    "db sql SELECT": set(),
+    "db check": set(),
+    "db upgrade": {"alembic", "sqlalchemy", "sqlmodel"},
+    "domains list": set(),
+    "domains add b.test --offline": {"aiohttp"},
+    "rules list a.test": set(),
+    "refresh a.test": set(),
+    "pages a.test": set(),
+    "report": set(),
+    "plan a.test": set(),
+    "changes": set(),
+    "explain http://a.test/": set(),
+    "export a.test": set(),
+    "export a.test --format warc": {"warcio"},
+    "sync index.db": set(),
+    "crawl --due": {"aiohttp"},
+}
+
+
+@pytest.fixture(scope="module")
+def imported(
+    postgres_url: str, template_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, tuple[int, set[str]]]]:
+    """The exit code of each command, and the heavy libraries that it has imported."""
+    home = tmp_path_factory.mktemp("imports")
+    databases = new_database(postgres_url, urlsplit(template_url).path.removeprefix("/"))
+    url = next(databases)
+
+    def of_command(words: str) -> tuple[int, set[str]]:
+        arguments = ["SELECT 1" if word == "SELECT" else word for word in words.split()]
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT, *arguments],
+            env=environ(url, home / "home"),
+            cwd=home,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE_S,
+        )
+        code, modules = json.loads(done.stdout)
+        return code, set(modules) & HEAVY
+
+    of_command("domains add a.test --offline")
+    with ThreadPoolExecutor(2) as pool:
+        yield dict(zip(CASES, pool.map(of_command, CASES), strict=True))
+    next(databases, None)
+
+
+@pytest.mark.parametrize("words", CASES)
+def test_a_command_imports_nothing_heavy_that_it_does_not_need(
+    words: str, imported: dict[str, tuple[int, set[str]]]
+) -> None:
+    code, found = imported[words]
+    assert code in {0, 1}
+    assert found - BASE == CASES[words]

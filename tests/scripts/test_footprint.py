@@ -1,0 +1,18 @@
+"""What an installation for crawling holds, and that it does not grow unseen."""
+
+from scripts.footprint import installed, main
+
+MOST_PACKAGES = 150
+MOST_MB = 600.0  # 523 without compiled modules; a third of it is the driver of the browser
+
+
+def test_the_installation_stays_as_large_as_the_readme_says() -> None:
+    found = installed()
+    assert 100 < len(found) <= MOST_PACKAGES
+    assert {"prefect", "psycopg", "aiohttp"} <= {each.name for each in found}
+    assert sum(each.bytes for each in found) / 1e6 < MOST_MB
+    assert [each.bytes for each in found] == sorted((each.bytes for each in found), reverse=True)
+
+
+def test_it_is_printed(capsys: object) -> None:
+    assert main() == 0
