@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-OURS = ("recrawl", "crawler", "flows", "models", "migrations", "deployments", "tests", "benchmarks", "scripts")
+OURS = ("crawler", "flows", "models", "migrations", "deployments", "tests", "benchmarks", "scripts")
 
 # Core's rooms, from the bottom to the top: each may use what stands before it.
 CORE = tuple(
@@ -120,7 +120,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "crawler.cli.settings_options",
         "crawler.cli.which_page",
     ),
-    "recrawl": ("crawler.api",),
     "crawler.mcp": ("crawler.api",),
     "crawler.serve": (
         *WALKS,

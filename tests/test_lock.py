@@ -27,7 +27,7 @@ BOUNDS = {
     "requirements-tools.lock": GROUPS["tools"],
 }
 LOCKS = tuple(BOUNDS)
-PRODUCT = ("recrawl", "crawler", "flows", "models", "migrations", "deployments")
+PRODUCT = ("crawler", "flows", "models", "migrations", "deployments")
 
 # What the product needs without an import statement that names it.
 NOT_IMPORTED = {

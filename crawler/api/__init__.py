@@ -1,8 +1,17 @@
 """OFFERS: the verbs of recrawl to other programs, by names that stay: Python, and what is built on it.
 
-`open_store` opens the store for asyncio or, as BlockingStore, for programs without it. Each verb calls what the command
-of its name calls; the values are those of the store's reports. People import this as `recrawl`. Uses the verbs of the
-command, and the rooms below it.
+    from crawler import api
+
+    with api.open_store() as store:
+        store.add("https://docs.example.com")
+        store.crawl("docs.example.com")
+        for page in store.pages("docs.example.com"):
+            print(page.url, page.text)
+
+`async with api.open_store()` gives the same verbs for asyncio. Each calls what the command of its name calls, and
+raises CrawlerError with the sentence that the command prints; the values are those of the store's reports. Other rooms
+of this distribution may change with any version. docs/python.md has the whole. Uses the verbs of the command, and the
+rooms below it.
 """
 
 from crawler.api.blocking import BlockingStore

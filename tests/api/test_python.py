@@ -13,8 +13,8 @@ from threading import Thread
 
 import pytest
 
-import recrawl
-from recrawl import DomainSettings, EventKind
+from crawler import api
+from crawler.api import DomainSettings, EventKind
 from tests.cli.conftest import environ
 from tests.crawl.static import StaticServer
 from tests.patience import PATIENCE_S
@@ -73,7 +73,7 @@ def test_the_examples_of_the_documentation_run_as_they_stand(
 def test_what_changed_can_be_followed_by_a_cursor_of_ones_own(
     database_url: str, orchard: Orchard, tmp_path: Path
 ) -> None:
-    with recrawl.open_store(database_url, home=tmp_path) as store:
+    with api.open_store(database_url, home=tmp_path) as store:
         [domain] = store.add(orchard.url, settings=OWN)
         store.crawl(domain.authority)
         first = list(store.changes(domain.authority))
@@ -105,13 +105,13 @@ def test_a_follower_hears_of_a_change_when_it_is_recorded(database_url: str, orc
     heard: list[str] = []
 
     def follow() -> None:
-        with recrawl.open_store(database_url, home=tmp_path) as reader:
+        with api.open_store(database_url, home=tmp_path) as reader:
             for change in reader.changes(follow=True):
                 heard.append(change.url)
                 if len(heard) == 2:
                     return
 
-    with recrawl.open_store(database_url, home=tmp_path) as store:
+    with api.open_store(database_url, home=tmp_path) as store:
         store.add(orchard.url, settings=OWN)
         thread = Thread(target=follow)
         thread.start()
@@ -122,7 +122,7 @@ def test_a_follower_hears_of_a_change_when_it_is_recorded(database_url: str, orc
 
 
 async def test_the_same_verbs_for_asyncio(database_url: str, orchard: Orchard, tmp_path: Path) -> None:
-    async with recrawl.open_store(database_url, home=tmp_path) as store:
+    async with api.open_store(database_url, home=tmp_path) as store:
         added = await store.add(orchard.url, settings=OWN)
         again = await store.add(orchard.url)
         shift, _ = await asyncio.gather(store.crawl(orchard.url), store.domains())
@@ -137,20 +137,20 @@ async def test_the_same_verbs_for_asyncio(database_url: str, orchard: Orchard, t
 
 
 def test_what_cannot_be_is_a_sentence(database_url: str, tmp_path: Path) -> None:
-    with recrawl.open_store(database_url, home=tmp_path) as store:
-        with pytest.raises(recrawl.BadInput, match="is not registered"):
+    with api.open_store(database_url, home=tmp_path) as store:
+        with pytest.raises(api.BadInput, match="is not registered"):
             list(store.changes("nowhere.example"))
-        with pytest.raises(recrawl.BadInput, match=r"^not a URL"):
+        with pytest.raises(api.BadInput, match=r"^not a URL"):
             store.add("not a name", offline=True)
         [domain] = store.add("known.example", offline=True)
         assert store.text(f"{domain.root}page") is None
-        with pytest.raises(recrawl.BadInput, match="one to 32 words"):
+        with pytest.raises(api.BadInput, match="one to 32 words"):
             store.search(" ")
-    with pytest.raises(recrawl.StoreUnavailable), recrawl.open_store("postgresql://127.0.0.1:9/none"):
+    with pytest.raises(api.StoreUnavailable), api.open_store("postgresql://127.0.0.1:9/none"):
         pass
 
 
 def test_importing_it_takes_nothing_that_opening_does_not_need() -> None:
-    program = "import sys, recrawl; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    program = "import sys, crawler.api; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
     assert not {"aiohttp", "lxml", "prefect", "sqlalchemy", "alembic", "rich", "starlette"} & set(done.stdout.split())
