@@ -69,7 +69,7 @@ async def test_the_recipe_takes_each_event_once_and_in_order_while_four_writers_
     async with db.transaction() as connection:
         taken = await (await connection.execute("SELECT position, url FROM my_change ORDER BY position")).fetchall()
         there = await (await connection.execute("SELECT position, url FROM report_change ORDER BY position")).fetchall()
-        cursor = await (await connection.execute("SELECT position FROM my_cursor")).fetchall()
+        cursor = await (await connection.execute("SELECT position FROM feed_reader")).fetchall()
     assert taken == there
     assert [position for position, _ in taken] == list(range(1, WRITERS * PAGES + 1))
     assert cursor == [(WRITERS * PAGES,)]
