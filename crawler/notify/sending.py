@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Self, assert_never
+from typing import TYPE_CHECKING, Self, assert_never
 
 from crawler.notify.payload import body_of, headers_of_webhook
 from crawler.notify.processes import command_line, run
 from crawler.notify.target import Target, TargetKind
 from crawler.notify.wording import headline, text_of
 from crawler.store.subscriptions import Message
-from crawler.web import WebhookClient
+
+if TYPE_CHECKING:  # who serves a feed sends nothing, and needs no client
+    from crawler.web import WebhookClient
 
 MOST_CHANGES = 500  # of one message
 WEBHOOK_DEADLINE = timedelta(seconds=20)
@@ -54,12 +56,16 @@ class TargetSender:
         environment: Mapping[str, str],
     ) -> None:
         self._target, self._key, self._origin, self._environment = target, key, origin, environment
-        self._webhook = WebhookClient(user_agent=user_agent, allow_private=allow_private)
+        self._user_agent, self._allow_private = user_agent, allow_private
+        self._webhook: WebhookClient | None = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         if self._target.kind is TargetKind.WEBHOOK:
-            await self._stack.enter_async_context(self._webhook)
+            from crawler.web import WebhookClient
+
+            client = WebhookClient(user_agent=self._user_agent, allow_private=self._allow_private)
+            self._webhook = await self._stack.enter_async_context(client)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -83,6 +89,7 @@ class TargetSender:
                 assert_never(self._target.kind)
 
     async def _post(self, token: str, body: bytes, *, at: datetime) -> Outcome:
+        assert self._webhook is not None, "use TargetSender in `async with`"
         headers = headers_of_webhook(token, body, key=self._key, at=at)
         posted = await self._webhook.post(self._target.address, body, headers, deadline=WEBHOOK_DEADLINE)
         if posted.status is not None and 200 <= posted.status <= 299:
