@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
-
 from crawler.errors import BadInput, CrawlerError, StackFailed
 from crawler.local.binaries import installed
 from crawler.local.parts import CRAWL_DATABASE
 from crawler.local.postgres import borrowed_postgres
 from crawler.local.psql import without_password
 from crawler.settings import Settings
-from crawler.store.database import Schema, libpq_url, one_line, prepare, schema_of, upgrade
+from crawler.store.database import Schema, domains_in, one_line, prepare, schema_of, upgrade
 
 # In a transaction of its own each: all of it or nothing.
 RESTORE = ("--exit-on-error", "--single-transaction", "--no-owner", "--no-privileges")
@@ -59,19 +57,16 @@ def restored(settings: Settings, file: Path) -> Iterator[str]:
         cluster.create_database(CRAWL_DATABASE)
         url = cluster.url(CRAWL_DATABASE)
         if schema_of(url) is not Schema.EMPTY:
-            _require_no_domain(url, settings.home)
+            many = domains_in(url)
+            if many:
+                raise BadInput(
+                    f"{settings.home} holds {many} domains: restore into a home of its own, RECRAWL_HOME=FOLDER"
+                )
             cluster.drop_database(CRAWL_DATABASE)
             cluster.create_database(CRAWL_DATABASE)
         _run("pg_restore", url, *RESTORE, f"{file}", is_restore=True)
         prepare(url, may_upgrade=True)
         yield url
-
-
-def _require_no_domain(url: str, home: Path) -> None:
-    with psycopg.connect(libpq_url(url)) as connection:
-        row = connection.execute("SELECT count(*) FROM domain").fetchone()
-    if row is not None and row[0]:
-        raise BadInput(f"{home} holds {row[0]} domains: restore into a home of its own, RECRAWL_HOME=FOLDER")
 
 
 def _run(name: str, url: str, *options: str, is_restore: bool = False) -> None:

@@ -168,6 +168,15 @@ def schema_on(connection: psycopg.Connection[TupleRow]) -> Schema:
     return Schema.OLDER if found <= set(ours) else Schema.NEWER
 
 
+def domains_in(url: str) -> int:
+    """How many domains a database of any of our schemas holds."""
+    with psycopg.connect(libpq_url(url), connect_timeout=PATIENCE_SECONDS) as connection:
+        if _one_column(connection, "SELECT to_regclass('domain')") == [None]:
+            return 0
+        (many,) = _one_column(connection, "SELECT count(*) FROM domain")
+        return int(many)
+
+
 def revisions() -> list[str]:
     """Our migrations' revisions, the newest last: the numbers that their files' names begin with."""
     return sorted(path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*_*.py"))

@@ -297,7 +297,6 @@ async def test_a_crawl_goes_on_beside_it(db: Database, domain: Domain) -> None:
         passes = 0
         while not done.is_set():
             await prune_domain(db, domain, at=NOW)
-            await bodies(db, domain)
             passes += 1
         return passes
 
@@ -306,7 +305,8 @@ async def test_a_crawl_goes_on_beside_it(db: Database, domain: Domain) -> None:
         await live(db, domain, range(8, 24))
         done.set()
 
-    assert passes.result() > 3
+    assert passes.result() > 1
+    await bodies(db, domain)
     assert await report.check(db) == []
     for n in range(1, PAGES + 1):
         newest = await report.version_of(db, domain, url(domain, n))
