@@ -26,7 +26,7 @@ from scripts import bootstrap
 
 PROJECT = bootstrap.PROJECT
 DIST = PROJECT / "dist"
-PACKAGES = ("crawler", "flows", "models", "migrations")
+PACKAGES = ("crawler", "recrawl", "flows", "models", "migrations")
 
 
 class ReleaseError(Exception):
