@@ -1,6 +1,7 @@
 """The store for programs without asyncio: each verb waits for what Store says, in a thread of its own."""
 
-from collections.abc import AsyncGenerator, Collection, Iterator
+from collections.abc import AsyncGenerator, Collection, Generator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -56,7 +57,7 @@ class BlockingStore:
         since: datetime | None = None,
         kinds: Collection[EventKind] = EVERY_KIND,
         follow: bool = False,
-    ) -> Iterator[FeedItem]:
+    ) -> Generator[FeedItem]:
         """What changed, in the order of the feed; see Store.changes."""
         return self._each(self._store.changes(what, after=after, since=since, kinds=kinds, follow=follow))
 
@@ -64,7 +65,7 @@ class BlockingStore:
         """Where the feed ends now."""
         return self._portal.call(self._store.cursor)
 
-    def pages(self, domain: str, *, bodies: bool = False) -> Iterator[TakenPage]:
+    def pages(self, domain: str, *, bodies: bool = False) -> Generator[TakenPage]:
         """The pages of a domain that are there, each with its newest text."""
         return self._each(self._store.pages(domain, bodies=bodies))
 
@@ -72,7 +73,7 @@ class BlockingStore:
         """What a page said; see Store.text."""
         return self._portal.call(partial(self._store.text, url, version=version, at=at))
 
-    def versions(self, url: str) -> Iterator[PageVersion]:
+    def versions(self, url: str) -> Generator[PageVersion]:
         """The versions of a page, the newest first."""
         return self._each(self._store.versions(url))
 
@@ -86,7 +87,7 @@ class BlockingStore:
         """The parts of pages that say these words, the best first; see Store.search."""
         return self._portal.call(partial(self._store.search, words, domain=domain, most=most))
 
-    def _each(self, items: AsyncGenerator[T]) -> Iterator[T]:
+    def _each(self, items: AsyncGenerator[T]) -> Generator[T]:
         """One item after the other; what is held for the next one is let go when nobody wants it any more."""
         try:
             while True:
@@ -95,4 +96,5 @@ class BlockingStore:
                 except StopAsyncIteration:
                     return
         finally:
-            self._portal.call(items.aclose)
+            with suppress(RuntimeError):  # the store was closed before, and with it whatever was held
+                self._portal.call(items.aclose)

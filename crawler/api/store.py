@@ -64,7 +64,7 @@ class Store:
         usual = {each.name: getattr(USUAL_SETTINGS, each.name) for each in fields(settings)}
         patch = SettingsPatch({name: value for name, value in given.items() if value != usual[name]})
         known = {name: await domains.find(self._db, authority_in(name)) for name in names}
-        new = [name for name in names if known[name] is None]
+        new = [name for name in dict.fromkeys(names) if known[name] is None]
         added = await register_all(self._db, new, patch, offline=offline, at=at or datetime.now(UTC))
         wrong = next((each for each in added if each.domain is None), None)
         if wrong is not None:

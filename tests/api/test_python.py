@@ -86,6 +86,8 @@ def test_what_changed_can_be_followed_by_a_cursor_of_ones_own(
         numbers = [each.number for each in store.versions(f"{orchard.url}/pears.html")]
         hits = store.search("nine crown*")
         none = store.search("four crowns")
+        half_read = store.changes()
+        next(half_read)
 
         assert [each.change for each in first] == [EventKind.FIRST, EventKind.FIRST]
         assert change.change is EventKind.CHANGED
@@ -99,6 +101,7 @@ def test_what_changed_can_be_followed_by_a_cursor_of_ones_own(
         assert numbers == [2, 1]
         assert [hit.url for hit in hits] == [f"{orchard.url}/pears.html"]
         assert none == []
+    half_read.close()  # of a store that is closed
 
 
 def test_a_follower_hears_of_a_change_when_it_is_recorded(database_url: str, orchard: Orchard, tmp_path: Path) -> None:
@@ -142,7 +145,7 @@ def test_what_cannot_be_is_a_sentence(database_url: str, tmp_path: Path) -> None
             list(store.changes("nowhere.example"))
         with pytest.raises(api.BadInput, match=r"^not a URL"):
             store.add("not a name", offline=True)
-        [domain] = store.add("known.example", offline=True)
+        [domain, _] = store.add("known.example", "known.example", offline=True)
         assert store.text(f"{domain.root}page") is None
         with pytest.raises(api.BadInput, match="one to 32 words"):
             store.search(" ")

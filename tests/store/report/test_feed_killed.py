@@ -2,11 +2,16 @@
 
 import os
 
+import pytest
+
 from benchmarks.feed.trial import name_of, one_round
+from crawler.local.binaries import installed
 
 ROUNDS = int(os.environ.get("RECRAWL_FEED_ROUNDS", "1"))
+HAS_DUMP = bool(installed()) and (installed()[0].bin / "pg_dump").exists()
 
 
+@pytest.mark.skipif(not HAS_DUMP, reason="this Postgres was installed without pg_dump")
 def test_each_change_is_taken_once_and_in_one_order_whoever_is_killed(postgres_url: str, template_url: str) -> None:
     for seed in range(ROUNDS):
         done = one_round(postgres_url, name_of(template_url), seed=seed)
