@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 LEASE_ENDED = "recrawl.lease.ended"
 SHOW_EVERY = timedelta(seconds=2)  # each update is a call of the server
+HEARD_WITHIN = timedelta(seconds=30)  # Prefect's client itself tries for more than a minute while no server answers
 
 
 class Progress:
@@ -34,9 +35,10 @@ class Progress:
         """Looks done, in percent; pages found on the way come on top of those that were waiting at first."""
         return min(100.0 * self.stats.looks / max(self._pending + self.stats.new, self.stats.looks, 1), 100.0)
 
-    async def keep_showing(self, artifact: UUID) -> None:
-        """Bring the artifact up to date now and then, until cancelled."""
-        while True:
+    async def keep_showing(self, made: "asyncio.Task[UUID | None]") -> None:
+        """Bring the artifact up to date now and then, until cancelled. made: makes it; None where nobody listens."""
+        artifact = await asyncio.shield(made)
+        while artifact is not None:
             await asyncio.sleep(SHOW_EVERY.total_seconds())
             await if_heard(aupdate_progress_artifact(artifact, progress=self.percent))
 
@@ -44,7 +46,8 @@ class Progress:
 async def if_heard(showing: Awaitable[T]) -> T | None:
     """Show something in Prefect, or go on without: while its server is down crawling goes on, its results are safe."""
     try:
-        return await showing
+        async with asyncio.timeout(HEARD_WITHIN.total_seconds()):
+            return await showing
     except Exception as error:  # noqa: BLE001  whatever ails Prefect, it is not the crawl's affair
         log.warning("prefect.silent", extra={"error": repr(error)})
         return None
@@ -52,16 +55,23 @@ async def if_heard(showing: Awaitable[T]) -> T | None:
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
-    """Crawl one lease. The domain is the first argument, so that the run shows it."""
-    artifact = await if_heard(acreate_progress_artifact(0.0, description=f"{domain}: pages looked at"))
-    if artifact is None:
-        return await walk()
-    showing = asyncio.create_task(progress.keep_showing(artifact), name=f"progress-{domain}")
+    """Crawl one lease. The domain is the first argument, so that the run shows it.
+
+    The crawl waits for no answer of the server: while that is away the lease would be over before anything was asked.
+    """
+    creating = acreate_progress_artifact(0.0, description=f"{domain}: pages looked at")
+    made = asyncio.create_task(if_heard(creating), name=f"artifact-{domain}")
+    showing = asyncio.create_task(progress.keep_showing(made), name=f"progress-{domain}")
     try:
         walked = await walk()
+    except BaseException:
+        made.cancel()
+        raise
     finally:
         showing.cancel()
-    await if_heard(aupdate_progress_artifact(artifact, progress=100.0))
+    artifact = await made
+    if artifact is not None:
+        await if_heard(aupdate_progress_artifact(artifact, progress=100.0))
     emit_event(
         event=LEASE_ENDED,
         resource={"prefect.resource.id": f"recrawl.domain.{domain}", "prefect.resource.name": domain},

@@ -229,7 +229,7 @@ def test_a_second_one_waits_for_the_first(checkout: Path, tmp_path: Path) -> Non
 @pytest.mark.soak
 def test_from_nothing_and_from_half_a_set_up(checkout: Path, tmp_path: Path) -> None:
     env = environment(tmp_path / "home")
-    for room in ("recrawl", "crawler", "flows", "models", "migrations", "deployments"):
+    for room in ("crawler", "flows", "models", "migrations", "deployments"):
         shutil.copytree(ROOT / room, checkout / room, dirs_exist_ok=True)
     for broken in (None, ".cache/tools/bin/uv", ".cache/tools/bin/python", ".venv/bin/python"):
         if broken is not None:
