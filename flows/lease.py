@@ -5,12 +5,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TypeVar
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from prefect import task
 from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
+from prefect.settings import PREFECT_API_URL
 
 from crawler.core.domain import Lease
 from crawler.crawl import CrawlStats, LeaseResult
@@ -20,6 +22,7 @@ T = TypeVar("T")
 
 LEASE_ENDED = "recrawl.lease.ended"
 SHOW_EVERY = timedelta(seconds=2)  # each update is a call of the server
+FOUND_WITHIN = timedelta(seconds=5)  # a server on a busy machine accepts a connection long before it answers
 HEARD_WITHIN = timedelta(seconds=30)  # Prefect's client itself tries for more than a minute while no server answers
 
 
@@ -80,8 +83,30 @@ async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], p
     return walked
 
 
+async def is_there() -> bool:
+    """Whether somebody listens where the Prefect server is; true where none is named."""
+    named = urlsplit(PREFECT_API_URL.value() or "")
+    if named.hostname is None:
+        return True
+    try:
+        async with asyncio.timeout(FOUND_WITHIN.total_seconds()):
+            port = named.port or (443 if named.scheme == "https" else 80)
+            _, writer = await asyncio.open_connection(named.hostname, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
 async def as_task(lease: Lease, walk: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
-    """Crawl the lease as a task run that carries its domain in name and tags."""
+    """Crawl the lease as a task run that carries its domain in name and tags.
+
+    While the server is away it is crawled without one: a task run with tags begins by asking the server, for so long
+    that the lease would be over.
+    """
+    if not await is_there():
+        log.warning("prefect.away", extra={"domain": lease.domain.authority})
+        return await walk()
     name = lease.domain.authority
     run = crawl_lease.with_options(task_run_name=name, tags=[f"domain:{name}"])
     return await run(name, walk, progress)
