@@ -49,8 +49,10 @@ TRUE_FEED = """
 """
 # As a command does that finds a holder of its machine dead (store/domains), without waiting for the lease to run out.
 FREE = "UPDATE domain_state SET leased_until = clock_timestamp() WHERE starts_with(holder, %(prefix)s)"
+# A page that is back may say something else, or what it said before.
 VERSIONS = """
-    SELECT (SELECT count(*) FROM snapshot), (SELECT count(*) FROM event WHERE change IN ('first', 'changed'))
+    SELECT (SELECT count(*) FROM snapshot),
+           (SELECT count(DISTINCT (domain_id, key, version)) FROM event WHERE change IN ('first', 'changed', 'back'))
 """
 
 
