@@ -34,6 +34,7 @@ REFUSALS = {
     "401": "No token is shown, or none that is good.",
     "404": "There is no such thing.",
     "409": "What it needs is not there yet.",
+    "410": "Changes after that cursor are not kept any more: take all pages anew.",
     "429": "Too many requests; Retry-After says when.",
     "503": "The database is silent, or too much is asked at once.",
 }

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from crawler.cli.output import json_text
-from crawler.errors import BadInput, CrawlerError, StoreUnavailable
+from crawler.errors import BadInput, CrawlerError, CursorTooOld, StoreUnavailable
 from crawler.local.api_tokens import token_shown
 from crawler.serve.api.endpoints import ENDPOINTS, ROOT, Asked, Endpoint, Listed
 from crawler.serve.api.limits import STRANGERS, RateLimit
@@ -67,6 +67,8 @@ def _answered(api: Api, endpoint: Endpoint) -> Page:
             return problem.response
         except BadInput as error:
             return Problem(400, str(error)).response
+        except CursorTooOld as error:
+            return Problem(410, str(error)).response
         except StoreUnavailable as error:
             return Problem(503, str(error)).response
         except CrawlerError as error:

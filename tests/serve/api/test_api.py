@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import psycopg
 import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
@@ -152,6 +153,16 @@ def test_what_cannot_be_asked_is_a_problem_in_a_sentence(crawled: Site, program:
     for name, given, status, words in asked:
         found = problem(program.get(name, **given))
         assert (found["status"], words in found["detail"]) == (status, True), found
+
+
+def test_a_cursor_whose_changes_were_forgotten_is_told_so(crawled: Site, program: Program, database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("UPDATE domain_state SET forgotten_until = 2")
+
+    found = problem(program.get("changes", after=1))
+
+    assert (found["status"], "take all pages anew" in found["detail"]) == (410, True)
+    assert program.json("changes", after=2)["next"] == "3"
 
 
 def test_too_many_requests_are_told_when_to_come_again() -> None:
