@@ -50,6 +50,15 @@ async def kept(db: Database, domain: Domain) -> dict[tuple[str, int], bool]:
     return {(address, number): is_kept for address, number, is_kept, _ in found}
 
 
+async def room_is_made(db: Database, *, at_most: float) -> bool:
+    """Whether versions take no more once all room is given back; rows that Postgres itself is counting go later."""
+    for _ in range(20):
+        assert await retention.vacuum(db, full=True) == []
+        if {each.name: each.table_bytes for each in await retention.stored(db)}["versions"] < at_most:
+            return True
+    return False
+
+
 async def as_settings_say(db: Database, domain: Domain) -> dict[tuple[str, int], bool]:
     """The same as it should be: by the function that chooses, of all versions that there ever were."""
     past: dict[str, list[Dated]] = {}
@@ -98,8 +107,7 @@ async def test_what_goes_is_what_the_settings_say_and_nothing_else(db: Database,
     ]
     assert await report.check(db) == []
     sizes = {each.name: each.table_bytes for each in await retention.stored(db)}
-    assert await retention.vacuum(db, full=True) == []
-    assert {each.name: each.table_bytes for each in await retention.stored(db)}["versions"] < 0.7 * sizes["versions"]
+    assert await room_is_made(db, at_most=0.7 * sizes["versions"])
     nothing = await prune_domain(db, domain, at=NOW)
     assert (nothing.versions, nothing.bodies, nothing.changes, nothing.visits) == (0, 0, 0, 0)
     await live(db, domain, range(DAYS, DAYS + 2))  # and it is compared with what was there

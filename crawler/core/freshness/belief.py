@@ -132,7 +132,7 @@ def fade(belief: Belief, *, prior: Belief, gap: timedelta) -> Belief:
 
 def fresh_now(belief: Belief, *, unseen: timedelta) -> float:
     """The chance that a page last seen `unseen` ago has not changed since."""
-    return 1 - chance_changed_of_one(belief, unseen / DAY)
+    return math.exp(-belief.a * math.log1p(max(unseen / DAY, 0.0) / belief.b))
 
 
 def change_expected(belief: Belief, *, gap: timedelta) -> float:
