@@ -18,7 +18,7 @@ def facts_of(record: logging.LogRecord) -> dict[str, object]:
     return {name: value for name, value in vars(record).items() if name not in _OWN}
 
 
-class JsonLines(logging.Formatter):
+class JsonLineFormatter(logging.Formatter):
     """Records as documents: when, how grave, what, which logger, the facts, and the error.
 
     Configurations of logging, such as Prefect's, give a format; there is but one.

@@ -5,7 +5,7 @@ import os
 import sys
 
 from crawler.cli.output import err, printable
-from crawler.json_lines import JsonLines, facts_of
+from crawler.json_lines import JsonLineFormatter, facts_of
 
 
 def wants_json() -> bool:
@@ -29,7 +29,7 @@ class _JsonLines(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setFormatter(JsonLines())
+        self.setFormatter(JsonLineFormatter())
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(self.format(record) + "\n")

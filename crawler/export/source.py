@@ -37,7 +37,7 @@ class Source:
         return BODIES_AT_ONCE if self.bodies else PAGES_AT_ONCE
 
     async def all(self) -> AsyncIterator[list[TakenPage]]:
-        """All of them, by key."""
+        """All pages, or versions, by key."""
         if self.what is What.VERSIONS:
             place: VersionKey | None = report.FIRST_VERSION
             while place is not None:
@@ -52,7 +52,7 @@ class Source:
             key = batch[-1].key
 
     async def changed(self, *, after: int, until: int) -> AsyncIterator[list[TakenPage]]:
-        """Those of which the feed tells between two cursors, in its order."""
+        """The pages, or versions, of which the feed tells between two cursors, in its order."""
         take = report.new_versions_to_take if self.what is What.VERSIONS else report.changed_pages_to_take
         while after < until:
             batch, after = await take(

@@ -26,7 +26,7 @@ GAUGES: tuple[tuple[str, str, Callable[[DomainGauge], float | None]], ...] = (
 )
 
 
-class DomainFigures:
+class DomainGauges:
     """The newest figures of a database. now: knowledge time."""
 
     def __init__(self, db: Database, *, now: Callable[[], datetime]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prometheus_client.core import Metric
 
-from crawler.metrics.domains import DomainFigures
+from crawler.metrics.domains import DomainGauges
 from crawler.metrics.families import crawl_families
 from crawler.metrics.folder import ensure_metrics_folder, totals
 from crawler.metrics.processes import process_families
@@ -44,7 +44,7 @@ def pages_metrics(settings: Settings, db: Database, home: Path, *, stack: str | 
     if settings.metrics_port is None:
         yield
         return
-    loop, figures = asyncio.get_running_loop(), DomainFigures(db, now=lambda: datetime.now(UTC))
+    loop, figures = asyncio.get_running_loop(), DomainGauges(db, now=lambda: datetime.now(UTC))
     folder = ensure_metrics_folder(home) if stack is not None else None
 
     def collected() -> Iterator[Metric]:

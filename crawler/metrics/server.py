@@ -68,12 +68,12 @@ def serving(
         def log_message(self, *_: object) -> None:
             """Who scrapes is of no interest."""
 
-    class Server(ThreadingHTTPServer):
+    class MetricsServer(ThreadingHTTPServer):
         address_family = AF_INET6 if ":" in host else AddressFamily.AF_INET
         daemon_threads = True
 
     try:
-        server = Server((host, port), Handler)
+        server = MetricsServer((host, port), Handler)
     except OSError as error:
         raise StackFailed(f"{host} port {port} (RECRAWL_METRICS_PORT) is not to be had: {error.strerror}") from error
     thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)

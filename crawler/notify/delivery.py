@@ -12,7 +12,7 @@ from crawler.core.alert import is_hopeless, next_try
 from crawler.core.http import parse_reference, retry_after
 from crawler.crawl import ParserPool, child_environment
 from crawler.notify.reading import read_feed_for
-from crawler.notify.sending import MOST_CHANGES, Outcome, TargetSender
+from crawler.notify.sending import MOST_CHANGES, DeliveryOutcome, TargetSender
 from crawler.notify.target import FindSecret, TargetKind, TargetLacking, found_target, sealed_text, secret_at
 from crawler.notify.watching import Watch
 from crawler.plugins import NO_PLUGINS, Plugins
@@ -199,7 +199,7 @@ async def _serve(
                     sender = await stack.enter_async_context(await _sender(context, subscription))
                 outcome = await sender.send(message, at=context.now())
             except TargetLacking as error:
-                outcome = Outcome(str(error))
+                outcome = DeliveryOutcome(str(error))
             if not await _noted(context, subscription, message, outcome, done):
                 break
             if not outcome.why_not:
@@ -242,7 +242,7 @@ async def _sender(context: DeliveryContext, subscription: Subscription) -> Targe
 
 
 async def _noted(
-    context: DeliveryContext, subscription: Subscription, message: Message, outcome: Outcome, done: Delivered
+    context: DeliveryContext, subscription: Subscription, message: Message, outcome: DeliveryOutcome, done: Delivered
 ) -> bool:
     """Write down what came of a message; gives whether the next one may be sent."""
     now = context.now()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self, assert_never
 
 from crawler.notify.payload import body_of, headers_of_webhook
 from crawler.notify.processes import command_line, run
-from crawler.notify.target import Target, TargetKind
+from crawler.notify.target import NotifyTarget, TargetKind
 from crawler.notify.wording import headline, text_of
 from crawler.store.subscriptions import Message
 
@@ -26,7 +26,7 @@ MESSAGES_FAULT = frozenset({400, 409, 411, 413, 415, 422, 431})
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DeliveryOutcome:
     """What came of a message. why_not: why it was not taken; empty if it was.  retry_after, date: headers as they came.
 
     is_messages_fault: the receiver takes others.
@@ -47,7 +47,7 @@ class TargetSender:
 
     def __init__(
         self,
-        target: Target,
+        target: NotifyTarget,
         *,
         user_agent: str,
         allow_private: bool,
@@ -71,7 +71,7 @@ class TargetSender:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    async def send(self, message: Message, *, at: datetime) -> Outcome:
+    async def send(self, message: Message, *, at: datetime) -> DeliveryOutcome:
         """Send a message. at: the time that its receiver is told."""
         subject = headline(message.changes)
         body = body_of(message, text=f"{subject}\n\n{text_of(message.changes)}")
@@ -88,19 +88,19 @@ class TargetSender:
             case _:
                 assert_never(self._target.kind)
 
-    async def _post(self, token: str, body: bytes, *, at: datetime) -> Outcome:
+    async def _post(self, token: str, body: bytes, *, at: datetime) -> DeliveryOutcome:
         assert self._webhook is not None, "use TargetSender in `async with`"
         headers = headers_of_webhook(token, body, key=self._key, at=at)
         posted = await self._webhook.post(self._target.address, body, headers, deadline=WEBHOOK_DEADLINE)
         if posted.status is not None and 200 <= posted.status <= 299:
-            return Outcome("")
-        return Outcome(
+            return DeliveryOutcome("")
+        return DeliveryOutcome(
             posted.detail,
             is_messages_fault=posted.status in MESSAGES_FAULT,
             retry_after=posted.retry_after,
             date=posted.date,
         )
 
-    async def _run(self, words: list[str], given: bytes, *, deadline: timedelta) -> Outcome:
+    async def _run(self, words: list[str], given: bytes, *, deadline: timedelta) -> DeliveryOutcome:
         ended = await run(words, given, deadline=deadline, environment=self._environment)
-        return Outcome(ended.why_not)
+        return DeliveryOutcome(ended.why_not)

@@ -32,7 +32,7 @@ class TargetKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class NotifyTarget:
     """A target with its secrets. address: a URL, or a command line."""
 
     kind: TargetKind
@@ -63,7 +63,7 @@ def checked_target(text: str) -> str:
     return text
 
 
-async def found_target(text: str, find_secret: FindSecret) -> Target:
+async def found_target(text: str, find_secret: FindSecret) -> NotifyTarget:
     """A stored target with its secrets. Raises TargetLacking."""
     reference = _reference(text)
     address = text if reference is None else await secret_at(reference, find_secret)
@@ -99,15 +99,15 @@ def _reference(text: str) -> Reference | None:
         raise BadInput(f"a target is {FORMS}") from error
 
 
-def _target(text: str) -> Target | None:
+def _target(text: str) -> NotifyTarget | None:
     if text.startswith(COMMAND):
-        return Target(TargetKind.COMMAND, text.removeprefix(COMMAND))
+        return NotifyTarget(TargetKind.COMMAND, text.removeprefix(COMMAND))
     scheme, separator, rest = text.partition("://")
     if not separator or not scheme.isascii() or not scheme.replace("+", "").isalnum():
         return None
     if scheme.lower() in WEB:
-        return Target(TargetKind.WEBHOOK, text) if _authority(text) else None
-    return Target(TargetKind.SERVICE, text) if rest or scheme.lower() == "syslog" else None
+        return NotifyTarget(TargetKind.WEBHOOK, text) if _authority(text) else None
+    return NotifyTarget(TargetKind.SERVICE, text) if rest or scheme.lower() == "syslog" else None
 
 
 def _authority(text: str) -> str:

@@ -12,7 +12,7 @@ ASK_SECONDS = 2.0
 # What Prefect tells, and what our runs tell through it, as one JSON document a line.
 JSON_LINES = {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER": "json",
-    "PREFECT_LOGGING_FORMATTERS_JSON_CLASS": "crawler.json_lines.JsonLines",
+    "PREFECT_LOGGING_FORMATTERS_JSON_CLASS": "crawler.json_lines.JsonLineFormatter",
 }
 Wait = Callable[[float], bool]  # waits so many seconds; whether the service was told to end meanwhile
 

@@ -22,7 +22,7 @@ from crawler.settings import settings
 ASK_SECONDS = 45.0  # less than a worker may be silent
 
 
-class Wish(StrEnum):
+class RunWish(StrEnum):
     """What is asked."""
 
     POOL = "pool"
@@ -30,7 +30,7 @@ class Wish(StrEnum):
     CANCELLED = "cancelled"
 
 
-def ask(what: Wish, runs: Collection[UUID] = (), *, environment: Mapping[str, str]) -> bool:
+def ask(what: RunWish, runs: Collection[UUID] = (), *, environment: Mapping[str, str]) -> bool:
     """Run this program; whether the server did what it was asked. environment: as `client_environment` makes it."""
     command = [sys.executable, "-m", "crawler.service.runs", what, *map(str, runs)]
     try:
@@ -39,21 +39,21 @@ def ask(what: Wish, runs: Collection[UUID] = (), *, environment: Mapping[str, st
         return False
 
 
-async def done(what: Wish, runs: Sequence[UUID], *, api: Api) -> None:
+async def done(what: RunWish, runs: Sequence[UUID], *, api: Api) -> None:
     """Do what this program was asked for."""
     from crawler.local.prefect import cancel_runs, client_of, declare_cancelled, ensure_pool  # noqa: PLC0415
 
     match what:
-        case Wish.POOL:
+        case RunWish.POOL:
             async with client_of(api) as client:
                 await ensure_pool(client, is_ours=False)
-        case Wish.CANCEL:
+        case RunWish.CANCEL:
             await cancel_runs(api, only=runs)
-        case Wish.CANCELLED:
+        case RunWish.CANCELLED:
             await declare_cancelled(api, runs)
         case _:
             assert_never(what)
 
 
 if __name__ == "__main__":
-    asyncio.run(done(Wish(sys.argv[1]), [UUID(run) for run in sys.argv[2:]], api=api_of(settings())))
+    asyncio.run(done(RunWish(sys.argv[1]), [UUID(run) for run in sys.argv[2:]], api=api_of(settings())))

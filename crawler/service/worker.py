@@ -144,7 +144,7 @@ class _Foreman:
         return self._told.wait(seconds)
 
     def pool_problem(self) -> str:
-        is_seen_to = runs.ask(runs.Wish.POOL, environment=self._environment)
+        is_seen_to = runs.ask(runs.RunWish.POOL, environment=self._environment)
         return "" if is_seen_to else "the Prefect server does not say that it has our work pool"
 
     def work(self, *, runs_at_once: int | None, patience: timedelta) -> None:
@@ -221,14 +221,14 @@ class _Foreman:
                 break
             if living - asked or now - asked_at > ASK_AGAIN_SECONDS:
                 self._report(f"Runs: cancelling {len(living)}")
-                is_heard = runs.ask(runs.Wish.CANCEL, living, environment=self._environment)
+                is_heard = runs.ask(runs.RunWish.CANCEL, living, environment=self._environment)
                 if not is_heard or asked & living:
                     tell(processes, signal.SIGTERM)  # Prefect's worker knows nothing of what one before it has begun
                 asked, asked_at = asked | living, time.monotonic()
             beat_file(self._home).touch()
             time.sleep(POLL_SECONDS)
         if asked:
-            runs.ask(runs.Wish.CANCELLED, asked, environment=self._environment)
+            runs.ask(runs.RunWish.CANCELLED, asked, environment=self._environment)
 
     def _runs(self) -> list[Process]:
         return [each for each in tagged(self._environment[TAG]) if runs_of([each])]

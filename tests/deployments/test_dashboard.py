@@ -24,7 +24,7 @@ from prometheus_client.core import Metric
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
 from crawler.local.machine import free_port, process
-from crawler.metrics.domains import MOST_DOMAINS, DomainFigures, domain_families
+from crawler.metrics.domains import MOST_DOMAINS, DomainGauges, domain_families
 from crawler.metrics.families import crawl_families
 from crawler.metrics.folder import ensure_metrics_folder, totals, write_counts
 from crawler.metrics.processes import process_families
@@ -126,7 +126,7 @@ async def test_due_pages_are_counted(lively: Database) -> None:
 
 
 async def test_what_is_scraped_often_is_asked_of_the_database_once(lively: Database) -> None:
-    figures = DomainFigures(lively, now=lambda: datetime.now(UTC))
+    figures = DomainGauges(lively, now=lambda: datetime.now(UTC))
     first = await figures.families()
     assert await figures.families() is first
 

@@ -14,7 +14,6 @@ def mcp(as_json: Json = False) -> int:
     Examples:
 
         recrawl mcp
-        claude mcp add recrawl -- recrawl mcp
     """
     if as_json:
         raise BadInput("recrawl mcp speaks JSON-RPC as it is: leave --json out")

@@ -13,7 +13,7 @@ from crawler.export import SearchHit, search
 from crawler.local.search_index import search_file
 from crawler.register import domain_named
 from crawler.serve.api import parameters as given
-from crawler.serve.api.parameters import Parameter
+from crawler.serve.api.parameters import QueryParameter
 from crawler.serve.api.problems import Problem
 from crawler.serve.api.values import DomainItem, PageItem, PageText
 from crawler.store import domains, report
@@ -36,7 +36,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedItems:
     """Items, and the cursor from which to go on; None at the end."""
 
     items: Sequence[object]
@@ -49,9 +49,9 @@ class Endpoint:
 
     path: str
     summary: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[QueryParameter, ...]
     item: type
-    answer: Callable[[Asked], Awaitable[Listed | object]]
+    answer: Callable[[Asked], Awaitable[ListedItems | object]]
     is_list: bool = True
 
     @property
@@ -59,21 +59,21 @@ class Endpoint:
         return self.path.rpartition("/")[2]
 
 
-async def _domains(asked: Asked) -> Listed:
-    return Listed([DomainItem.of(each.domain) for each in await domains.every(asked.db)], None)
+async def _domains(asked: Asked) -> ListedItems:
+    return ListedItems([DomainItem.of(each.domain) for each in await domains.every(asked.db)], None)
 
 
-async def _changes(asked: Asked) -> Listed:
+async def _changes(asked: Asked) -> ListedItems:
     what, most = asked.values["what"], asked.values["limit"]
     where = await changes_of(asked.db, what) if what is not None else ChangeFilter()
     wanted = replace(where, after=asked.values["after"], kinds=asked.values["kind"], since=asked.values["since"])
     await report.stamp_feed(asked.db, at=asked.at)
     items = await report.read_feed(asked.db, wanted, most=most, blocks=True)
     cursor = items[-1].position if items else max(asked.values["after"], 0)
-    return Listed(items, str(cursor))  # also at the end: more will come
+    return ListedItems(items, str(cursor))  # also at the end: more will come
 
 
-async def _pages(asked: Asked) -> Listed:
+async def _pages(asked: Asked) -> ListedItems:
     domain, with_text = await domain_named(asked.db, asked.values["domain"]), asked.values["text"]
     most = min(asked.values["limit"], MOST_TEXTS) if with_text else asked.values["limit"]
     batch = await report.pages_to_take(asked.db, domain, after=PageKey(asked.values["after"]), most=most)
@@ -85,7 +85,7 @@ async def _pages(asked: Asked) -> Listed:
         shown += 1
     is_last = shown == len(batch) < most
     cursor = None if is_last or not batch else batch[shown - 1].key.hex()
-    return Listed([PageItem.of(page, with_text=with_text) for page in batch[:shown]], cursor)
+    return ListedItems([PageItem.of(page, with_text=with_text) for page in batch[:shown]], cursor)
 
 
 async def _text(asked: Asked) -> PageText:
@@ -96,14 +96,14 @@ async def _text(asked: Asked) -> PageText:
     return PageText.of(found)
 
 
-async def _versions(asked: Asked) -> Listed:
+async def _versions(asked: Asked) -> ListedItems:
     domain, url = await page_named(asked.db, asked.values["url"])
     most = asked.values["limit"]
     found = await report.versions_of(asked.db, domain, url, most=most, before=asked.values["before"])
-    return Listed(found, str(found[-1].number) if len(found) == most and found[-1].number > 1 else None)
+    return ListedItems(found, str(found[-1].number) if len(found) == most and found[-1].number > 1 else None)
 
 
-async def _freshness(asked: Asked) -> Listed:
+async def _freshness(asked: Asked) -> ListedItems:
     name = asked.values["domain"]
     wanted = [await domain_named(asked.db, name)] if name is not None else await _first_domains(asked)
     found = [
@@ -111,7 +111,7 @@ async def _freshness(asked: Asked) -> Listed:
         for each in wanted[: asked.values["limit"]]
     ]
     more = wanted[asked.values["limit"] - 1].authority if len(wanted) > asked.values["limit"] else None
-    return Listed([each for each in found if each is not None], more)
+    return ListedItems([each for each in found if each is not None], more)
 
 
 async def _first_domains(asked: Asked) -> list[Any]:
@@ -119,14 +119,14 @@ async def _first_domains(asked: Asked) -> list[Any]:
     return [domain for domain in every if domain.authority > (asked.values["after"] or "")]
 
 
-async def _search(asked: Asked) -> Listed:
+async def _search(asked: Asked) -> ListedItems:
     file = search_file(asked.home)
     if not await asyncio.to_thread(file.exists):
         raise Problem(409, f"there is no index to search yet: recrawl sync {file}")
     domain = asked.values["domain"]
     only = (await domain_named(asked.db, domain)).authority if domain is not None else None
     hits = await asyncio.to_thread(search, file, asked.values["q"], domain=only, most=asked.values["limit"])
-    return Listed(hits, None)
+    return ListedItems(hits, None)
 
 
 ROOT = "/api/v1"
@@ -163,7 +163,7 @@ ENDPOINTS = (
         "What a page said: its newest version, the one of a number, or the newest at an instant.",
         (
             URL,
-            given.Parameter(
+            given.QueryParameter(
                 "version",
                 "Its number.",
                 {"type": "integer", "minimum": 1, "maximum": given.MOST_VERSION},
@@ -180,7 +180,7 @@ ENDPOINTS = (
         "The versions of a page, the newest first.",
         (
             URL,
-            given.Parameter(
+            given.QueryParameter(
                 "before",
                 "The cursor: `next` of the answer before.",
                 {"type": "integer", "minimum": 1, "maximum": given.MOST_VERSION},

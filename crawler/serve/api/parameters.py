@@ -16,7 +16,7 @@ MOST_VERSION = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class QueryParameter:
     """A parameter of a query. read: its value from text; ValueError for what cannot be.  schema: of OpenAPI."""
 
     name: str
@@ -49,49 +49,49 @@ class Parameter:
             raise Problem(400, f"{self.name}: {error}") from error
 
 
-def text(name: str, meaning: str, *, required: bool = False) -> Parameter:
-    return Parameter(name, meaning, {"type": "string", "maxLength": 8192}, str, required=required)
+def text(name: str, meaning: str, *, required: bool = False) -> QueryParameter:
+    return QueryParameter(name, meaning, {"type": "string", "maxLength": 8192}, str, required=required)
 
 
 def number(
     name: str, meaning: str, *, least: int = 0, most: int = MOST_CURSOR, default: int | None = None
-) -> Parameter:
+) -> QueryParameter:
     def read(typed: str) -> int:
         if not typed.isascii() or not typed.isdigit() or not least <= int(typed) <= most:
             raise ValueError(f"{typed[:40]!r} is no number from {least} to {most}")
         return int(typed)
 
     schema: dict[str, object] = {"type": "integer", "minimum": least, "maximum": most}
-    return Parameter(name, meaning, schema | ({"default": default} if default is not None else {}), read, default)
+    return QueryParameter(name, meaning, schema | ({"default": default} if default is not None else {}), read, default)
 
 
-def limit(most: int, *, default: int) -> Parameter:
+def limit(most: int, *, default: int) -> QueryParameter:
     return number("limit", "How many at most.", least=1, most=most, default=default)
 
 
-def instant(name: str, meaning: str) -> Parameter:
+def instant(name: str, meaning: str) -> QueryParameter:
     def read(typed: str) -> datetime:
         return times.instant(typed.replace(" ", "+"))  # a plus that was not escaped
 
-    return Parameter(name, meaning, {"type": "string", "format": "date-time"}, read)
+    return QueryParameter(name, meaning, {"type": "string", "format": "date-time"}, read)
 
 
-def kinds() -> Parameter:
+def kinds() -> QueryParameter:
     meaning = "Only of these kinds, with commas between, as the command has them: new, changed, gone and so on."
-    return Parameter("kind", meaning, {"type": "string"}, kinds_named, frozenset(EventKind))
+    return QueryParameter("kind", meaning, {"type": "string"}, kinds_named, frozenset(EventKind))
 
 
-def yes_or_no(name: str, meaning: str) -> Parameter:
+def yes_or_no(name: str, meaning: str) -> QueryParameter:
     def read(typed: str) -> bool:
         if typed not in {"true", "false"}:
             raise ValueError(f"{typed[:40]!r} is neither true nor false")
         return typed == "true"
 
-    return Parameter(name, meaning, {"type": "boolean", "default": False}, read, default=False)
+    return QueryParameter(name, meaning, {"type": "boolean", "default": False}, read, default=False)
 
 
-def place(name: str, meaning: str) -> Parameter:
+def place(name: str, meaning: str) -> QueryParameter:
     def read(typed: str) -> bytes:
         return bytes.fromhex(typed)
 
-    return Parameter(name, meaning, {"type": "string", "pattern": "^[0-9a-f]*$"}, read, b"")
+    return QueryParameter(name, meaning, {"type": "string", "pattern": "^[0-9a-f]*$"}, read, b"")

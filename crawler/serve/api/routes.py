@@ -16,7 +16,7 @@ from starlette.routing import Route
 from crawler.cli.output import json_text
 from crawler.errors import BadInput, CrawlerError, CursorTooOld, StoreUnavailable
 from crawler.local.api_tokens import token_shown
-from crawler.serve.api.endpoints import ENDPOINTS, ROOT, Asked, Endpoint, Listed
+from crawler.serve.api.endpoints import ENDPOINTS, ROOT, Asked, Endpoint, ListedItems
 from crawler.serve.api.limits import STRANGERS, RateLimit
 from crawler.serve.api.openapi import document
 from crawler.serve.api.problems import Problem
@@ -35,7 +35,7 @@ Page = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(slots=True)
-class Api:
+class ReadApi:
     """What the routes are made of. home: of the tokens.  now: knowledge time."""
 
     db: Database
@@ -52,12 +52,12 @@ def beneath_api(path: str) -> bool:
 
 def api_routes(db: Database, home: Path, *, now: Callable[[], datetime]) -> list[Route]:
     """The routes of the API, each of which refuses whom it does not know."""
-    api = Api(db=db, home=home, now=now)
+    api = ReadApi(db=db, home=home, now=now)
     routes = [Route(each.path, _answered(api, each), methods=["GET"]) for each in ENDPOINTS]
     return [*routes, Route(OPENAPI, _described, methods=["GET"]), Route("/api/{rest:path}", _unknown)]
 
 
-def _answered(api: Api, endpoint: Endpoint) -> Page:
+def _answered(api: ReadApi, endpoint: Endpoint) -> Page:
     async def answer(request: Request) -> Response:
         try:
             await _let_in(api, request)
@@ -76,13 +76,13 @@ def _answered(api: Api, endpoint: Endpoint) -> Page:
         except Exception:
             log.exception("api.failed", extra={"path": endpoint.path})
             return Problem(500, "something is stored that was not foreseen; the log tells what").response
-        document = {"items": found.items, "next": found.next} if isinstance(found, Listed) else found
+        document = {"items": found.items, "next": found.next} if isinstance(found, ListedItems) else found
         return Response(json_text(document), media_type="application/json", headers=NO_STORE)
 
     return answer
 
 
-async def _let_in(api: Api, request: Request) -> None:
+async def _let_in(api: ReadApi, request: Request) -> None:
     """Raises Problem for whom is not known, and for who asks too much."""
     scheme, _, shown = request.headers.get("authorization", "").partition(" ")
     token = None
@@ -105,7 +105,7 @@ def _values(endpoint: Endpoint, request: Request) -> Mapping[str, Any]:
     return {each.name: each.value_in(request.query_params) for each in endpoint.parameters}
 
 
-async def _found(api: Api, endpoint: Endpoint, values: Mapping[str, Any]) -> Listed | object:
+async def _found(api: ReadApi, endpoint: Endpoint, values: Mapping[str, Any]) -> ListedItems | object:
     try:
         async with asyncio.timeout(PATIENCE_S):
             await api.turn.acquire()

@@ -281,7 +281,7 @@ async def require_kept(db: Database, domain_id: int | None, *, since: int) -> No
 
 
 async def require_kept_on(connection: Connection, domain_id: int | None, *, since: int) -> None:
-    """The same within a transaction: after what was read in it, so that nothing was forgotten in between."""
+    """Raise CursorTooOld as `require_kept` does in a transaction, after what was read: nothing went in between."""
     until, authority = await _forgotten(connection, domain_id)
     if since < until:
         raise CursorTooOld(since=since, kept_from=until, domain=authority)

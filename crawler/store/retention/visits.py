@@ -81,7 +81,7 @@ TOO_OLD = """
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingVisits:
     """Visits of a domain that can be packed: how many, and those before which instant."""
 
     visits: int
@@ -96,7 +96,7 @@ class Waiting:
         return bits
 
 
-async def visits_to_pack(db: Database, domain: Domain) -> Waiting | None:
+async def visits_to_pack(db: Database, domain: Domain) -> WaitingVisits | None:
     """The visits of a domain that are old enough to be packed; None without any, or while they are few and not old."""
     async with db.transaction() as connection:
         cursor = await connection.execute(WAITING, {"domain_id": domain.id, "age": PACKED_AFTER})
@@ -106,11 +106,16 @@ async def visits_to_pack(db: Database, domain: Domain) -> Waiting | None:
     last_visit_at, visits, oldest = row
     if visits < FEWEST and last_visit_at - oldest < 8 * PACKED_AFTER:
         return None
-    return Waiting(visits=visits, before=last_visit_at - PACKED_AFTER)
+    return WaitingVisits(visits=visits, before=last_visit_at - PACKED_AFTER)
 
 
 async def pack_visits(
-    db: Database, domain: Domain, waiting: Waiting, *, after: tuple[bytes, datetime] | None = None, most: int = CHUNK
+    db: Database,
+    domain: Domain,
+    waiting: WaitingVisits,
+    *,
+    after: tuple[bytes, datetime] | None = None,
+    most: int = CHUNK,
 ) -> tuple[int, tuple[bytes, datetime] | None]:
     """Pack a chunk of a domain's visits; gives how many, and after which the next chunk begins, None after the last.
 
