@@ -3,6 +3,7 @@ PYTHON ?= python3
 URL ?=
 ARGS ?=
 TESTS ?=
+EXTRAS ?=
 JOBS ?= 2
 BIN := .venv/bin
 
@@ -10,17 +11,21 @@ BIN := .venv/bin
 export RECRAWL_HOME ?= $(CURDIR)/.recrawl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-bench setup-docs crawl test check format docs bench bench-change soak lock release up down clean
+.PHONY: help setup setup-extras setup-test setup-bench setup-docs crawl test check format docs bench bench-change soak lock release up down clean
 
 help: ## list what can be made
 	@echo "make TARGET, where TARGET is one of:"
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 setup: ## install what crawling needs into .venv
 	@$(PYTHON) scripts/bootstrap.py
 
 setup-test: ## install what tests and checks need as well
 	@$(PYTHON) scripts/bootstrap.py --test
+
+setup-extras: setup ## add what some commands need, once more after an upgrade: EXTRAS=mcp,parquet
+	@$(if $(EXTRAS),,$(error Say which: make setup-extras EXTRAS=mcp,parquet))
+	@.cache/tools/bin/python -m pip --python $(BIN)/python install --quiet --editable ".[$(EXTRAS)]"
 
 setup-bench:
 	@$(PYTHON) scripts/bootstrap.py --test --bench

@@ -30,6 +30,18 @@ class CursorTooOld(CrawlerError):
         self.since, self.kept_from, self.domain = since, kept_from, domain
 
 
+class CursorAhead(BadInput):
+    """A cursor that lies beyond the end of the feed: nothing that is read behind it would be what follows it."""
+
+    def __init__(self, *, since: int, end: int) -> None:
+        super().__init__(
+            f"the feed ends at {end}, so that nothing can be after cursor {since}: that is of another database, most"
+            " likely, or of a newer copy of this one; take all pages anew with recrawl export DOMAIN, which ends with a"
+            " cursor"
+        )
+        self.since, self.end = since, end
+
+
 class LeaseLost(CrawlerError):
     """Another worker holds the domain now, so nothing of this batch may be written."""
 

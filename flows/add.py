@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 
-from crawler.cli.actions.register import register_all
+from crawler.cli.actions.domains.register import register_all
 from crawler.errors import BadInput
 from crawler.local.stack import crawl_database
 from crawler.settings import settings

@@ -1,23 +1,15 @@
 """notify: tell those who have asked for it what has changed."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from prefect import flow, get_run_logger
-from prefect.artifacts import acreate_markdown_artifact
+from prefect import flow
 
-from crawler.clock import Clock
-from crawler.local.entrance import command_seal
-from crawler.local.pages import pages_origin
-from crawler.local.secrets import secrets_of
 from crawler.local.stack import crawl_database
-from crawler.notify import Delivered, deliver, open_context
-from crawler.plugins import load
-from crawler.settings import Settings, settings
-from crawler.store import subscriptions
-from crawler.store.database import Database, open_database
+from crawler.settings import settings
+from crawler.store.database import open_database
 from flows.ending import says_why
-from flows.lease import if_heard
 from flows.shift import instant
+from flows.telling import tell
 
 WITHIN = timedelta(minutes=4)  # the next run comes after five, and goes on with what a slow target has left
 
@@ -36,34 +28,3 @@ async def notify(at: str = "") -> dict[str, int]:
         async with open_database(url) as db:
             done = await tell(db, chosen, at=instant(at), within=WITHIN)
     return {"changes": done.changes, "messages": done.messages, "failed": len(done.failed)}
-
-
-async def tell(db: Database, chosen: Settings, *, at: datetime | None, within: timedelta) -> Delivered:
-    """Tell what is due, and say in the run's log and by an artifact what came of it. No address is shown."""
-    if not await subscriptions.every(db):
-        return Delivered()
-    async with open_context(
-        db,
-        find_secret=secrets_of(chosen),
-        user_agent=chosen.user_agent,
-        seal=command_seal(chosen.home.resolve()),
-        origin=pages_origin(chosen.home.resolve()),
-        now=Clock.at(at or datetime.now(UTC)).now,
-        plugins=load(chosen.plugins),
-    ) as context:
-        done = await deliver(context, within=within)
-    log = get_run_logger()
-    if done.messages:
-        log.info("%d changes told in %d messages", done.changes, done.messages)
-    for number, why in sorted(done.failed.items()):
-        log.warning("subscription %d was not told: %s", number, why)
-    if done.messages or done.failed:
-        await if_heard(acreate_markdown_artifact(markdown(done), key="notify-result", description="What was told"))
-    return done
-
-
-def markdown(done: Delivered) -> str:
-    """What was told, as a person reads it."""
-    lines = [f"{done.changes:,} changes told in {done.messages:,} messages."]
-    lines += [f"\nSubscription {number} was not told: {why}." for number, why in sorted(done.failed.items())]
-    return "\n".join(lines)

@@ -7,8 +7,11 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
 from prefect.events import emit_event
 
+from crawler.cli.values import shown_bytes
+from crawler.core.domain import Domain
 from crawler.local.stack import crawl_database
 from crawler.plan import Planned, TrafficFinding, plan_domains, traffic_findings
+from crawler.prune import keep_quota
 from crawler.register import domain_named
 from crawler.settings import settings
 from crawler.store import record, report
@@ -32,7 +35,8 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
     """Work out what a request must be worth in each domain, so that budgets are spent where they do most.
 
     New and changed pages are made ready to be compared with others, for `recrawl duplicates`. Those whose texts were
-    the same for some looks will share one schedule. Domains whose last hour was far from its usual are told.
+    the same for some looks will share one schedule. Domains whose last hour was far from its usual are told. Of domains
+    that take more than their quota versions go, as by prune.
 
     Args:
         domain: Show only this domain, such as docs.example.com; all are planned, since they share a budget.
@@ -48,6 +52,7 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
                 await report.fill(db, each.domain, chunks=COMPARED)
                 await record.propose(db, each.domain, at=now)
                 await report.keep_figures(db, each.domain, at=now)
+            await keep_quotas(db, [each.domain for each in planned])
             await tell_of_targets(db, planned, at=now)
             await if_heard(tell_forms(db))
             tell_of_traffic(await traffic_findings(db, at=now))
@@ -57,6 +62,18 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
             get_run_logger().warning("%s: %s", each.domain.authority, each.plan.finding)
     await if_heard(acreate_markdown_artifact(markdown(shown), key="plan-result", description="What was planned"))
     return {each.domain.authority: facts(each) for each in shown}
+
+
+async def keep_quotas(db: Database, wanted: Sequence[Domain]) -> None:
+    """Thin out the versions of domains that have outgrown their quota since the night, and say so."""
+    for domain in wanted:
+        done = await keep_quota(db, domain)
+        if done is None:
+            continue
+        freed = shown_bytes(done.freed_bytes)
+        get_run_logger().info("%s: %d versions thinned out for its quota, %s", done.domain, done.versions, freed)
+        if done.exceeds:
+            get_run_logger().warning("%s: %s above its quota", done.domain, shown_bytes(done.exceeds))
 
 
 async def tell_of_targets(db: Database, planned: Sequence[Planned], *, at: datetime) -> None:

@@ -41,6 +41,10 @@ async def prune(domain: str = "", dry_run: bool = False) -> dict[str, int]:  # n
     for each in found:
         if each.exceeds:
             get_run_logger().warning("%s: %s above its quota", each.domain, shown_bytes(each.exceeds))
+        if each.unread:
+            get_run_logger().warning(
+                "%s: %d old changes stay, since %s has not read them", each.domain, each.unread, each.reader
+            )
     shown = markdown(found, dry_run=dry_run)
     await if_heard(acreate_markdown_artifact(shown, key="prune-result", description="What was pruned"))
     return {each.domain: each.freed_bytes for each in found}

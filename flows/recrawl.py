@@ -15,8 +15,9 @@ from flows.shift import instant, run
 
 
 def _name() -> str:
-    parameters = flow_run.parameters
-    return " ".join(filter(None, ("recrawl", parameters.get("domain"), parameters.get("prefix"))))
+    domain, prefix = flow_run.parameters.get("domain", ""), flow_run.parameters.get("prefix", "")
+    is_all = prefix in {"", "/", *(f"{scheme}://{domain}/" for scheme in ("http", "https"))}
+    return " ".join(filter(None, ("recrawl", domain, "" if is_all else prefix)))
 
 
 @flow(name="recrawl", flow_run_name=_name, persist_result=False)

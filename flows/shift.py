@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable, Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from prefect import get_run_logger
@@ -22,7 +22,7 @@ from crawler.crawl import (
     run_shift,
     settle_memory,
 )
-from crawler.errors import BadInput
+from crawler.errors import BadInput, StoreUnavailable
 from crawler.local.pages import pages_origin
 from crawler.local.secrets import secrets_of
 from crawler.metrics.counted import counted_into
@@ -32,9 +32,11 @@ from crawler.store.database import Database
 from flows.ending import end_early, told_to_end
 from flows.lease import Progress, as_task, if_heard
 from flows.result import is_worth_showing, markdown, sentences
+from flows.telling import tell
 
 RESULT = "crawl-result"
 STACK = "RECRAWL_STACK"  # the local stack's name: it frees the leases of runs that it finds dead
+TELLING = timedelta(seconds=30)  # that a crawl takes at its end to tell what it has found; notify goes on with the rest
 
 
 class BrokenDomains(Exception):
@@ -94,6 +96,10 @@ async def run(
         await if_heard(acreate_markdown_artifact(shown, key=RESULT, description="What this run did"))
     if told.is_set():
         await end_early()
+    try:
+        await tell(db, settings, at=at, within=TELLING)
+    except StoreUnavailable as error:  # what was crawled is recorded: that nobody was told yet fails no crawl
+        get_run_logger().warning("%s; the next run of notify tells what was found", error)
     if shift.broken:
         raise BrokenDomains("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
     return shift

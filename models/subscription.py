@@ -30,6 +30,7 @@ class SubscriptionRow(SQLModel, table=True):
         CheckConstraint("condition IN ('', 'appears', 'goes', 'below', 'above')", name="subscription_condition"),
         CheckConstraint("(condition IN ('below', 'above')) = (bound IS NOT NULL)", name="subscription_bound"),
         CheckConstraint("position >= 0 AND failures >= 0", name="subscription_counts"),
+        CheckConstraint("(paused_at IS NULL) = (pause_position IS NULL)", name="subscription_paused"),
     )
     id: int = Field(sa_column=Column(BigInteger, Identity(always=True), primary_key=True))
     target: str = Field(sa_column=text())
@@ -54,6 +55,8 @@ class SubscriptionRow(SQLModel, table=True):
     last_error: str = Field(sa_column=text(default=""))
     delivered: int = Field(sa_column=big(default="0"))  # changes
     delivered_at: datetime | None = Field(sa_column=instant(nullable=True))
+    paused_at: datetime | None = Field(sa_column=instant(nullable=True))
+    pause_position: int | None = Field(sa_column=big(nullable=True))  # where the feed ended then
 
 
 class MessageRow(SQLModel, table=True):

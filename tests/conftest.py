@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from crawler.local.machine import held, held_if_free, process
-from crawler.local.postgres import ensure_postgres
+from crawler.local.postgres.cluster import ensure_postgres
 from crawler.store.database import upgrade
 from tests.watchdog import PYTESTS, RUN, end_run
 

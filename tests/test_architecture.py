@@ -39,7 +39,30 @@ STORE = tuple(
     for name in ("domains", "claim", "learned", "hand_out", "record", "report", "subscriptions", "plan", "retention")
 )
 STORE_FILES = ("crawler.store.database", "crawler.store.columns", "crawler.store.partitions")
+# What commands do, likewise: a room for each kind of question.
+ACTIONS = tuple(
+    f"crawler.cli.actions.{name}" for name in ("upkeep", "domains", "explain", "pages", "reports", "delivery", "crawls")
+)
+SHELL = (
+    "crawler.cli.charts",
+    *(f"crawler.cli.{path.stem}" for path in (ROOT / "crawler/cli").glob("*.py") if path.stem != "__init__"),
+)
 WALKS = ("crawler.core", "crawler.web", "crawler.store", "crawler.settings", "crawler.clock", "crawler.plugins")
+
+# The rooms that a command asks.
+ASKED = (
+    *WALKS,
+    "crawler.crawl",
+    "crawler.export",
+    "crawler.notify",
+    "crawler.register",
+    "crawler.plan",
+    "crawler.prune",
+    "crawler.local",
+    "crawler.demo",
+    "crawler.json_lines",
+    "crawler.times",
+)
 
 # Who may import whom, by the longest prefix that fits; a room may always import itself, and everybody errors.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -83,19 +106,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "crawler.local": ("crawler.core", "crawler.store", "crawler.secret_files", "crawler.settings"),
     "crawler.metrics": ("crawler.core", "crawler.crawl", "crawler.local", "crawler.settings", "crawler.store"),
     "crawler.service": ("crawler.core", "crawler.local", "crawler.metrics", "crawler.settings", "crawler.store"),
-    "crawler.cli": (
-        *WALKS,
-        "crawler.crawl",
-        "crawler.export",
-        "crawler.notify",
-        "crawler.register",
-        "crawler.plan",
-        "crawler.prune",
-        "crawler.local",
-        "crawler.demo",
-        "crawler.json_lines",
-        "crawler.times",
-    ),
+    "crawler.cli": ASKED,
+    **{room: (*ASKED, *SHELL, *ACTIONS[:n]) for n, room in enumerate(ACTIONS)},
     # What a command calls stands below the pages, and the commands above them.
     "crawler.cli.commands": (
         *WALKS,
@@ -198,7 +210,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "sqlmodel": ("models/", "crawler/store/", "migrations/"),
     "starlette": ("crawler/serve/app.py", "crawler/serve/api/"),
     "typer": ("crawler/cli/", "crawler/lab/cli/"),
-    "uvicorn": ("crawler/local/prefect_server.py", "crawler/serve/server.py"),
+    "uvicorn": ("crawler/local/prefect/program.py", "crawler/serve/server.py"),
     "xxhash": ("crawler/core/page/fingerprint.py",),
     "yaml": ("crawler/local/", "crawler/export/markdown.py"),
     "yarl": ("crawler/web/http.py", "crawler/web/cookies.py", "crawler/web/webhook.py"),

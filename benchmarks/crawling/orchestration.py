@@ -26,7 +26,7 @@ from benchmarks.harness.nginx import folder_site, serving
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.table import table
 from crawler.local.environment import client_environment
-from crawler.local.postgres import Cluster, borrowed_postgres, running_postgres
+from crawler.local.postgres.cluster import Cluster, borrowed_postgres, running_postgres
 from crawler.local.stack import Stack, down, up
 from crawler.settings import Settings
 

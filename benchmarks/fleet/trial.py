@@ -26,6 +26,7 @@ import psycopg
 from benchmarks.crawling.crawlers import RECRAWL
 from benchmarks.fleet import sites
 from benchmarks.fleet.findings import Fleet, fleet_of, problems
+from benchmarks.fleet.leases import Killed, LeaseWatch, recorded_pages
 from benchmarks.fleet.network import Network, can_be_made, loopback, namespaces
 from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.database import HOME, empty
@@ -33,12 +34,15 @@ from benchmarks.harness.machine import described
 from benchmarks.harness.table import table
 from crawler.local.environment import Api
 from crawler.local.machine import free_port
-from crawler.local.postgres import Cluster, borrowed_postgres
+from crawler.local.postgres.cluster import Cluster, borrowed_postgres
+from crawler.service.notes import tag_file
 from tests.flows.stage import ask, change, start_run
 
 AUTH = "recrawl:of-the-benchmark"
 PATIENCE_S = 600.0
 LEASE_TERM_S = 10
+ASKED_SITES = 3  # that a worker is in the middle of, with so many pages each, before it is killed
+ASKED_PAGES = 10
 KILLED, AWAY = "one killed", "server away"
 HEAD = ("crawl", "workers", "pages", "seconds", "pages/s", "times one", "asked again", "shortest gap, s", "by worker")
 
@@ -229,20 +233,56 @@ def fleet(trial: Trial, database: str, *, workers: int) -> Iterator[tuple[list[p
             home = f"{database}-{number}"
             words = [*host, RECRAWL, "worker", "--limit", "1", "--grace", "60"]
             running.append(stack.enter_context(trial.started(words, home, database)))
+        # Runs begin together: a worker that begins later finds nothing left, and the crawl is one of fewer workers.
+        trial.until(lambda: tags_of(trial, database, workers=workers) <= known_workers(trial), "all workers are known")
         for _ in running:
             start_run(trial.api, "crawl/crawl")
         yield running, log
 
 
 def crawled(trial: Trial, database: str, *, workers: int, name: str = "", kills: bool = False) -> Crawl:
-    wanted, told = trial.given.sites * trial.given.pages, ""
+    wanted = trial.given.sites * trial.given.pages
+    killed = None
     with fleet(trial, database, workers=workers) as (running, log):
         if kills:
-            trial.until(lambda: len(pages_in(trial, log)) > wanted / 3, "a third is read")
-            kill(running[0])
-            told = f"killed -9 after {len(pages_in(trial, log))} pages"
+            killed = killed_in_the_middle(trial, database, running, log)
         trial.until(lambda: recorded(trial, database) >= wanted, "all pages are recorded")
-    return judged(trial, database, log, name=name or f"{workers} of 3", workers=workers, told=told)
+    found = judged(trial, database, log, name=name or f"{workers} of 3", workers=workers)
+    if killed is None:
+        return found
+    asked = sites.read_log(log)
+    return replace(found, told=killed.told(asked), problems=[*found.problems, *killed.problems(asked)])
+
+
+def killed_in_the_middle(trial: Trial, database: str, running: Sequence[psutil.Process], log: Path) -> Killed:
+    """Kill a worker that holds sites which it has asked for pages, and tell what it was about."""
+    url = trial.cluster.url(database)
+    watch = LeaseWatch(url)
+
+    def all_are_in_the_middle() -> bool:
+        asked = watch.asked(sites.read_log(log), trial.paths).values()
+        busy = [sum(len(pages) >= ASKED_PAGES for pages in held.values()) >= ASKED_SITES for held in asked]
+        return len(busy) == len(running) and all(busy)
+
+    trial.until(all_are_in_the_middle, "every worker is in the middle of its sites")
+    tag = tag_file(trial.folder / f"{database}-0").read_text(encoding="ascii")
+    kill(running[0])
+    at = time.monotonic()
+    # Once more: it has gone on while the trial looked. What is logged after `at` others have asked.
+    final = watch.asked([each for each in sites.read_log(log) if each.began <= at], trial.paths)[tag]
+    return Killed(asked=final, recorded=recorded_pages(url), at=at)
+
+
+def tags_of(trial: Trial, database: str, *, workers: int) -> set[str]:
+    """How the workers of a crawl call themselves; those that have not begun have no name."""
+    files = [tag_file(trial.folder / f"{database}-{number}") for number in range(workers)]
+    return {file.read_text(encoding="ascii") if file.exists() else "" for file in files}
+
+
+def known_workers(trial: Trial) -> set[str]:
+    """The tags of all workers that the Prefect server has heard of."""
+    found = ask(trial.api, "/work_pools/recrawl/workers/filter", {})
+    return {each["name"].split("-")[1] for each in found if each["name"].startswith("recrawl-")}
 
 
 def crawled_without_server(trial: Trial, database: str) -> Crawl:
@@ -278,11 +318,13 @@ def crawled_without_server(trial: Trial, database: str) -> Crawl:
     return found if alive == 3 and meanwhile else Crawl(AWAY, 3, found.found, [*found.problems, told], told)
 
 
-def judged(trial: Trial, database: str, log: Path, *, name: str, workers: int, told: str) -> Crawl:
+def judged(trial: Trial, database: str, log: Path, *, name: str, workers: int, told: str = "") -> Crawl:
     found = fleet_of(sites.read_log(log), trial.paths)
     url = trial.cluster.url(database)
     wanted = trial.given.sites * trial.given.pages
     wrong = problems(found, url, wanted_pages=wanted, delay_s=trial.given.delay)
+    if trial.network.is_apart and len(found.by_host) < workers:
+        wrong.append(f"{len(found.by_host)} of {workers} workers have crawled: {dict(found.by_host)}")
     trial.command("db", "check", database=database)
     return Crawl(name, workers, found, wrong, told)
 

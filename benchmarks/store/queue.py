@@ -28,7 +28,7 @@ from crawler.cli.charts.chart import Chart, Series
 from crawler.cli.charts.show import write_figures
 from crawler.core.domain import Lease
 from crawler.crawl import settle_memory
-from crawler.local.postgres import Cluster, borrowed_postgres
+from crawler.local.postgres.cluster import Cluster, borrowed_postgres
 from crawler.store.database import open_database
 from tests.crawl.crawls import coins_missing
 

@@ -21,7 +21,7 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.visit import State
 from crawler.crawl import ShiftResult
-from crawler.errors import BadInput, CrawlerError, CursorTooOld, StoreUnavailable
+from crawler.errors import BadInput, CrawlerError, CursorAhead, CursorTooOld, StoreUnavailable
 from crawler.export import SearchHit
 from crawler.store.report import DomainReport, EventKind, FeedItem, PageVersion, TakenPage, VersionContent
 
@@ -29,6 +29,7 @@ __all__ = [
     "BadInput",
     "BlockingStore",
     "CrawlerError",
+    "CursorAhead",
     "CursorTooOld",
     "Domain",
     "DomainReport",

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 
 from crawler.api.search import searched
-from crawler.cli.actions.dead_leases import free_dead_leases
-from crawler.cli.actions.refresh import ask_for_refresh
-from crawler.cli.actions.register import register_all
+from crawler.cli.actions.crawls.dead_leases import free_dead_leases
+from crawler.cli.actions.crawls.refresh import ask_for_refresh
+from crawler.cli.actions.domains.register import register_all
 from crawler.cli.settings_options import SettingsPatch
 from crawler.cli.which_page import changes_of, page_named
 from crawler.clock import Clock
@@ -127,21 +127,23 @@ class Store:
         what: of a domain, a page, or what lies beneath a URL; None for all.  after: a cursor, the position of the last
         one that was taken.  since: found at or after that instant.  follow: go on with what is found from now on,
         without an end.
+        Raises CursorTooOld where changes after the cursor are not kept any more, and CursorAhead, a BadInput, for one
+        beyond the end of the feed, which is of another database.
         """
         where = await changes_of(self._db, what) if what is not None else ChangeFilter()
         wanted = replace(where, after=after, since=since, kinds=frozenset(kinds))
         async with report.announcements(self._db) as announced:
             while True:
                 await report.stamp_feed(self._db, at=datetime.now(UTC))
-                items = await report.read_feed(self._db, wanted, most=CHANGES_AT_ONCE, blocks=True)
+                items, cursor = await report.read_on(self._db, wanted, most=CHANGES_AT_ONCE, blocks=True)
                 for item in items:
                     yield item
+                wanted = replace(wanted, after=cursor)
                 if items:
-                    wanted = replace(wanted, after=items[-1].position)
-                elif not follow:
+                    continue
+                if not follow:
                     return
-                else:
-                    await announced.wait()
+                await announced.wait()
 
     async def cursor(self) -> int:
         """Where the feed ends now: `changes` after it brings what is found from now on."""

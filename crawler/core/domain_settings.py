@@ -476,8 +476,8 @@ class DomainSettings:
         Setting(
             Kind.BYTES,
             "--quota SIZE",
-            "Texts and bodies of the domain may take so much: 2GB. Beyond it recrawl prune takes the oldest versions "
-            "first, never a page's newest.",
+            "Texts and bodies of the domain may take so much: 2GB. Beyond it the oldest versions go first, never a "
+            "page's newest: every hour, and after recrawl crawl.",
             label="Quota",
             of_crawl=False,
         ),

@@ -2,8 +2,9 @@
 
 import ctypes
 import gc
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 # glibc takes larger pieces from the system and gives them back at once. Left alone it learns from the first bodies of
@@ -18,6 +19,9 @@ ARENAS = 2  # of memory for threads, each of which keeps what it was given; few 
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
 
 
+# Where a process sees its control groups, and which are its own.
+CGROUPS, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+
 # This very package, installed or not, and what else the user has Python look for.
 _PATHS = (str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")]))
 
@@ -28,8 +32,44 @@ def child_environment(more: Mapping[str, str]) -> dict[str, str]:
 
 
 def usable_cores() -> int:
-    """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Cores that this process may run on, or fewer where a container or a service has a quota of processor time."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, math.ceil(min(cores, cpu_quota(CGROUPS, OWN_CGROUPS))))
+
+
+def cpu_quota(root: Path, own: Path) -> float:
+    """How many cores' worth of time the control groups of a process leave it; infinite where none of them has a bound.
+
+    root: where they are mounted.  own: the file that names the process's own; the bounds of all groups around it hold,
+    too. A container of 2 cores on a machine of 64 may run on all 64, and has a quota of 2.
+    Source: the kernel's documentation, `cpu.max` of cgroup v2 and `cpu.cfs_quota_us` of v1, which may be mounted both.
+    """
+    try:
+        lines = own.read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        return math.inf
+    quota = math.inf
+    for line in lines:
+        number, controllers, path = line.split(":", 2)
+        if number == "0":
+            mount, files = root, ["cpu.max"]
+        elif "cpu" in controllers.split(","):
+            mount, files = root / controllers, ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
+        else:
+            continue
+        innermost = mount / path.lstrip("/")
+        around = [each for each in (innermost, *innermost.parents) if each.is_relative_to(mount)]
+        quota = min(quota, *(_quota_of([group / file for file in files]) for group in around))
+    return quota
+
+
+def _quota_of(files: Sequence[Path]) -> float:
+    """Microseconds over the period that they are for, which stand in one file or in two."""
+    try:
+        most, period = (word for file in files for word in file.read_text(encoding="ascii").split())
+    except (OSError, ValueError):  # a root has none, and neither has what a container does not see
+        return math.inf
+    return math.inf if most in {"max", "-1"} else int(most) / int(period)
 
 
 def settle_memory() -> None:

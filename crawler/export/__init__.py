@@ -2,16 +2,18 @@
 
 `export` reads pages from the store a batch at a time and gives them to a writer: lines of JSON, CSV, Parquet, WARC, or
 a folder of Markdown. `sync` keeps an Index in step by the change feed: SqliteIndex for search by words, which `search`
-reads, PostgresIndex for embeddings. Writers and indexes are modules of their own and know nothing of the store. Uses
-core and the store; the command calls it. `cell` makes a value safe for a spreadsheet, here and wherever CSV is written.
+reads, PostgresIndex for embeddings; `in_thread` opens one beside the event loop. Writers and indexes are modules of
+their own and know nothing of the store. Uses core and the store; the command calls it. `cell` makes a value safe for a
+spreadsheet, here and wherever CSV is written.
 """
 
 from crawler.export.cells import cell, shown_value
 from crawler.export.export import Exported, Format, export
+from crawler.export.in_thread import called, in_thread
 from crawler.export.postgres_index import PostgresIndex
 from crawler.export.source import What
 from crawler.export.sqlite_index import SqliteIndex
-from crawler.export.sqlite_search import SearchHit, search
+from crawler.export.sqlite_search import SearchHit, is_searchable, require_words, search
 from crawler.export.sync import Synced, sync
 
 __all__ = [
@@ -22,8 +24,12 @@ __all__ = [
     "SqliteIndex",
     "Synced",
     "What",
+    "called",
     "cell",
     "export",
+    "in_thread",
+    "is_searchable",
+    "require_words",
     "search",
     "shown_value",
     "sync",

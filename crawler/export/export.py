@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from crawler.core.domain import Domain
+from crawler.core.http import Authority
 from crawler.errors import CrawlerError
 from crawler.export.source import Source, What
 from crawler.store import report
@@ -90,7 +91,7 @@ async def export(
     if form is Format.WARC:
         shared = await report.shared_digests(db, domain, of_versions=what is What.VERSIONS)
     in_chunks = what is What.CHUNKS
-    writer = _writer(form, to, in_chunks=in_chunks, shared=shared, name=f"{domain.authority}.warc.gz")
+    writer = _writer(form, to, domain.authority, in_chunks=in_chunks, shared=shared, is_whole=not since)
     pages = 0
     async for batch in source.all() if since is None else source.changed(after=since, until=until):
         for page in batch:
@@ -101,12 +102,20 @@ async def export(
     return Exported(pages, until)
 
 
-def _writer(form: Format, to: Path | BinaryIO, *, in_chunks: bool, shared: frozenset[bytes], name: str) -> PageWriter:
+def _writer(
+    form: Format,
+    to: Path | BinaryIO,
+    authority: Authority,
+    *,
+    in_chunks: bool,
+    shared: frozenset[bytes],
+    is_whole: bool,
+) -> PageWriter:
     """What writes a format. Each is imported when it is wanted: its library takes longer to load than all else."""
     if isinstance(to, Path):
         from crawler.export.markdown import MarkdownFolder
 
-        return MarkdownFolder(to)
+        return MarkdownFolder(to, authority=authority, is_whole=is_whole)
     match form:
         case Format.JSONL:
             from crawler.export.lines import JsonLines
@@ -119,12 +128,14 @@ def _writer(form: Format, to: Path | BinaryIO, *, in_chunks: bool, shared: froze
         case Format.WARC:
             from crawler.export.warc import Warc
 
-            return Warc(to, shared=shared, name=name)
+            return Warc(to, shared=shared, name=f"{authority}.warc.gz")
         case Format.PARQUET:
             try:
                 from crawler.export.parquet import Parquet
             except ImportError as error:
-                raise CrawlerError("Parquet needs pyarrow: pip install 'recrawl[parquet]'") from error
+                raise CrawlerError(
+                    "Parquet needs pyarrow: pip install 'recrawl[parquet]' (in a checkout: make setup-extras)"
+                ) from error
             return Parquet(to, in_chunks=in_chunks)
         case Format.MARKDOWN:
             raise ValueError("Markdown is written to a folder")

@@ -5,8 +5,8 @@ SELECT url, heading, text FROM recrawl_index.chunk ORDER BY embedding <=> %s LIM
 What embeds texts fills the column where it is null; sync empties it where a chunk's text changes, and there alone.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -17,7 +17,8 @@ from crawler.errors import CrawlerError
 from crawler.store.database import libpq_url, one_line
 from crawler.store.report import TakenPage
 
-FORM = 1  # of the tables; kept in the comment of their schema
+FORM = 2  # of the tables; kept in the comment of their schema
+SAYS_FORM = "recrawl sync, form {form}"
 LOCK = 0x73796E63  # "sync": one at a time keeps an index
 CONNECT_SECONDS = 20
 
@@ -26,7 +27,7 @@ CONNECT_SECONDS = 20
 TABLES = """
 CREATE SCHEMA recrawl_index;
 CREATE TABLE recrawl_index.sync (
-    domain text PRIMARY KEY, cursor bigint, pass bigint NOT NULL DEFAULT 0);
+    domain text PRIMARY KEY, cursor bigint, pass bigint NOT NULL DEFAULT 0, source text);
 CREATE TABLE recrawl_index.page (
     url text PRIMARY KEY, domain text NOT NULL REFERENCES recrawl_index.sync ON DELETE CASCADE, title text NOT NULL,
     language text NOT NULL, version int NOT NULL, version_at timestamptz, seen_at timestamptz, importance float8,
@@ -39,12 +40,17 @@ CREATE INDEX chunk_page ON recrawl_index.chunk (url);
 CREATE INDEX chunk_to_embed ON recrawl_index.chunk (id) WHERE embedding IS NULL;
 COMMENT ON COLUMN recrawl_index.chunk.embedding IS
     'null until it is filled, and again when the text changes; the id of a chunk stays';
-COMMENT ON SCHEMA recrawl_index IS 'recrawl sync, form {form}';
 """
+FROM_FORM_1 = "ALTER TABLE recrawl_index.sync ADD COLUMN source text;"
+SAY_FORM = "COMMENT ON SCHEMA recrawl_index IS '{said}'"
 FOUND_FORM = """
     SELECT obj_description(to_regnamespace('recrawl_index')::oid, 'pg_namespace'), to_regnamespace('recrawl_index')
 """
-HAS_VECTOR = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'vector')"
+# Wherever the extension was put: its schema need not be among those that are searched.
+VECTOR = """
+    SELECT quote_ident(n.nspname) || '.vector'
+      FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
+"""
 PUT_PAGE = """
     INSERT INTO recrawl_index.page (url, domain, title, language, version, version_at, seen_at, importance, pass)
     SELECT %(url)s, domain, %(title)s, %(language)s, %(version)s, %(version_at)s, %(seen_at)s, %(importance)s, pass
@@ -64,13 +70,14 @@ PUT_CHUNK = """
      WHERE (c.place, c.heading, c.text) IS DISTINCT FROM (excluded.place, excluded.heading, excluded.text)
 """
 BEGIN_ANEW = """
-    INSERT INTO recrawl_index.sync AS s (domain, pass) VALUES (%(domain)s, 1)
-    ON CONFLICT (domain) DO UPDATE SET pass = s.pass + 1, cursor = NULL
+    INSERT INTO recrawl_index.sync AS s (domain, pass, source) VALUES (%(domain)s, 1, %(source)s)
+    ON CONFLICT (domain) DO UPDATE SET pass = s.pass + 1, cursor = NULL, source = excluded.source
 """
 END_ANEW = """
     DELETE FROM recrawl_index.page p USING recrawl_index.sync s
      WHERE p.domain = %(domain)s AND s.domain = p.domain AND p.pass <> s.pass
 """
+CURSOR = "SELECT cursor FROM recrawl_index.sync WHERE domain = %(domain)s AND source = %(source)s"
 MOVE_CURSOR = "UPDATE recrawl_index.sync SET cursor = %(cursor)s WHERE domain = %(domain)s"
 
 
@@ -117,9 +124,14 @@ class PostgresIndex:
             self._db.execute("DELETE FROM recrawl_index.sync WHERE domain = %(domain)s", values)
         return removed
 
-    def cursor(self, domain: str) -> int | None:
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Nothing more: whoever has it open has it alone."""
+        yield
+
+    def cursor(self, domain: str, *, source: str) -> int | None:
         with _as_ours():
-            found = self._db.execute("SELECT cursor FROM recrawl_index.sync WHERE domain = %s", (domain,)).fetchone()
+            found = self._db.execute(CURSOR, {"domain": domain, "source": source}).fetchone()
         return None if found is None else found[0]
 
     def put(self, domain: str, pages: Sequence[TakenPage], *, cursor: int | None) -> int:
@@ -135,9 +147,9 @@ class PostgresIndex:
                 self._db.execute(MOVE_CURSOR, {"domain": domain, "cursor": cursor})
         return removed
 
-    def begin_anew(self, domain: str) -> None:
+    def begin_anew(self, domain: str, *, source: str) -> None:
         with _as_ours():
-            self._db.execute(BEGIN_ANEW, {"domain": domain})
+            self._db.execute(BEGIN_ANEW, {"domain": domain, "source": source})
 
     def end_anew(self, domain: str, *, cursor: int) -> int:
         values = {"domain": domain, "cursor": cursor}
@@ -147,14 +159,16 @@ class PostgresIndex:
         return removed
 
     def _set_up(self) -> None:
-        form, schema = self._db.execute(FOUND_FORM).fetchone() or (None, None)
-        if form == f"recrawl sync, form {FORM}":
+        said, schema = self._db.execute(FOUND_FORM).fetchone() or (None, None)
+        if said == SAYS_FORM.format(form=FORM):
             return
-        if schema is not None:
+        is_older = said == SAYS_FORM.format(form=1)
+        if schema is not None and not is_older:
             raise CrawlerError("its schema recrawl_index is no index of this recrawl: name another database")
-        (has_vector,) = self._db.execute(HAS_VECTOR).fetchone() or (False,)
+        (vector,) = self._db.execute(VECTOR).fetchone() or ("real[]",)
         with self._db.transaction():
-            self._db.execute(TABLES.format(vector="vector" if has_vector else "real[]", form=FORM).encode())
+            self._db.execute((FROM_FORM_1 if is_older else TABLES.format(vector=vector)).encode())
+            self._db.execute(SAY_FORM.format(said=SAYS_FORM.format(form=FORM)).encode())
 
     def _put_page(self, domain: str, page: TakenPage) -> None:
         from crawler.export.chunks import chunks_of

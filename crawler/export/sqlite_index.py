@@ -5,8 +5,12 @@ FROM chunk_text JOIN chunk c ON c.rowid = chunk_text.rowid JOIN page p ON p.id =
 WHERE chunk_text MATCH 'pear tree' ORDER BY rank LIMIT 10;
 """
 
+import asyncio
+import fcntl
+import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,8 +18,9 @@ from typing import Self
 from crawler.errors import CrawlerError
 from crawler.store.report import TakenPage
 
-FORM = 1  # of the tables; kept in the file
-BUSY_SECONDS = 30.0  # to wait for another sync, or a reader
+FORM = 2  # of the tables; kept in the file
+BUSY_SECONDS = 30.0  # to wait for a reader, or for whoever else writes the file
+TURN_SECONDS = 0.05  # between two questions whether another sync has ended
 
 TABLES = """
 CREATE TABLE page (
@@ -45,8 +50,9 @@ END;
 CREATE TRIGGER chunk_out AFTER DELETE ON chunk BEGIN
     INSERT INTO chunk_text (chunk_text, rowid, heading, text) VALUES ('delete', old.rowid, old.heading, old.text);
 END;
-CREATE TABLE sync (domain TEXT PRIMARY KEY, cursor INTEGER, pass INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE sync (domain TEXT PRIMARY KEY, cursor INTEGER, pass INTEGER NOT NULL DEFAULT 0, source TEXT);
 """
+FROM_FORM_1 = "ALTER TABLE sync ADD COLUMN source TEXT;"
 
 
 class SqliteIndex:
@@ -56,13 +62,16 @@ class SqliteIndex:
         self._file = file
 
     def __enter__(self) -> Self:
-        try:
+        with _as_ours(self._file):
             self._db = sqlite3.connect(self._file, timeout=BUSY_SECONDS, isolation_level=None)
-            self._db.execute("PRAGMA foreign_keys = ON")
-            self._db.execute("PRAGMA journal_mode = WAL")  # readers go on reading
-            self._set_up()
-        except sqlite3.Error as error:
-            raise CrawlerError(f"{self._file} is no index that can be written: {error}") from error
+        try:
+            with _as_ours(self._file):
+                self._db.execute("PRAGMA foreign_keys = ON")
+                self._db.execute("PRAGMA journal_mode = WAL")  # readers go on reading
+                self._set_up()
+        except BaseException:
+            self._db.close()
+            raise
         return self
 
     def __exit__(
@@ -75,28 +84,49 @@ class SqliteIndex:
         (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if form == FORM:
             return
-        if form or tables:
+        if form not in {0, 1} or (form == 0 and tables):
             raise CrawlerError(f"{self._file} is there, and no index of this recrawl: name another file")
-        self._db.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {FORM}; COMMIT;")
+        self._db.executescript(f"BEGIN; {FROM_FORM_1 if form else TABLES} PRAGMA user_version = {FORM}; COMMIT;")
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Have the file for oneself among those that sync it, in this process and others; until it is free one waits.
+
+        The lock is a file of its own beside it, which the system frees when its holder ends, however it ends.
+        """
+        try:
+            lock = os.open(f"{self._file}-sync", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise CrawlerError(f"{self._file}-sync cannot be written: {error.strerror or error}") from error
+        try:
+            while not _is_locked(lock):  # noqa: ASYNC110  other processes have no event of ours
+                await asyncio.sleep(TURN_SECONDS)
+            yield
+        finally:
+            os.close(lock)
 
     def domains(self) -> list[str]:
         """The domains of which it has anything."""
-        return [name for (name,) in self._db.execute("SELECT domain FROM sync ORDER BY domain")]
+        with _as_ours(self._file):
+            return [name for (name,) in self._db.execute("SELECT domain FROM sync ORDER BY domain")]
 
     def forget(self, domain: str) -> int:
         """Take a domain out; gives how many pages went."""
-        with _Transaction(self._db):
+        with self._transaction():
             removed = self._db.execute("DELETE FROM page WHERE domain = ?", (domain,)).rowcount
             self._db.execute("DELETE FROM sync WHERE domain = ?", (domain,))
         return removed
 
-    def cursor(self, domain: str) -> int | None:
-        row = self._db.execute("SELECT cursor FROM sync WHERE domain = ?", (domain,)).fetchone()
+    def cursor(self, domain: str, *, source: str) -> int | None:
+        with _as_ours(self._file):
+            row = self._db.execute(
+                "SELECT cursor FROM sync WHERE domain = ? AND source = ?", (domain, source)
+            ).fetchone()
         return None if row is None else row[0]
 
     def put(self, domain: str, pages: Sequence[TakenPage], *, cursor: int | None) -> int:
         removed = 0
-        with _Transaction(self._db):
+        with self._transaction():
             self._db.execute("INSERT INTO sync (domain) VALUES (?) ON CONFLICT DO NOTHING", (domain,))
             (current,) = self._db.execute("SELECT pass FROM sync WHERE domain = ?", (domain,)).fetchone()
             for page in pages:
@@ -109,16 +139,16 @@ class SqliteIndex:
                 self._db.execute("UPDATE sync SET cursor = ? WHERE domain = ?", (cursor, domain))
         return removed
 
-    def begin_anew(self, domain: str) -> None:
-        with _Transaction(self._db):
+    def begin_anew(self, domain: str, *, source: str) -> None:
+        with self._transaction():
             self._db.execute(
-                "INSERT INTO sync (domain, pass) VALUES (?, 1)"
-                " ON CONFLICT DO UPDATE SET pass = pass + 1, cursor = NULL",
-                (domain,),
+                "INSERT INTO sync (domain, pass, source) VALUES (?, 1, ?)"
+                " ON CONFLICT DO UPDATE SET pass = pass + 1, cursor = NULL, source = excluded.source",
+                (domain, source),
             )
 
     def end_anew(self, domain: str, *, cursor: int) -> int:
-        with _Transaction(self._db):
+        with self._transaction():
             removed = self._db.execute(
                 "DELETE FROM page WHERE domain = ?1 AND pass <> (SELECT pass FROM sync WHERE domain = ?1)", (domain,)
             ).rowcount
@@ -147,17 +177,33 @@ class SqliteIndex:
             ],
         )
 
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing; the file is locked from the beginning, so that nobody else writes meanwhile."""
+        with _as_ours(self._file):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                if self._db.in_transaction:  # a full disk has ended it already
+                    self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
 
-class _Transaction:
-    """All or nothing; the file is locked from the beginning, so that nobody else writes meanwhile."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
+def _is_locked(lock: int) -> bool:
+    """Whether the open file is ours now."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
-    def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+@contextmanager
+def _as_ours(file: Path) -> Iterator[None]:
+    """What SQLite says against a file, as one line of ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise CrawlerError(f"{file} is no index that can be written: {error}") from error

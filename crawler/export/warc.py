@@ -1,5 +1,8 @@
 """WARC 1.1 (ISO 28500:2017): versions of pages as their servers sent them, or as a browser made them.
 
+The status is that of the look that brought the version, and 200 where that look is forgotten (--keep-visits): no
+other answers than those of 200 to 299 bring one.
+
 A body that an earlier record of the file has already is a revisit record. What has come compressed or in chunks is kept
 unpacked, so that these headers are left out, as the standard's own writers do.
 """
@@ -14,7 +17,6 @@ from warcio.warcwriter import WARCWriter
 from crawler import __version__
 from crawler.store.report import TakenPage
 
-IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 OF_TRANSFER = {"content-encoding", "content-length"}  # of what came, which is kept unpacked
 HTML = "text/html; charset=utf-8"  # of what a browser made
 
@@ -38,17 +40,17 @@ class Warc:
             return
         at = page.version_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         headers = {"WARC-Date": at}
-        if page.is_rendered or page.version_status is None:
+        if page.is_rendered:
             record = self._writer.create_warc_record(
                 page.url,
                 "resource",
                 payload=BytesIO(page.body),
-                warc_content_type=HTML if page.is_rendered else page.content_type or "application/octet-stream",
+                warc_content_type=HTML,
                 warc_headers_dict=headers,
             )
             self._writer.write_record(record)
             return
-        http = StatusAndHeaders(_status(page.version_status), _headers(page), protocol="HTTP/1.1")
+        http = StatusAndHeaders(_status(page.version_status or HTTPStatus.OK), _headers(page), protocol="HTTP/1.1")
         first = self._first.get(page.digest)
         if first is not None:
             digest, url, then = first

@@ -23,7 +23,7 @@ from crawler.local.parts import (
     stack_tag,
     worker_note,
 )
-from crawler.local.postgres import release_postgres, running_postgres
+from crawler.local.postgres.cluster import release_postgres, running_postgres
 from crawler.local.private import private_folder
 from crawler.settings import Settings
 
@@ -57,7 +57,7 @@ class Wrecker:
         runs = self.cancel_runs(self.api, processes) if self.api is not None else []
         self.end_processes()
         if self.api is not None and runs and answers(self.server, self.api):
-            from crawler.local.prefect import declare_cancelled
+            from crawler.local.prefect.api import declare_cancelled
 
             asyncio.run(declare_cancelled(self.api, runs))
         if self.server is not None:
@@ -75,7 +75,7 @@ class Wrecker:
     def cancel_runs(self, api: Api, processes: list[Process]) -> list[UUID]:
         """Let the runs end by themselves, so that they release what they hold; gives those that were asked."""
         os.environ.update(client_environment(self.home, api))
-        from crawler.local.prefect import cancel_runs, still_living
+        from crawler.local.prefect.api import cancel_runs, still_living
 
         only = None if is_own_api(self.server, api.url) else runs_of(processes)
         asked = living = asyncio.run(cancel_runs(api, only=only))

@@ -19,4 +19,4 @@ def clear_away(tag: str, *, without: Process | None, database_url: str, report: 
 
     freed = asyncio.run(free_leases())
     if freed:
-        report(f"Freed {freed} domains that a dead worker held")
+        report(f"Leases: {freed} freed that a dead worker held")

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from crawler.local.auth import proves_itself
 from crawler.local.children import TAG, Child, comes_about, end, noted, start, write_note
-from crawler.local.entrance import ensure_key, entrance
+from crawler.local.keys.auth import proves_itself
+from crawler.local.keys.entrance import ensure_key, entrance
 from crawler.local.machine import free_port, port_is_free, process
 from crawler.local.own_address import own_origins
 from crawler.local.parts import POLL_SECONDS, Report, digest, last_words, own_pages_note, pages_note, port_of

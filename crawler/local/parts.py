@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crawler.local.auth import ANSWER_SECONDS, known_auth, proves_itself
 from crawler.local.children import Child, noted
 from crawler.local.environment import Api, api_url_of
+from crawler.local.keys.auth import ANSWER_SECONDS, known_auth, proves_itself
 from crawler.local.machine import Process
 from crawler.local.private import private_folder, write_private
 from crawler.settings import Settings

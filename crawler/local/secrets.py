@@ -26,6 +26,6 @@ async def _block(name: str, settings: Settings) -> str | None:
         api = server_in_use(settings)
     except StackFailed:
         return None
-    from crawler.local.prefect import secret_block  # takes a second, and few domains name a block
+    from crawler.local.prefect.api import secret_block  # takes a second, and few domains name a block
 
     return await secret_block(api, name)

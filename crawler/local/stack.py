@@ -28,7 +28,7 @@ from crawler.local.parts import (
     was_set_up,
     worker_note,
 )
-from crawler.local.postgres import borrowed_postgres, running_postgres
+from crawler.local.postgres.cluster import borrowed_postgres, running_postgres
 from crawler.local.up import up
 from crawler.settings import Settings
 from crawler.store.database import prepare

@@ -23,9 +23,9 @@ from crawler.local.parts import (
     server_note,
     stack_tag,
 )
-from crawler.local.postgres import keep_postgres, running_postgres
+from crawler.local.postgres.cluster import keep_postgres, running_postgres
+from crawler.local.prefect.server import ensure_server, wait_for_server
 from crawler.local.private import OURS, private_folder
-from crawler.local.server import ensure_server, wait_for_server
 from crawler.settings import Settings
 from crawler.store.database import open_database, prepare
 
@@ -64,7 +64,7 @@ def build(home: Path, settings: Settings, *, deployments: Path, report: Report) 
     if named is None:
         prepare(database_url, may_upgrade=True)
     os.environ.update(client_environment(home, api_to_use(home, server, external)))
-    import crawler.local.prefect  # noqa: F401
+    import crawler.local.prefect.api  # noqa: F401
 
     if server is not None:
         again = partial(start_server, home, settings, report=report)
@@ -107,7 +107,7 @@ def start_server(home: Path, settings: Settings, *, report: Report) -> Child:
 
 async def offer(api: Api, database_url: str) -> None:
     """Let the forms of the deployments offer the domains that are registered."""
-    from crawler.local.prefect import client_of, offer_domains
+    from crawler.local.prefect.api import client_of, offer_domains
 
     async with open_database(database_url, connections=1) as db, client_of(api) as client:
         await offer_domains(client, db)
@@ -115,8 +115,8 @@ async def offer(api: Api, database_url: str) -> None:
 
 def staff(home: Path, server: Child | None, *, api: Api, database_url: str, deployments: Path, report: Report) -> Child:
     """The deployments, and a worker for them; before a new worker starts, what a dead one left is cleared away."""
-    from crawler.local.prefect import ensure_deployments
-    from crawler.local.worker import clear_runs, find_worker, start_worker
+    from crawler.local.prefect.api import ensure_deployments
+    from crawler.local.prefect.worker import clear_runs, find_worker, start_worker
 
     worker = find_worker(home, api=api, database_url=database_url)
     if worker is None:

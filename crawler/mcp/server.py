@@ -1,5 +1,6 @@
 """The MCP server: tools over the store, each described by its docstring for the model that calls it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -18,9 +19,13 @@ T = TypeVar("T")
 
 MOST_HITS = 20
 MOST_CHANGES = 50
+MOST_DOMAINS = 50  # of which freshness tells
 MOST_BLOCKS = 5  # of one change
 MOST_CHARS = 20_000  # of a text in one answer; the rest by offset
 WEEK = timedelta(days=7)
+PATIENCE = timedelta(seconds=20)  # for the index of a search; clients give a tool up after a minute or so
+MOST_SEARCHES = 8  # at a time, those among them that nobody waits for any more
+STILL_MADE = "the index to search is still being made: search again in a minute"
 NEWS = (EventKind.CHANGED, EventKind.GONE, EventKind.MOVED, EventKind.BACK, EventKind.FIRST, EventKind.BOILERPLATE)
 INSTRUCTIONS = """\
 recrawl keeps copies of chosen web domains, with every version of each page. search finds parts of pages by words, text
@@ -35,24 +40,35 @@ def serve() -> None:
 
 
 class Tools:
-    """The tools over one store, which is open as long as the server runs."""
+    """The tools over one store, which is open as long as the server runs.
 
-    def __init__(self) -> None:
+    patience: for a search; one that takes longer, because the index is being made, goes on, and the model is told so.
+    """
+
+    def __init__(self, *, patience: timedelta = PATIENCE) -> None:
         self._store: Store | None = None
+        self._patience = patience
+        self._searches: set[asyncio.Task[list[SearchHit]]] = set()
 
     def server(self) -> MCPServer[None]:
         """The server with all tools."""
         made: MCPServer[None] = MCPServer(
-            "recrawl", version=__version__, instructions=INSTRUCTIONS, lifespan=self._open, log_level="WARNING"
+            "recrawl", version=__version__, instructions=INSTRUCTIONS, lifespan=self.opened, log_level="WARNING"
         )
         for tool in (self.search, self.text, self.changes, self.freshness):
             made.tool(annotations=READS, structured_output=False)(_in_words(tool))
         return made
 
     @asynccontextmanager
-    async def _open(self, _server: MCPServer[None]) -> AsyncIterator[None]:
+    async def opened(self, _server: MCPServer[None] | None = None) -> AsyncIterator[None]:
+        """The store, open until the block ends; searches that go on then are ended."""
         async with open_store() as self._store:
-            yield
+            try:
+                yield
+            finally:
+                for search in self._searches:
+                    search.cancel()
+                await asyncio.gather(*self._searches, return_exceptions=True)
 
     @property
     def store(self) -> Store:
@@ -66,8 +82,20 @@ class Tools:
         docs.example.com.  limit: 20 at most. Each hit has the page's URL, its title, the headings the part stands under
         and an excerpt with the words in brackets; `text` gives the whole page.
         """
-        hits = await self.store.search(words, domain=domain, most=_bounded(limit, MOST_HITS))
-        return [_hit(each) for each in hits]
+        return [_hit(each) for each in await self._searched(words, domain=domain, most=_bounded(limit, MOST_HITS))]
+
+    async def _searched(self, words: str, *, domain: str | None, most: int) -> list[SearchHit]:
+        """The hits. Raises CrawlerError where the index takes longer than a model waits; it is made all the same."""
+        if len(self._searches) >= MOST_SEARCHES:
+            raise CrawlerError(STILL_MADE)
+        search = asyncio.create_task(self.store.search(words, domain=domain, most=most), name="search")
+        self._searches.add(search)
+        search.add_done_callback(self._searches.discard)
+        await asyncio.wait({search}, timeout=self._patience.total_seconds())
+        if not search.done():
+            search.add_done_callback(_forget)  # nobody asks for it any more
+            raise CrawlerError(STILL_MADE)
+        return search.result()
 
     async def text(
         self, url: str, version: int | None = None, at: str | None = None, offset: int = 0
@@ -80,6 +108,8 @@ class Tools:
         found = await self.store.text(url, version=version, at=_instant(at))
         if found is None:
             raise BadInput(f"no such version of {url} is kept")
+        if not found.version.is_kept:
+            raise BadInput(f"version {found.version.number} of {url} was thinned out: its text is not kept")
         part = found.text[max(offset, 0) :][:MOST_CHARS]
         end = max(offset, 0) + len(part)
         return {
@@ -102,15 +132,31 @@ class Tools:
         """
         since = datetime.now(UTC) - timedelta(days=min(max(days, 0.0), 36_500.0))
         most, items = _bounded(limit, MOST_CHANGES), list[FeedItem]()
+        end = await self.store.cursor()
         async for item in self.store.changes(what, after=after, since=since, kinds=NEWS):
             items.append(item)
             if len(items) >= most:
                 break
-        return {"changes": [_change(each) for each in items], "next": items[-1].position if items else after}
+        last = items[-1].position if items else after
+        return {"changes": [_change(each) for each in items], "next": last if len(items) >= most else max(last, end)}
 
     async def freshness(self, domain: str | None = None) -> list[dict[str, Any]]:
-        """How far the copy of a domain, or of each, can be relied on: the share of pages that are as they were seen."""
-        return [_freshness(each) for each in await self.store.freshness(domain)]
+        """How far the copy of a domain can be relied on: the share of pages that are as they were seen.
+
+        domain: such as docs.example.com; left out, the first 50 domains, and how many others there are.
+        """
+        if domain is not None:
+            return [_freshness(each) for each in await self.store.freshness(domain)]
+        names = sorted(each.authority for each in await self.store.domains())
+        found = [each for name in names[:MOST_DOMAINS] for each in await self.store.freshness(name)]
+        more = [{"domains_left_out": len(names) - MOST_DOMAINS}] if len(names) > MOST_DOMAINS else []
+        return [*map(_freshness, found), *more]
+
+
+def _forget(search: asyncio.Task[list[SearchHit]]) -> None:
+    """Take note of how a search ended that nobody waits for, so that asyncio does not complain of it."""
+    if not search.cancelled():
+        search.exception()
 
 
 def _in_words(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:

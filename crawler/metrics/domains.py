@@ -22,6 +22,7 @@ GAUGES: tuple[tuple[str, str, Callable[[DomainGauge], float | None]], ...] = (
     ("recrawl_domain_oldest_look_seconds", "Since the look of the page unseen longest.", lambda d: d.oldest_look_s),
     ("recrawl_domain_leased", "Domains that are being crawled.", lambda d: d.leased),
     ("recrawl_domain_held", "Domains that are left alone.", lambda d: d.held),
+    ("recrawl_domain_waiting", "Domains that wait for a worker.", lambda d: d.waiting),
     ("recrawl_domains", "Domains told of.", lambda d: d.domains),
 )
 

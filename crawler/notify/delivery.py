@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,8 @@ from uuid import uuid4
 from crawler.core.alert import is_hopeless, next_try
 from crawler.core.http import parse_reference, retry_after
 from crawler.crawl import ParserPool, child_environment
+from crawler.errors import CrawlerError
+from crawler.notify.payload import key_bytes
 from crawler.notify.reading import read_feed_for
 from crawler.notify.sending import MOST_CHANGES, DeliveryOutcome, TargetSender
 from crawler.notify.target import FindSecret, TargetKind, TargetLacking, found_target, sealed_text, secret_at
@@ -25,6 +28,7 @@ log = logging.getLogger("recrawl.notify")
 SIDE_BY_SIDE = 64  # subscriptions that are delivered to at a time; each waits for its own target
 FOREVER = timedelta(days=36_500)
 PAUSE = timedelta(seconds=2)  # until the feed is looked at again
+BROKEN_PAUSE = timedelta(minutes=1)  # until a subscription is served again that could not be
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ class DeliveryContext:
 
     now: knowledge time.  find_secret: where secrets are.  seal: makes the proof that this machine's user has set a
     command; None where no command is run.  origin: of one's own pages, for links; None where nothing serves them.
+    real_now: what receivers are told in signatures, which they compare with their own clocks.
     """
 
     db: Database
@@ -42,6 +47,7 @@ class DeliveryContext:
     seal: Callable[[str], str] | None = None
     origin: str | None = None
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    real_now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
 
 
 @asynccontextmanager
@@ -97,8 +103,10 @@ async def deliver(
 ) -> Delivered:
     """Bring the feed up to date, read it for each subscription, and send what is due.
 
-    only: to the subscription of that number.  within: no message is begun later.  stop: nor after it is set.
+    only: to the subscription of that number.  within: no message is begun later, and no piece of the feed.
+    stop: nor after it is set.
     Each message is sent at least once; one that was sent when this process ended is sent again, with its token.
+    One that is paused is sent nothing; the feed is read for it up to where it was paused.
     """
     done = Delivered()
     deadline = asyncio.get_running_loop().time() + within.total_seconds()
@@ -148,6 +156,7 @@ class _Rounds:
         self._only, self._may_go_on = only, may_go_on
         self._places = asyncio.Semaphore(SIDE_BY_SIDE)
         self._served: set[int] = set()
+        self._broken_until: dict[int, float] = {}  # in the loop's time
 
     async def begin(self, tell: Callable[[Delivered], None]) -> None:
         """Bring the feed up to date, and begin to serve each subscription."""
@@ -157,8 +166,9 @@ class _Rounds:
             return
         await report.stamp_feed(db, at=self._context.now())
         end = await report.end_of_feed(db)
+        now = asyncio.get_running_loop().time()
         for each in listed:
-            if each.id not in self._served:
+            if each.id not in self._served and self._broken_until.get(each.id, now) <= now:
                 self._served.add(each.id)
                 self._tasks.create_task(self._serve(each, end, tell), name=f"subscription-{each.id}")
 
@@ -169,6 +179,13 @@ class _Rounds:
                 if self._may_go_on() and await self._locks.take(each.id):
                     try:
                         await _serve(self._context, each, done, end=end, may_go_on=self._may_go_on)
+                    except CrawlerError:
+                        raise
+                    except Exception as error:
+                        # One whose row cannot be read here, or whose change cannot be told, must not end the others.
+                        log.exception("subscription.broken", extra={"subscription": each.id})
+                        done.failed[each.id] = f"it cannot be served, and the log tells why ({type(error).__name__})"
+                        self._broken_until[each.id] = asyncio.get_running_loop().time() + BROKEN_PAUSE.total_seconds()
                     finally:
                         await self._locks.give_back(each.id)
         finally:
@@ -179,14 +196,27 @@ class _Rounds:
 async def _serve(
     context: DeliveryContext, listed: Subscription, done: Delivered, *, end: int, may_go_on: Callable[[], bool]
 ) -> None:
-    """Read the feed for one subscription, and send it what is due, until nothing is or its target fails."""
+    """Read the feed for one subscription, and send it what is due unless it is paused, or its target left alone."""
     subscription = await subscriptions.numbered(context.db, listed.id)  # as it is since it is ours alone
     if subscription is None or not _is_ours(context, subscription):
         return
+    if subscription.pause_position is not None:
+        end = min(end, subscription.pause_position)
     watch = Watch(context.db, context.readers)
-    done.put += await read_feed_for(context.db, subscription, end=end, watch=watch, now=context.now())
+    done.put += await read_feed_for(
+        context.db, subscription, end=end, watch=watch, now=context.now(), may_go_on=may_go_on
+    )
+    if subscription.paused_at is not None:
+        return
     if subscription.resume_at is not None and subscription.resume_at > context.now():
         return
+    await _send_due(context, subscription, done, may_go_on=may_go_on)
+
+
+async def _send_due(
+    context: DeliveryContext, subscription: Subscription, done: Delivered, *, may_go_on: Callable[[], bool]
+) -> None:
+    """Send a subscription one message after the other, until none is due or its target fails."""
     sender: TargetSender | None = None
     async with AsyncExitStack() as stack:
         # What has failed before is not tried in quiet hours, either.
@@ -197,7 +227,7 @@ async def _serve(
             try:
                 if sender is None:
                     sender = await stack.enter_async_context(await _sender(context, subscription))
-                outcome = await sender.send(message, at=context.now())
+                outcome = await sender.send(message, at=context.real_now())
             except TargetLacking as error:
                 outcome = DeliveryOutcome(str(error))
             if not await _noted(context, subscription, message, outcome, done):
@@ -212,6 +242,8 @@ async def _next(context: DeliveryContext, subscription: Subscription) -> Message
     found = await subscriptions.next_message(context.db, subscription.id, at=now)
     if found is not None:
         return found
+    if not await subscriptions.is_due(context.db, subscription.id, at=now):
+        return None  # before the target is looked up, which may ask a Prefect server
     kind = await _kind(context, subscription)
     is_joined = kind not in {TargetKind.WEBHOOK, TargetKind.COMMAND}  # nobody wants a mail for each page
     made = await subscriptions.make_messages(
@@ -231,13 +263,16 @@ async def _sender(context: DeliveryContext, subscription: Subscription) -> Targe
     wish = subscription.wish
     target = await found_target(wish.target, context.find_secret)
     key = await secret_at(parse_reference(wish.secret), context.find_secret) if wish.secret else None
+    if key is not None and not key_bytes(key):
+        raise TargetLacking(f"{wish.secret} holds no key: anybody could sign with nothing")
     return TargetSender(
         target,
         user_agent=context.user_agent,
         allow_private=wish.allow_private,
         key=key,
         origin=context.origin,
-        environment=child_environment({}),
+        # A user's program has a Python of its own, if any, and no use for the modules of ours.
+        environment=os.environ if target.kind is TargetKind.COMMAND else child_environment({}),
     )
 
 
@@ -278,6 +313,6 @@ async def send_test(context: DeliveryContext, subscription: Subscription) -> str
     message = Message(id=0, subscription_id=subscription.id, token=uuid4(), tries=0, made_at=context.now(), changes=())
     try:
         async with await _sender(context, subscription) as sender:
-            return (await sender.send(message, at=context.now())).why_not
+            return (await sender.send(message, at=context.real_now())).why_not
     except TargetLacking as error:
         return str(error)

@@ -25,11 +25,13 @@ def content_of(item: FeedItem, condition: Mapping[str, Any] | None = None) -> di
         "change": item.change.value,
         "version": item.version,
         "title": item.title,
+        "distance_bits": item.distance_bits,
         "amount": item.amount,
         "importance": item.importance,
         "parts": [part.value for part in item.parts],
         "blocks": [{"part": edit.part.value, "was": edit.was, "now": edit.now} for edit in item.blocks],
         "pages": item.pages,
+        "source": item.source,
         "moved_to": item.moved_to,
     } | ({"condition": dict(condition)} if condition is not None else {})
 

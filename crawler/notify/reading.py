@@ -1,5 +1,6 @@
 """The feed, read for one subscription: what of it is to be told goes into its outbox."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 from crawler.core.http import path_and_query, pattern_of
@@ -11,17 +12,28 @@ from crawler.store.report import ChangeFilter, FeedItem
 from crawler.store.subscriptions import ChangeNotice, Subscription, SubscriptionWish, put_notices
 
 AT_ONCE = 1000  # positions of the feed
+READ_AT_ONCE = 25  # of these, where two versions of each page are read: a second or so
 MOST_WAITING = 10_000  # changes of one subscription; while there are more the feed keeps what follows
 
 
-async def read_feed_for(db: Database, subscription: Subscription, *, end: int, watch: Watch, now: datetime) -> int:
+async def read_feed_for(
+    db: Database,
+    subscription: Subscription,
+    *,
+    end: int,
+    watch: Watch,
+    now: datetime,
+    may_go_on: Callable[[], bool],
+) -> int:
     """Put what a subscription is to be told into its outbox, up to a position of the feed; gives how much.
 
     Each piece of the feed is read once: its changes and the position behind it are committed together.
+    may_go_on: asked before each piece, since the pages of a whole site may have to be read for a condition.
     """
     wish, position, put = subscription.wish, subscription.position, 0
-    while position < end and subscription.waiting + put < MOST_WAITING:
-        until = min(position + AT_ONCE, end)
+    at_once = READ_AT_ONCE if wish.condition is not None else AT_ONCE
+    while position < end and subscription.waiting + put < MOST_WAITING and may_go_on():
+        until = min(position + at_once, end)
         wanted = ChangeFilter(domain_id=wish.domain_id, kinds=wish.kinds, after=position, until=until)
         items = await report.read_feed(db, wanted, most=AT_ONCE, blocks=True)
         notices = [notice for item in items if (notice := await _notice(wish, item, watch, now=now)) is not None]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self, assert_never
 from crawler.notify.payload import body_of, headers_of_webhook
 from crawler.notify.processes import command_line, run
 from crawler.notify.target import NotifyTarget, TargetKind
-from crawler.notify.wording import headline, text_of
+from crawler.notify.wording import calling_nobody, headline, text_of
 from crawler.store.subscriptions import Message
 
 if TYPE_CHECKING:  # who serves a feed sends nothing, and needs no client
@@ -74,7 +74,7 @@ class TargetSender:
     async def send(self, message: Message, *, at: datetime) -> DeliveryOutcome:
         """Send a message. at: the time that its receiver is told."""
         subject = headline(message.changes)
-        body = body_of(message, text=f"{subject}\n\n{text_of(message.changes)}")
+        body = body_of(message, text=calling_nobody(f"{subject}\n\n{text_of(message.changes)}"))
         match self._target.kind:
             case TargetKind.WEBHOOK:
                 return await self._post(str(message.token), body, at=at)

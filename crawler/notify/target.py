@@ -7,7 +7,7 @@ env:NAME or block:NAME. No message here repeats what was typed, which may be a s
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from crawler.core.http import Reference, SecretSource, parse_reference
 from crawler.errors import BadInput
@@ -15,6 +15,14 @@ from crawler.notify.processes import command_line
 
 COMMAND = "command:"
 WEB = ("http", "https")
+# Parameters of a query whose values let somebody in, as receivers call them; Azure signs addresses with `sig`.
+SECRET_PARAMETERS = frozenset(
+    (
+        *("access_token", "api_key", "api-key", "apikey", "auth", "auth_token", "authorization"),
+        *("client_secret", "code"),
+        *("key", "pass", "passwd", "password", "pwd", "secret", "sig", "signature", "token", "x-api-key"),
+    )
+)
 MOST_CHARS = 4000
 HOW = "name the place where all of it stands: env:NAME for a variable, or block:NAME for a Prefect secret block"
 FORMS = "an https address, an apprise address such as mailto://..., command:PROGRAM, env:NAME or block:NAME"
@@ -60,6 +68,8 @@ def checked_target(text: str) -> str:
         raise BadInput(f"a secret is not typed here: {HOW}")
     if target.kind is TargetKind.SERVICE:
         _refuse_service(text)
+    else:
+        _refuse_secret_hook(text)
     return text
 
 
@@ -115,6 +125,15 @@ def _authority(text: str) -> str:
         return urlsplit(text).netloc
     except ValueError as error:
         raise BadInput(f"a target is {FORMS}") from error
+
+
+def _refuse_secret_hook(text: str) -> None:
+    """Refuse the address of a hook that is a secret itself: who has one of Slack or Discord may write there."""
+    from crawler.notify.services import standing_of  # as below
+
+    named = {name.lower() for name, _ in parse_qsl(urlsplit(text).query, keep_blank_values=True)}
+    if named & SECRET_PARAMETERS or standing_of(text).has_secret:
+        raise BadInput(f"this address has a secret in it, and a secret is not typed here: {HOW}")
 
 
 def _refuse_service(text: str) -> None:

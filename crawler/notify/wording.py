@@ -1,5 +1,6 @@
 """Changes in plain words, for mail and chat: a line that says it all, then each change with the words that differ."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ SAID = {
     EventKind.BOILERPLATE: "The site's frame changed",
     EventKind.HELD_BACK: "Pages like this say nothing new and are put off",
     EventKind.LET_GO: "Pages like this are asked for again",
+    EventKind.HINT: "Said to have changed",
 }
 COUNTED = {
     EventKind.FIRST: "new",
@@ -37,7 +39,12 @@ COUNTED = {
     EventKind.BOILERPLATE: "of the site's frame",
     EventKind.HELD_BACK: "put off",
     EventKind.LET_GO: "asked for again",
+    EventKind.HINT: "said to have changed",
 }
+# What chat services take for a call to everybody, or for a link with another text (docs.slack.dev, "Formatting text for
+# app surfaces"; docs.mattermost.com, "Mention people"): no stranger's page may write either.
+_CALLS = re.compile("(?<=<)(?=[!@#]|[a-z]+:)|(?<=@)(?=(?:all|channel|here|everyone)\\b)", re.IGNORECASE)
+WORD_JOINER = "\u2060"  # is not seen, and breaks no line
 TEST_SUBJECT = "recrawl: a test"
 TEST_TEXT = "This is a test. Changes will be told here; nothing has changed now."
 
@@ -91,6 +98,11 @@ def history_of(change: Content, origin: str) -> str:
 def printable(text: str) -> str:
     """A stranger's text in one line, without characters that would steer whatever shows it."""
     return " ".join("".join(c if c.isprintable() or c.isspace() else "\ufffd" for c in text).split())
+
+
+def calling_nobody(text: str) -> str:
+    """A text for chat services, in which nothing that a page says calls anybody."""
+    return _CALLS.sub(WORD_JOINER, text)
 
 
 def _lines(change: Content, *, origin: str | None) -> Iterator[str]:

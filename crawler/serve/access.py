@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from crawler.local.entrance import ENTERING, ENTRANCE, Signer
-from crawler.local.feeds import FEED
+from crawler.local.keys.entrance import ENTERING, ENTRANCE, Signer
+from crawler.local.keys.feeds import FEED
 from crawler.local.own_address import LONGEST_NONCE, PROOF_PATH, proof_of
 from crawler.serve.api import beneath_api
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from crawler.cli.actions.domains import change_settings, changed_settings
-from crawler.cli.actions.refresh import RefreshAsked, ask_for_refresh, command_for, start_run
-from crawler.cli.actions.register import register_all
-from crawler.cli.actions.rules import change_rules, shown_rule, with_rule
+from crawler.cli.actions.crawls.refresh import RefreshAsked, ask_for_refresh, command_for, start_run
+from crawler.cli.actions.domains.domains import change_settings, changed_settings
+from crawler.cli.actions.domains.register import register_all
+from crawler.cli.actions.domains.rules import change_rules, shown_rule, with_rule
 from crawler.cli.settings_options import BY_NAME, SettingsPatch, option_of, typed_value
 from crawler.cli.values import counted
 from crawler.core.domain import Domain

@@ -1,5 +1,6 @@
 """The application: which address shows what, and what each form does. Pages are made here, and nothing runs in them."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,15 +13,15 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from crawler.cli.actions.try_page import look_once
+from crawler.cli.actions.pages.try_page import look_once
 from crawler.cli.change_kinds import NEWS, typed_kind
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.crawl import ParserPool, TryWay, give_back
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
-from crawler.local.entrance import ENTRANCE
-from crawler.local.feeds import FEED, FeedWanted, feed_path, may_read
+from crawler.local.keys.entrance import ENTRANCE
+from crawler.local.keys.feeds import FEED, FeedWanted, linked_path, may_read
 from crawler.register import domain_named, url_of
 from crawler.serve import actions
 from crawler.serve.access import SESSION_LASTS, Asgi, Doorkeeper, guarded
@@ -47,6 +48,7 @@ from crawler.serve.render import (
     url_page,
 )
 from crawler.serve.render import try_page as tried_page
+from crawler.serve.search_index import IndexKeeper
 from crawler.serve.shown import style
 from crawler.store import report
 from crawler.store.database import Database
@@ -64,15 +66,15 @@ Page = Callable[[Request], Awaitable[Response]]
 
 @dataclass(slots=True)
 class PageServer:
-    """All that the pages are made of. now: knowledge time.  feed_key: what addresses of feeds are made with."""
+    """All that the pages are made of. now: knowledge time.  index: of searches by the API."""
 
     db: Database
     readers: ParserPool
     doorkeeper: Doorkeeper
     now: Callable[[], datetime]
     counter: DomainCounter
-    home: Path  # of the API's tokens
-    feed_key: Callable[[], str] = str  # read at each request, so that a new one counts at once; empty for no feed
+    index: IndexKeeper
+    home: Path  # of the API's tokens, and of the addresses of feeds; read at each request, so that both count at once
     _notices: dict[str, Notice] = field(default_factory=dict)
     _cards: Remembered[DomainCard | None] = field(default_factory=Remembered)
     _facts: Remembered[DomainFacts | None] = field(default_factory=Remembered)
@@ -163,7 +165,7 @@ def application(server: PageServer) -> Asgi:
         routes=[
             *(Route(path, page, methods=["GET"]) for path, page in pages.items()),
             *(Route(path, form, methods=["POST"]) for path, form in forms.items()),
-            *api_routes(server.db, server.home, now=server.now),
+            *api_routes(server.db, server.home, now=server.now, want_index=server.index.want),
         ],
         exception_handlers=handlers,
     )
@@ -222,7 +224,7 @@ def _changes(server: PageServer) -> Page:
         )
         facts = await change_facts(server.db, asked, at=server.now())
         wanted = FeedWanted(domain=asked.domain, kinds=",".join(sorted(map(typed_kind, kinds))))
-        feed = feed_path(key, wanted) if (key := server.feed_key()) else ""
+        feed = await asyncio.to_thread(linked_path, server.home, wanted)
         return _html(changes_page(facts, links=SERVED, reader=server.reader(request), feed=feed))
 
     return changes
@@ -232,7 +234,8 @@ def _feed(server: PageServer) -> Page:
     async def feed(request: Request) -> Response:
         given = request.query_params
         wanted = FeedWanted(given.get("domain", ""), given.get("prefix", ""), given.get("kind", ""))
-        if not request.scope["session"] and not may_read(server.feed_key(), wanted, given.get("token", "")):
+        token = given.get("token", "")
+        if not request.scope["session"] and not await asyncio.to_thread(may_read, server.home, wanted, token):
             return PlainTextResponse("recrawl feed prints the address of a feed", status_code=401, headers=NO_STORE)
         origin = server.doorkeeper.addresses[0]
         document = await feed_document(

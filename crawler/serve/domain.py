@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from crawler.cli.actions.domains import shown_opening, why_not
-from crawler.cli.actions.lists import shown_lists
-from crawler.cli.actions.rules import shown_rule
-from crawler.cli.actions.trust import shown_standings
+from crawler.cli.actions.domains.domains import shown_opening, why_not
+from crawler.cli.actions.domains.lists import shown_lists
+from crawler.cli.actions.domains.rules import shown_rule
+from crawler.cli.actions.domains.trust import shown_standings
 from crawler.cli.settings_options import facts_of, option_of
 from crawler.cli.values import shown_share, shown_span
 from crawler.core.domain import Domain

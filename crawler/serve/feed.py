@@ -1,11 +1,12 @@
 """The Atom feed of changes, for whoever has its address or has entered."""
 
+import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 
 from crawler.cli.change_kinds import NEWS, kinds_named
-from crawler.local.feeds import FeedWanted
+from crawler.local.keys.feeds import FeedWanted
 from crawler.notify import AtomScope, atom_feed
 from crawler.register import domain_named, url_prefix
 from crawler.store import report
@@ -41,4 +42,5 @@ async def feed_document(db: Database, wanted: FeedWanted, *, address: str, origi
     name = prefix or (domain.authority if domain is not None else "")
     # An empty feed is as old as the day, so that whoever asks often is told that it is unchanged.
     day = at.replace(hour=0, minute=0, second=0, microsecond=0)
-    return FeedDocument(atom_feed(items, AtomScope(name=name, address=address, origin=origin), at=day))
+    scope = AtomScope(name=name, address=address, origin=origin)
+    return FeedDocument(await asyncio.to_thread(atom_feed, items, scope, at=day))  # words of a thousand blocks differ

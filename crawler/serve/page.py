@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from crawler.cli.actions.domains import why_not
-from crawler.cli.actions.explain_signals import chance_now, shown_signals
-from crawler.cli.actions.explain_why import scope_now, why_belief, why_next, why_refused, why_untracked, worth_now
+from crawler.cli.actions.domains.domains import why_not
+from crawler.cli.actions.explain.signals import chance_now, shown_signals
+from crawler.cli.actions.explain.why import scope_now, why_belief, why_next, why_refused, why_untracked, worth_now
 from crawler.cli.reasons import RENDERING
 from crawler.core.change import PageDiff
 from crawler.core.domain import Domain

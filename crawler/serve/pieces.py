@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 
-from crawler.cli.actions.rules import usable, with_rule
+from crawler.cli.actions.domains.rules import usable, with_rule
 from crawler.core.change import ExplainedBlock, Why, explain_blocks
 from crawler.core.domain import Domain
 from crawler.core.http import Fetched, Url, path_and_query

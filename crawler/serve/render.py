@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from crawler.cli.actions.try_page import REASONS, differences, pieces_of
+from crawler.cli.actions.pages.try_page import REASONS, differences, pieces_of
 from crawler.core.change import BlockStatus, Why
 from crawler.core.domain import Domain
 from crawler.crawl import TryResult

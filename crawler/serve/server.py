@@ -3,11 +3,11 @@
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
@@ -15,14 +15,14 @@ from crawler.cli.session import Interrupts, with_database
 from crawler.crawl import ParserPool, settle_memory
 from crawler.errors import StackFailed
 from crawler.local.children import TAG
-from crawler.local.entrance import ensure_key, entrance
-from crawler.local.feeds import ensure_feed_key
+from crawler.local.keys.entrance import ensure_key, entrance
 from crawler.local.own_address import NAMES
 from crawler.local.pages import USUAL_PORT, noted_as_serving
 from crawler.plugins import load
 from crawler.serve.access import Doorkeeper
 from crawler.serve.app import PageServer, application
 from crawler.serve.counting import DomainCounter
+from crawler.serve.search_index import IndexKeeper
 from crawler.settings import Settings
 from crawler.store.database import Database
 
@@ -47,14 +47,14 @@ def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[
             opened_at = datetime.now(UTC)
             doorkeeper = Doorkeeper(key, addresses=addresses, opened_at=opened_at, port=port_taken)
             async with ParserPool(1, plugins=plugins) as readers:
-                counter = DomainCounter(db, now=lambda: datetime.now(UTC))
+                counter, index = DomainCounter(db, now=lambda: datetime.now(UTC)), IndexKeeper(home)
                 pages = PageServer(
                     db=db,
                     readers=readers,
                     doorkeeper=doorkeeper,
                     now=lambda: datetime.now(UTC),
                     counter=counter,
-                    feed_key=partial(ensure_feed_key, home),
+                    index=index,
                     home=home,
                 )
                 server = Uvicorn(
@@ -73,7 +73,7 @@ def serve(settings: Settings, *, host: str, port: int | None, report: Callable[[
                 noted = noted_as_serving(home, port=port_taken, address=address)
                 is_asked_here = host in (*NAMES, *EVERYWHERE)
                 with noted if is_asked_here else nullcontext(), metrics_told(settings, db, home):
-                    await until_told(server, listener, interrupts.stop, counter)
+                    await until_told(server, listener, interrupts.stop, (counter.run(), index.run()))
 
     with_database(work, connections=CONNECTIONS, patient=True)
 
@@ -98,16 +98,19 @@ class Uvicorn(uvicorn.Server):
         yield
 
 
-async def until_told(server: Uvicorn, listener: socket.socket, stop: asyncio.Event, counter: DomainCounter) -> None:
-    """Serve, and count what is to be shown, until `stop` is set."""
+async def until_told(
+    server: Uvicorn, listener: socket.socket, stop: asyncio.Event, beside: Iterable[Coroutine[Any, Any, None]]
+) -> None:
+    """Serve, and do what has no end beside it, until `stop` is set."""
     async with asyncio.TaskGroup() as tasks:
-        counting = tasks.create_task(counter.run(), name="count-domains")
+        endless = [tasks.create_task(each) for each in beside]
         serving = tasks.create_task(server.serve(sockets=[listener]), name="serve-pages")
         asked = tasks.create_task(stop.wait(), name="stop-pages")
         await asyncio.wait((serving, asked), return_when=asyncio.FIRST_COMPLETED)
         server.should_exit = True
         asked.cancel()
-        counting.cancel()
+        for each in endless:
+            each.cancel()
 
 
 @contextmanager

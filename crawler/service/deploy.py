@@ -44,7 +44,7 @@ def deploy(settings: Settings, *, may_upgrade: bool, patience_seconds: float, re
 
 
 async def _registered(api: Api, url: str) -> int:
-    from crawler.local.prefect import ensure_deployments  # noqa: PLC0415  it reads the environment now
+    from crawler.local.prefect.api import ensure_deployments  # noqa: PLC0415  it reads the environment now
 
     registered = await ensure_deployments(api, DEPLOYMENTS, is_ours=False)
     await offer(api, url)

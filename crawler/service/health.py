@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from crawler.errors import CrawlerError
-from crawler.local.auth import proves_itself
 from crawler.local.children import noted
-from crawler.local.entrance import ensure_key
+from crawler.local.keys.auth import proves_itself
+from crawler.local.keys.entrance import ensure_key
 from crawler.local.pages import serving_pages
 from crawler.local.parts import port_of
 from crawler.service.needs import api_of, database_of, schema_problem, server_problem

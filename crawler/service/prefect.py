@@ -41,7 +41,7 @@ def serve_prefect(settings: Settings, *, host: str, port: int, address: str | No
     )
     os.chdir(home)  # prefect reads settings from files that lie where it is started
     os.execve(  # noqa: S606  signals then reach the server itself
-        sys.executable, [sys.executable, "-m", "crawler.local.prefect_server"], os.environ | environment
+        sys.executable, [sys.executable, "-m", "crawler.local.prefect.program"], os.environ | environment
     )
 
 

@@ -41,7 +41,7 @@ def ask(what: RunWish, runs: Collection[UUID] = (), *, environment: Mapping[str,
 
 async def done(what: RunWish, runs: Sequence[UUID], *, api: Api) -> None:
     """Do what this program was asked for."""
-    from crawler.local.prefect import cancel_runs, client_of, declare_cancelled, ensure_pool  # noqa: PLC0415
+    from crawler.local.prefect.api import cancel_runs, client_of, declare_cancelled, ensure_pool  # noqa: PLC0415
 
     match what:
         case RunWish.POOL:

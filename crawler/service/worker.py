@@ -31,7 +31,7 @@ from crawler.service.needs import api_of, database_of, schema_problem, server_pr
 from crawler.service.notes import BEAT_SECONDS, beat_file, is_beating, tag_file, worker_note
 from crawler.settings import Settings
 
-POOL = "recrawl"  # of crawler/local/prefect.py, which takes a second to import
+POOL = "recrawl"  # of crawler/local/prefect/api.py, which takes a second to import
 ASK_AGAIN_SECONDS = 10.0
 SHORT_LIFE_SECONDS = 30.0
 MOST_SHORT_LIVES = 5

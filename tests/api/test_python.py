@@ -3,9 +3,11 @@
 import asyncio
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -139,16 +141,40 @@ async def test_the_same_verbs_for_asyncio(database_url: str, orchard: Orchard, t
     assert [(report.known, report.freshness is not None) for report in reports] == [(2, True)]
 
 
+async def test_the_event_loop_goes_on_while_a_search_brings_its_index_in_step(
+    database_url: str, orchard: Orchard, tmp_path: Path
+) -> None:
+    async with api.open_store(database_url, home=tmp_path) as store:
+        await store.add(orchard.url, settings=OWN)
+        await store.crawl(orchard.url)
+        await store.search("basket")
+        orchard.write("pears.html", "Pears", "A basket of pears costs nine crowns this week, ripe and sweet.")
+        await store.refresh(orchard.url)
+        await store.crawl(orchard.url)
+        with closing(sqlite3.connect(tmp_path / "search" / "pages.sqlite", isolation_level=None)) as somebody:
+            somebody.execute("BEGIN IMMEDIATE")  # so that whoever writes the index waits
+            asyncio.get_running_loop().call_later(0.2, somebody.execute, "ROLLBACK")
+            began = asyncio.get_running_loop().time()
+            first, second = await asyncio.gather(store.search("nine"), store.search("crowns"))
+            took = asyncio.get_running_loop().time() - began
+
+    assert [hit.url for hit in first + second] == [f"{orchard.url}/pears.html"] * 2
+    assert took < 20  # SQLite gives a lock up after thirty seconds
+
+
 def test_what_cannot_be_is_a_sentence(database_url: str, tmp_path: Path) -> None:
     with api.open_store(database_url, home=tmp_path) as store:
+        with pytest.raises(api.CursorAhead, match="the feed ends at 0, so that nothing can be after cursor 7"):
+            list(store.changes(after=7))
         with pytest.raises(api.BadInput, match="is not registered"):
             list(store.changes("nowhere.example"))
         with pytest.raises(api.BadInput, match=r"^not a URL"):
             store.add("not a name", offline=True)
         [domain, _] = store.add("known.example", "known.example", offline=True)
         assert store.text(f"{domain.root}page") is None
-        with pytest.raises(api.BadInput, match="one to 32 words"):
-            store.search(" ")
+        for nothing in (" ", '"', "* -"):
+            with pytest.raises(api.BadInput, match="one to 32 words"):
+                store.search(nothing)
     with pytest.raises(api.StoreUnavailable), api.open_store("postgresql://127.0.0.1:9/none"):
         pass
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from crawler.cli import marked, output
-from crawler.cli.actions import versions
+from crawler.cli.actions.pages import versions
 from tests.cli.conftest import Answer, Recrawl, Site
 
 DAYS = ("2099-01-01", "2099-02-01", "2099-03-01")
@@ -345,3 +345,21 @@ def test_headers_are_those_of_the_answer_that_brought_the_version_without_secret
     document = recrawl("show", site.url, "--json")
     assert ["X-Cache", "second"] in document.json["headers"]["others"]
     assert "mill-secret" not in shown() + document.out
+
+
+def test_a_cursor_beyond_the_end_is_an_error_and_one_of_nothing_wanted_gets_on(recrawl: Recrawl, shop: Site) -> None:
+    end = recrawl("changes", "--json").json["next"]
+
+    assert recrawl("changes", "--since", "1", "--kind", "held-back", "--json").json == {
+        "changes": [],
+        "next": end,
+        "more": False,
+    }
+    assert recrawl("changes", "--since", str(end)).code == 0
+    for more in ((), ("--follow",), ("--atom",), (shop.name,)):
+        done = recrawl("changes", *more, "--since", str(end + 1))
+        assert (done.code, done.out) == (2, "")
+        assert f"the feed ends at {end}, so that nothing can be after cursor {end + 1}" in done.complaint
+    told = recrawl("changes", "--since", str(end + 1), "--json")
+    assert (told.code, told.json["error"], told.json["ends_at"]) == (2, "cursor_ahead", end)
+    assert "nothing can be after" in told.complaint

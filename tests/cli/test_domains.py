@@ -178,8 +178,11 @@ def test_a_list_and_a_domain_are_shown_to_people(recrawl: Recrawl, site: Site) -
 def test_what_is_important_in_a_domain_is_a_setting(recrawl: Recrawl) -> None:
     recrawl("domains", "add", "site.test", "--offline")
 
-    recrawl("domains", "set", "site.test", "--order", "mixed", "--url-share", "0.4", "--favour", "/docs/")
+    said = recrawl("domains", "set", "site.test", "--order", "mixed", "--url-share", "0.4", "--favour", "/docs/").out
     recrawl("domains", "set", "site.test", "--discovery-weight", "2", "--external-links", "0.5")
+
+    assert "Order: opic -> mixed, 40% of importance by URL" in said
+    assert "Favoured: as usual -> /docs/ (by 4)" in said
 
     shown = recrawl("domains", "show", "site.test").out
     assert "mixed, 40% of importance by URL" in shown

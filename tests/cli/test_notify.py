@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +24,7 @@ class Hook:
 
     def __init__(self) -> None:
         self.status, self.url, self.got, self.came = 200, "", list[Any](), Event()
+        self.told_at: list[int] = []  # what signatures are made with, Unix time
 
 
 @contextmanager
@@ -32,6 +34,7 @@ def hooking() -> Iterator[Hook]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             hook.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            hook.told_at.append(int(self.headers["webhook-timestamp"]))
             self.send_response(hook.status)
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -121,6 +124,7 @@ def test_dead_letters_are_listed_sent_once_more_or_forgotten(shop: Site, recrawl
     (letter,) = recrawl("notify", "dead", "--json").json["dead"]
     assert (letter["why"], letter["subscription"]) == ("status 400", 1)
     assert letter["changes"][0]["url"] == shop.url
+    assert all(abs(time.time() - at) < 300 for at in hook.told_at)  # else receivers would not believe it
     assert "status 400" in recrawl("notify", "dead", "1").out
     assert recrawl("notify", "redeliver", "999").code == 1
     hook.status, before = 200, len(hook.got)
@@ -158,6 +162,9 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("env:X", "--quiet", "22"), "no quiet hours"),
     (("env:X", "--quiet", "22-07", "--zone", "Mars/Phobos"), "no time zone"),
     (("https://x.test/", "--secret", "hunter2"), "a secret is not typed here"),
+    (("https://x.test/hook?Token=hunter2",), "a secret is not typed here"),
+    (("https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/hunter2hunter2hunter2aaa",), "a secret is not typed here"),
+    (("https://discord.com/api/webhooks/4174216298/hunter2hunter2",), "a secret is not typed here"),
 ]
 
 
@@ -167,6 +174,42 @@ def test_what_cannot_be_meant_is_told_in_a_line(recrawl: Recrawl) -> None:
         assert (done.code, done.out) == (2, ""), arguments
         assert why in done.complaint
         assert "hunter2" not in done.complaint
+
+
+def test_a_subscription_is_paused_and_goes_on_from_now_or_with_what_was_missed(
+    shop: Site, recrawl: Recrawl, hook: Hook
+) -> None:
+    def day(name: str) -> None:
+        shop.page("/", text=f"{FLOUR} {name}.")
+        recrawl("refresh", shop.name)
+        assert recrawl("crawl", shop.name).code == 0
+
+    recrawl("notify", "add", hook.url, "--allow-private")
+    hook.status = 500
+    day("Tuesday")
+    hook.status = 200
+    paused = recrawl("notify", "pause", "1")
+    assert (paused.code, "is paused: recrawl notify resume 1; 1 change waiting for that" in paused.out) == (0, True)
+    assert "is paused already" in recrawl("notify", "pause", "1").out
+    day("Wednesday")
+    assert recrawl("notify", "run").out == "Nothing is due\n"
+    assert "paused   since" in recrawl("notify", "list").out
+    assert recrawl("notify", "list", "--json").json["subscriptions"][0]["paused_at"]
+
+    went_on = recrawl("notify", "resume", "1")
+    assert (went_on.code, went_on.out) == (
+        0,
+        "Subscription 1 goes on: it is told 1 change that waited, and what is found from now on\n",
+    )
+    assert recrawl("notify", "run").out == "1 change told in 1 message\n"
+    assert recrawl("notify", "resume", "1").out == "Subscription 1 is not paused\n"
+    assert recrawl("notify", "pause", "1", "--json").json["paused_at"]
+    day("Thursday")
+    assert "what was found while it was paused" in recrawl("notify", "resume", "1", "--missed").out
+    recrawl("notify", "run")
+
+    assert ["Tuesday" in hook.got[1]["text"], "Thursday" in hook.got[2]["text"], len(hook.got)] == [True, True, 3]
+    assert recrawl("notify", "pause", "7").code == 2
 
 
 def test_dead_letters_are_named_or_all_of_them(recrawl: Recrawl) -> None:

@@ -8,6 +8,12 @@ from tests.cli.conftest import Recrawl, Site
 from tests.conftest import execute
 
 LATER = "2100-01-01"
+# Spread over the pages in the order of their paths: keys are other ones at each port.
+EVIDENCE = """
+    UPDATE page p SET evidence_a = 1 + (37 * o.n % 256) / 50.0, evidence_b = 5
+      FROM (SELECT domain_id, key, row_number() OVER (ORDER BY url) AS n FROM page) o
+     WHERE (p.domain_id, p.key) = (o.domain_id, o.key)
+"""
 
 
 @pytest.fixture
@@ -17,7 +23,7 @@ def crawled(recrawl: Recrawl, site: Site, database_url: str) -> Site:
     for n in range(60):
         site.page(f"/{n}", "/")
     assert recrawl("crawl", site.url, "--allow-private").code == 0
-    execute(database_url, "UPDATE page SET evidence_a = 1 + get_byte(key, 0) / 50.0, evidence_b = 5")
+    execute(database_url, EVIDENCE)
     return site
 
 

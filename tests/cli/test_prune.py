@@ -1,6 +1,7 @@
 """What old cursors and versions are answered, and pruning as typed."""
 
 import asyncio
+import random
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import Authority
 from crawler.store import domains, report
 from crawler.store.database import open_database
-from tests.cli.conftest import Recrawl
+from tests.cli.conftest import Recrawl, Site
 from tests.store.conftest import START
 from tests.store.many_versions import PAGES, live
 
@@ -41,9 +42,16 @@ def test_what_is_pruned_is_foretold_done_and_told(recrawl: Recrawl, lived: int) 
         0,
         0,
     ]
-    assert recrawl("domains", "set", NAME, *SET, "--keep-changes", "4d").code == 0
+    assert "which recrawl prune frees" not in recrawl("domains", "show", NAME).out
+    assert (
+        "of texts and bodies, of which recrawl prune frees"
+        in recrawl("domains", "set", NAME, *SET, "--keep-changes", "4d").out
+    )
     shown = recrawl("domains", "show", NAME).out
     assert "the newest 2" in shown
+    assert "of texts and bodies, of which recrawl prune frees" in shown
+    storage = recrawl("domains", "show", NAME, "--json").json["storage"]
+    assert (storage["is_exact"], storage["stored_bytes"] > storage["frees_bytes"] > 1000) == (True, True)
 
     foretold = recrawl("prune", NAME, "--dry-run", "--json").json
     assert recrawl("prune", NAME, "--dry-run").code == 0
@@ -71,6 +79,20 @@ def test_what_is_pruned_is_foretold_done_and_told(recrawl: Recrawl, lived: int) 
     full = recrawl("prune")
     assert full.code == 1
     assert "more than the quota" in full.err
+
+
+def test_a_crawl_ends_within_the_quota_of_what_it_has_crawled(recrawl: Recrawl, site: Site) -> None:
+    words = "".join(random.Random(7).choices("abcdefgh ijklmnop", k=1000))
+    assert recrawl("crawl", site.url, "--allow-private", "--delay", "0").code == 0
+    assert recrawl("domains", "set", site.name, "--quota", "1").code == 0
+    site.page("/one", "/two", text=words)
+
+    said = recrawl("crawl", f"{site.url}one").err
+
+    assert "1 version thinned out to keep its quota" in said
+    assert "more than the quota: nothing of them goes" in said
+    assert recrawl("prune", "--dry-run", "--json").json["domains"][0]["versions"] == 0
+    assert recrawl("db", "check").code == 0
 
 
 def test_a_cursor_that_is_too_old_is_told_so_with_the_remedy(recrawl: Recrawl, lived: int, tmp_path: Path) -> None:

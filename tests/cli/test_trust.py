@@ -1,4 +1,4 @@
-from crawler.cli.actions.trust import described_trust, shown_asking
+from crawler.cli.actions.domains.trust import described_trust, shown_asking
 from crawler.core.http import Validators
 from crawler.core.validators import NO_TRUST, Trust, Validator, ValidatorStats
 from crawler.core.validators.challenge import YOUNG

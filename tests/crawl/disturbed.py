@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from crawler.core.domain import Domain
-from crawler.local.postgres import Cluster, ensure_postgres
+from crawler.local.postgres.cluster import Cluster, ensure_postgres
 from crawler.store.database import Database, open_database, upgrade
 from tests.crawl.crawls import RECRAWL, START, answered, answering, coins_missing, crawl, environ, register, rows
 from tests.patience import PATIENCE_S

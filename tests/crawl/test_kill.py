@@ -13,7 +13,7 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.crawl.targets import LIMITED_AHEAD
 from crawler.demo.server import LivingServer
-from crawler.local.postgres import ensure_postgres
+from crawler.local.postgres.cluster import ensure_postgres
 from crawler.store import domains
 from crawler.store.database import Database, open_database, upgrade
 from tests.crawl.crawls import QUICK, RECRAWL, START, coins_missing, crawl, environ, register, rows

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from crawler.cli.actions.explain_why import why_belief
+from crawler.cli.actions.explain.why import why_belief
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness import ALL_KINDS, PRIOR

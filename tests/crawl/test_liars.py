@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from crawler.cli.actions.trust import shown_standings
+from crawler.cli.actions.domains.trust import shown_standings
 from crawler.core.domain import Domain
 from crawler.core.validators import SENT, Validator
 from crawler.store.database import Database

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.local.postgres import running_postgres
+from crawler.local.postgres.cluster import running_postgres
 from crawler.store.database import open_database
 from tests.crawl.crawls import START
 from tests.crawl.disturbed import Disturbed, disturbed_crawl

@@ -8,6 +8,7 @@ import zlib
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from typing import cast
 
 import psutil
 import pytest
@@ -233,6 +234,17 @@ async def test_a_sample_that_a_process_takes_is_what_would_be_taken_here() -> No
     assert found.sample == sample_of(found.content, body, url=URL)
     assert plain is not None
     assert plain.sample == ()
+
+
+@pytest.mark.parametrize("few", [0, 100], ids=["in a process", "here"])
+async def test_a_body_that_breaks_what_reads_it_costs_that_body(told: list[logging.LogRecord], few: int) -> None:
+    breaking = cast("Url", 7)  # no page is known to break it: this stands for one that will
+    async with ParserPool(1, few=few) as readers:
+        if not few:
+            await started(readers)
+        assert await readers.parse(answer(b"<p>x"), breaking) is None
+        assert [record.getMessage() for record in told] == ["reader.lost"]
+        assert await readers.parse(answer(b"<p>x"), URL) is not None
 
 
 async def test_few_bodies_start_no_process() -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
-from crawler.cli.actions.explain_why import why_due
+from crawler.cli.actions.explain.why import why_due
 from crawler.core.domain import Domain
 from crawler.core.http import Url
 from crawler.crawl import ShiftResult

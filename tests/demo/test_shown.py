@@ -1,6 +1,6 @@
 """What the demo prints at its end says in plain words how it compares with every page in turn."""
 
-from crawler.cli.actions.demo import facts_of
+from crawler.cli.actions.crawls.demo import facts_of
 from crawler.demo.outcome import DemoOutcome
 from crawler.demo.rival import Freshness, Match
 from crawler.demo.site import VerdictTally

@@ -125,6 +125,20 @@ async def test_due_pages_are_counted(lively: Database) -> None:
     assert before[0].due < later[0].due == 5
 
 
+async def test_a_domain_waits_for_a_worker_only_when_one_may_take_it(lively: Database) -> None:
+    later = datetime.now(UTC) + timedelta(days=400)
+
+    async def waiting() -> int:
+        told, _ = await report.domain_gauges(lively, at=later, most=MOST_DOMAINS)
+        return told[0].waiting
+
+    shop = await domains.find(lively, Authority("shop.test"))
+    assert shop is not None
+    assert await waiting() == 1
+    await domains.set_paused(lively, shop, paused=True)
+    assert await waiting() == 0
+
+
 async def test_what_is_scraped_often_is_asked_of_the_database_once(lively: Database) -> None:
     figures = DomainGauges(lively, now=lambda: datetime.now(UTC))
     first = await figures.families()

@@ -19,10 +19,12 @@ from warcio.checker import Checker
 
 from crawler.core.domain import Domain
 from crawler.core.http import Url
+from crawler.errors import CrawlerError
 from crawler.export import Exported, Format, What, export
 from crawler.store import report
 from crawler.store.database import Database
 from tests.crawl.crawls import DAY, START, answered, answering, crawl, recrawl, register
+from tests.crawl.crawls import rows as rows_of
 
 HOUR = timedelta(hours=1)
 EVIL = '=HYPERLINK("http://127.0.0.1/","gratis")'
@@ -243,6 +245,58 @@ async def test_since_a_cursor_comes_what_changed_and_what_went(db: Database, tmp
     assert not nothing
     assert not (tmp_path / "fruit" / "pear.md").exists()
     assert "twice a day" in (tmp_path / "guide.md").read_text()
+
+
+async def test_a_folder_that_is_exported_into_again_has_what_is_there_and_nobody_elses_files_go(
+    db: Database, tmp_path: Path
+) -> None:
+    own = {"notes.md": "mine", "fruit/mine.md": "---\ntitle: mine\n---\n", "fruit/other.md": "---\nurl: /a\n---\n"}
+    other = "---\nurl: https://other.example/pear\n---\n"
+    async with crawled(db) as (site, domain):
+        await export(db, domain, Format.MARKDOWN, tmp_path)
+        for name, text in own.items():
+            (tmp_path / name).write_text(text)
+        (tmp_path / "pear.md").write_text(other)
+        (tmp_path / ".recrawl-x1").write_text("half of a pa")
+        site.gone.add("/fruit/pear")
+        for days in (1, 2, 4, 8):  # until it counts as gone
+            await recrawl(db, domain, at=START + days * DAY)
+        await export(db, domain, Format.MARKDOWN, tmp_path)
+
+    files = read(tmp_path)
+    assert own.items() <= files.items()
+    assert files["pear.md"] == other
+    assert len(files) == len(PAGES) - 1 + len(own) + 1
+    assert "fruit/pear.md" not in files
+    assert not (tmp_path / ".recrawl-x1").exists()
+
+
+async def test_two_domains_do_not_share_a_folder_of_markdown(db: Database, tmp_path: Path) -> None:
+    async with crawled(db) as (_, domain):
+        guide = tmp_path / "guide.md"
+        for text, whose in (("---\nurl: https://other.example/guide\n---\n", "other.example"), ("mine", "no page")):
+            guide.write_text(text)
+            with pytest.raises(CrawlerError, match=f"{whose}.*a folder of its own"):
+                await export(db, domain, Format.MARKDOWN, tmp_path)
+            assert guide.read_text() == text
+
+
+async def test_an_answer_stays_one_in_a_warc_when_the_look_that_brought_it_is_forgotten(
+    db: Database, tmp_path: Path
+) -> None:
+    file = tmp_path / "site.warc.gz"
+    async with crawled(db) as (_, domain):
+        assert await rows_of(db, "DELETE FROM visit RETURNING 1")
+        with file.open("wb") as stream:
+            await export(db, domain, Format.WARC, stream)
+
+    answers = [
+        (record.http_headers.status_code, record.http_headers["X-Kept"])
+        for record in ArchiveIterator(file.open("rb"), parse_http=True)
+        if record.record_type == WarcRecordType.response
+    ]
+    assert answers == [(200, "by the house")] * (len(PAGES) - 1)
+    assert passes_check(file)
 
 
 async def test_a_page_that_is_nested_too_deep_for_markdown_is_its_text(db: Database, tmp_path: Path) -> None:

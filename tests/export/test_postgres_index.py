@@ -1,6 +1,9 @@
 """An index in a real Postgres: what it holds after each sync, also when it is killed, and which embeddings stay."""
 
+import asyncio
+import json
 import random
+import threading
 from collections.abc import Iterator, Sequence
 
 import psycopg
@@ -15,6 +18,14 @@ from crawler.store.report import TakenPage
 from tests.conftest import execute, new_database
 from tests.crawl.crawls import START, answering, crawl, register
 from tests.export.test_sync import Killed, Shop, next_day
+
+TO_EMBED = "SELECT id, text FROM recrawl_index.chunk WHERE embedding IS NULL LIMIT 5"
+EMBED = "UPDATE recrawl_index.chunk SET embedding = %s::text::elsewhere.vector WHERE id = %s AND text = %s"
+VECTOR_TYPE = """
+    SELECT n.nspname || '.' || t.typname
+      FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_namespace n ON n.oid = t.typnamespace
+     WHERE a.attrelid = 'recrawl_index.chunk'::regclass AND a.attname = 'embedding'
+"""
 
 
 @pytest.fixture
@@ -121,16 +132,125 @@ async def test_what_a_restored_database_does_not_know_goes(db: Database, index_u
     assert texts(index_url) == {}
 
 
-def test_embeddings_are_vectors_where_the_extension_is(index_url: str) -> None:
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def embedded(text: str) -> str:
+    """How often each letter stands in a text, as pgvector reads a vector: a model that everybody knows."""
+    return str([text.lower().count(letter) for letter in LETTERS])
+
+
+def embed(url: str) -> int:
+    """What docs/export.md says of a consumer that embeds: takes the chunks without one, and keeps what is still so."""
+    done = 0
+    with psycopg.connect(url, autocommit=True) as connection:
+        while found := connection.execute(TO_EMBED).fetchall():
+            for chunk, text in found:
+                done += connection.execute(EMBED, (embedded(text), chunk, text)).rowcount
+    return done
+
+
+@pytest.fixture
+def vector_url(index_url: str) -> str:
+    """A database with pgvector, in a schema that nobody searches."""
     try:
-        execute(index_url, "CREATE EXTENSION vector")
+        execute(index_url, "CREATE SCHEMA elsewhere", "CREATE EXTENSION vector SCHEMA elsewhere")
     except psycopg.errors.FeatureNotSupported:
         pytest.skip("pgvector is not installed in this Postgres")
-    with PostgresIndex(index_url):
-        pass
-    assert rows(index_url, "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attname = 'embedding'") == [
-        ("vector",)
-    ]
+    return index_url
+
+
+async def test_embeddings_are_vectors_that_are_kept_through_changes_while_a_consumer_puts_them(
+    db: Database, vector_url: str
+) -> None:
+    shop, chance, ended = Shop(), random.Random(11), threading.Event()
+
+    def consume() -> int:
+        done = 0
+        while not ended.is_set():
+            done += embed(vector_url)
+        return done + embed(vector_url)
+
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        with PostgresIndex(vector_url):
+            pass
+        assert rows(vector_url, VECTOR_TYPE) == [("elsewhere.vector",)]
+        execute(
+            vector_url,
+            "ALTER TABLE recrawl_index.chunk ALTER embedding TYPE elsewhere.vector(26)",
+            "CREATE INDEX ON recrawl_index.chunk USING hnsw (embedding elsewhere.vector_cosine_ops)",
+        )
+        consuming = asyncio.create_task(asyncio.to_thread(consume))
+        try:
+            await keep_in_step(db, domain, vector_url, chance)
+            for day in range(6):
+                if day == 2:
+                    shop.gone = {8, 9}
+                await next_day(db, domain, shop)
+                await keep_in_step(db, domain, vector_url, chance)
+        finally:
+            ended.set()
+            done = await consuming
+
+    found = rows(vector_url, "SELECT text, embedding::text FROM recrawl_index.chunk")
+    assert len(found) == len(texts(vector_url)) == 18
+    assert all(json.loads(str(vector)) == json.loads(embedded(str(text))) for text, vector in found)
+    assert 18 + 6 * 6 <= done <= 20 + 7 * 7  # all at first, then those that changed, and no other
+    nearest = "SELECT url FROM recrawl_index.chunk ORDER BY embedding OPERATOR(elsewhere.<=>) '{}' LIMIT 1"
+    text = texts(vector_url)[f"{domain.root}p3"]
+    assert rows(vector_url, nearest.format(embedded(text))) == [(f"{domain.root}p3",)]
+
+
+async def test_a_column_of_numbers_becomes_one_of_vectors_later_and_sync_goes_on(db: Database, vector_url: str) -> None:
+    shop = Shop()
+    execute(vector_url, "DROP EXTENSION vector")
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        with PostgresIndex(vector_url) as index:
+            await sync(db, domain, index)
+        execute(
+            vector_url,
+            "UPDATE recrawl_index.chunk SET embedding = ARRAY[1, 2, 3]",
+            "CREATE EXTENSION vector",
+            "ALTER TABLE recrawl_index.chunk ALTER embedding TYPE vector(3)",
+        )
+        await next_day(db, domain, shop)
+        with PostgresIndex(vector_url) as index:
+            done = await sync(db, domain, index)
+
+    assert done.put == 7
+    kept = rows(vector_url, "SELECT embedding::text, count(*) FROM recrawl_index.chunk GROUP BY 1 ORDER BY 2")
+    assert kept == [(None, 7), ("[1,2,3]", 13)]
+
+
+async def test_an_index_of_an_earlier_release_is_read_anew_and_keeps_its_embeddings(
+    db: Database, index_url: str
+) -> None:
+    shop = Shop()
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        with PostgresIndex(index_url) as index:
+            await sync(db, domain, index)
+        execute(
+            index_url,
+            "ALTER TABLE recrawl_index.sync DROP COLUMN source",
+            "COMMENT ON SCHEMA recrawl_index IS 'recrawl sync, form 1'",
+            "UPDATE recrawl_index.chunk SET embedding = ARRAY[1, 2, 3]",
+        )
+        with PostgresIndex(index_url) as index:
+            done = await sync(db, domain, index)
+            again = await sync(db, domain, index)
+
+    assert (done.is_anew, done.put, done.removed) == (True, 20, 0)
+    assert (again.is_anew, again.put) == (False, 0)
+    assert rows(index_url, "SELECT count(*) FROM recrawl_index.chunk WHERE embedding IS NULL") == [(0,)]
 
 
 def test_a_schema_of_somebody_else_is_left_alone(index_url: str) -> None:

@@ -1,19 +1,21 @@
 """An index that is kept in step with a crawled site, also when it is killed between any two commits."""
 
+import asyncio
 import random
 import re
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from crawler.core.domain import Domain
 from crawler.errors import CrawlerError
-from crawler.export import SqliteIndex, sync
+from crawler.export import SqliteIndex, Synced, in_thread, search, sync
 from crawler.prune import prune_domain
-from crawler.store import report
+from crawler.store import domains, report
 from crawler.store.database import Database
 from crawler.store.report import TakenPage
 from tests.crawl.crawls import DAY, START, answered, answering, crawl, recrawl, register
@@ -84,6 +86,7 @@ async def test_an_index_is_what_the_site_says_after_each_sync(db: Database, file
             again = await sync(db, domain, index)
             await next_day(db, domain, shop)
             changed = await sync(db, domain, index)
+            whole = await sync(db, domain, index, anew=True)
             shop.gone = {4, 5}
             for _ in range(4):  # until they count as gone
                 await next_day(db, domain, shop)
@@ -92,6 +95,7 @@ async def test_an_index_is_what_the_site_says_after_each_sync(db: Database, file
     assert (first.put, first.removed, first.is_anew) == (20, 0, True)
     assert (again.put, again.removed, again.is_anew) == (0, 0, False)
     assert (changed.put, changed.removed) == (7, 0)  # every third page
+    assert (whole.put, whole.removed, whole.is_anew) == (20, 0, True)
     assert last.removed == 2
     found = texts(file)
     assert len(found) == 18
@@ -163,6 +167,7 @@ async def test_a_cursor_of_another_database_is_not_believed(db: Database, file: 
         with SqliteIndex(file) as index:
             await sync(db, domain, index)
             index.put(domain.authority, (), cursor=10**6)
+            assert index.cursor(domain.authority, source="another database") is None
             with closing(sqlite3.connect(file)) as other:  # a page that the database does not know
                 known = (domain.authority, "http://x.test/", "", "", 1, 1)
                 other.execute(
@@ -173,6 +178,83 @@ async def test_a_cursor_of_another_database_is_not_believed(db: Database, file: 
 
     assert (done.is_anew, done.put, done.removed) == (True, 20, 1)
     assert len(texts(file)) == 20
+
+
+async def test_a_domain_that_was_registered_anew_is_read_anew(db: Database, file: Path) -> None:
+    shop = Shop()
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        with SqliteIndex(file) as index:
+            await sync(db, domain, index)
+            await domains.remove(db, domain)
+            shop.gone = {4, 5}
+            domain = await register(db, url)
+            await crawl(db, at=START + DAY)
+            await report.stamp_feed(db, at=START + DAY)
+            done = await sync(db, domain, index)
+
+    assert (done.is_anew, done.put, done.removed) == (True, 18, 2)
+    assert len(texts(file)) == 18
+
+
+class Slow(SqliteIndex):
+    """An index whose sync takes a while between what it commits last and its end."""
+
+    def __init__(self, file: Path, meanwhile: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(file)
+        self.meanwhile = meanwhile
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        async with super().turn():
+            yield
+            await self.meanwhile()
+
+
+async def test_a_sync_of_a_file_waits_until_another_one_has_ended(db: Database, file: Path) -> None:
+    shop = Shop()
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        with SqliteIndex(file) as other:
+            overtaking: list[asyncio.Task[Synced]] = []
+
+            async def begin_another() -> None:
+                overtaking.append(asyncio.create_task(sync(db, domain, other)))
+                for _ in range(50):  # more questions than a sync that finds nothing asks
+                    await report.end_of_feed(db)
+                assert not overtaking[0].done()
+
+            with Slow(file, begin_another) as one:
+                first = await sync(db, domain, one)
+            second = await overtaking[0]
+
+    assert (first.is_anew, first.put) == (True, 20)
+    assert (second.is_anew, second.put) == (False, 0)
+
+
+def test_an_index_of_an_earlier_release_is_brought_up_to_date_and_believed_no_longer(file: Path) -> None:
+    with SqliteIndex(file):
+        pass
+    with closing(sqlite3.connect(file)) as db:
+        db.executescript(
+            "ALTER TABLE sync DROP COLUMN source; PRAGMA user_version = 1;"
+            "INSERT INTO sync (domain, cursor) VALUES ('a.test', 9);"
+        )
+    with SqliteIndex(file) as index:
+        assert index.domains() == ["a.test"]
+        assert index.cursor("a.test", source="this") is None
+
+
+def test_what_sqlite_says_against_a_file_is_one_line_of_ours(file: Path) -> None:
+    with SqliteIndex(file) as index:
+        with closing(sqlite3.connect(file)) as db:
+            db.execute("DROP TABLE sync")
+        with pytest.raises(CrawlerError, match="no index that can be written: no such table"):
+            index.put("a.test", (), cursor=1)
 
 
 def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
@@ -211,3 +293,22 @@ async def test_an_index_whose_cursor_is_too_old_is_brought_in_step_from_the_page
     assert done.removed == 1
     assert texts(file) == texts(file.with_name("new.sqlite"))
     assert is_whole(file)
+
+
+async def test_a_search_that_takes_too_long_is_ended_and_says_so(db: Database, file: Path) -> None:
+    async with answering(Shop().respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        async with in_thread(SqliteIndex(file)) as (index, thread):
+            await sync(db, domain, index, thread=thread)
+    with closing(sqlite3.connect(file)) as other:  # many parts that all say a word that begins so
+        other.execute(
+            """WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+               INSERT INTO chunk (id, page, heading, text) SELECT 'made ' || i, 1, '', 'amber words' FROM n"""
+        )
+        other.commit()
+
+    assert search(file, "amber")
+    with pytest.raises(CrawlerError, match="takes longer than 0 s: say more words"):
+        search(file, "a*", within=timedelta(0))

@@ -2,16 +2,20 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow.parquet as pq
+import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from warcio.checker import Checker
 
 from crawler.core.domain import Domain
+from crawler.errors import CursorTooOld
 from crawler.export import Format, What, export
-from crawler.store import report
+from crawler.prune import prune_domain
+from crawler.store import domains, report
 from crawler.store.database import Database
 from tests.crawl.crawls import DAY, START, recrawl, rows
 from tests.export.test_export import GUIDE, PAGES, Site, crawled, path, taken
@@ -48,11 +52,22 @@ async def test_rows_have_every_version_in_order_also_of_pages_that_are_gone(db: 
     assert (pear["state"], pear["version"], "soft when nobody" in pear["text"]) == ("gone", 1, True)
     assert [row["text"] for row in pq.read_table(io.BytesIO(table)).to_pylist()] == [row["text"] for row in found]
     news = [json.loads(line) for line in later.splitlines()]
-    assert [(path(row["url"], site), row["version"]) for row in news if row["state"] != "gone"] == [
-        ("/guide", 2),
-        ("/guide", 3),
+    assert [(path(row["url"], site), row["state"], row["version"]) for row in news] == [
+        ("/guide", "known", 2),
+        ("/guide", "known", 3),
+        ("/fruit/pear", "gone", 0),
     ]
-    assert ["twice a day" in row["text"] for row in news[:2]] == [True, False]
+    assert ["twice a day" in row["text"] for row in news] == [True, False, False]
+    assert (news[2]["text"], news[2]["version_at"], news[2]["digest"]) == ("", None, None)
+
+
+async def test_versions_since_a_cursor_that_is_too_old_are_refused_and_not_left_out(db: Database) -> None:
+    async with crawled(db) as (site, domain):
+        forgetful = await domains.change(db, domain, replace(domain.settings, keep_changes=DAY), at=START)
+        cursor = await lived(db, site, forgetful)
+        await prune_domain(db, forgetful, at=START)
+        with pytest.raises(CursorTooOld):
+            await taken(db, domain, Format.JSONL, what=What.VERSIONS, since=cursor)
 
 
 async def test_a_warc_of_all_versions_keeps_each_body_once(db: Database, tmp_path: Path) -> None:

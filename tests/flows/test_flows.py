@@ -90,9 +90,9 @@ def completed(stack: Stack, run: str) -> dict[str, Any]:
 
 
 def artifacts(stack: Stack, run: str) -> dict[str, dict[str, Any]]:
-    """What a run has to show, by its kind."""
+    """What a run has to show of its own work, by its kind; what it has told others is beside it."""
     found = ask(stack.api, "/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [run]}}})
-    return {artifact["type"]: artifact for artifact in found}
+    return {artifact["type"]: artifact for artifact in found if artifact["key"] != "notify-result"}
 
 
 def table(markdown: str) -> dict[str, str]:
@@ -206,6 +206,18 @@ def test_pruning_by_night_tells_what_went_of_each_domain(stack: Stack, domain: D
     assert schedule["active"]
 
 
+def test_the_plan_keeps_a_quota_between_two_nights(stack: Stack, domain: Domain) -> None:
+    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+    in_database(stack, lambda db: domains.change(db, domain, replace(domain.settings, quota=1), at=START))
+    run = completed(stack, start_run(stack.api, "plan/plan"))
+
+    def said() -> list[str]:
+        found = ask(stack.api, "/logs/filter", {"logs": {"flow_run_id": {"any_": [run["id"]]}}})
+        return [each["message"] for each in found if each["message"].startswith(f"{domain.authority}: ")]
+
+    until(lambda: any(line.endswith("above its quota") for line in said()))
+
+
 def test_what_is_worth_hearing_of_is_an_automation(stack: Stack) -> None:
     names = {each["name"] for each in ask(stack.api, "/automations/filter", {})}
     assert {
@@ -308,7 +320,7 @@ def test_a_secret_block_opens_the_domain_that_names_it(stack: Stack, domain: Dom
     assert KEY not in "".join(path.read_text(errors="replace") for path in (stack.home / "logs").rglob("*.log"))
 
 
-def test_a_run_tells_what_has_changed_to_the_address_in_a_secret_block(
+def test_a_crawl_tells_at_its_end_what_has_changed_to_the_address_in_a_secret_block(
     stack: Stack, domain: Domain, site: Remote
 ) -> None:
     async def save(address: str) -> None:
@@ -325,10 +337,10 @@ def test_a_run_tells_what_has_changed_to_the_address_in_a_secret_block(
         asyncio.run(save(f"{hook.url}/{KEY}"))
         site.set_instant(START + timedelta(days=2))
         later = (START + timedelta(days=2)).isoformat()
-        completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority, at=later))
-        completed(stack, start_run(stack.api, "notify/notify"))  # unless one by schedule has told it already
+        run = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority, at=later))
     after = in_database(stack, lambda db: subscriptions.numbered(db, made.id))
-    shown = ask(stack.api, "/artifacts/filter", {"artifacts": {"key": {"any_": ["notify-result"]}}})
+    of_run = {"flow_run_id": {"any_": [run["id"]]}, "key": {"any_": ["notify-result"]}}
+    shown = ask(stack.api, "/artifacts/filter", {"artifacts": of_run})
 
     told = [change["url"] for document in hook.got for change in document["changes"]]
     assert after is not None

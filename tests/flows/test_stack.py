@@ -26,18 +26,29 @@ from pydantic import SecretStr
 
 from crawler.errors import StackFailed
 from crawler.local import machine
-from crawler.local.auth import known_auth, proves_itself
 from crawler.local.children import noted, tagged
-from crawler.local.entrance import ensure_key
 from crawler.local.environment import Api
+from crawler.local.keys.auth import known_auth, proves_itself
+from crawler.local.keys.entrance import ensure_key
 from crawler.local.machine import free_port, port_is_free
 from crawler.local.own_address import own_origins
 from crawler.local.parts import pages_note, port_of, server_note, stack_tag
-from crawler.local.postgres import running_postgres
+from crawler.local.postgres.cluster import running_postgres
 from crawler.local.private import write_private
 from crawler.local.stack import Stack, crawl_database, down, pages_in_use, running_stack, server_in_use, status, up
 from crawler.settings import Settings
-from tests.flows.stage import ENDED, STAGE, ask, cancel_run, change, complaints, order, run_state, start_run
+from tests.flows.stage import (
+    ENDED,
+    STAGE,
+    ask,
+    cancel_run,
+    change,
+    complaints,
+    order,
+    run_state,
+    start_run,
+    task_states,
+)
 from tests.flows.stage.intruder import OPERATIONS
 from tests.patience import PATIENCE_S, SLOW, until
 
@@ -329,6 +340,7 @@ def test_a_cancelled_run_releases_what_it_holds(stack: Stack, tmp_path: Path) ->
 
 def test_after_the_worker_and_its_runs_were_killed_the_run_counts_as_crashed(stack: Stack, tmp_path: Path) -> None:
     run = hold_on(stack, tmp_path)
+    until(lambda: task_states(stack.api, run) == ["Running"])
     for process in tagged(stack_tag(stack.home)):
         if process != stack.server:
             os.kill(process.pid, signal.SIGKILL)
@@ -336,6 +348,7 @@ def test_after_the_worker_and_its_runs_were_killed_the_run_counts_as_crashed(sta
     assert restarted.server == stack.server
     assert restarted.worker != stack.worker
     assert run_state(stack.api, run) == "Crashed"
+    assert task_states(stack.api, run) == ["Crashed"]
 
 
 def test_a_run_whose_worker_was_killed_does_not_live_on(stack: Stack, tmp_path: Path) -> None:

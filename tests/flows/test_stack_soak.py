@@ -22,7 +22,7 @@ from crawler.core.http import Authority
 from crawler.demo.server import living_process
 from crawler.local.children import tagged
 from crawler.local.parts import stack_tag
-from crawler.local.postgres import running_postgres
+from crawler.local.postgres.cluster import running_postgres
 from crawler.local.stack import Stack, down, up
 from crawler.settings import Settings
 from crawler.store import domains

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.local.postgres import running_postgres
+from crawler.local.postgres.cluster import running_postgres
 from crawler.store import report
 from crawler.store.database import Database, Schema, open_database, schema_of
 from tests.cli.conftest import Done, Site, command, serving

@@ -18,11 +18,11 @@ import psycopg
 import pytest
 
 from crawler.errors import StackFailed
-from crawler.local.account import Account, make_account
-from crawler.local.binaries import choose, for_everybody, installed
 from crawler.local.machine import process
-from crawler.local.postgres import Cluster, ensure_postgres, running_postgres
-from crawler.local.postgres_server import options, programs_of, try_to_start
+from crawler.local.postgres.account import Account, make_account
+from crawler.local.postgres.binaries import choose, for_everybody, installed
+from crawler.local.postgres.cluster import Cluster, ensure_postgres, running_postgres
+from crawler.local.postgres.server import options, programs_of, try_to_start
 
 NOBODY = 65534
 
@@ -104,7 +104,8 @@ def test_a_process_killed_while_it_made_the_cluster_leaves_nothing_in_the_way(ho
 
 def test_of_many_processes_at_once_one_starts_it_and_all_use_it(home: Path) -> None:
     command = (
-        "import sys, pathlib, crawler.local.postgres as p; print(p.ensure_postgres(pathlib.Path(sys.argv[1])).pid)"
+        "import sys, pathlib, crawler.local.postgres.cluster as p\n"
+        "print(p.ensure_postgres(pathlib.Path(sys.argv[1])).pid)"
     )
 
     def ensure(_: int) -> str:
@@ -278,7 +279,7 @@ def test_a_folder_of_another_user_is_refused_in_one_clear_line(home: Path) -> No
     ensure_postgres(home, durable=False)
     # Without importing as that user what he cannot read: the programs are loaded first.
     command = (
-        "import os, sys, pathlib, crawler.local.postgres as p, crawler.errors as e\n"
+        "import os, sys, pathlib, crawler.local.postgres.cluster as p, crawler.errors as e\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "try: p.ensure_postgres(pathlib.Path(sys.argv[1]))\n"
         "except e.StackFailed as error: print(error)"

@@ -5,15 +5,23 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent
 
-from tests.cli.conftest import RECRAWL, environ
-from tests.crawl.crawls import command
+from crawler.errors import CrawlerError
+from crawler.export import SqliteIndex
+from crawler.local.search_index import search_file
+from crawler.mcp.server import Tools
+from crawler.store.database import open_database
+from tests.cli.conftest import RECRAWL, environ, forget
+from tests.crawl.crawls import command, register
 from tests.crawl.static import StaticServer
+from tests.patience import PATIENCE_S
 
 
 @asynccontextmanager
@@ -45,6 +53,8 @@ async def test_a_model_finds_reads_and_hears_of_changes(database_url: str, tmp_p
             [now] = said(await client.call_tool("text", {"url": hit["url"]}))
             [then] = said(await client.call_tool("text", {"url": hit["url"], "version": 1, "offset": 5}))
             [changes] = said(await client.call_tool("changes", {"what": site.url}))
+            [none] = said(await client.call_tool("changes", {"days": 0}))
+            ahead = await client.call_tool("changes", {"after": 1000})
             [report] = said(await client.call_tool("freshness", {}))
             wrong = await client.call_tool("text", {"url": "http://nowhere.example/"})
 
@@ -54,10 +64,32 @@ async def test_a_model_finds_reads_and_hears_of_changes(database_url: str, tmp_p
     assert ("nine crowns" in now["text"], now["version"], now["next_offset"]) == (True, 2, None)
     assert ("four crowns" in then["text"], then["text"].startswith("Wool")) == (True, False)
     assert [each["change"] for each in changes["changes"]] == ["first", "changed"]
+    assert none == {"changes": [], "next": changes["next"]}
+    assert (ahead.is_error, "nothing can be after cursor 1000" in str(ahead.content)) == (True, True)
     assert "nine crowns" in changes["changes"][1]["blocks"][0]["now"]
     assert (report["known"], report["freshness"] > 0) == (1, True)
     assert wrong.is_error
     assert "is not registered" in str(wrong.content)
+
+
+async def test_a_search_whose_index_takes_long_says_so_and_is_not_begun_anew(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environ(database_url, tmp_path).items():
+        monkeypatch.setenv(name, value)
+    forget()
+    async with open_database(database_url) as db:
+        await register(db, "http://127.0.0.1:9/")
+    tools = Tools(patience=timedelta(milliseconds=50))
+    async with tools.opened():
+        async with SqliteIndex(search_file(tmp_path)).turn():  # as while somebody else makes it
+            for _ in range(2):
+                with pytest.raises(CrawlerError, match="still being made: search again"):
+                    await tools.search("wool")
+        tools = Tools(patience=timedelta(seconds=PATIENCE_S))
+        async with tools.opened():
+            assert await tools.search("wool") == []
+    forget()
 
 
 def test_nobody_else_imports_it_and_without_the_sdk_it_says_what_to_install() -> None:
@@ -72,4 +104,6 @@ def test_nobody_else_imports_it_and_without_the_sdk_it_says_what_to_install() ->
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
     assert done.returncode == 1
-    assert done.stderr.strip() == "recrawl: recrawl mcp needs the SDK: pip install 'recrawl[mcp]'"
+    assert done.stderr.strip() == (
+        "recrawl: recrawl mcp needs the SDK: pip install 'recrawl[mcp]' (in a checkout: make setup-extras)"
+    )

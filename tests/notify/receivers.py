@@ -147,6 +147,12 @@ async def tell(db: Database, *, at: datetime, secrets: Mapping[str, str] | None 
 
     async with ParserPool(0) as readers:
         context = DeliveryContext(
-            db=db, readers=readers, find_secret=find, user_agent="recrawl-test", now=lambda: at, seal=lambda _: "mine"
+            db=db,
+            readers=readers,
+            find_secret=find,
+            user_agent="recrawl-test",
+            now=lambda: at,
+            real_now=lambda: at,
+            seal=lambda _: "mine",
         )
         return await deliver(context, **given)

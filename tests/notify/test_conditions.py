@@ -5,6 +5,10 @@ from typing import Any
 from crawler.core.alert import Condition, ConditionKind
 from crawler.core.page import View
 from crawler.core.page_rules import PageRule
+from crawler.crawl import ParserPool
+from crawler.notify.reading import READ_AT_ONCE, read_feed_for
+from crawler.notify.watching import Watch
+from crawler.store import report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import EventKind
 from tests.crawl.crawls import DAY, START, answering, register
@@ -85,3 +89,27 @@ async def test_the_piece_that_a_rule_watches_is_measured_where_the_subscriber_na
         await tell(db, at=START + DAY)
 
     assert said(receiver) == [("p1", 60, 40)]
+
+
+async def test_the_feed_is_read_for_a_condition_piece_by_piece_as_long_as_there_is_time(db: Database) -> None:
+    shop = Shop(6)
+    condition = Condition(ConditionKind.APPEARS, "today")
+    async with answering(shop.respond) as url, ParserPool(0) as readers:
+        domain = await register(db, url)
+        made = await subscribe(db, "http://127.0.0.1:9/hook", condition=condition, kinds=STANDING)
+        await first_look(db)
+        for day in range(1, 7):
+            shop.day = day
+            await look(db, domain, at=START + day * DAY)
+        await report.stamp_feed(db, at=START)
+        end = await report.end_of_feed(db)
+        time_left = iter((True, False))
+        for _ in range(2):
+            await read_feed_for(
+                db, made, end=end, watch=Watch(db, readers), now=START, may_go_on=lambda: next(time_left, False)
+            )
+        found = await subscriptions.numbered(db, made.id)
+
+    assert found is not None
+    assert end == 42
+    assert (found.position, found.waiting) == (READ_AT_ONCE, 6)

@@ -4,6 +4,7 @@ import asyncio
 import email
 import email.policy
 import json
+import os
 import stat
 import sys
 from collections.abc import AsyncIterator
@@ -197,8 +198,9 @@ def test_what_a_service_says_went_wrong_has_nothing_of_its_address() -> None:
 async def test_a_program_gets_the_message_on_its_stdin_and_its_end_decides(db: Database, tmp_path: Path) -> None:
     shop, inbox, program = Shop(3), tmp_path / "inbox", tmp_path / "tell me.py"
     program.write_text(
-        f"#!{sys.executable}\nimport pathlib, sys\nif pathlib.Path(sys.argv[1] + '.broken').exists():\n"
+        f"#!{sys.executable}\nimport os, pathlib, sys\nif pathlib.Path(sys.argv[1] + '.broken').exists():\n"
         f"    sys.exit('the disk is full')\npathlib.Path(sys.argv[1]).open('a').write(sys.stdin.read() + '\\n')\n"
+        f"pathlib.Path(sys.argv[1] + '.path').write_text(os.environ.get('PYTHONPATH', 'as it is'))\n"
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     broken = tmp_path / "inbox.broken"
@@ -221,6 +223,7 @@ async def test_a_program_gets_the_message_on_its_stdin_and_its_end_decides(db: D
     documents = [json.loads(line) for line in inbox.read_text().splitlines()]
     assert sorted(each["changes"][0]["position"] for each in documents) == [position for position, _, _ in known]
     assert not (tmp_path / "other").exists()
+    assert (tmp_path / "inbox.path").read_text() == os.environ.get("PYTHONPATH", "as it is")
     assert other.position < known[0][0]  # it waits for the machine on which it was set
 
 

@@ -4,13 +4,17 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import logging
 from datetime import datetime, timedelta
 
 import pytest
 
-from crawler.store import subscriptions
+from crawler.cli.output import values_of
+from crawler.core.freshness import ChangeSignal
+from crawler.core.http import Url
+from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database
-from crawler.store.report import EventKind
+from crawler.store.report import ChangeFilter, EventKind
 from tests.crawl.crawls import DAY, START, answering, register
 from tests.notify.receivers import Got, Receiver, Shop, changes_of, first_look, look, receiving, subscribe, tell, told
 
@@ -325,3 +329,149 @@ async def test_a_private_address_is_told_nothing_unless_its_user_has_said_so(db:
     assert not receiver.got
     assert "private address" in done.failed[1]
     assert "nobody serves" in done.failed[2]
+
+
+async def test_what_cannot_be_served_holds_up_no_other_and_the_log_tells_why(
+    db: Database, request: pytest.FixtureRequest
+) -> None:
+    log: list[logging.LogRecord] = request.getfixturevalue("told")
+    shop = Shop(2)
+    async with answering(shop.respond) as url, receiving(Receiver()) as broken, receiving(Receiver()) as well:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, broken.url, digest="1h", zone="Mars/Phobos")  # of a machine that knows more zones
+        await subscribe(db, well.url)
+        shop.day = 1
+        await look(db, domain, at=START + DAY)
+        done = await tell(db, at=START + DAY)
+        known = await changes_of(db)
+
+    assert told(well) == known
+    assert done.failed.keys() == {1}
+    assert "the log tells why (ValueError)" in done.failed[1]
+    assert [record.msg for record in log if record.exc_info] == ["subscription.broken"]
+
+
+async def test_a_hint_is_told_like_any_other_change(db: Database) -> None:
+    shop = Shop(2)
+    async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, receiver.url, kinds=frozenset({EventKind.HINT}))
+        page = Url(f"{domain.root}p1")
+        await domains.signal(db, domain, [ChangeSignal(url=page, source="cms", at=START + DAY)], at=START + DAY)
+        await look(db, domain, at=START + DAY)
+        await tell(db, at=START + DAY)
+        (item,) = await report.read_feed(db, ChangeFilter(kinds=frozenset({EventKind.HINT})))
+
+    (got,) = receiver.got
+    (change,) = got.document["changes"]
+    assert (change["change"], change["source"], change["url"]) == ("hint", "cms", page)
+    assert change.keys() == values_of(item).keys()
+    assert got.document["text"].startswith("Said to have changed: birch")
+
+
+async def test_while_it_is_paused_nothing_is_sent_and_what_waited_before_is_told_when_it_goes_on(db: Database) -> None:
+    shop, is_well = Shop(2), False
+    async with (
+        answering(shop.respond) as url,
+        receiving(Receiver(lambda _: (204, "") if is_well else (500, ""))) as some,
+        receiving(Receiver()) as all_of_it,
+    ):
+        domain = await register(db, url)
+        await first_look(db)
+        ours, other = await subscribe(db, some.url), await subscribe(db, all_of_it.url)
+        changes: list[list[tuple[int, str, str]]] = []
+        for day in (1, 2, 3, 12):
+            now = START + day * DAY
+            shop.day = day
+            await look(db, domain, at=now)
+            changes.append((await changes_of(db))[sum(map(len, changes)) :])
+            if day == 2:  # found before, and not read for it yet
+                assert await subscriptions.pause(db, ours.id, at=now)
+                assert await subscriptions.pause(db, other.id, at=now)
+                assert not await subscriptions.pause(db, ours.id, at=now)
+            if day < 12:
+                await tell(db, at=now)
+        tried = len(some.got)
+        is_well = True
+        await tell(db, at=START + 11 * DAY)
+        paused = await subscriptions.numbered(db, ours.id)
+        later = START + 12 * DAY
+        assert await subscriptions.resume(db, ours.id, missed=False, at=later)
+        assert await subscriptions.resume(db, other.id, missed=True, at=later)
+        assert not await subscriptions.resume(db, ours.id, missed=False, at=later)
+        shop.day = 13
+        await look(db, domain, at=START + 13 * DAY)
+        changes.append((await changes_of(db))[sum(map(len, changes)) :])
+        await tell(db, at=START + 13 * DAY)
+
+    assert [len(each) for each in changes] == [2] * 5
+    assert (tried, len(all_of_it.got)) == (1, 10)
+    assert paused is not None
+    assert (paused.waiting, paused.pause_position) == (4, changes[1][-1][0])
+    assert sorted(told(some)) == sorted(changes[0] + changes[1] + changes[4])
+    assert told(all_of_it) == [change for day in changes for change in day]
+
+
+async def test_a_message_that_waited_through_a_pause_is_not_given_up_at_its_first_failure(db: Database) -> None:
+    shop = Shop(2)
+    async with answering(shop.respond) as url, receiving(Receiver(lambda _: (500, ""))) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        made = await subscribe(db, receiver.url)
+        shop.day = 1
+        await look(db, domain, at=START + DAY)
+        await tell(db, at=START + DAY)
+        await subscriptions.pause(db, made.id, at=START + DAY)
+        await subscriptions.resume(db, made.id, missed=False, at=START + 30 * DAY)
+        await tell(db, at=START + 30 * DAY)
+        found = await subscriptions.numbered(db, made.id)
+
+    assert found is not None
+    assert (found.dead, found.waiting, found.failures) == (0, 2, 1)
+
+
+async def test_dead_letters_of_a_receiver_that_is_gone_for_good_do_not_pile_up(db: Database) -> None:
+    shop = Shop(2)
+    async with answering(shop.respond) as url, receiving(Receiver(lambda _: (410, ""))) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, receiver.url)
+        kept: list[set[int]] = []
+        for day in (1, 6, 94, 99):
+            shop.day = day
+            await look(db, domain, at=START + day * DAY)
+            for hour in range(3):
+                await tell(db, at=START + day * DAY + hour * HOUR)
+            letters = await subscriptions.dead_letters(db)
+            kept.append({(letter.made_at - START).days for letter in letters})
+
+    # They are given up at the first failure after three days, and forgotten ninety days after that.
+    assert kept == [set(), {1}, {1, 6}, {6, 94}]
+    assert all("blocks" not in change for letter in letters for change in letter.changes)
+
+
+async def test_a_target_is_not_looked_up_while_nothing_is_due(db: Database) -> None:
+    shop, asked = Shop(2), list[str]()
+
+    class Secrets(dict[str, str]):
+        def get(self, name: str, default: str | None = None) -> str | None:  # type: ignore[override]
+            asked.append(name)
+            return super().get(name, default)
+
+    async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, "block:hook", secret="env:KEY")
+        secrets = Secrets({"block:hook": receiver.url, "env:KEY": "whsec_"})
+        await tell(db, at=START, secrets=secrets)
+        before = list(asked)
+        shop.day = 1
+        await look(db, domain, at=START + DAY)
+        done = await tell(db, at=START + DAY, secrets=secrets)
+
+    assert before == []
+    assert set(asked) == {"block:hook", "env:KEY"}
+    assert not receiver.got
+    assert done.failed == {1: "env:KEY holds no key: anybody could sign with nothing"}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.http import key_of
+from crawler.core.http import Authority, key_of
 from crawler.core.retention import Dated, kept_versions
 from crawler.core.visit import State
 from crawler.errors import CursorTooOld
@@ -168,8 +168,10 @@ async def test_what_a_reader_of_the_feed_has_not_read_stays(db: Database, domain
     end = await report.end_of_feed(db)
     await rows(db, "INSERT INTO feed_reader (name, position) VALUES ('slow', %s) RETURNING 1", end - 20)
 
-    await prune_domain(db, domain, at=NOW)
+    done = await prune_domain(db, domain, at=NOW)
 
+    assert done.reader == "reader slow"
+    assert done.unread > 0
     waiting = await rows(db, "SELECT url, version FROM report_change WHERE position > %s AND version > 0", end - 20)
     assert len(waiting) == 20
     there = await kept(db, domain)
@@ -179,7 +181,8 @@ async def test_what_a_reader_of_the_feed_has_not_read_stays(db: Database, domain
     assert len(await report.read_feed(db, ChangeFilter(after=end - 20))) == 20
 
     await rows(db, "UPDATE feed_reader SET position = %s RETURNING 1", end)
-    await prune_domain(db, domain, at=NOW)
+    done = await prune_domain(db, domain, at=NOW)
+    assert (done.unread, done.reader) == (0, "")
     with pytest.raises(CursorTooOld, match="take all pages anew"):
         await report.read_feed(db, ChangeFilter(after=end - 20))
     assert await report.check(db) == []
@@ -320,6 +323,24 @@ async def test_a_crawl_goes_on_beside_it(db: Database, domain: Domain) -> None:
         newest = await report.version_of(db, domain, url(domain, n))
         assert newest is not None
         assert newest.body is not None
+
+
+async def test_what_is_set_or_removed_while_others_are_pruned_counts(db: Database, domain: Domain) -> None:
+    listed = await keep(db, domain, keep_versions=1, keep_daily=DAY, keep_weekly=DAY, keep_monthly=DAY)
+    await live(db, domain, range(6))
+    removed = replace(listed, authority=Authority("removed.test"), id=domain.id + 1000)
+    await keep(db, domain, keep_versions=4, keep_daily=DAY, keep_weekly=DAY, keep_monthly=DAY)
+
+    done = await prune(db, [removed, listed], at=NOW)
+
+    assert [each.domain for each in done] == [domain.authority]
+    there = await kept(db, domain)
+    assert [number for (address, number), is_kept in there.items() if address.endswith("/1") and is_kept] == [
+        3,
+        4,
+        5,
+        6,
+    ]
 
 
 async def test_a_domain_that_nobody_looks_at_loses_nothing(db: Database, domain: Domain) -> None:

@@ -43,17 +43,48 @@ def test_the_address_of_a_feed_lets_a_feed_reader_in_to_that_feed_alone(
     assert stranger.get(path_of(address), Host="evil.example").status == 403
 
 
-def test_addresses_of_feeds_can_be_revoked(crawled: Site, stranger: Visitor, recrawl: Recrawl) -> None:
+def test_each_address_of_a_feed_is_listed_and_revoked_by_its_name_and_the_others_go_on(
+    crawled: Site, stranger: Visitor, recrawl: Recrawl
+) -> None:
     before = recrawl("feed", "--json").json
+    phone = recrawl("feed", "--name", "phone").out.strip()
+    other = recrawl("feed", crawled.name, "--kind", "new,gone").out.strip()
     assert before["is_served"]
-    assert stranger.get(path_of(before["feed"])).status == 200
+    assert recrawl("feed").out.strip() == before["feed"]  # the same, asked for again
+    assert phone != before["feed"]
+    assert recrawl("feed", crawled.name, "--name", "phone").code == 2
 
-    assert recrawl("feed", "--revoke").code == 0
+    listed = recrawl("feed", "--list", "--json").json["feeds"]
+    assert [(each["name"], each["domain"], each["kinds"]) for each in listed] == sorted(
+        [("all", None, None), ("phone", None, None), (f"{crawled.name} new,gone", crawled.name, "new,gone")]
+    )
+    assert "token" not in recrawl("feed", "--list").out
+    assert recrawl("feed", "--revoke", "phone").code == 0
 
-    assert stranger.get(path_of(before["feed"])).status == 401
-    after = recrawl("feed").out.strip()
-    assert after != before["feed"]
-    assert stranger.get(path_of(after)).status == 200
+    seen = {address: stranger.get(path_of(address)).status for address in (phone, before["feed"], other)}
+    assert seen == {phone: 401, before["feed"]: 200, other: 200}
+    assert recrawl("feed", "--revoke", "phone").complaint.endswith("by the name phone: recrawl feed --list")
+    again = recrawl("feed", "--name", "phone").out.strip()
+    assert again != phone  # a name that is used again brings no old address back
+    assert (stranger.get(path_of(again)).status, stranger.get(path_of(phone)).status) == (200, 401)
+    assert recrawl("feed", "--revoke-all").out == "3 addresses revoked\n"
+    assert {stranger.get(path_of(address)).status for address in (again, before["feed"], other)} == {401}
+
+
+def test_what_the_pages_link_to_goes_by_a_name_too_and_so_does_what_was_made_before_names(
+    crawled: Site, visitor: Visitor, recrawl: Recrawl, tmp_path: Path
+) -> None:
+    def linked() -> str:
+        seen = visitor.get("/changes")
+        return "/feed.atom" + seen.text.partition('href="/feed.atom')[2].partition('"')[0].replace("&amp;", "&")
+
+    nobody, before = Visitor(visitor.address, ""), linked()
+    assert [each["name"] for each in recrawl("feed", "--list", "--json").json["feeds"]] == ["pages"]
+    assert nobody.get(before).status == 200
+    assert (tmp_path / "run" / "feeds-key").stat().st_mode & 0o077 == 0
+    assert recrawl("feed", "--revoke", "pages").code == 0
+    assert nobody.get(before).status == 401
+    assert nobody.get(linked()).status == 200
 
 
 def test_the_list_of_changes_has_its_feed(crawled: Site, visitor: Visitor) -> None:

@@ -59,6 +59,12 @@ def test_every_figure_is_the_reports(crawled: Site, recrawl: Recrawl, visitor: V
     assert f"{shown_share(said['freshness'])} fresh" in home.words
 
 
+def test_a_domain_that_was_never_read_says_so_instead_of_a_figure(recrawl: Recrawl, visitor: Visitor) -> None:
+    added = recrawl("domains", "add", "https://docs.example.com", "--offline")
+    assert added.complaint.startswith("Next: recrawl crawl")
+    assert "Nothing of it was read yet. A running stack begins within five minutes." in visitor.get("/").words
+
+
 def test_changes_are_told_with_the_words_that_differ_and_filtered(
     crawled: Site, recrawl: Recrawl, visitor: Visitor
 ) -> None:

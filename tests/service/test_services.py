@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 import urllib.error
 import urllib.request
 import uuid
@@ -16,10 +17,12 @@ import psycopg
 import pytest
 
 from benchmarks.fleet.findings import fleet_of, problems
+from benchmarks.fleet.leases import Killed, LeaseWatch, recorded_pages
 from benchmarks.fleet.sites import Asked, name_of, read_log
 from benchmarks.fleet.trial import helper
 from crawler.demo.server import Remote, living_process
 from crawler.local.machine import free_port
+from crawler.service.notes import tag_file
 from tests.conftest import execute
 from tests.flows.stage import ENDED, ask, run_state, start_run
 from tests.patience import SLOW, until
@@ -183,25 +186,38 @@ def test_three_workers_crawl_on_while_one_is_killed_and_the_server_is_away(
         workers = [stack.enter_context(several.running("worker", f"worker{n}")) for n in range(3)]
         for _ in workers:
             start_run(deployed.api, "crawl/crawl")
-        until(lambda: len({each.site for each in asked()}) >= 3)
+        watch = LeaseWatch(several.database_url)
+        tags = [tag_file(several.home(f"worker{n}")).read_text() for n in range(3)]
 
-        workers[0].kill()
+        def in_the_middle() -> list[int]:
+            """The workers that have asked a site for pages under a lease which they hold still."""
+            asking = watch.asked(asked(), paths)
+            return [n for n, tag in enumerate(tags) if any(len(pages) >= 3 for pages in asking.get(tag, {}).values())]
+
+        until(lambda: len({each.site for each in asked()}) >= 3 and bool(in_the_middle()))
+        victim = in_the_middle()[0]
+        survivors = [n for n in range(3) if n != victim]
+        workers[victim].kill()
+        at = time.monotonic()
+        held = watch.asked([each for each in asked() if each.began <= at], paths)[tags[victim]]
+        killed = Killed(asked=held, recorded=recorded_pages(several.database_url), at=at)
         server.process.kill()
         server.process.wait()
         before = len(asked())
         until(lambda: len(asked()) > before + SITES)
-        assert several.is_well("worker", "worker1"), "a probe would end a worker that crawls"
-        away = several.run("worker", "recrawl", "health", replica="worker1")
+        assert several.is_well("worker", f"worker{survivors[0]}"), "a probe would end a worker that crawls"
+        away = several.run("worker", "recrawl", "health", replica=f"worker{survivors[0]}")
         assert away.returncode == 1
         assert "no Prefect server answers" in away.stdout
 
         wanted = SITES * PAGES
         until(lambda: rows(several, "SELECT count(*) FROM page WHERE version > 0") >= wanted)
         with deployed.running("prefect"):  # it is back before the workers are told to end
-            assert [worker.end() for worker in workers[1:]] == [0, 0]
+            assert [workers[n].end() for n in survivors] == [0, 0]
 
     found = fleet_of(read_log(log), paths)
     assert problems(found, several.database_url, wanted_pages=wanted, delay_s=DELAY_S) == []
+    assert killed.problems(asked()) == []
     execute(postgres_url, f"DROP DATABASE {databases['crawl']} WITH (FORCE)")
 
 

@@ -23,6 +23,6 @@ def audit(
         recrawl audit docs.example.com
         recrawl audit --json
     """
-    from crawler.cli.actions import audit
+    from crawler.cli.actions.reports import audit
 
     return audit.audit(domain, at=at, as_json=as_json)

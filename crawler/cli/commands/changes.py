@@ -60,7 +60,7 @@ def changes(
         recrawl changes docs.example.com --atom > /srv/www/docs.atom
         recrawl changes --follow --json | while read -r line; do ...; done
     """
-    from crawler.cli.actions import changes
+    from crawler.cli.actions.reports import changes
 
     after = values.since(since, now=at or datetime.now(UTC)) if since else None
     if follow and (at is not None or top is not None):

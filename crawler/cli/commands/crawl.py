@@ -45,7 +45,7 @@ def crawl(
         recrawl crawl docs.example.com --dry-run
         recrawl crawl http://127.0.0.1:8000/ --allow-private --json
     """
-    from crawler.cli.actions import crawl
+    from crawler.cli.actions.crawls import crawl
 
     request = crawl.CrawlRequest(
         names=tuple(names or ()),
@@ -57,7 +57,7 @@ def crawl(
         at=at,
     )
     if dry_run:
-        from crawler.cli.actions import crawl_preview
+        from crawler.cli.actions.crawls import preview
 
-        return crawl_preview.preview(request, as_json=as_json)
+        return preview.preview(request, as_json=as_json)
     return crawl.crawl(request, as_json=as_json)

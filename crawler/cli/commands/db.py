@@ -89,7 +89,7 @@ def dump(
 
         recrawl db dump crawl.dump
     """
-    from crawler.cli.actions import backup
+    from crawler.cli.actions.upkeep import backup
 
     return backup.dump(file, as_json=as_json)
 
@@ -108,7 +108,7 @@ def restore(
         RECRAWL_HOME=/srv/crawl recrawl db restore crawl.dump
         RECRAWL_DATABASE_URL=postgresql://me@db.example.com/new recrawl db restore crawl.dump
     """
-    from crawler.cli.actions import backup
+    from crawler.cli.actions.upkeep import backup
 
     return backup.restore(file, as_json=as_json)
 
@@ -122,7 +122,7 @@ def url(as_json: Json = False) -> int:
         psql "$(recrawl db url)"
         recrawl db url --json
     """
-    from crawler.cli.actions import sql
+    from crawler.cli.actions.upkeep import sql
 
     return sql.url(as_json=as_json)
 
@@ -136,7 +136,7 @@ def shell(write: Write = False) -> int:
         recrawl db shell
         recrawl db shell < questions.sql
     """
-    from crawler.cli.actions import sql
+    from crawler.cli.actions.upkeep import sql
 
     return sql.shell(may_write=write)
 
@@ -156,7 +156,7 @@ def sql(
         recrawl db sql "SELECT domain, pages_known, freshness FROM report_domain"
         recrawl db sql "SELECT url, title, text FROM page_text WHERE domain = 'docs.example.com'" --csv > texts.csv
     """
-    from crawler.cli.actions import sql
+    from crawler.cli.actions.upkeep import sql
 
     return sql.sql(statement, may_write=write, top=top, as_csv=csv, as_json=as_json)
 
@@ -172,7 +172,7 @@ def grant(
 
         recrawl db grant analyst
     """
-    from crawler.cli.actions import sql
+    from crawler.cli.actions.upkeep import sql
 
     return sql.grant(name, as_json=as_json)
 
@@ -188,6 +188,6 @@ def revoke(
 
         recrawl db revoke analyst
     """
-    from crawler.cli.actions import sql
+    from crawler.cli.actions.upkeep import sql
 
     return sql.revoke(name, as_json=as_json)

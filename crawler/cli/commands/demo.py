@@ -19,6 +19,6 @@ def demo(
         recrawl demo
         recrawl demo --days 7 --keep
     """
-    from crawler.cli.actions import demo
+    from crawler.cli.actions.crawls import demo
 
     return demo.demo(days=days, keep=keep, as_json=as_json)

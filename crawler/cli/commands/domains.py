@@ -35,7 +35,7 @@ def add(
         recrawl domains add http://127.0.0.1:8000 --allow-private
         recrawl domains add --from names.txt --offline
     """
-    from crawler.cli.actions import register
+    from crawler.cli.actions.domains import register
 
     return register.add(domain or [], source=source, patch=patch, offline=offline, at=at, as_json=as_json)
 
@@ -49,7 +49,7 @@ def list_all(as_json: Json = False) -> int:
         recrawl domains list
         recrawl domains list --json
     """
-    from crawler.cli.actions import domains
+    from crawler.cli.actions.domains import domains
 
     return domains.list_all(as_json=as_json)
 
@@ -62,7 +62,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> int:
 
         recrawl domains show docs.example.com
     """
-    from crawler.cli.actions import domains
+    from crawler.cli.actions.domains import domains
 
     return domains.show_one(domain, at=at, as_json=as_json)
 
@@ -94,7 +94,7 @@ def change(
         recrawl domains set docs.example.com --favour /guide/ --favour-by 8
         recrawl domains set docs.example.com --order mixed --url-share 0.4
     """
-    from crawler.cli.actions import domains
+    from crawler.cli.actions.domains import domains
 
     return domains.change(domain, patch=patch, unset=unset or [], at=at, as_json=as_json)
 
@@ -107,7 +107,7 @@ def pause(domain: DomainNames, as_json: Json = False) -> int:
 
         recrawl domains pause docs.example.com
     """
-    from crawler.cli.actions import domains
+    from crawler.cli.actions.domains import domains
 
     return domains.set_paused(domain, paused=True, as_json=as_json)
 
@@ -120,7 +120,7 @@ def resume(domain: DomainNames, as_json: Json = False) -> int:
 
         recrawl domains resume docs.example.com
     """
-    from crawler.cli.actions import domains
+    from crawler.cli.actions.domains import domains
 
     return domains.set_paused(domain, paused=False, as_json=as_json)
 
@@ -138,6 +138,6 @@ def remove(
         recrawl domains remove docs.example.com
         recrawl domains remove docs.example.com --yes
     """
-    from crawler.cli.actions import domains
+    from crawler.cli.actions.domains import domains
 
     return domains.remove(domain, yes=yes, as_json=as_json)

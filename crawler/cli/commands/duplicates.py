@@ -32,6 +32,6 @@ def duplicates(
         recrawl duplicates https://docs.example.com/guide/install.html
         recrawl duplicates --json
     """
-    from crawler.cli.actions import duplicates
+    from crawler.cli.actions.pages import duplicates
 
     return duplicates.duplicates(name, bits=bits, most=most, as_json=as_json)

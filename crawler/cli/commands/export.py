@@ -43,7 +43,7 @@ def export(
         recrawl export docs.example.com --chunks --since 4711
         recrawl export docs.example.com --format warc --to docs.warc.gz --versions
     """
-    from crawler.cli.actions import export as action
+    from crawler.cli.actions.delivery import export as action
 
     asked = action.ExportAsked(domain=domain, form=form, to=to, since=since, chunks=chunks, versions=versions)
     return action.export(asked, as_json=as_json)
@@ -56,6 +56,7 @@ def sync(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[DOMAIN]...", help="Registered domains; all where none is named.")
     ] = None,
+    anew: Annotated[bool, typer.Option("--anew", help="Read all pages, and take out what is not there.")] = False,
     as_json: Json = False,
 ) -> int:
     """Keep an index of the pages in step: a SQLite file for search by words, or tables in Postgres for embeddings.
@@ -72,6 +73,6 @@ def sync(
         recrawl sync postgresql://search@localhost/search
         sqlite3 docs.sqlite "SELECT heading, text FROM chunk_text WHERE chunk_text MATCH 'pear' ORDER BY rank LIMIT 5"
     """
-    from crawler.cli.actions import export as action
+    from crawler.cli.actions.delivery import export as action
 
-    return action.sync_index(target, names or (), as_json=as_json)
+    return action.sync_index(target, names or (), anew=anew, as_json=as_json)

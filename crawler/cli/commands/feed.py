@@ -16,28 +16,42 @@ def feed(
         str | None,
         typer.Option(
             metavar="KINDS",
-            help="Of changed, gone, moved, back, new, site, held-back, let-go, with commas between; all but new.",
+            help="With commas: changed, gone, moved, back, new, site, held-back, let-go, hint; else all but new, hint.",
         ),
     ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Whose it is, such as phone; else it is called as the feed is.")
+    ] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="List the addresses that were given out.")] = False,
     revoke: Annotated[
-        bool, typer.Option("--revoke", help="Let nobody in any more by an address that was made before.")
-    ] = False,
+        str | None, typer.Option(metavar="NAME", help="Let nobody in any more by the address of that name.")
+    ] = None,
+    revoke_all: Annotated[bool, typer.Option("--revoke-all", help="Let nobody in any more by any of them.")] = False,
     as_json: Json = False,
 ) -> int:
     """Print the address of an Atom feed of changes, for a feed reader on this machine; `recrawl serve` answers it.
 
-    The address lets whoever has it read that feed, and nothing else. For a file that can be put anywhere there is
-    `recrawl changes --atom`.
+    The address lets whoever has it read that feed, and nothing else. Each has a name, and can be revoked by it; asked
+    for again it is the same. Those that the pages link to go by the name `pages` together. For a file that can be put
+    anywhere there is `recrawl changes --atom`.
 
     Examples:
 
         recrawl feed
         recrawl feed docs.example.com --kind new,gone
         recrawl feed https://docs.example.com/guide/
-        recrawl feed --revoke
+        recrawl feed docs.example.com --name phone
+        recrawl feed --list
+        recrawl feed --revoke phone
     """
-    from crawler.cli.actions import feed as action
+    from crawler.cli.actions.delivery import feed as action
 
-    if revoke and (what is not None or kind is not None):
-        raise BadInput("--revoke ends all addresses, and goes alone")
-    return action.revoke(as_json=as_json) if revoke else action.feed(what, kinds=kind, as_json=as_json)
+    if list_all + (revoke is not None) + revoke_all > (what is None and kind is None and name is None):
+        raise BadInput("--list, --revoke and --revoke-all go alone")
+    if list_all:
+        return action.list_all(as_json=as_json)
+    if revoke is not None:
+        return action.revoke(revoke, as_json=as_json)
+    return (
+        action.revoke_all(as_json=as_json) if revoke_all else action.feed(what, kinds=kind, name=name, as_json=as_json)
+    )

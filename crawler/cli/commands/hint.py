@@ -30,7 +30,7 @@ def hint(
         my-cms --changed-urls | recrawl hint - --source my-cms
         recrawl hint https://docs.example.com/news --at 2026-03-01T08:00Z --json
     """
-    from crawler.cli.actions import hint
+    from crawler.cli.actions.crawls import hint
 
     taken = hint.hint(urls, source=source, at=at, as_json=as_json)
     return DONE if taken else PROBLEM

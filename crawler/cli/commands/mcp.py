@@ -8,8 +8,8 @@ from crawler.errors import BadInput, CrawlerError
 def mcp(as_json: Json = False) -> int:
     """Serve the store to a language model, by the Model Context Protocol on stdin and stdout, until stdin ends.
 
-    Its tools are search, text, changes and freshness; all of them only read. Needs pip install 'recrawl[mcp]'. The
-    client starts this command itself: put it where that lists its servers (docs/mcp.md). What it says is JSON anyway.
+    Its tools are search, text, changes and freshness; all of them only read. Needs the extra mcp (docs/mcp.md). The
+    client starts this command itself: put it where that lists its servers. What it says is JSON anyway.
 
     Examples:
 
@@ -22,6 +22,8 @@ def mcp(as_json: Json = False) -> int:
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
-        raise CrawlerError("recrawl mcp needs the SDK: pip install 'recrawl[mcp]'") from error
+        raise CrawlerError(
+            "recrawl mcp needs the SDK: pip install 'recrawl[mcp]' (in a checkout: make setup-extras)"
+        ) from error
     serve()
     return DONE

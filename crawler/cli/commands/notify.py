@@ -37,7 +37,7 @@ def add(
         str | None,
         typer.Option(
             metavar="KINDS",
-            help="Of changed, gone, moved, back, new, site, held-back, let-go, with commas between; all but new.",
+            help="With commas: changed, gone, moved, back, new, site, held-back, let-go, hint; else all but new, hint.",
         ),
     ] = None,
     match: Annotated[
@@ -51,7 +51,8 @@ def add(
         typer.Option(metavar="SELECTOR", help="Of the watched piece: CSS, or XPath behind xpath:; else all of it."),
     ] = None,
     digest: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Together: every 1h or 30m, daily (at 8) or daily@07:30.")
+        str | None,
+        typer.Option(metavar="WHEN", help="Together: every 1h or 30m, daily (at 8), daily@07:30, weekly@fri-07:30."),
     ] = None,
     quiet: Annotated[
         str | None, typer.Option(metavar="HOURS", help="Nothing from 22-07 or 21:30-06:45; afterwards all together.")
@@ -83,7 +84,7 @@ def add(
         recrawl notify add env:MAIL --domain shop.example.com --pattern /kettle --place .price --below 40
         recrawl notify add 'command:/usr/local/bin/rebuild --now' --domain docs.example.com --quiet 22-07
     """
-    from crawler.cli.actions import notify
+    from crawler.cli.actions.delivery import notify
 
     asked = notify.SubscriptionAsked(
         target=target,
@@ -110,7 +111,7 @@ def list_all(as_json: Json = False) -> int:
         recrawl notify list
         recrawl notify list --json
     """
-    from crawler.cli.actions import notify
+    from crawler.cli.actions.delivery import notify
 
     return notify.list_all(as_json=as_json)
 
@@ -123,9 +124,42 @@ def remove(number: Number, as_json: Json = False) -> int:
 
         recrawl notify remove 3
     """
-    from crawler.cli.actions import notify
+    from crawler.cli.actions.delivery import notify
 
     return notify.remove(number, as_json=as_json)
+
+
+@app.command()
+def pause(number: Number, as_json: Json = False) -> int:
+    """Tell a target nothing for a while. What had been found until then waits, and is told when it is resumed.
+
+    Examples:
+
+        recrawl notify pause 3
+    """
+    from crawler.cli.actions.delivery import notify_run
+
+    return notify_run.pause(number, as_json=as_json)
+
+
+@app.command()
+def resume(
+    number: Number,
+    missed: Annotated[
+        bool, typer.Option("--missed", help="And what was found while it was paused, which else is not told.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Tell a paused target again what is found from now on, beside what waited when it was paused.
+
+    Examples:
+
+        recrawl notify resume 3
+        recrawl notify resume 3 --missed
+    """
+    from crawler.cli.actions.delivery import notify_run
+
+    return notify_run.resume(number, missed=missed, as_json=as_json)
 
 
 @app.command("test")
@@ -136,7 +170,7 @@ def send_test(number: Number, as_json: Json = False) -> int:
 
         recrawl notify test 3
     """
-    from crawler.cli.actions import notify_run
+    from crawler.cli.actions.delivery import notify_run
 
     return notify_run.send_test_now(number, as_json=as_json)
 
@@ -162,7 +196,7 @@ def run(
         recrawl notify run
         recrawl notify run --follow
     """
-    from crawler.cli.actions import notify_run
+    from crawler.cli.actions.delivery import notify_run
 
     if follow and at is not None:
         raise BadInput("--follow goes by the time that it is: no --at")
@@ -183,7 +217,7 @@ def dead(
         recrawl notify dead
         recrawl notify dead 3 --json
     """
-    from crawler.cli.actions import notify
+    from crawler.cli.actions.delivery import notify
 
     return notify.dead(number, as_json=as_json)
 
@@ -197,7 +231,7 @@ def redeliver(letters: Letters = None, every_one: EveryOne = False, as_json: Jso
         recrawl notify redeliver 17 18
         recrawl notify redeliver --all
     """
-    from crawler.cli.actions import notify
+    from crawler.cli.actions.delivery import notify
 
     return notify.redeliver(_chosen(letters, every_one=every_one), at=datetime.now(UTC), as_json=as_json)
 
@@ -211,7 +245,7 @@ def discard(letters: Letters = None, every_one: EveryOne = False, as_json: Json 
         recrawl notify discard 17
         recrawl notify discard --all
     """
-    from crawler.cli.actions import notify
+    from crawler.cli.actions.delivery import notify
 
     return notify.discard(_chosen(letters, every_one=every_one), at=datetime.now(UTC), as_json=as_json)
 

@@ -38,6 +38,6 @@ def pages(
         recrawl pages --state failed
         recrawl pages docs.example.com --top 1000 --json
     """
-    from crawler.cli.actions import pages
+    from crawler.cli.actions.pages import pages
 
     return pages.pages(domain, state=state, top=top, why=why, at=at, as_json=as_json)

@@ -31,7 +31,7 @@ def plan(
         recrawl plan docs.example.com --json
         recrawl plan --only docs.example.com --at 2027-01-31
     """
-    from crawler.cli.actions import plan
+    from crawler.cli.actions.reports import plan
 
     if domain is not None and only is not None:
         raise typer.BadParameter("give a domain to look at or --only to plan for one, not both")

@@ -14,6 +14,6 @@ def plugins(as_json: Json = False) -> int:
         RECRAWL_PLUGINS=papers,calendars recrawl plugins
         recrawl plugins --json
     """
-    from crawler.cli.actions import plugins
+    from crawler.cli.actions.upkeep import plugins
 
     return plugins.list_all(as_json=as_json)

@@ -31,7 +31,7 @@ def prune(
         recrawl prune docs.example.com
         recrawl prune --give-back
     """
-    from crawler.cli.actions import prune
+    from crawler.cli.actions.upkeep import prune
 
     if dry_run and give_back:
         raise typer.BadParameter("a dry run gives nothing back")

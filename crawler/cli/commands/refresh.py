@@ -24,6 +24,6 @@ def refresh(
         recrawl refresh docs.example.com --prefix /guide/
         recrawl refresh https://docs.example.com/guide/intro
     """
-    from crawler.cli.actions import refresh
+    from crawler.cli.actions.crawls import refresh
 
     return refresh.refresh(domain, prefix=prefix or "", at=at, as_json=as_json)

@@ -35,7 +35,7 @@ def report(
         recrawl report --json
         recrawl report --html report
     """
-    from crawler.cli.actions import report
+    from crawler.cli.actions.reports import report
 
     if html is not None:
         return _write(domain, html, at=at, as_json=as_json)

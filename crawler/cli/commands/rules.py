@@ -34,7 +34,7 @@ def list_all(domain: DomainName, as_json: Json = False) -> int:
         recrawl rules list docs.example.com
         recrawl rules list docs.example.com --json
     """
-    from crawler.cli.actions import rules
+    from crawler.cli.actions.domains import rules
 
     return rules.list_all(domain, as_json=as_json)
 
@@ -94,7 +94,7 @@ def add(
         recrawl rules add app.example.com /live/ --render always
         recrawl rules add shop.example.com /item/ --ignore "xpath://tr[th='Last update']"
     """
-    from crawler.cli.actions import rules
+    from crawler.cli.actions.domains import rules
     from crawler.core.page import View
     from crawler.core.page_rules import PageRule
 
@@ -122,6 +122,6 @@ def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = 
 
         recrawl rules remove docs.example.com '*.pdf$'
     """
-    from crawler.cli.actions import rules
+    from crawler.cli.actions.domains import rules
 
     return rules.remove(domain, pattern, at=at, as_json=as_json)

@@ -29,7 +29,7 @@ def add(
         recrawl tokens add search
         curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:4280/api/v1/domains
     """
-    from crawler.cli.actions import tokens
+    from crawler.cli.actions.delivery import tokens
 
     return tokens.add(name, expires=expires, as_json=as_json)
 
@@ -42,7 +42,7 @@ def list_all(as_json: Json = False) -> int:
 
         recrawl tokens list
     """
-    from crawler.cli.actions import tokens
+    from crawler.cli.actions.delivery import tokens
 
     return tokens.list_all(as_json=as_json)
 
@@ -55,6 +55,6 @@ def revoke(name: TokenName, as_json: Json = False) -> int:
 
         recrawl tokens revoke search
     """
-    from crawler.cli.actions import tokens
+    from crawler.cli.actions.delivery import tokens
 
     return tokens.revoke(name, as_json=as_json)

@@ -25,6 +25,6 @@ def traffic(
         recrawl traffic docs.example.com --hours 168
         recrawl traffic --json
     """
-    from crawler.cli.actions import traffic
+    from crawler.cli.actions.domains import traffic
 
     return traffic.traffic(domain, hours=hours, at=at, as_json=as_json)

@@ -32,7 +32,7 @@ def try_page(
         recrawl try https://app.example.com/ --screenshot app.png
         recrawl try https://docs.example.com/ --json
     """
-    from crawler.cli.actions import try_page
+    from crawler.cli.actions.pages import try_page
     from crawler.crawl import TryWay
 
     how = TryWay(again=again, screenshot=screenshot is not None)

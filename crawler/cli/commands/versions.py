@@ -16,7 +16,7 @@ def versions(url: PageUrl, top: Top = 50, why: Why = False, as_json: Json = Fals
 
         recrawl versions https://docs.example.com/guide/
     """
-    from crawler.cli.actions import versions
+    from crawler.cli.actions.pages import versions
 
     return versions.versions(url, top=top, why=why, as_json=as_json)
 
@@ -41,7 +41,7 @@ def show(
         recrawl show https://docs.example.com/guide/ --at yesterday --text
         recrawl show https://docs.example.com/guide/ --version 1 --html > first.html
     """
-    from crawler.cli.actions import versions
+    from crawler.cli.actions.pages import versions
 
     asked = [name for name, is_asked in (("text", text), ("html", html), ("headers", headers)) if is_asked]
     if len(asked) > 1:
@@ -76,7 +76,7 @@ def diff(
         recrawl diff https://docs.example.com/guide/ --from 1
         recrawl diff https://docs.example.com/guide/ --from 2026-11-01 --to yesterday
     """
-    from crawler.cli.actions import page_diff
+    from crawler.cli.actions.pages import page_diff
 
     return page_diff.page_diff(url, before=_version(before), after=_version(after), context=context, as_json=as_json)
 

@@ -8,6 +8,7 @@ LONGEST_WAIT = timedelta(hours=1)  # of ours, from one try to the next
 MOST_ASKED = timedelta(days=1)  # a longer Retry-After is a mistake: the receiver would not learn of anything for long
 MOST_TRIES = 16  # of one message: six minutes for the first four, then to the hour; ten hours in all
 TOO_OLD = timedelta(days=3)  # a weekend, and a receiver that is mended on Monday
+DEAD_KEPT = timedelta(days=90)  # what a receiver that is gone for good was not told must not pile up without an end
 
 
 def next_try(tries: int, *, asked: timedelta | None, now: datetime) -> datetime:

@@ -6,10 +6,12 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 DAY = timedelta(days=1)
+DAYS_OF_WEEK = 7
 SHORTEST_DIGEST = timedelta(minutes=1)
-DAILY = "daily"
-USUAL_HOUR = time(8)  # of a daily digest: when people begin to read
-EXAMPLE_DIGEST = "write it as in 1h, 30m, daily or daily@07:30"
+DAILY, WEEKLY = "daily", "weekly"
+USUAL_HOUR = time(8)  # of a daily or weekly digest: when people begin to read
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")  # as date.weekday counts them
+EXAMPLE_DIGEST = "write it as in 1h, 30m, daily, daily@07:30, weekly, weekly@fri or weekly@fri-07:30"
 EXAMPLE_QUIET = "write them as in 22-07 or 21:30-06:45"
 
 _TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?", re.ASCII)
@@ -19,17 +21,23 @@ _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1)}
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Changes told together. every: so often, counted from midnight of each day.  at: or once a day, at this time."""
+    """Changes told together. every: so often, counted from midnight of each day.  at: or once a day, at this time.
+
+    weekday: or once a week, at that time of this day; 0 is Monday.
+    """
 
     every: timedelta | None = None
     at: time | None = None
+    weekday: int | None = None
 
     def boundary(self, instant: datetime, *, zone: ZoneInfo) -> datetime:
         """The first instant at or after another at which a digest is due (UTC)."""
         day = instant.astimezone(zone).date()
         if self.at is not None:
-            today = _local(day, self.at, zone)
-            return today if today >= instant else _local(day + DAY, self.at, zone)
+            days = 0 if self.weekday is None else (self.weekday - day.weekday()) % DAYS_OF_WEEK
+            period = 1 if self.weekday is None else DAYS_OF_WEEK
+            coming = _local(day + days * DAY, self.at, zone)
+            return coming if coming >= instant else _local(day + (days + period) * DAY, self.at, zone)
         assert self.every is not None
         midnight, next_midnight = (_local(each, time(), zone) for each in (day, day + DAY))
         passed = -((midnight - instant) // self.every)  # rounded up
@@ -95,15 +103,27 @@ AT_ONCE = DeliveryTimes()
 
 
 def parse_digest(text: str) -> Digest:
-    """A digest as it is typed: a span of a minute to a day, daily, or daily@HH:MM. ValueError."""
-    word, at_sign, hour = text.strip().lower().partition("@")
+    """A digest as it is typed: a span of a minute to a day, daily, daily@HH:MM, weekly, weekly@DAY[-HH:MM]. ValueError.
+
+    A weekly one is told on Mondays unless it says another day.
+    """
+    word, at_sign, when = text.strip().lower().partition("@")
     if word == DAILY:
-        return Digest(at=_time(hour, EXAMPLE_DIGEST) if at_sign else USUAL_HOUR)
+        return Digest(at=_time(when, EXAMPLE_DIGEST) if at_sign else USUAL_HOUR)
+    if word == WEEKLY:
+        return _weekly(when if at_sign else WEEKDAYS[0])
     match = _EVERY.fullmatch(word)
     every = int(match[1]) * _UNITS[match[2]] if match else timedelta(0)
     if at_sign or not SHORTEST_DIGEST <= every <= DAY:
         raise ValueError(f"{text!r} is no digest of a minute to a day: {EXAMPLE_DIGEST}")
     return Digest(every=every)
+
+
+def _weekly(when: str) -> Digest:
+    name, dash, hour = when.partition("-")
+    if name not in WEEKDAYS:
+        raise ValueError(f"{name!r} is no day of a digest, which is one of {', '.join(WEEKDAYS)}: {EXAMPLE_DIGEST}")
+    return Digest(at=_time(hour, EXAMPLE_DIGEST) if dash else USUAL_HOUR, weekday=WEEKDAYS.index(name))
 
 
 def parse_quiet(text: str) -> QuietHours:

@@ -11,7 +11,19 @@ COMMA_LANGUAGES = frozenset(
     )
 )
 _BLANKS = " \u00a0\u2009\u202f'\u2019"  # between groups of three digits, as ISO 80000-1 and Swiss usage have them
-_NUMBER = re.compile(rf"(?<![\w.,])[-\u2212+]?(?:\d{{1,3}}(?:[{_BLANKS}]\d{{3}})+(?!\d)|\d)[\d.,]*", re.ASCII)
+# A number does not begin within a word, such as B2B or v1.2; but shops write currencies close to it, as in EUR12.50 and
+# Rs.1,299. Source: ISO 4217, without those that hardly any shop on the web has, and abbreviations in use.
+_CODES = (
+    *("AED", "AUD", "BRL", "CAD", "CHF", "CLP", "CNY", "COP", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "IDR", "ILS"),
+    *("INR", "JPY", "KRW", "MXN", "MYR", "NOK", "NZD", "PHP", "PLN", "RON", "SAR", "SEK", "SGD", "THB", "TRY", "TWD"),
+    *("UAH", "USD", "ZAR", "SFr", r"Rs\.", r"Fr\.", r"kr\.", r"Kr\."),
+)
+_CURRENCY = "|".join(rf"\b{code}" for code in _CODES)
+_NUMBER = re.compile(
+    rf"(?:(?<![\w.,])|(?<={_CURRENCY})|(?<=\bRs|\bRM|\bkr))"
+    rf"[-\u2212+]?(?:\d{{1,3}}(?:[{_BLANKS}]\d{{3}})+(?!\d)|\d)[\d.,]*",
+    re.ASCII,
+)
 _MINUS = re.compile("[-\u2212]")
 MOST_DIGITS = 40  # more of them are an identifier, and no amount
 

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("recrawl.readers")
 
-FEW = 64  # bodies that are read in this process before others are started, which takes a fifth of a second
+FEW = 16  # bodies that are read in this process before others are started, which takes a fifth of a second
 LARGE_BYTES = 256 << 10  # such a body takes long enough to hold up all other requests if it is read here
 MOST_READERS = 9  # of 50 MB each; what crawls has no work for more
 
@@ -63,8 +63,12 @@ READING_LIMITS = ReadingLimits()
 
 
 def readers_wanted() -> int:
-    """How many processes should read: as many as can beside the one that crawls, and one that no domain has alone."""
-    return min(max(usable_cores(), 2), MOST_READERS)
+    """How many processes should read: what can work beside the one that crawls, and one that no domain has alone.
+
+    At least two for one domain. A reader that gets its next body only when its last answer was taken is idle half the
+    time, and so is whoever waits for it.
+    """
+    return min(max(usable_cores(), 2) + 1, MOST_READERS)
 
 
 class ParserPool:
@@ -150,7 +154,7 @@ class ParserPool:
         is_strange = call.keywords.get("reader") is not None or kind_of(answer.body, answer.content_type) == "pdf"
         is_wild = is_wild or is_strange
         if not self._is_for_a_reader(is_wild=is_wild, large=len(answer.body) > LARGE_BYTES):
-            return call()
+            return _made_here(call)
         first, most = self._limits.share_of(answer), self._limits.body_bytes
         cpu_seconds = cpu_seconds or self._limits.cpu_seconds
         try:
@@ -164,7 +168,7 @@ class ParserPool:
             log.warning("reader.lost", extra={"url": call.keywords["url"], "error": str(lost)})
         except OSError as error:
             self._not_started(error)
-            return None if is_wild else call()
+            return None if is_wild else _made_here(call)
         return None
 
     async def _made_elsewhere(self, call: partial[T], memory_bytes: int, *, party: Hashable, cpu_seconds: float) -> T:
@@ -207,6 +211,15 @@ class ParserPool:
         """Read a few bodies here before it is tried again."""
         log.warning("reader.not_started", extra={"error": str(error)})
         self._few, self._starting = FEW, None
+
+
+def _made_here(call: partial[T]) -> T | None:
+    """The result of a call, made in this process; None where the body breaks what reads it, as in a process."""
+    try:
+        return call()
+    except Exception as error:  # noqa: BLE001  whatever a stranger's page does to a parser costs that page
+        log.warning("reader.lost", extra={"url": call.keywords["url"], "error": repr(error)})
+        return None
 
 
 class DomainParser:

@@ -13,6 +13,7 @@ import signal
 import struct
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,10 +42,17 @@ def packed(message: object) -> bytes:
 
 def memory_bytes() -> tuple[int, int]:
     """What of this process is resident, and what of it counts against the bound; (0, 0) where that is not told."""
-    if not STATM.exists():
+    statm = _open_statm()
+    if statm is None:
         return 0, 0
-    pages = STATM.read_text(encoding="ascii").split()
+    pages = os.pread(statm, 256, 0).split()
     return int(pages[1]) * resource.getpagesize(), int(pages[5]) * resource.getpagesize()
+
+
+@cache
+def _open_statm() -> int | None:
+    """STATM, open as long as the process runs: it is asked twice for each body. None where there is none."""
+    return os.open(STATM, os.O_RDONLY | os.O_CLOEXEC) if STATM.exists() else None
 
 
 def answer_to(request: Request) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 
 from crawler.cli.which_page import changes_of, page_named
 from crawler.core.http import PageKey
-from crawler.export import SearchHit, search
+from crawler.export import SearchHit, is_searchable, require_words, search
 from crawler.local.search_index import search_file
 from crawler.register import domain_named
 from crawler.serve.api import parameters as given
@@ -22,17 +22,22 @@ from crawler.store.report import ChangeFilter, DomainReport, FeedItem, PageVersi
 
 MOST_CHANGES, MOST_PAGES, MOST_TEXTS, MOST_VERSIONS, MOST_HITS = 1000, 500, 50, 500, 50
 MOST_CHARS = 4 << 20  # of texts in one answer, after the first
+CHANGES_AT_ONCE = 100  # read from the store: of each at most 50 blocks of 500 characters, twice
 WEEK = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request: the store, the home of the server, knowledge time, and the values of its parameters."""
+    """A request: the store, the home of the server, knowledge time, and the values of its parameters.
+
+    want_index: has the index of searches brought in step, and says what kept it from that last time.
+    """
 
     db: Database
     home: Path
     at: datetime
     values: Mapping[str, Any]
+    want_index: Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +73,22 @@ async def _changes(asked: Asked) -> ListedItems:
     where = await changes_of(asked.db, what) if what is not None else ChangeFilter()
     wanted = replace(where, after=asked.values["after"], kinds=asked.values["kind"], since=asked.values["since"])
     await report.stamp_feed(asked.db, at=asked.at)
-    items = await report.read_feed(asked.db, wanted, most=most, blocks=True)
-    cursor = items[-1].position if items else max(asked.values["after"], 0)
+    items, cursor = await _within_chars(asked.db, wanted, most=most)
     return ListedItems(items, str(cursor))  # also at the end: more will come
+
+
+async def _within_chars(db: Database, wanted: ChangeFilter, *, most: int) -> tuple[list[FeedItem], int]:
+    """So many changes, or fewer where their blocks say much, and the cursor from which to go on."""
+    found: list[FeedItem] = []
+    chars = 0
+    while True:
+        batch = min(CHANGES_AT_ONCE, most - len(found))
+        items, cursor = await report.read_on(db, wanted, most=batch, blocks=True)
+        found += items
+        chars += sum(len(side or "") for item in items for edit in item.blocks for side in (edit.was, edit.now))
+        if len(items) < batch or len(found) == most or chars > MOST_CHARS:
+            return found, cursor
+        wanted = replace(wanted, after=cursor)
 
 
 async def _pages(asked: Asked) -> ListedItems:
@@ -93,6 +111,8 @@ async def _text(asked: Asked) -> PageText:
     found = await report.version_of(asked.db, domain, url, number=asked.values["version"], at=asked.values["at"])
     if found is None:
         raise Problem(404, f"no such version of {url} is kept")
+    if not found.version.is_kept:
+        raise Problem(404, f"version {found.version.number} of {url} was thinned out: its text is not kept")
     return PageText.of(found)
 
 
@@ -121,8 +141,11 @@ async def _first_domains(asked: Asked) -> list[Any]:
 
 async def _search(asked: Asked) -> ListedItems:
     file = search_file(asked.home)
-    if not await asyncio.to_thread(file.exists):
-        raise Problem(409, f"there is no index to search yet: recrawl sync {file}")
+    require_words(asked.values["q"])
+    trouble = asked.want_index()
+    if not await asyncio.to_thread(is_searchable, file):
+        why = f"there is no index to search ({trouble})" if trouble else "the index to search is being made"
+        raise Problem(503, f"{why}: ask again", {"retry-after": "5"})
     domain = asked.values["domain"]
     only = (await domain_named(asked.db, domain)).authority if domain is not None else None
     hits = await asyncio.to_thread(search, file, asked.values["q"], domain=only, most=asked.values["limit"])
@@ -204,7 +227,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         f"{ROOT}/search",
-        "The parts of pages that say these words, the best first, in the index that recrawl sync keeps.",
+        "The parts of pages that say these words, the best first, as they were a minute ago or at the search before.",
         (
             given.text(
                 "q", "Words, all of which are to be said; a * at the end of one stands for any ending.", required=True

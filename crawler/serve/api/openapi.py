@@ -30,13 +30,12 @@ PLAIN: Mapping[object, Mapping[str, object]] = {
     type(None): {"type": "null"},
 }
 REFUSALS = {
-    "400": "What was asked for cannot be used.",
+    "400": "What was asked for cannot be used; a cursor beyond the end of the feed, too: it is of another database.",
     "401": "No token is shown, or none that is good.",
     "404": "There is no such thing.",
-    "409": "What it needs is not there yet.",
     "410": "Changes after that cursor are not kept any more: take all pages anew.",
     "429": "Too many requests; Retry-After says when.",
-    "503": "The database is silent, or too much is asked at once.",
+    "503": "The database is silent, too much is asked at once, or the index to search is being made.",
 }
 
 

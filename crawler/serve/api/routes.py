@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from crawler.cli.output import json_text
 from crawler.errors import BadInput, CrawlerError, CursorTooOld, StoreUnavailable
-from crawler.local.api_tokens import token_shown
+from crawler.local.keys.api_tokens import token_shown
 from crawler.serve.api.endpoints import ENDPOINTS, ROOT, Asked, Endpoint, ListedItems
 from crawler.serve.api.limits import STRANGERS, RateLimit
 from crawler.serve.api.openapi import document
@@ -36,11 +36,12 @@ Page = Callable[[Request], Awaitable[Response]]
 
 @dataclass(slots=True)
 class ReadApi:
-    """What the routes are made of. home: of the tokens.  now: knowledge time."""
+    """What the routes are made of. home: of the tokens.  now: knowledge time.  want_index: as of Asked."""
 
     db: Database
     home: Path
     now: Callable[[], datetime]
+    want_index: Callable[[], str]
     rate: RateLimit = field(default_factory=RateLimit)
     turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
@@ -50,9 +51,9 @@ def beneath_api(path: str) -> bool:
     return path == "/api" or path.startswith("/api/")
 
 
-def api_routes(db: Database, home: Path, *, now: Callable[[], datetime]) -> list[Route]:
+def api_routes(db: Database, home: Path, *, now: Callable[[], datetime], want_index: Callable[[], str]) -> list[Route]:
     """The routes of the API, each of which refuses whom it does not know."""
-    api = ReadApi(db=db, home=home, now=now)
+    api = ReadApi(db=db, home=home, now=now, want_index=want_index)
     routes = [Route(each.path, _answered(api, each), methods=["GET"]) for each in ENDPOINTS]
     return [*routes, Route(OPENAPI, _described, methods=["GET"]), Route("/api/{rest:path}", _unknown)]
 
@@ -113,7 +114,9 @@ async def _found(api: ReadApi, endpoint: Endpoint, values: Mapping[str, Any]) ->
         raise Problem(503, "too much is asked at once", {"retry-after": "5"}) from error
     try:
         async with asyncio.timeout(DEADLINE_S):
-            return await endpoint.answer(Asked(db=api.db, home=api.home, at=api.now(), values=values))
+            return await endpoint.answer(
+                Asked(db=api.db, home=api.home, at=api.now(), values=values, want_index=api.want_index)
+            )
     except TimeoutError as error:
         raise Problem(503, f"it takes longer than {DEADLINE_S:.0f} s") from error
     finally:

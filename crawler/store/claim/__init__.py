@@ -28,9 +28,11 @@ from crawler.store.claim.held import (
     save_robots,
     write_hold,
 )
-from crawler.store.claim.leases import claim, move, next_turn, slotted
+from crawler.store.claim.leases import AWAKE, DUE, claim, move, next_turn, slotted
 
 __all__ = [
+    "AWAKE",
+    "DUE",
     "NOTHING_LEFT_OVER",
     "WITH_SHARED",
     "Grant",

@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url, key_of
 from crawler.core.page import BlockKind
-from crawler.errors import CursorTooOld
+from crawler.errors import CursorAhead, CursorTooOld
 from crawler.store.database import Connection, Database
 
 FEED_LOCK = 0x66656564  # "feed": one stamper at a time
@@ -85,9 +85,18 @@ LAST = f"""
 
 
 FORGOTTEN = """
-    SELECT coalesce(max(s.forgotten_until), 0), (SELECT authority FROM domain WHERE id = %(domain_id)s)
+    SELECT coalesce(max(s.forgotten_until), 0), (SELECT authority FROM domain WHERE id = %(domain_id)s),
+           (SELECT coalesce(max(position), 0) FROM feed)
       FROM domain_state s
      WHERE %(domain_id)s::bigint IS NULL OR s.domain_id = %(domain_id)s
+"""
+
+
+# A copy of a database is another one as soon as it goes on by itself: restored elsewhere it has another server or
+# number, recovered up to an instant another timeline. A domain that was registered anew has another number, too.
+SOURCE = """
+    SELECT format('%%s/%%s/%%s/%%s', s.system_identifier, c.timeline_id, d.oid, %(domain_id)s::bigint)
+      FROM pg_control_system() s, pg_control_checkpoint() c, pg_database d WHERE d.datname = current_database()
 """
 
 
@@ -151,8 +160,11 @@ class ChangeFilter:
     @property
     def is_about_events(self) -> bool:
         """Whether an index of events finds what is wanted, rather than the feed's own order."""
-        is_narrow = self.since is not None or self.key is not None or EventKind.FIRST not in self.kinds
-        return is_narrow and self.until is None
+        if self.until is not None:
+            return False
+        # Behind a cursor stands what came since: little, whereas of all events most are news.
+        is_news = self.since is not None or EventKind.FIRST not in self.kinds
+        return self.key is not None or (is_news and not self.after)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -228,7 +240,7 @@ async def read_feed(
 ) -> list[FeedItem]:
     """The changes that are wanted, in the feed's order. blocks: with those that changed.
 
-    Raises CursorTooOld where `wanted.after` is one, and older than what is kept; 0 is the beginning of what is.
+    Raises what `require_kept` does where `wanted.after` is a cursor; 0 is the beginning of what is kept.
     """
     source = BY_EVENT if wanted.is_about_events else BY_FEED
     statement = _chosen(source, wanted.conditions, order="f.position")
@@ -236,6 +248,20 @@ async def read_feed(
     if wanted.after:  # asked afterwards: what was kept then was kept when it was read
         await require_kept(db, wanted.domain_id, since=wanted.after)
     return found
+
+
+async def read_on(
+    db: Database, wanted: ChangeFilter = EVERY_CHANGE, *, most: int = 1000, blocks: bool = False
+) -> tuple[list[FeedItem], int]:
+    """The changes that `read_feed` gives, and the cursor from which to go on.
+
+    It lies behind all that was read, wanted or not: else who waits for something rare would read all that came since
+    its last change again each time, until the feed has forgotten what stands behind its cursor.
+    """
+    end = await end_of_feed(db)  # before: positions become visible in their order, so that all up to it is seen below
+    items = await read_feed(db, wanted, most=most, blocks=blocks)
+    last = items[-1].position if items else wanted.after
+    return items, last if len(items) >= most else max(last, end)
 
 
 async def newest_changes(
@@ -275,22 +301,28 @@ async def forgotten_until(db: Database, domain_id: int | None) -> int:
 
 
 async def require_kept(db: Database, domain_id: int | None, *, since: int) -> None:
-    """Raise CursorTooOld where changes after a cursor are not kept any more, so that reading on would miss them."""
+    """Raise CursorTooOld where changes after a cursor are not kept any more, so that reading on would miss them.
+
+    And CursorAhead for one beyond the end of the feed, which this feed cannot have given.
+    """
     async with db.transaction() as connection:
         await require_kept_on(connection, domain_id, since=since)
 
 
 async def require_kept_on(connection: Connection, domain_id: int | None, *, since: int) -> None:
-    """Raise CursorTooOld as `require_kept` does in a transaction, after what was read: nothing went in between."""
-    until, authority = await _forgotten(connection, domain_id)
+    """Raise as `require_kept` does in a transaction, after what was read: nothing went in between."""
+    until, authority, end = await _forgotten(connection, domain_id)
+    if since > end:
+        raise CursorAhead(since=since, end=end)
     if since < until:
         raise CursorTooOld(since=since, kept_from=until, domain=authority)
 
 
-async def _forgotten(connection: Connection, domain_id: int | None) -> tuple[int, str | None]:
-    """Up to which position, and the name of the domain that was asked about."""
+async def _forgotten(connection: Connection, domain_id: int | None) -> tuple[int, str | None, int]:
+    """Up to which position, the name of the domain that was asked about, and where the feed ends."""
     row = await (await connection.execute(FORGOTTEN, {"domain_id": domain_id})).fetchone()
-    return (int(row[0]), row[1]) if row else (0, None)
+    assert row is not None, "an aggregate has a row"
+    return int(row[0]), row[1], int(row[2])
 
 
 async def end_of_feed(db: Database) -> int:
@@ -298,6 +330,14 @@ async def end_of_feed(db: Database) -> int:
     async with db.transaction() as connection:
         row = await (await connection.execute("SELECT coalesce(max(position), 0) FROM feed")).fetchone()
     return int(row[0]) if row else 0
+
+
+async def feed_source(db: Database, domain: Domain) -> str:
+    """What tells the feed of a domain from that of any other database, or registration: a cursor is of one source."""
+    async with db.transaction() as connection:
+        row = await (await connection.execute(SOURCE, {"domain_id": domain.id})).fetchone()
+    assert row is not None
+    return str(row[0])
 
 
 async def last_of(db: Database, domain: Domain, url: Url) -> FeedItem | None:

@@ -5,33 +5,35 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
+from crawler.store.claim import AWAKE, DUE
 from crawler.store.database import Database
 
 MOST_DUE = 100_000  # pages of a domain that are counted as due; more says no more
 CALIBRATED_DAYS = 7
 OTHERS = "(others)"
 
-# The most important domains, and all others as one. Due pages are counted by their index, up to a bound.
-DOMAINS = """
+# The most important domains, and all others as one. Due pages are counted by their index, up to a bound. Who waits is
+# whom a claim would find: pages may be due for days where a domain is paused, closed or has spent its budget.
+DOMAINS = f"""
     WITH ranked AS (
         SELECT r.*, row_number() OVER (ORDER BY r.importance DESC, r.domain) AS place FROM report_domain r),
     found AS (
         SELECT CASE WHEN r.place < %(most)s THEN r.domain ELSE %(others)s END AS domain, r.importance, r.freshness,
                d.target_freshness, r.pages_known, r.pages_new, r.pages_gone, r.holder IS NOT NULL AS is_leased,
-               r.hold_until IS NOT NULL AS is_held,
+               r.hold_until IS NOT NULL AS is_held, coalesce({DUE} AND {AWAKE}, false) AS is_waiting,
                extract(epoch FROM %(at)s - r.oldest_look_at)::float8 AS oldest_s,
                (SELECT count(*) FROM (SELECT FROM frontier f
                                        WHERE f.domain_id = r.domain_id AND f.state <> 'new' AND f.due_at <= %(at)s
                                        LIMIT %(most_due)s) w) AS due
-          FROM ranked r JOIN domain d ON d.id = r.domain_id)
+          FROM ranked r JOIN domain d ON d.id = r.domain_id JOIN domain_state s ON s.domain_id = d.id)
     SELECT domain, count(*) AS domains,
            sum(importance * freshness) / nullif(sum(importance) FILTER (WHERE freshness IS NOT NULL), 0) AS freshness,
            min(target_freshness)::float8 AS target_freshness, sum(pages_known)::bigint AS pages_known,
            sum(pages_new)::bigint AS pages_new, sum(pages_gone)::bigint AS pages_gone, sum(due)::bigint AS due,
            count(*) FILTER (WHERE is_leased) AS leased, count(*) FILTER (WHERE is_held) AS held,
-           max(oldest_s) AS oldest_look_s
+           count(*) FILTER (WHERE is_waiting) AS waiting, max(oldest_s) AS oldest_look_s
       FROM found GROUP BY domain ORDER BY domain = %(others)s, domain
-"""
+"""  # noqa: S608  only our own conditions are put in
 CALIBRATION = """
     SELECT audit, sum(looks)::bigint AS looks, sum(expected)::float8 AS expected, sum(found)::float8 AS found,
            ((sum(found) - sum(expected)) / nullif(sqrt(sum(variance)), 0))::float8 AS deviations
@@ -44,8 +46,9 @@ CALIBRATION = """
 class DomainGauge:
     """Figures of one domain, or of several together. domain: its name, or OTHERS.
 
-    due: known pages whose time has come.  pages_new: heard of, never fetched.  leased, held: domains that are being
-    crawled, and that are left alone.  oldest_look_s: seconds since the oldest newest look.
+    due: known pages whose time has come.  pages_new: heard of, never fetched.  leased, held, waiting: domains that are
+    being crawled, that are left alone, and that any worker may take now.  oldest_look_s: seconds since the oldest
+    newest look.
     """
 
     domain: str
@@ -58,6 +61,7 @@ class DomainGauge:
     due: int
     leased: int
     held: int
+    waiting: int
     oldest_look_s: float | None
 
 
@@ -79,7 +83,9 @@ async def domain_gauges(db: Database, *, at: datetime, most: int) -> tuple[list[
     """Figures of at most so many domains, the least important ones taken together; and the calibration of all."""
     async with db.transaction() as connection:
         async with connection.cursor(row_factory=class_row(DomainGauge)) as cursor:
-            await cursor.execute(DOMAINS, {"at": at, "most": most, "others": OTHERS, "most_due": MOST_DUE})
+            await cursor.execute(
+                DOMAINS, {"at": at, "most": most, "others": OTHERS, "most_due": MOST_DUE, "only": None}
+            )
             domains = await cursor.fetchall()
         async with connection.cursor(row_factory=class_row(CalibrationGauge)) as calibrations:
             await calibrations.execute(CALIBRATION, {"at": at, "days": CALIBRATED_DAYS})

@@ -1,6 +1,6 @@
 """Pages as others take them: each with its newest version, in the order of their keys or of the feed."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -72,15 +72,16 @@ IN_ORDER = f"""
 CHOSEN = f"{PAGE} AND p.key = ANY(%(keys)s)"
 # A piece of the feed, with the pages that its changes are about; none for changes of the site.
 CHANGED = """
-    SELECT f.position, e.key, e.version
+    SELECT f.position, e.key, e.version, e.change
       FROM (SELECT position, domain_id, number FROM feed
              WHERE position > %(after)s AND position <= %(until)s AND domain_id = %(domain_id)s
              ORDER BY position LIMIT %(most)s) f
-      LEFT JOIN LATERAL (SELECT key, version FROM event e
+      LEFT JOIN LATERAL (SELECT key, version, change FROM event e
                      WHERE e.domain_id = f.domain_id AND e.number = f.number
                        AND e.change IN ('first', 'changed', 'moved', 'gone', 'back') OFFSET 0) e ON true
      ORDER BY f.position
 """
+WENT = frozenset({"gone", "moved"})  # changes that bring no version
 SHARED = """
     SELECT body_digest FROM page WHERE domain_id = %(domain_id)s AND version > 0
      GROUP BY body_digest HAVING count(*) > 1
@@ -165,7 +166,7 @@ async def changed_pages_to_take(
     async with db.transaction() as connection:
         found = await (await connection.execute(CHANGED, values)).fetchall()
         await require_kept_on(connection, domain.id, since=after)
-        keys = list(dict.fromkeys(key for _, key, _ in found if key is not None))
+        keys = list(dict.fromkeys(key for _, key, _, _ in found if key is not None))
         pages = await _pages(connection, CHOSEN, values | {"keys": keys})
     place = {key: n for n, key in enumerate(keys)}
     return sorted(pages, key=lambda page: place[page.key]), found[-1][0] if found else until
@@ -189,17 +190,24 @@ async def versions_to_take(
 async def new_versions_to_take(
     db: Database, domain: Domain, *, after: int, until: int, most: int, bodies: bool = False
 ) -> tuple[list[TakenPage], int]:
-    """The versions that came between two cursors of the feed, and the cursor behind what was read.
+    """The versions that came between two cursors of the feed, what became of pages, and the cursor behind all that.
 
-    most: changes that are read.  A version that several of them tell of comes once.
+    A page that went, and is not back, comes behind the versions as one of version 0, without any content.
+    Raises CursorTooOld where the feed has forgotten changes after that cursor.
+    most: changes that are read.  A version that several of them tell of comes once; one that was thinned out does not.
     """
     values = {"domain_id": domain.id, "after": after, "until": until, "most": most, "bodies": bodies}
     async with db.transaction() as connection:
         found = await (await connection.execute(CHANGED, values)).fetchall()
-        told = [(key, number) for _, key, number in found if key is not None]
+        await require_kept_on(connection, domain.id, since=after)
+        told = [(key, number) for _, key, number, change in found if key is not None and change not in WENT]
         chosen = {"keys": [key for key, _ in told], "numbers": [number for _, number in told]}
         pages = await _pages(connection, VERSIONS_CHOSEN, values | chosen)
-    return pages, found[-1][0] if found else until
+        went = list(dict.fromkeys(key for _, key, _, change in found if change in WENT))
+        today = await _pages(connection, CHOSEN, values | {"keys": went, "bodies": False}) if went else []
+    place = {key: n for n, key in enumerate(went)}
+    away = sorted((page for page in today if not page.is_there), key=lambda page: place[page.key])
+    return pages + [_without_content(page) for page in away], found[-1][0] if found else until
 
 
 async def shared_digests(db: Database, domain: Domain, *, of_versions: bool = False) -> frozenset[bytes]:
@@ -216,6 +224,10 @@ async def _pages(connection: Connection, statement: str, values: dict[str, Any])
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(statement.encode(), values)
         return [_page(row) for row in await cursor.fetchall()]
+
+
+def _without_content(page: TakenPage) -> TakenPage:
+    return replace(page, version=0, version_at=None, title="", language="", content_type="", digest=None, text="")
 
 
 def _page(row: dict[str, Any]) -> TakenPage:

@@ -5,10 +5,13 @@ room of the store; it uses the files beside the rooms alone.
 """
 
 from crawler.store.retention.changes import (
+    SlowestReader,
     changes_to_forget,
     forget_changes,
-    lowest_cursor,
+    slowest_reader,
 )
+from crawler.store.retention.estimate import SizeEstimate, estimate
+from crawler.store.retention.packs import merge_packs, packs_to_merge
 from crawler.store.retention.sizes import Stored, stored, vacuum
 from crawler.store.retention.versions import (
     Thinned,
@@ -29,17 +32,22 @@ from crawler.store.retention.visits import (
 )
 
 __all__ = [
+    "SizeEstimate",
+    "SlowestReader",
     "Stored",
     "Thinned",
     "VersionName",
     "changes_to_forget",
     "count_visits",
     "drop_empty_partitions",
+    "estimate",
     "forget_changes",
     "forget_visits",
-    "lowest_cursor",
+    "merge_packs",
     "oldest_versions",
     "pack_visits",
+    "packs_to_merge",
+    "slowest_reader",
     "stored",
     "stored_bytes",
     "sweep_bodies",

@@ -45,10 +45,21 @@ FORGET = """
 """
 LOCK = "SELECT first_event FROM domain_state WHERE domain_id = %(domain_id)s FOR NO KEY UPDATE"
 READERS = """
-    SELECT min(position)
-      FROM (SELECT position, domain_id FROM feed_reader UNION ALL SELECT position, domain_id FROM subscription) r
+    SELECT position, who
+      FROM (SELECT position, domain_id, format('reader %%s', name) FROM feed_reader
+             UNION ALL
+            SELECT position, domain_id, format('subscription %%s', id) FROM subscription) r (position, domain_id, who)
      WHERE domain_id IS NULL OR domain_id = %(domain_id)s
+     ORDER BY position LIMIT 1
 """
+
+
+@dataclass(frozen=True, slots=True)
+class SlowestReader:
+    """Who must read all changes of a domain and has read least of them. name: as a person knows it."""
+
+    position: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +74,14 @@ class Forgettable:
         return max(0, self.last - self.first + 1)
 
 
-async def lowest_cursor(db: Database, domain: Domain) -> int | None:
-    """The lowest cursor of whoever must read the changes of a domain; None where nobody must.
+async def slowest_reader(db: Database, domain: Domain) -> SlowestReader | None:
+    """Whoever has the lowest cursor among those that must read the changes of a domain; None where nobody must.
 
     These are consumers that keep it in feed_reader, and subscriptions (recrawl notify).
     """
     async with db.transaction() as connection:
         row = await (await connection.execute(READERS, {"domain_id": domain.id})).fetchone()
-    return row[0] if row else None
+    return SlowestReader(position=row[0], name=row[1]) if row else None
 
 
 async def changes_to_forget(

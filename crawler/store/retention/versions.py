@@ -16,6 +16,8 @@ from crawler.store.database import BY_KEY, Connection, Database
 
 PAGES = 200  # of one chunk
 BODIES = 500  # looked at in one transaction of a sweep
+AT_ONCE = 500  # versions that are thinned out in one transaction, while the domain is locked
+OLDEST_AT_ONCE = 5_000
 
 # Pages with more versions than are kept whatever their age.
 PAST = """
@@ -38,18 +40,24 @@ NEEDED = """
             OR EXISTS (SELECT FROM feed f WHERE f.domain_id = %(domain_id)s AND f.number = e.number
                                             AND f.position > %(read_until)s))
 """
-# The oldest first, of pages that have a newer one; by size as they stand in the database.
+# The oldest first, of pages that have a newer one; by size as they stand in the database. No index has versions by
+# time, so that all of a domain's are read for each chunk: chunks are large, and sizes are asked of what is chosen.
 OLDEST = """
-    SELECT v.key, v.number, v.at, pg_column_size(v.text) + pg_column_size(c.data)
-      FROM snapshot v
-      JOIN page p ON p.domain_id = %(domain_id)s AND p.key = v.key
+    SELECT v.key, v.number, v.at, pg_column_size(v.text) + pg_column_size(v.headers)
+                                  + coalesce(pg_column_size(c.data), 0)
+      FROM (SELECT v.key, v.number, v.at
+              FROM snapshot v
+              JOIN page p ON p.domain_id = %(domain_id)s AND p.key = v.key
+             WHERE v.domain_id = %(domain_id)s AND v.is_kept AND v.number < p.version
+               AND (v.at, v.key, v.number) > (%(at)s, %(key)s, %(number)s)
+             ORDER BY v.at, v.key, v.number LIMIT %(most)s) o
+      JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = o.key AND v.number = o.number
       LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = v.body_digest
-     WHERE v.domain_id = %(domain_id)s AND v.is_kept AND v.number < p.version
-       AND (v.at, v.key, v.number) > (%(at)s, %(key)s, %(number)s)
-     ORDER BY v.at, v.key, v.number LIMIT %(most)s
+     ORDER BY v.at, v.key, v.number
 """
 SIZE = """
-    SELECT (SELECT coalesce(sum(pg_column_size(text)), 0) FROM snapshot WHERE domain_id = %(domain_id)s AND is_kept)
+    SELECT (SELECT coalesce(sum(pg_column_size(text) + pg_column_size(headers)), 0)
+              FROM snapshot WHERE domain_id = %(domain_id)s AND is_kept)
          + (SELECT coalesce(sum(pg_column_size(data)), 0) FROM content WHERE domain_id = %(domain_id)s)
 """
 LOCK = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s FOR NO KEY UPDATE"
@@ -72,14 +80,14 @@ WOULD_GO = f"""
     WITH chosen AS MATERIALIZED (
         SELECT v.body_digest, pg_column_size(v.text) + pg_column_size(v.headers) AS size
           FROM {CHOSEN}
-          JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = x.key AND v.number = x.number AND v.is_kept)
+          JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = x.key AND v.number = x.number AND v.is_kept),
+    said AS MATERIALIZED (SELECT body_digest, count(*) AS many FROM chosen GROUP BY body_digest)
     SELECT (SELECT count(*) FROM chosen), (SELECT coalesce(sum(size), 0) FROM chosen), count(c.digest),
            coalesce(sum(pg_column_size(c.data)), 0)
-      FROM content c
-     WHERE c.domain_id = %(domain_id)s AND c.digest IN (SELECT body_digest FROM chosen)
-       AND (SELECT count(*) FROM chosen o WHERE o.body_digest = c.digest)
-           = (SELECT count(*) FROM snapshot v
-               WHERE v.domain_id = %(domain_id)s AND v.body_digest = c.digest AND v.is_kept)
+      FROM said
+      JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = said.body_digest
+     WHERE said.many = (SELECT count(*) FROM snapshot v
+                         WHERE v.domain_id = %(domain_id)s AND v.body_digest = said.body_digest AND v.is_kept)
 """  # noqa: S608  the same
 DIGESTS = """
     SELECT digest FROM content WHERE domain_id = %(domain_id)s AND digest > %(after)s ORDER BY digest LIMIT %(most)s
@@ -123,7 +131,7 @@ async def versions_to_thin(
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
         rows = await (await connection.execute(PAST, values)).fetchall()
-        needed = await _needed(connection, domain.id, [key for key, *_ in rows], read_until=read_until)
+        needed = await needed_versions(connection, domain.id, [key for key, *_ in rows], read_until=read_until)
     found: list[VersionName] = []
     for key, newest, now, numbers, instants in rows:
         past = [Dated(number=number, at=at) for number, at in zip(numbers, instants, strict=True)]
@@ -133,7 +141,7 @@ async def versions_to_thin(
 
 
 async def oldest_versions(
-    db: Database, domain: Domain, *, after: VersionName | None, read_until: int | None, most: int = BODIES
+    db: Database, domain: Domain, *, after: VersionName | None, read_until: int | None, most: int = OLDEST_AT_ONCE
 ) -> tuple[list[VersionName], VersionName | None]:
     """The next versions of a domain that may go where space is short, the oldest first; no page's newest.
 
@@ -147,16 +155,24 @@ async def oldest_versions(
     }
     async with db.transaction() as connection:
         rows = await (await connection.execute(OLDEST, values)).fetchall()
-        names = [VersionName(key=PageKey(key), number=number, at=at, size=size or 0) for key, number, at, size in rows]
-        needed = await _needed(connection, domain.id, [name.key for name in names], read_until=read_until)
+        names = [VersionName(key=PageKey(key), number=number, at=at, size=size) for key, number, at, size in rows]
+        needed = await needed_versions(connection, domain.id, [name.key for name in names], read_until=read_until)
     free = [name for name in names if name.number not in needed.get(name.key, set())]
     return free, names[-1] if names else None
 
 
 async def thin(db: Database, domain: Domain, names: Sequence[VersionName]) -> Thinned:
-    """Take the text of some versions, and the bodies that nobody says any more. Those that have gone stay gone."""
-    if not names:
-        return Thinned()
+    """Take the text of some versions, and the bodies that nobody says any more. Those that have gone stay gone.
+
+    However many there are, the domain is locked for AT_ONCE of them at a time.
+    """
+    done = Thinned()
+    for first in range(0, len(names), AT_ONCE):
+        done += await _thin_now(db, domain, names[first : first + AT_ONCE])
+    return done
+
+
+async def _thin_now(db: Database, domain: Domain, names: Sequence[VersionName]) -> Thinned:
     values = _chosen(domain, names)
     async with db.transaction() as connection:
         await connection.execute(BY_KEY)
@@ -206,7 +222,7 @@ async def stored_bytes(db: Database, domain: Domain) -> int:
     return int(row[0]) if row else 0
 
 
-async def _needed(
+async def needed_versions(
     connection: Connection, domain_id: int, keys: Iterable[bytes], *, read_until: int | None
 ) -> dict[bytes, set[int]]:
     """By page, the versions that changes tell of which somebody has still to read, and those before them."""

@@ -16,7 +16,8 @@ from crawler.store.partitions import PARTITIONS, PATIENCE, month_after
 
 PACKED_AFTER = timedelta(days=8)  # longer than whatever a crawl, a plan or an audit reads row by row
 CHUNK = 10_000  # visits of one transaction: a third of a second
-IN_A_PACK = 128  # visits at least, if there are so many; four times as many at most
+IN_A_PACK = 128  # visits at least, if there are so many
+MOST_IN_A_PACK = 4 * IN_A_PACK
 FEWEST = 128  # of a domain: fewer wait for others, unless they are old
 MOST_BITS = 16
 FORGOTTEN_AT_ONCE = 200  # packs
@@ -41,13 +42,8 @@ END_OF_CHUNK = """
      WHERE domain_id = %(domain_id)s AND at < %(before)s AND (key, at) > (%(key)s, %(at)s)
      ORDER BY key, at OFFSET %(more)s LIMIT 1
 """
-PACK = f"""
-    WITH taken AS (
-        DELETE FROM visit
-         WHERE domain_id = %(domain_id)s AND at < %(before)s AND octet_length(key) = 16
-           AND (key, at) > (%(key)s, %(at)s)
-           AND (%(last_key)s::bytea IS NULL OR (key, at) <= (%(last_key)s, %(last_at)s))
-     RETURNING *),
+# The visits of "taken" as packs of a bucket each, by the time they were made where one pack cannot hold them.
+PLACED_AND_PACKED = f"""
     placed AS (
         SELECT *, (row_number() OVER (PARTITION BY bucket ORDER BY at, key) - 1) / %(most)s AS piece
           FROM (SELECT *, visit_bucket(key, %(bits)s) AS bucket FROM taken) t),
@@ -58,6 +54,15 @@ PACK = f"""
           FROM placed GROUP BY bucket, piece
      RETURNING visits)
     SELECT coalesce(sum(visits), 0)::bigint, count(*) FROM packed
+"""  # noqa: S608  only our own columns are put in
+PACK = f"""
+    WITH taken AS (
+        DELETE FROM visit
+         WHERE domain_id = %(domain_id)s AND at < %(before)s AND octet_length(key) = 16
+           AND (key, at) > (%(key)s, %(at)s)
+           AND (%(last_key)s::bytea IS NULL OR (key, at) <= (%(last_key)s, %(last_at)s))
+     RETURNING *),
+    {PLACED_AND_PACKED}
 """  # noqa: S608  only our own columns are put in
 FORGET_ROWS = """
     DELETE FROM visit v USING (
@@ -89,11 +94,15 @@ class WaitingVisits:
 
     @property
     def bits(self) -> int:
-        """How many bits of their keys the visits of a pack have alike: an even number."""
-        bits = 0
-        while bits < MOST_BITS and self.visits >> (bits + 2) >= IN_A_PACK:
-            bits += 2
-        return bits
+        return bits_for(self.visits)
+
+
+def bits_for(visits: int) -> int:
+    """How many bits of their keys so many visits should have alike in each pack: an even number."""
+    bits = 0
+    while bits < MOST_BITS and visits >> (bits + 2) >= IN_A_PACK:
+        bits += 2
+    return bits
 
 
 async def visits_to_pack(db: Database, domain: Domain) -> WaitingVisits | None:
@@ -123,7 +132,7 @@ async def pack_visits(
     """
     key, at = after or (b"", datetime.min.replace(tzinfo=UTC))
     values = {"domain_id": domain.id, "before": waiting.before, "key": key, "at": at, "more": most - 1}
-    values |= {"bits": waiting.bits, "most": 4 * IN_A_PACK}
+    values |= {"bits": waiting.bits, "most": MOST_IN_A_PACK}
     async with db.transaction() as connection:
         end = await (await connection.execute(END_OF_CHUNK, values)).fetchone()
         values |= {"last_key": end[0] if end else None, "last_at": end[1] if end else None}

@@ -6,12 +6,13 @@ the subscription's lock meanwhile (`delivery_locks`), which ends with the connec
 report, the database and core.
 """
 
-from crawler.store.subscriptions.dead_letters import DeadLetter, dead_letters, discard, redeliver
+from crawler.store.subscriptions.dead_letters import MOST_LISTED, DeadLetter, dead_letters, discard, redeliver
 from crawler.store.subscriptions.locks import DeliveryLocks, delivery_locks
 from crawler.store.subscriptions.outbox import (
     ChangeNotice,
     Message,
     Retry,
+    is_due,
     make_messages,
     next_message,
     not_taken,
@@ -19,9 +20,19 @@ from crawler.store.subscriptions.outbox import (
     taken,
 )
 from crawler.store.subscriptions.standing import standing_before
-from crawler.store.subscriptions.subscriptions import Subscription, SubscriptionWish, add, every, numbered, remove
+from crawler.store.subscriptions.subscriptions import (
+    Subscription,
+    SubscriptionWish,
+    add,
+    every,
+    numbered,
+    pause,
+    remove,
+    resume,
+)
 
 __all__ = [
+    "MOST_LISTED",
     "ChangeNotice",
     "DeadLetter",
     "DeliveryLocks",
@@ -34,13 +45,16 @@ __all__ = [
     "delivery_locks",
     "discard",
     "every",
+    "is_due",
     "make_messages",
     "next_message",
     "not_taken",
     "numbered",
+    "pause",
     "put_notices",
     "redeliver",
     "remove",
+    "resume",
     "standing_before",
     "taken",
 ]

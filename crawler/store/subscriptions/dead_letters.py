@@ -7,9 +7,11 @@ from typing import Any
 
 from crawler.store.database import Database
 
+MOST_LISTED = 200  # letters at a time: one may hold 500 changes
 DEAD = """
     SELECT m.id, m.subscription_id, s.target, m.made_at, m.tries, m.last_error,
-           (SELECT coalesce(array_agg(n.content ORDER BY n.position), '{}') FROM notice n WHERE n.message_id = m.id)
+           (SELECT coalesce(array_agg(n.content - 'blocks' ORDER BY n.position), '{}')
+              FROM notice n WHERE n.message_id = m.id)
       FROM message m JOIN subscription s ON s.id = m.subscription_id
      WHERE m.state = 'dead' AND (%(number)s::bigint IS NULL OR m.subscription_id = %(number)s)
      ORDER BY m.id LIMIT %(most)s
@@ -23,7 +25,7 @@ DISCARD = f"DELETE FROM message WHERE {WHICH}"  # noqa: S608  the same
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that was given up. id: its number.  error: of the last try."""
+    """A message that was given up. id: its number.  error: of the last try.  changes: without their blocks."""
 
     id: int
     subscription_id: int
@@ -34,7 +36,7 @@ class DeadLetter:
     changes: tuple[dict[str, Any], ...] = field(repr=False)
 
 
-async def dead_letters(db: Database, number: int | None = None, *, most: int = 1000) -> list[DeadLetter]:
+async def dead_letters(db: Database, number: int | None = None, *, most: int = MOST_LISTED) -> list[DeadLetter]:
     """The dead letters of a subscription, or of all, the oldest first."""
     async with db.transaction() as connection:
         rows = await (await connection.execute(DEAD, {"number": number, "most": most})).fetchall()

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 
-from crawler.core.alert import TOO_OLD
+from crawler.core.alert import DEAD_KEPT, TOO_OLD
 from crawler.store.columns import clean
 from crawler.store.database import Database
 
@@ -40,6 +40,7 @@ NEXT = """
     SELECT m.id, m.token, m.tries, m.made_at
       FROM message m
      WHERE m.subscription_id = %(id)s AND m.state = 'waiting' AND m.next_try_at <= %(at)s
+       AND (SELECT paused_at FROM subscription WHERE id = %(id)s) IS NULL
        AND NOT EXISTS (SELECT FROM notice n
                          JOIN notice o ON o.subscription_id = n.subscription_id AND o.domain_id = n.domain_id
                                       AND o.key = n.key AND o.message_id < n.message_id
@@ -55,7 +56,8 @@ HEALTHY = """
      WHERE id = %(id)s
 """
 FAILED = """
-    UPDATE message SET tries = tries + 1, last_error = %(error)s, next_try_at = %(next_try_at)s,
+    UPDATE message SET tries = tries + 1, last_error = %(error)s,
+                       next_try_at = CASE WHEN %(is_dead)s THEN %(at)s ELSE %(next_try_at)s END,
                        state = CASE WHEN %(is_dead)s THEN 'dead' ELSE 'waiting' END
      WHERE id = %(message)s
 """
@@ -65,8 +67,15 @@ FAILING = """
      WHERE id = %(id)s RETURNING failing_since
 """
 BURY = """
-    UPDATE message SET state = 'dead', last_error = %(error)s
+    UPDATE message SET state = 'dead', last_error = %(error)s, next_try_at = %(at)s
      WHERE subscription_id = %(id)s AND state = 'waiting' AND made_at < %(before)s
+"""
+
+# Of those that are dead the next try was the last one.
+FORGET_DEAD = "DELETE FROM message WHERE subscription_id = %(id)s AND state = 'dead' AND next_try_at < %(forgotten)s"
+IS_DUE = """
+    SELECT EXISTS (SELECT FROM notice
+                    WHERE subscription_id = %(id)s AND message_id IS NULL AND due_at <= %(at)s)
 """
 
 
@@ -130,6 +139,13 @@ async def put_notices(db: Database, number: int, notices: Sequence[ChangeNotice]
     return True
 
 
+async def is_due(db: Database, number: int, *, at: datetime) -> bool:
+    """Whether anything is due for a subscription that is in no message yet."""
+    async with db.transaction() as connection:
+        row = await (await connection.execute(IS_DUE, {"id": number, "at": at})).fetchone()
+    return bool(row and row[0])
+
+
 async def make_messages(
     db: Database, number: int, *, at: datetime, is_joined: bool, most_each: int, most: int = 1000
 ) -> int:
@@ -168,7 +184,7 @@ def _groups(rows: Iterable[tuple[Any, ...]], *, is_joined: bool, most_each: int)
 
 
 async def next_message(db: Database, number: int, *, at: datetime) -> Message | None:
-    """The message of a subscription that is to be sent next; None while none may be.
+    """The message of a subscription that is to be sent next; None while none may be, as long as it is paused, too.
 
     No earlier message of any of its pages is waiting.
     """
@@ -198,7 +214,8 @@ async def taken(db: Database, message: Message, *, at: datetime) -> None:
 async def not_taken(db: Database, message: Message, retry: Retry, *, error: str, at: datetime) -> None:
     """The message was not taken. error: why not, without anything secret.
 
-    What else has been waiting since before a receiver failed for TOO_OLD is given up with it, without another try.
+    What else has been waiting since before a receiver failed for TOO_OLD is given up with it, without another try. Dead
+    letters of the subscription that were given up before DEAD_KEPT are forgotten.
     """
     values = {
         "message": message.id,
@@ -209,9 +226,11 @@ async def not_taken(db: Database, message: Message, retry: Retry, *, error: str,
         "is_dead": retry.is_dead,
         "resume_at": retry.resume_at,
         "before": at - TOO_OLD,
+        "forgotten": at - DEAD_KEPT,
     }
     async with db.transaction() as connection:
         await connection.execute(FAILED, values)
+        await connection.execute(FORGET_DEAD, values)
         if retry.resume_at is None:
             return
         row = await (await connection.execute(FAILING, values)).fetchone()

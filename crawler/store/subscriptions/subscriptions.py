@@ -28,6 +28,24 @@ SELECT = """
       FROM subscription s LEFT JOIN domain d ON d.id = s.domain_id
 """
 
+PAUSE = """
+    UPDATE subscription SET paused_at = %(at)s, pause_position = (SELECT coalesce(max(position), 0) FROM feed)
+     WHERE id = %(id)s AND paused_at IS NULL
+"""
+RESUME = """
+    UPDATE subscription
+       SET paused_at = NULL, pause_position = NULL,
+           failures = 0, failing_since = NULL, resume_at = NULL, last_error = '',
+           position = CASE WHEN %(missed)s THEN position
+                           ELSE greatest(position, (SELECT coalesce(max(position), 0) FROM feed)) END
+     WHERE id = %(id)s AND paused_at IS NOT NULL
+"""
+# The time for which it was paused counts as no time in which its receiver took nothing.
+AS_NEW = """
+    UPDATE message SET made_at = %(at)s, next_try_at = %(at)s, tries = 0
+     WHERE subscription_id = %(id)s AND state = 'waiting'
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionWish:
@@ -67,6 +85,8 @@ class Subscription:
     domain: the name of its domain; None for all.  position: of the feed, up to which it was read.
     failures: of its target in a row, since failing_since; it is not tried before resume_at.  last_error: of those.
     delivered: changes that were taken.  waiting: changes that were not yet.  dead: messages that were given up.
+    paused_at: since when nothing is sent; None where it is not paused.  pause_position: where the feed ended then: what
+    stands before is told when it is resumed, whether it was read by then or not.
     """
 
     id: int
@@ -82,6 +102,8 @@ class Subscription:
     delivered_at: datetime | None
     waiting: int
     dead: int
+    paused_at: datetime | None
+    pause_position: int | None
 
 
 async def add(db: Database, wish: SubscriptionWish, *, at: datetime) -> Subscription:
@@ -124,6 +146,25 @@ async def numbered(db: Database, number: int) -> Subscription | None:
     return found[0] if found else None
 
 
+async def pause(db: Database, number: int, *, at: datetime) -> bool:
+    """Send a subscription nothing from now on; gives whether it was not paused before. Messages wait where they are."""
+    async with db.transaction() as connection:
+        return bool((await connection.execute(PAUSE, {"id": number, "at": at})).rowcount)
+
+
+async def resume(db: Database, number: int, *, missed: bool, at: datetime) -> bool:
+    """Send a subscription again what waits for it, and what is found from now on; gives whether it was paused.
+
+    missed: and what was found while it was paused.
+    """
+    values = {"id": number, "missed": missed, "at": at}
+    async with db.transaction() as connection:
+        if not (await connection.execute(RESUME, values)).rowcount:
+            return False
+        await connection.execute(AS_NEW, values)
+    return True
+
+
 async def remove(db: Database, number: int) -> bool:
     """Forget a subscription with all that waits for it; gives whether there was one."""
     async with db.transaction() as connection:
@@ -152,5 +193,5 @@ def _subscription(row: dict[str, Any]) -> Subscription:
     return Subscription(
         wish=wish,
         domain=Authority(row["domain"]) if row["domain"] is not None else None,
-        **{name: row[name] for name in (*names, "delivered_at", "waiting", "dead")},
+        **{name: row[name] for name in (*names, "delivered_at", "waiting", "dead", "paused_at", "pause_position")},
     )

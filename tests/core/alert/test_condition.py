@@ -26,6 +26,10 @@ from crawler.core.alert import Condition, ConditionKind, becomes_true, decimal_m
         ("1,234,567", ".", 1234567.0),
         ("from 7.", ".", 7.0),
         ("item A7 costs 12", ".", 12.0),  # a number within a word is a name
+        ("ISO9001, v1.2 at 12", ".", 12.0),
+        ("EUR12.50", ".", 12.5),  # unless the word is a currency
+        ("Rs.1,299 or Rs1,199", ".", 1299.0),
+        ("from USD1,299.00", ".", 1299.0),
         ("sold out", ".", None),
         ("", ".", None),
         ("9" * 60 + " and 3", ".", 3.0),

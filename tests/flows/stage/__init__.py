@@ -72,6 +72,12 @@ def run_state(api: Api, run: str) -> str:
     return str(ask(api, f"/flow_runs/{run}")["state_name"])
 
 
+def task_states(api: Api, run: str) -> list[str]:
+    """The states of a run's tasks."""
+    found = ask(api, "/task_runs/filter", {"flow_runs": {"id": {"any_": [run]}}})
+    return [str(each["state_name"]) for each in found]
+
+
 def cancel_run(api: Api, run: str) -> None:
     """Cancel a run, as the user interface does, and wait for its end."""
     ask_to_cancel(api, run, again=False)

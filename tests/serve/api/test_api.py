@@ -1,6 +1,8 @@
 """The HTTP API as a program has it: a process that serves, tokens of the command, and a document of what there is."""
 
+import asyncio
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,9 +16,13 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from crawler.errors import BadInput
-from crawler.local.api_tokens import make_token, revoke_token, token_shown, tokens_of
+from crawler.export import is_searchable, search
+from crawler.local.keys.api_tokens import make_token, revoke_token, token_shown, tokens_of
+from crawler.local.search_index import search_file
 from crawler.serve.api.limits import RateLimit
+from crawler.serve.search_index import IndexKeeper
 from tests.cli.conftest import Recrawl, Site
+from tests.patience import PATIENCE_S
 from tests.serve.conftest import Seen, Visitor, recrawl, serving, site, stranger
 
 __all__ = ["recrawl", "serving", "site", "stranger"]
@@ -62,9 +68,7 @@ def problem(seen: Seen) -> Mapping[str, Any]:
     return found
 
 
-def test_what_the_command_knows_comes_by_the_same_names(
-    crawled: Site, program: Program, recrawl: Recrawl, tmp_path: Path
-) -> None:
+def test_what_the_command_knows_comes_by_the_same_names(crawled: Site, program: Program, recrawl: Recrawl) -> None:
     changes = program.json("changes")
     told = recrawl("changes", "--json", "--diff").json["changes"]
     assert changes["items"] == told
@@ -77,11 +81,48 @@ def test_what_the_command_knows_comes_by_the_same_names(
     assert (version["number"], version["change"]) == (1, "first")
     [report] = program.json("freshness")["items"]
     assert (report["domain"], report["known"]) == (crawled.name, 3)
-    problem(program.get("search", q="rye"))  # no index yet
-    index = tmp_path / "search" / "pages.sqlite"
-    assert recrawl("sync", str(index)).code == 0
-    [hit] = program.json("search", q="sown autumn")["items"]
-    assert (hit["url"], "[sown]" in hit["excerpt"]) == (f"{crawled.url}one", True)
+
+
+def test_search_makes_its_index_and_keeps_it_in_step(crawled: Site, program: Program) -> None:
+    first = program.get("search", q="rye")
+    deadline = time.monotonic() + PATIENCE_S
+    hits: list[Any] = []
+    while not hits and time.monotonic() < deadline:
+        seen = program.get("search", q="sown autumn")
+        hits = json.loads(seen.text)["items"] if seen.status == 200 else []
+        time.sleep(0.1)
+
+    assert (problem(first)["status"], first.headers["retry-after"]) == (503, "5")
+    assert "is being made: ask again" in problem(first)["detail"]
+    assert [(hit["url"], "[sown]" in hit["excerpt"]) for hit in hits] == [(f"{crawled.url}one", True)]
+    assert problem(program.get("search", q='"'))["detail"] == "search for one to 32 words"
+
+
+def test_an_index_is_brought_in_step_one_at_a_time_and_what_keeps_it_is_told(
+    recrawl: Recrawl, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.page("/", text="Rye is sown in autumn and cut in July.")
+    assert recrawl("crawl", site.url, "--allow-private").code == 0
+    file = search_file(tmp_path)
+
+    async def search_twice() -> None:
+        keeper = IndexKeeper(tmp_path, pause=timedelta(0))
+        keeping = asyncio.create_task(keeper.run())
+        keeper.want()
+        async with asyncio.timeout(PATIENCE_S):
+            while not is_searchable(file) or not search(file, "rye"):
+                await asyncio.sleep(0.05)
+        monkeypatch.setenv("RECRAWL_DATABASE_URL", "postgresql://127.0.0.1:9/none")
+        async with asyncio.timeout(PATIENCE_S):
+            while "cannot open the database" not in keeper.want():
+                await asyncio.sleep(0.05)
+        keeping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await keeping
+
+    asyncio.run(search_twice())
+
+    assert [hit.url for hit in search(file, "rye")] == [site.url]  # what is there can still be searched
 
 
 def test_a_cursor_leads_through_all_of_it(crawled: Site, program: Program) -> None:
@@ -98,6 +139,7 @@ def test_a_cursor_leads_through_all_of_it(crawled: Site, program: Program) -> No
 
     assert sorted(urls) == [crawled.url, f"{crawled.url}one", f"{crawled.url}two"]
     assert positions == [1, 2, 3, 3]
+    assert program.json("changes", kind="gone") == {"items": [], "next": "3"}  # it gets on all the same
     assert program.json("pages", domain=crawled.name)["items"][0]["text"] is None
 
 
@@ -142,6 +184,7 @@ def test_what_cannot_be_asked_is_a_problem_in_a_sentence(crawled: Site, program:
         ("changes", {"after": "-1"}, 400, "after: '-1' is no number"),
         ("changes", {"what": "nowhere.example"}, 400, "is not registered"),
         ("changes", {"kind": "odd"}, 400, "no kind of change"),
+        ("changes", {"after": 4}, 400, "the feed ends at 3, so that nothing can be after cursor 4"),
         ("changes", {"since": "soon"}, 400, "since: "),
         ("changes", {"colour": "red"}, 400, "colour is no parameter"),
         ("pages", {}, 400, "domain is missing"),

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from prefect import flow
+from prefect import flow, task
 
 from flows.ending import end_early, told_to_end
 
@@ -16,7 +16,12 @@ async def nap(seconds: float = 0) -> None:
 @flow
 async def hold(place: Path) -> None:
     with told_to_end() as told:
-        (place / "begun").touch()
-        await told.wait()
+
+        @task
+        async def waiting() -> None:
+            (place / "begun").touch()
+            await told.wait()
+
+        await waiting()
         (place / "released").touch()
     await end_early()

@@ -1,0 +1,1 @@
+"""What goes to others: notifications, feeds, tokens, exports."""

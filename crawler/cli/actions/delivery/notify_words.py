@@ -1,0 +1,101 @@
+"""Subscriptions and dead letters, in words and as JSON."""
+
+from datetime import datetime
+
+from crawler.cli.change_kinds import NEWS, WORDS
+from crawler.cli.output import say, show_facts
+from crawler.cli.values import counted, shown_when
+from crawler.store.subscriptions import DeadLetter, Subscription, SubscriptionWish
+
+
+def about(found: Subscription) -> str:
+    """What is told to whom, in a line."""
+    wish = found.wish
+    kinds = "" if wish.condition is not None or wish.kinds == NEWS else ", ".join(sorted(WORDS[k] for k in wish.kinds))
+    where = f"{found.domain or 'all domains'}{f' {wish.pattern}' if wish.pattern else ''}"
+    when = [f"together {wish.digest}" if wish.digest else "", f"nothing {wish.quiet}" if wish.quiet else ""]
+    zone = wish.zone if wish.digest or wish.quiet else ""
+    told = ", ".join(filter(None, (_shown(wish), kinds, *when, zone)))
+    return f"{wish.target} is told of {where}{f': {told}' if told else ''}"
+
+
+def _shown(wish: SubscriptionWish) -> str:
+    """A condition in a few words."""
+    if wish.condition is None:
+        return ""
+    about = f"{wish.condition.bound:g}" if wish.condition.kind.is_of_number else repr(wish.condition.text)
+    said = f"when {about} {wish.condition.kind}"
+    if wish.condition.kind.is_of_number:
+        said = f"when the number is {wish.condition.kind} {about}"
+    return f"{said} in {wish.place}" if wish.place else said
+
+
+def show_subscription(each: Subscription, *, now: datetime) -> None:
+    """A subscription, and how it is going."""
+    say(f"{each.id}  {about(each)}")
+    trouble = ""
+    if each.failures:
+        is_tried = each.resume_at is not None and each.paused_at is None
+        again = f"; next try {shown_when(each.resume_at, now=now)}" if is_tried else ""
+        trouble = f"{counted(each.failures, 'failure')} in a row, {each.last_error}{again}"
+    told = (
+        f"{counted(each.delivered, 'change')}, last {shown_when(each.delivered_at, now=now)}" if each.delivered else ""
+    )
+    show_facts(
+        [
+            ("   paused", f"since {shown_when(each.paused_at, now=now)}" if each.paused_at is not None else ""),
+            ("   told", told or "nothing yet"),
+            ("   waiting", counted(each.waiting, "change") if each.waiting else ""),
+            ("   trouble", trouble),
+            ("   dead letters", f"{each.dead}: recrawl notify dead {each.id}" if each.dead else ""),
+        ]
+    )
+
+
+def facts(found: Subscription) -> dict[str, object]:
+    """A subscription as JSON."""
+    wish, condition = found.wish, found.wish.condition
+    return {
+        "number": found.id,
+        "target": wish.target,
+        "domain": found.domain,
+        "pattern": wish.pattern or None,
+        "kinds": sorted(wish.kinds),
+        "condition": None
+        if condition is None
+        else {
+            "kind": condition.kind,
+            "text": condition.text or None,
+            "bound": condition.bound if condition.kind.is_of_number else None,
+        },
+        "place": wish.place or None,
+        "digest": wish.digest or None,
+        "quiet": wish.quiet or None,
+        "zone": wish.zone,
+        "secret": wish.secret or None,
+        "allow_private": wish.allow_private,
+        "made_at": found.made_at,
+        "paused_at": found.paused_at,
+        "cursor": found.position,
+        "told": found.delivered,
+        "told_at": found.delivered_at,
+        "waiting": found.waiting,
+        "dead": found.dead,
+        "failures": found.failures,
+        "failing_since": found.failing_since,
+        "next_try_at": found.resume_at,
+        "last_error": found.last_error or None,
+    }
+
+
+def letter(each: DeadLetter) -> dict[str, object]:
+    """A dead letter as JSON."""
+    return {
+        "number": each.id,
+        "subscription": each.subscription_id,
+        "target": each.target,
+        "since": each.made_at,
+        "tries": each.tries,
+        "why": each.error,
+        "changes": list(each.changes),
+    }

@@ -1,0 +1,1 @@
+"""Why a page is crawled when it is, and what recrawl believes of it."""

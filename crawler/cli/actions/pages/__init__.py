@@ -1,0 +1,1 @@
+"""Pages: listed, compared version by version, looked at once without a record."""

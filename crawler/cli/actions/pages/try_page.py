@@ -1,0 +1,275 @@
+"""recrawl try: one look at a page, and what of it would be compared."""
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crawler.cli.actions.domains.domains import why_not
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.output import out, print_json, printable, say, show, show_facts
+from crawler.cli.reasons import RENDERING, in_words
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.values import counted, shown_bytes, shown_instant
+from crawler.clock import Clock
+from crawler.core.change import Change, Difference, ExplainedBlock, Why, difference, explain_blocks, why_no_news
+from crawler.core.domain import Domain
+from crawler.core.http import Fetched, Unreached, Url
+from crawler.core.rendering import RenderChoice
+from crawler.crawl import TryResult, TryWay, open_resources, try_page
+from crawler.errors import BadInput
+from crawler.local.secrets import secrets_of
+from crawler.plugins import load
+from crawler.register import domain_named, require_not_before_last_visit, url_of
+from crawler.settings import settings
+from crawler.store import domains
+from crawler.store.database import Database
+from crawler.store.report import target_of
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+REASONS = {
+    Why.NOT: "",
+    Why.WORDS: "these words differ from look to look",
+    Why.NOISE: "it came or went within seconds",
+    Why.UNSTABLE: "nothing in its place stands still",
+    Why.BOILERPLATE: "it is of the site, on nearly all pages",
+    Why.DAY: "it tells the day of the look",
+    Why.RULE: "a rule of yours leaves it out",
+}
+MOST_SHOWN = 400  # characters of a piece
+
+
+def try_url(text: str, *, how: TryWay, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
+    """screenshot: where the picture goes."""
+    url = url_of(text)
+    load(settings().plugins)  # whatever is wrong with one is said before anything begins
+
+    async def work(db: Database, _: Interrupts) -> TryResult:
+        domain = await domain_named(db, text)
+        await require_not_before_last_visit(db, [domain], at)
+        return await look_once(db, domain, url, how=how, clock=Clock.at(at))
+
+    seen = with_database(work)
+    if screenshot is not None:
+        _save(screenshot, seen)
+    if as_json:
+        print_json(_document(seen))
+    else:
+        _show(seen)
+    return DONE if seen.parsed is not None else PROBLEM
+
+
+async def look_once(db: Database, domain: Domain, url: Url, *, how: TryWay, clock: Clock) -> TryResult:
+    """One look at a page of the domain; of one that may not be made, why not, in words."""
+    home = domain.scope(max_depth=settings().max_depth).home(url)
+    not_now = why_not(domain, await domains.status_of(db, domain, at=clock.now()), at=clock.now())
+    if not_now:
+        return TryResult(await target_of(db, domain, home), clock.now(), refusal=f"{domain.authority} {not_now}")
+    async with open_resources(settings(), find_secret=secrets_of(settings())) as webs:
+        seen = await try_page(db, webs, domain, home, settings=settings(), clock=clock, how=how)
+    return replace(seen, refusal=in_words(seen.refusal))
+
+
+def _save(file: Path, seen: TryResult) -> None:
+    """Write the picture of the page; it must not be lost for want of a folder."""
+    picture = seen.read.screenshot if seen.read is not None else None
+    if picture is None:
+        raise BadInput(f"there is no picture of it: {_shown_scripts(seen) or seen.refusal or 'it is no web page'}")
+    try:
+        file.write_bytes(picture)
+    except OSError as error:
+        raise BadInput(f"the picture cannot be written to {file}: {error.strerror}") from error
+
+
+def differences(seen: TryResult) -> list[tuple[Difference, Why]]:
+    """What differs from the last version, one by one, and why it is no news, if so."""
+    if seen.baseline is None or seen.parsed is None:
+        return []
+    found = difference(seen.baseline.blocks, seen.parsed.blocks, seen.mask.volatile)
+    then, now = seen.baseline.at, seen.at
+    return [(each, why_no_news(each, seen.mask, then=then, now=now)) for each in _single(found)]
+
+
+def _single(found: Difference) -> list[Difference]:
+    singles = [Difference(replaced=(pair,)) for pair in found.replaced]
+    singles += [Difference(removed=(place,)) for place in found.removed]
+    return singles + [Difference(added=(place,)) for place in found.added]
+
+
+def lessons(seen: TryResult) -> list[Difference]:
+    """What differed between this look and the one that was taken next, seconds later."""
+    if seen.parsed is None or not seen.second_fetches:
+        return []
+    return _single(difference(seen.parsed.blocks, seen.second_fetches[0], seen.before.volatile))
+
+
+def pieces_of(seen: TryResult) -> list[ExplainedBlock]:
+    """The blocks of the page, each with what of it is compared, and why not the rest."""
+    if seen.parsed is None:
+        return []
+    return explain_blocks(seen.whole, seen.parsed.blocks, seen.mask, view=seen.view, apart=seen.apart)
+
+
+def _why(refusal: str) -> str:
+    """A refusal as it is said: some are words of a program, others sentences."""
+    return refusal if " " in refusal else refusal.replace("_", " ")
+
+
+def _show(seen: TryResult) -> None:
+    blocks = pieces_of(seen)
+    found = differences(seen)
+    show_facts(
+        [
+            ("URL", seen.target.url),
+            ("Not asked", _why(seen.refusal) if seen.answer is None else ""),
+            ("Answer", _shown_answer(seen)),
+            ("Scripts", _shown_scripts(seen)),
+            ("Compared with", _shown_version(seen)),
+            ("Found", _shown_verdict(seen)),
+            ("Blocks", _shown_count(blocks) if blocks else ""),
+        ]
+    )
+    if found:
+        say("")
+        show(["news", "part", "was", "is"], [(_news(why), *_row(each)) for each, why in found])
+    if seen.second_fetches:
+        taught = lessons(seen)
+        say("\nLooks at once: nothing differs" if not taught else "")
+        if taught:
+            show(["seconds later", "here", "there"], [_row(each) for each in taught])
+    if blocks:
+        say("")
+    for piece in blocks:
+        out().print(_shown_piece(piece), soft_wrap=True)
+
+
+def _news(why: Why) -> str:
+    return f"no: {REASONS[why]}" if why else "yes"
+
+
+def _row(each: Difference) -> tuple[str, str, str]:
+    for before, after in each.replaced:
+        return before.kind.value, _cut(before.text), _cut(after.text)
+    (place,) = each.blocks
+    return place.kind.value, _cut(place.text if each.removed else ""), _cut(place.text if each.added else "")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+
+
+def _shown_answer(seen: TryResult) -> str:
+    match seen.answer:
+        case Fetched(status=status, received_bytes=received):
+            return f"{status}, {shown_bytes(received)}" + (f"; {seen.refusal}" if seen.refusal else "")
+        case Unreached(reason=reason, detail=detail):
+            return f"none ({reason.value}: {detail})"
+        case _:
+            return ""
+
+
+def _shown_scripts(seen: TryResult) -> str:
+    """What the page says without its scripts, and what a browser adds."""
+    read = seen.read
+    if read is None or not read.rendering.word:
+        return ""
+    said = RENDERING[read.rendering.word]
+    if read.choice is RenderChoice.NO_BROWSER:
+        return f"{said}. {seen.no_browser}"
+    if read.gain is None:
+        return said
+    gain = read.gain
+    without = f"{counted(gain.words_before, 'word')} and {counted(gain.links_before, 'link')}"
+    added = f"{counted(gain.words, 'word')} and {counted(gain.links, 'link')}"
+    kept = "as rendered" if read.kept.parsed and read.kept.parsed.version.is_rendered else "without them"
+    return f"{said}: {without} without scripts, they add {added}; kept {kept}"
+
+
+def _shown_version(seen: TryResult) -> str:
+    if seen.answer is None:
+        return ""
+    if seen.target.version is None:
+        return "nothing: no version of it is kept"
+    at = f" of {shown_instant(seen.baseline.at)}" if seen.baseline else ", whose text cannot be read any more"
+    return f"version {seen.target.version.number}{at}"
+
+
+def _shown_verdict(seen: TryResult) -> str:
+    if seen.visit is None:
+        return ""
+    parts = ", ".join(sorted(seen.visit.verdict.significant.kinds))
+    reason = f" ({seen.visit.reason.replace('_', ' ')})" if seen.visit.reason else ""
+    if seen.visit.change is Change.FIRST:
+        return f"a first version{reason}"
+    return f"{seen.visit.change.value}, by {seen.visit.verdict.rung.value.replace('_', ' ')}{reason}" + (
+        f": {parts}" if parts else ""
+    )
+
+
+def _shown_count(blocks: list[ExplainedBlock]) -> str:
+    whole = sum(piece.is_whole for piece in blocks)
+    words = sum(len(piece.masked) for piece in blocks if not piece.is_whole)
+    return f"{len(blocks)}, of which {whole} are masked, and {counted(words, 'word')} in the others"
+
+
+def _shown_piece(piece: ExplainedBlock) -> "Text":
+    """A line: what is masked stands in brackets, and is dim where there are colours."""
+    from rich.text import Text
+
+    line = Text(f"{piece.kind.value:6}")
+    if piece.is_whole:
+        return line.append(f"[{printable(_cut(piece.text))}]", "dim").append(_shown_why(piece), "yellow")
+    end = 0
+    for start, stop in piece.masked:
+        line.append(printable(piece.text[end:start])).append(f"[{printable(piece.text[start:stop])}]", "dim")
+        end = stop
+        if end > MOST_SHOWN:
+            break
+    line.append(printable(_cut(piece.text[end:])))
+    return line.append(_shown_why(piece), "yellow")
+
+
+def _shown_why(piece: ExplainedBlock) -> str:
+    if piece.why is Why.RULE:
+        return f"  <- {REASONS[piece.why]}" + (f": {piece.rule}" if piece.rule else "")
+    said = [REASONS[piece.why], f"a rule of yours leaves some of it out: {piece.rule}" if piece.rule else ""]
+    return "".join(f"  <- {each}" for each in said if each)
+
+
+def _document(seen: TryResult) -> dict[str, object]:
+    version = seen.target.version
+    return {
+        "url": seen.target.url,
+        "at": seen.at,
+        "refused": seen.refusal,
+        "status": seen.answer.status if isinstance(seen.answer, Fetched) else None,
+        "version": version.number if version else None,
+        "version_at": seen.baseline.at if seen.baseline else None,
+        "change": seen.visit.change if seen.visit else None,
+        "rung": seen.visit.verdict.rung if seen.visit else None,
+        "reason": seen.visit.reason if seen.visit else "",
+        "parts": sorted(seen.visit.verdict.significant.kinds) if seen.visit else [],
+        "differs": [_pair(each) | {"news": not why, "why": why} for each, why in differences(seen)],
+        "seconds_later": [_pair(each) for each in lessons(seen)],
+        "blocks": [_piece(piece) for piece in pieces_of(seen)],
+    }
+
+
+def _pair(each: Difference) -> dict[str, object]:
+    for before, after in each.replaced:
+        return {"part": before.kind, "was": before.text, "is": after.text}
+    (place,) = each.blocks
+    return {"part": place.kind, "was": place.text if each.removed else None, "is": place.text if each.added else None}
+
+
+def _piece(piece: ExplainedBlock) -> dict[str, object]:
+    return {
+        "part": piece.kind,
+        "text": piece.text,
+        "masked": [piece.text[start:end] for start, end in piece.masked],
+        "is_masked": piece.is_whole,
+        "why": piece.why,
+        "rule": piece.rule,
+    }

@@ -1,0 +1,1 @@
+"""What is fresh, what has changed, what a budget brings."""

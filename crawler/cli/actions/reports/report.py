@@ -1,0 +1,252 @@
+"""recrawl report: how fresh the copy is, how true that is, and what it costs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from crawler.cli.actions.domains.lists import shown_lists
+from crawler.cli.actions.domains.trust import shown_standings
+from crawler.cli.actions.reports.audit import described
+from crawler.cli.exits import DONE
+from crawler.cli.output import print_json, remark, say, show, show_facts, values_of
+from crawler.cli.reasons import in_words
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.settings_options import shown_setting
+from crawler.cli.values import counted, shown_bytes, shown_instant, shown_share, shown_span, shown_when
+from crawler.core.domain import Domain
+from crawler.core.freshness import DAY, Agreement
+from crawler.local.stack import is_without_worker
+from crawler.register import domain_named, require_not_before_last_visit
+from crawler.settings import settings
+from crawler.store import domains, learned, plan
+from crawler.store.database import Database
+from crawler.store.learned import TrustRow
+from crawler.store.plan import Calibration
+from crawler.store.report import DomainReport, ListReport, SourceFacts, domain_report, lists_of, signal_sources
+
+FAILED_MEANS = " that did not get the page: no answer, an error such as 404, or a redirect for now"
+COUNTED_NOW = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """All that is reported of one domain."""
+
+    found: DomainReport
+    calibration: Calibration
+    standings: list[TrustRow]
+    lists: list[ListReport]
+    sources: list[SourceFacts]
+
+
+def report(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> int:
+    window = timedelta(days=days)
+
+    async def work(db: Database, _: Interrupts) -> list[Reported]:
+        if text is not None:
+            wanted = [await domain_named(db, text)]
+        else:
+            wanted = [listed.domain for listed in await domains.every(db)]
+        if at is not None:
+            await require_not_before_last_visit(db, wanted, at)
+        instant = at or datetime.now(UTC)
+        found = [(each, await domain_report(db, each, at=instant, window=window)) for each in wanted]
+        return [
+            Reported(
+                found=each,
+                calibration=await _calibration(db, domain, each),
+                standings=await learned.trust_rows(db, domain),
+                lists=await lists_of(db, domain),
+                sources=await signal_sources(db, domain),
+            )
+            for domain, each in found
+            if each is not None
+        ]
+
+    found = with_database(work)
+    if as_json:
+        print_json({"domains": [_document(each) for each in found]})
+    elif not found:
+        say("No domain is registered: recrawl domains add URL")
+    elif text is not None:
+        show_facts(_facts(found[0]))
+        remark_if_nobody_crawls([each.found for each in found])
+        _show_sources(found[0].sources)
+    else:
+        _show_reports([(each.found, each.calibration) for each in found], window)
+        remark_if_nobody_crawls([each.found for each in found])
+    return DONE
+
+
+async def _calibration(db: Database, domain: Domain, found: DomainReport) -> Calibration:
+    """What audits say of the finished UTC days within the report's window."""
+    today = found.at.astimezone(UTC).date()
+    return await plan.calibration(db, domain, since=today - max(found.window, DAY), until=today)
+
+
+def _document(reported: Reported) -> dict[str, object]:
+    found, calibration = reported.found, reported.calibration
+    return values_of(found) | {
+        "changes": dict(found.changes),
+        "price": _price(found),
+        "is_usual_price": found.price is None,
+        "calibration": {"audits": described(calibration.audits), "scheduled": described(calibration.scheduled)},
+        "trust": reported.standings,
+        "lists": reported.lists,
+        "sources": reported.sources,
+    }
+
+
+def _next(found: DomainReport) -> datetime:
+    """When something is due that may be asked for. There is something due at some time."""
+    assert found.next_due_at is not None
+    return max(found.next_due_at, found.hold_until or found.next_due_at)
+
+
+def _price(found: DomainReport) -> float:
+    return settings().price if found.price is None else found.price
+
+
+def _facts(reported: Reported) -> list[tuple[str, str]]:
+    found, calibration = reported.found, reported.calibration
+    changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(found.changes.items()))
+    sent = found.received_bytes + found.saved_bytes
+    return [
+        ("Domain", found.domain + (" (paused)" if found.paused else "")),
+        ("At", shown_instant(found.at)),
+        ("Pages counted", _shown_counting(found)),
+        ("TLS", shown_setting("insecure_tls", found.insecure_tls)),
+        ("Fresh, by importance", shown_share(found.freshness)),
+        ("Fresh, all pages alike", shown_share(found.freshness_plain)),
+        (
+            "As looks by chance found",
+            _shown_agreement(calibration.audits) or "none: recrawl audit makes some",
+        ),
+        ("As other looks found", _shown_agreement(calibration.scheduled)),
+        ("Oldest look", shown_when(found.oldest_look_at, now=found.at)),
+        ("Pages looked at", str(found.known)),
+        (
+            "New, never fetched",
+            f"{found.new}" + (f", {found.held_back} of them put off" if found.held_back else ""),
+        ),
+        ("Gone", str(found.gone)),
+        ("Moved", str(found.moved)),
+        ("May not be fetched", str(found.refused)),
+        ("Sitemaps and feeds", shown_lists(reported.lists)),
+        ("", " "),
+        ("In the last", shown_span(found.window)),
+        ("Looks", f"{found.looks} ({found.requests} requests)"),
+        ("Changes", changes or "none"),
+        ("Failed", counted(found.failures, "look") + (FAILED_MEANS if found.failures else "")),
+        ("Received", shown_bytes(found.received_bytes)),
+        ("Traffic saved", shown_bytes(found.saved_bytes) + (f" ({found.saved_bytes / sent:.0%})" if sent else "")),
+        ("ETag and dates", shown_standings(reported.standings)),
+        (" ", " "),
+        (_of_day(found), f"{found.spent_today}{_shown_budget(found)}, robots.txt and tries among them"),
+        ("Target", shown_setting("target_age", found.target_age)),
+        ("Target", shown_setting("target_freshness", found.target_freshness)),
+        ("Price", f"{_price(found):.3g} importance x days a request{' (the usual)' if found.price is None else ''}"),
+        ("Finding", found.finding),
+        (
+            "Left alone until",
+            f"{shown_when(found.hold_until, now=found.at)}: {in_words(found.hold_reason)}" if found.hold_until else "",
+        ),
+        ("Being crawled by", found.holder or ""),
+        ("Next due", shown_when(_next(found), now=found.at) if found.next_due_at else ""),
+    ]
+
+
+def remark_if_nobody_crawls(found: Sequence[DomainReport]) -> None:
+    """Say so where something is due and the worker that would look at it does not run."""
+    waiting = [each for each in found if each.next_due_at is not None and _next(each) <= each.at]
+    if any(not each.paused and each.holder is None for each in waiting) and is_without_worker(settings()):
+        remark("What is due waits: no worker runs (recrawl up, or recrawl crawl --due)")
+
+
+def _of_day(found: DomainReport) -> str:
+    """The name of what was requested on the day of a report, which need not be the day of its reader."""
+    day = found.at.astimezone(UTC).date()
+    return "Requests today" if day == datetime.now(UTC).date() else f"Requests on {day}"
+
+
+def _shown_counting(found: DomainReport) -> str:
+    """When pages and freshness were counted, where that was not just now."""
+    return shown_when(found.counted_at, now=found.at) if found.at - found.counted_at > COUNTED_NOW else ""
+
+
+def _show_sources(sources: Sequence[SourceFacts]) -> None:
+    """Who says what has changed, and how far that is true: nothing where nobody does."""
+    if not sources:
+        return
+    numbers = ("signals", "changes told", "signals true")
+    say("")
+    rows = [(each.source, str(each.signals), shown_share(each.recall), shown_share(each.precision)) for each in sources]
+    show(["source of signals", *numbers], rows, right=numbers)
+
+
+def _shown_budget(found: DomainReport) -> str:
+    if found.budget_per_day is not None:
+        return f" of {found.budget_per_day}"
+    return f" of {found.asked_per_day} that its target takes" if found.asked_per_day is not None else ""
+
+
+def _shown_agreement(agreement: Agreement) -> str:
+    if not agreement.looks:
+        return ""
+    is_off = f", off by {abs(agreement.deviations):.1f} standard deviations" if agreement.is_off else ""
+    found, expected = shown_share(agreement.found_fresh), shown_share(agreement.expected_fresh)
+    return f"{found} of {counted(agreement.looks, 'look')} found a fresh copy, {expected} were expected to{is_off}"
+
+
+def _show_reports(found: Sequence[tuple[DomainReport, Calibration]], window: timedelta) -> None:
+    numbers = [
+        "fresh",
+        "by chance",
+        "looked at",
+        "never fetched",
+        "gone",
+        "moved",
+        "looks",
+        "changes",
+        "failed",
+        "received",
+        "saved",
+        "requests",
+    ]
+    show(
+        ["domain", *numbers, "oldest look", "next due"],
+        [
+            (
+                each.domain,
+                shown_share(each.freshness),
+                shown_share(calibration.audits.found_fresh),
+                str(each.known),
+                str(each.new),
+                str(each.gone),
+                str(each.moved),
+                str(each.looks),
+                str(sum(count for change, count in each.changes.items() if change != "first")),
+                str(each.failures),
+                shown_bytes(each.received_bytes),
+                shown_bytes(each.saved_bytes),
+                f"{each.spent_today}" + (f"/{each.budget_per_day}" if each.budget_per_day is not None else ""),
+                shown_instant(each.oldest_look_at) if each.oldest_look_at else "-",
+                shown_instant(_next(each)) if each.next_due_at else "-",
+            )
+            for each, calibration in found
+        ],
+        right=numbers,
+    )
+    days = sorted({f"{each.at.astimezone(UTC):%Y-%m-%d}" for each, _ in found})
+    say(
+        f"\nLooks, changes, failed looks and bytes of the last {shown_span(window)}. Fresh is what is expected, by "
+        "importance; by chance is what looks by chance (audits) found, each page alike. Requests are of the UTC day "
+        f"{' and '.join(days)}."
+    )
+    for each, calibration in found:
+        if each.insecure_tls:
+            remark(f"{each.domain}: TLS is insecure, no certificate is checked (--insecure-tls)")
+        if each.finding:
+            remark(f"{each.domain}: {each.finding}")
+        if calibration.audits.is_off or calibration.scheduled.is_off:
+            remark(f"{each.domain}: what is reported is off: recrawl report {each.domain}")

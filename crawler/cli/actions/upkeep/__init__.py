@@ -1,0 +1,1 @@
+"""Keeping the store: dumps, retention, SQL, plugins."""

@@ -1,0 +1,91 @@
+"""recrawl prune: what goes, domain by domain, and what it frees."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.output import print_json, remark, say, show
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.values import counted, shown_bytes
+from crawler.core.domain import Domain
+from crawler.prune import Pruned, keep_quota
+from crawler.prune import prune as prune_domains
+from crawler.register import domain_named
+from crawler.store import domains, retention
+from crawler.store.database import Database
+from crawler.store.retention import SizeEstimate
+
+COLUMNS = ("versions", "bodies", "frees", "looks packed", "looks", "changes", "left")
+
+
+def prune(text: str | None, *, dry_run: bool, give_back: bool, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> tuple[list[Pruned], list[str]]:
+        wanted = [await domain_named(db, text)] if text else [listed.domain for listed in await domains.every(db)]
+        found = await prune_domains(db, wanted, at=datetime.now(UTC), dry_run=dry_run)
+        has_taken = any(each.versions or each.visits or each.packed or each.merged or each.changes for each in found)
+        undone = await retention.vacuum(db, full=give_back) if not dry_run and (has_taken or give_back) else []
+        return found, undone
+
+    found, undone = with_database(work)
+    if as_json:
+        print_json({"dry_run": dry_run, "domains": found, "not_vacuumed": undone})
+    elif not found:
+        say("No domain is registered: recrawl domains add URL")
+    else:
+        _show(found, dry_run=dry_run)
+        if undone:
+            remark(f"Room was not made in {', '.join(undone)}: others are using it, or it is not ours")
+    return PROBLEM if any(each.exceeds for each in found) else DONE
+
+
+async def keep_quotas(db: Database, wanted: Sequence[Domain]) -> None:
+    """Thin out the versions of domains that take more than their quota, and say so."""
+    for domain in wanted:
+        done = await keep_quota(db, domain)
+        if done is not None and done.versions:
+            freed = shown_bytes(done.freed_bytes)
+            remark(f"{done.domain}: {counted(done.versions, 'version')} thinned out to keep its quota, {freed}")
+        if done is not None and done.exceeds:
+            remark(_shown_excess(done))
+
+
+def shown_storage(found: SizeEstimate) -> str:
+    """What the versions of a domain take, and what pruning would free of it, as a person reads it."""
+    about = "" if found.is_exact else "about "
+    takes = f"{about}{shown_bytes(round(found.stored_bytes))} of texts and bodies"
+    if not round(found.frees_bytes):
+        return takes
+    return f"{takes}, of which recrawl prune frees {about}{shown_bytes(round(found.frees_bytes))}"
+
+
+def _shown_excess(each: Pruned) -> str:
+    return (
+        f"{each.domain}: the newest versions, and what is still to be read, take {shown_bytes(each.exceeds)}"
+        " more than the quota: nothing of them goes"
+    )
+
+
+def _show(found: Sequence[Pruned], *, dry_run: bool) -> None:
+    rows = [_row(each) for each in found]
+    show(["domain", *COLUMNS], rows, right=COLUMNS)
+    for each in found:
+        if each.over_quota:
+            how = "would go" if dry_run else "went"
+            remark(f"{each.domain}: {counted(each.over_quota, 'version')} more {how} to keep the quota")
+        if each.exceeds:
+            remark(_shown_excess(each))
+        if each.unread:
+            remark(
+                f"{each.domain}: {counted(each.unread, 'change')} and their versions stay although they are old,"
+                f" since {each.reader} has not read them"
+            )
+    if dry_run:
+        remark("Nothing was changed; without --dry-run this goes. What is kept: recrawl domains set DOMAIN --help")
+
+
+def _row(each: Pruned) -> tuple[str, ...]:
+    return (
+        each.domain,
+        *(f"{each.versions:,}", f"{each.bodies:,}", shown_bytes(each.freed_bytes)),
+        *(f"{each.packed:,}", f"{each.visits:,}", f"{each.changes:,}", shown_bytes(each.stored_bytes)),
+    )

@@ -1,0 +1,126 @@
+"""recrawl db url, shell, sql and grant: the crawl's database for whoever reads with SQL."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from crawler.cli.csv_output import write_csv_row
+from crawler.cli.exits import DONE, PROBLEM
+from crawler.cli.output import print_json, remark, say, show
+from crawler.cli.session import Interrupts, with_database
+from crawler.cli.values import counted
+from crawler.errors import BadInput, CrawlerError
+from crawler.export import shown_value
+from crawler.local.postgres.psql import run_psql
+from crawler.local.stack import crawl_database, known_database
+from crawler.settings import settings
+from crawler.store import report
+from crawler.store.database import Database
+from crawler.store.report import Answered, ReaderRole
+
+NOT_RUNNING = "the embedded Postgres is not running: recrawl up keeps it running; recrawl db shell starts it meanwhile"
+
+
+def url(*, as_json: bool) -> int:
+    found = known_database(settings(), settings().home.resolve())
+    if as_json:
+        print_json({"url": found})
+    elif found is not None:
+        say(found)
+    if found is None and not as_json:
+        raise CrawlerError(NOT_RUNNING)
+    return DONE if found is not None else PROBLEM
+
+
+def shell(*, may_write: bool) -> int:
+    with crawl_database(settings()) as found:
+        return run_psql(found, may_write=may_write)
+
+
+def sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: bool) -> int:
+    if as_csv and as_json:
+        raise BadInput("--csv and --json exclude each other")
+    text = sys.stdin.read() if statement == "-" else statement
+    if not text.strip():
+        raise BadInput("an empty statement")
+
+    async def work(db: Database, _: Interrupts) -> tuple[Answered, list[Sequence[Any]]]:
+        async with report.answer_to(db, text, may_write=may_write) as answered:
+            if as_csv and answered.columns:
+                write_csv_row(answered.columns)
+            kept: list[Sequence[Any]] = []
+            async with aclosing(answered.rows) as rows:  # type: ignore[type-var]  # they are a generator's
+                async for row in rows:
+                    if as_csv:
+                        write_csv_row(row)
+                    elif as_json or len(kept) <= top:
+                        kept.append(row)
+            return answered, kept
+
+    answered, rows = with_database(work)
+    if as_json:
+        print_json({"columns": answered.columns, "rows": [dict(zip(answered.columns, r, strict=True)) for r in rows]})
+    elif not as_csv:
+        _show(answered, rows, top=top)
+    return DONE
+
+
+def _show(answered: Answered, rows: list[Sequence[Any]], *, top: int) -> None:
+    if answered.said:
+        say(answered.said)
+    if not answered.columns:
+        return
+    shown = rows[:top]
+    numbers = [n for n in range(len(answered.columns)) if any(isinstance(row[n], int | float) for row in shown)]
+    show(
+        answered.columns,
+        [tuple(shown_value(value) for value in row) for row in shown],
+        right=[answered.columns[n] for n in numbers],
+    )
+    remark(f"The first {top:,} rows: --top N shows more, --csv all" if len(rows) > top else counted(len(rows), "row"))
+
+
+def grant(name: str, *, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> ReaderRole:
+        return await report.grant_reading(db, name)
+
+    with crawl_database(settings()) as found:
+        role = with_database(work)
+    address = _address_of(role, found)
+    if as_json:
+        print_json({"role": role.name, "views": role.views, "password": role.password, "url": address})
+        return DONE
+    say(f"{role.name} may read {counted(len(role.views), 'view')}: {', '.join(role.views)}")
+    if address is not None:
+        say(address)
+        remark("Its password is shown this once; views of a later version need another recrawl db grant")
+    else:
+        remark("The role was there: its password stays")
+    return DONE
+
+
+def revoke(name: str, *, as_json: bool) -> int:
+    async def work(db: Database, _: Interrupts) -> bool:
+        return await report.revoke_reading(db, name)
+
+    is_gone = with_database(work)
+    if as_json:
+        print_json({"role": name, "removed": is_gone})
+        return DONE
+    say(f"{name} may read nothing of recrawl any more")
+    if is_gone:
+        remark("The role is removed with its password")
+    else:
+        remark(f"The role itself stays, since it has or had other uses: DROP ROLE {name} removes it")
+    return DONE
+
+
+def _address_of(role: ReaderRole, url: str) -> str | None:
+    """Where a new role connects to."""
+    if role.password is None:
+        return None
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{role.name}:{quote(role.password, safe='')}@{host}"))

@@ -1,0 +1,79 @@
+"""What a domain's versions take, and what its settings would free, told from a sample of its pages.
+
+Keys are hashes of URLs, so that the pages with the lowest keys are a sample like any other, and how far up they reach
+tells how many pages there are. Source: Bar-Yossef, Jayram, Kumar, Sivakumar, Trevisan, "Counting distinct elements in a
+data stream", RANDOM 2002.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from crawler.core.domain import Domain
+from crawler.core.retention import Dated, Retention, kept_versions
+from crawler.store.database import BY_KEY, Database
+from crawler.store.retention.versions import needed_versions
+
+SAMPLE = 200  # pages; a domain with fewer is told exactly
+KEYS = 2**128
+# A body is counted for each version that says it by a part: as many as say it, of which a hundred are counted.
+VERSIONS = """
+    SELECT p.key, p.version, s.last_visit_at, v.number, v.at,
+           pg_column_size(v.text) + pg_column_size(v.headers)
+           + coalesce(pg_column_size(c.data)::float8
+                      / (SELECT count(*) FROM (SELECT FROM snapshot o
+                                                WHERE o.domain_id = %(domain_id)s AND o.body_digest = v.body_digest
+                                                  AND o.is_kept LIMIT 100) said), 0)
+      FROM (SELECT key, version FROM page WHERE domain_id = %(domain_id)s AND version > 0
+             ORDER BY key LIMIT %(sample)s) p
+      JOIN domain_state s ON s.domain_id = %(domain_id)s
+      JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = p.key AND v.is_kept
+      LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = v.body_digest
+     ORDER BY p.key, v.number
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SizeEstimate:
+    """What the texts and bodies of a domain take, and what of it pruning would free by the settings, in bytes.
+
+    is_exact: all pages were read, and no sample of them.
+    """
+
+    stored_bytes: float
+    frees_bytes: float
+    is_exact: bool
+
+
+async def estimate(db: Database, domain: Domain, retention: Retention, *, read_until: int | None) -> SizeEstimate:
+    """What a domain takes, and would take by these settings; however large it is, by reading 200 of its pages.
+
+    read_until: the lowest cursor of whoever must read all changes. The quota is taken into account.
+    """
+    values: dict[str, Any] = {"domain_id": domain.id, "sample": SAMPLE}
+    async with db.transaction() as connection:
+        await connection.execute(BY_KEY)
+        rows = await (await connection.execute(VERSIONS, values)).fetchall()
+        keys = sorted({key for key, *_ in rows})
+        needed = await needed_versions(connection, domain.id, keys, read_until=read_until)
+    by_page: dict[bytes, list[tuple[Any, ...]]] = {}
+    for key, *version in rows:
+        by_page.setdefault(key, []).append(tuple(version))
+    stored = frees = newest_ones = 0.0
+    for key, versions in by_page.items():
+        newest, now = versions[0][:2]
+        past = [Dated(number=number, at=at) for _, _, number, at, _ in versions]
+        stays = kept_versions(past, retention, now=now, needed=needed.get(key, set()) | {newest})
+        stored += sum(size for *_, size in versions)
+        frees += sum(size for _, _, number, _, size in versions if number not in stays)
+        newest_ones += sum(size for _, _, number, _, size in versions if number == newest)
+    scale = _pages(keys) / len(keys) if keys else 1.0
+    if retention.quota is not None:
+        frees = max(frees, min(stored - newest_ones, stored - retention.quota / scale))
+    return SizeEstimate(stored_bytes=scale * stored, frees_bytes=scale * frees, is_exact=len(keys) < SAMPLE)
+
+
+def _pages(keys: list[bytes]) -> float:
+    """How many pages a domain has whose lowest keys are these: all, or as many as reach so far up."""
+    if len(keys) < SAMPLE:
+        return float(len(keys))
+    return (SAMPLE - 1) * KEYS / (int.from_bytes(keys[-1]) + 1)

@@ -1,0 +1,235 @@
+"""Connections that are checked and counted: which address is asked, and how much comes from it."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, cast
+
+import aiohttp
+from aiohttp import StreamReader
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.http import RawResponseMessage
+from aiohttp.tracing import Trace
+
+from crawler.core.http import Reason
+from crawler.web import guard
+from crawler.web.proxy import Proxy, ProxyError
+
+MAX_HEADER_BYTES = 16 * 1024  # one line; content security policies and cookies do grow beyond 8 kB
+MAX_HEADERS = 128
+MAX_INTERIM = 16  # answers before the answer (1xx); a server that sends more sends no other
+MAX_STALE_CONNECTIONS = 16  # met in a row before it counts as the server's fault: all that may be open
+BODY_DETAILS = {
+    Reason.TOO_LARGE: "a body beyond the limit, as it came or as it expands",
+    Reason.RESET: "the compressed body ends early",
+    Reason.GARBAGE: "the body is not in the encoding that was stated, or in one that was not asked for",
+}
+
+
+class Trip:
+    """What happened below the client while one request was made."""
+
+    __slots__ = (
+        *("address", "began", "body", "excess", "forbidden", "fresh", "head", "interim", "is_framed", "limit"),
+        *("public_only", "tried", "wire"),
+    )
+
+    def __init__(self, began: float, *, limit: int = 0, public_only: bool = False) -> None:
+        self.began = began  # of the send, once there is a connection
+        self.limit = limit  # bytes that may come beside the head of the answer
+        self.public_only = public_only
+        self.address: str | None = None
+        self.forbidden: str | None = None  # why an address was refused
+        self.tried = False  # an address that is allowed was asked
+        self.fresh = False  # the connection was made for this request
+        self.body = 0  # bytes of body
+        self.wire = 0  # bytes of all that came
+        self.interim = 0  # answers before the answer (1xx)
+        self.head: int | None = None  # bytes of the answer's own head, once it is there
+        self.is_framed = False  # the body comes in chunks
+        self.excess: tuple[Reason, str] | None = None  # why no more was read
+
+    @property
+    def received(self) -> int:
+        """Bytes that came: of the body, of the frames of its chunks and of interim answers."""
+        if not self.is_framed and not self.interim:
+            return self.body
+        return max(self.body, self.wire - (self.head or 0))
+
+    def reused(self) -> None:
+        """Begin to count at the first byte behind what came on the connection before."""
+        self.wire, self.interim, self.head, self.is_framed = 0, 0, None, False
+
+    def count(self, size: int) -> None:
+        """Count bytes that came, and see whether they are more than may come."""
+        self.wire += size
+        if self.head is not None:
+            if self.wire - self.head > self.limit:
+                self.excess = Reason.TOO_LARGE, BODY_DETAILS[Reason.TOO_LARGE]
+        elif self.wire > MAX_HEADERS * MAX_HEADER_BYTES:
+            self.excess = Reason.GARBAGE, "a head beyond the limit"
+
+    def take_head(self, message: RawResponseMessage) -> None:
+        """Note the head of an answer, or of an interim one."""
+        if 100 <= message.code <= 199 and message.code != 101:
+            self.interim += 1
+            if self.interim > MAX_INTERIM:
+                self.excess = Reason.GARBAGE, f"more than {MAX_INTERIM} interim answers"
+            return
+        fields = sum(len(name) + len(value) + len(b": \r\n") for name, value in message.raw_headers)
+        self.head = len(f"HTTP/1.1 {message.code} {message.reason}\r\n\r\n") + fields
+        self.is_framed = message.chunked
+
+
+# A request runs in one task from fetch to socket, so this is its own; the client has no other way to hand it down.
+TRIP: ContextVar[Trip] = ContextVar("trip")
+
+
+class SilentError(aiohttp.ClientError):
+    """The connection broke before the first byte of an answer."""
+
+
+class CountingProtocol(ResponseHandler):
+    """Counts what comes, since the client does not tell of frames and interim answers, and ends what is too much."""
+
+    trip: Trip | None = None  # for which request it comes
+    behind_proxy: str | None = None  # the address that a tunnel leads to
+
+    def data_received(self, data: bytes) -> None:
+        if self.trip is not None:
+            self.trip.count(len(data))
+        super().data_received(data)
+        self._end_excess()
+
+    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+        if self.trip is not None:
+            self.trip.take_head(data[0])
+        super().feed_data(data, size)
+
+    def _end_excess(self) -> None:
+        if self.trip is not None and self.trip.excess is not None and self.transport is not None:
+            self.transport.abort()
+
+
+class Connector(aiohttp.TCPConnector):
+    """Connects directly, or through a proxy. may_ask: why an address may not be asked, for the request under way."""
+
+    def __init__(self, *, proxy: Proxy | None, may_ask: Callable[[str], str | None], **options: Any) -> None:
+        super().__init__(**options)
+        self._proxy, self._why_not = proxy, may_ask
+        self._factory = cast("partial[ResponseHandler]", partial(CountingProtocol, loop=asyncio.get_running_loop()))
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the client's own signature
+    ) -> Connection:
+        trip = TRIP.get()
+        trip.fresh = False
+        connection = await super().connect(req, traces, timeout)
+        transport = connection.transport
+        peer = transport.get_extra_info("peername") if transport is not None else None
+        trip.address = str(peer[0]) if peer else None
+        if isinstance(connection.protocol, CountingProtocol) and connection.protocol.behind_proxy is not None:
+            trip.address = connection.protocol.behind_proxy
+        if trip.public_only and trip.address is not None and not trip.fresh:
+            # It was opened for a request that might go there.
+            why = guard.refusal(trip.address, allow_private=False)
+            if why is not None:
+                connection.release()
+                trip.forbidden = f"{trip.address} is {why}"
+                raise guard.ForbiddenAddressError(trip.forbidden)
+        if isinstance(connection.protocol, CountingProtocol):
+            trip.reused()
+            connection.protocol.trip = trip
+        trip.began = asyncio.get_running_loop().time()
+        return connection
+
+    async def _create_direct_connection(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the client's own signature
+        *,
+        client_error: type[Exception] = aiohttp.ClientConnectorError,
+    ) -> tuple[asyncio.Transport, ResponseHandler]:
+        if self._proxy is None:
+            return await super()._create_direct_connection(req, traces, timeout, client_error=client_error)
+        address = await self._allowed_address(req)
+        tunnel = await self._tunnel(self._proxy, address, req.port or 80)
+        trust = self._get_ssl_context(req)
+        name = (req.url.raw_host or "").rstrip(".") if trust is not None else None
+        try:
+            transport, protocol = await asyncio.get_running_loop().create_connection(
+                self._factory, sock=tunnel, ssl=trust, server_hostname=name
+            )
+        except ssl.CertificateError as error:
+            raise aiohttp.ClientConnectorCertificateError(req.connection_key, error) from error
+        except ssl.SSLError as error:
+            raise aiohttp.ClientConnectorSSLError(req.connection_key, error) from error
+        assert isinstance(protocol, CountingProtocol)
+        protocol.behind_proxy = address
+        return transport, protocol
+
+    async def _allowed_address(self, req: aiohttp.ClientRequest) -> str:
+        """An address behind the name of a request that may be asked. Raises ForbiddenAddressError if there is none."""
+        trip = TRIP.get()
+        trip.fresh = True
+        assert req.url.raw_host is not None
+        try:
+            found = await self._resolve_host(req.url.raw_host, req.port or 80)
+        except OSError as error:
+            raise aiohttp.ClientConnectorDNSError(req.connection_key, error) from error
+        for each in found:
+            why = self._why_not(each["host"])
+            if why is None:
+                trip.tried = True
+                return each["host"]
+            trip.forbidden = trip.forbidden or f"{each['host']} is {why}"
+        raise guard.ForbiddenAddressError(trip.forbidden or "no address")
+
+    async def _tunnel(self, proxy: Proxy, address: str, port: int) -> socket.socket:
+        """A connection to an address through the proxy, which its user named: it may stand at a private one."""
+        try:
+            (first, *_) = await self._resolve_host(proxy.host, proxy.port)
+            family = socket.AF_INET6 if ":" in first["host"] else socket.AF_INET
+            info = (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (first["host"], proxy.port))
+            opened = guard.open_socket(info, allow_private=True)
+        except OSError as error:
+            raise ProxyError(f"the proxy has no address that may be asked ({error.strerror or error})") from error
+        try:
+            opened.setblocking(False)  # noqa: FBT003 - the standard library's own signature
+            await asyncio.get_running_loop().sock_connect(opened, (first["host"], proxy.port))
+            await proxy.tunnel(opened, address, port)
+        except OSError as error:
+            opened.close()
+            raise ProxyError(f"the proxy cannot be reached ({error.strerror or error})") from error
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
+
+async def ask_again_if_stale(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Ask once more where a server had let go of an idle connection just as we used it: it has not seen the request.
+
+    The client would do so on new connections, too, and ask twice a server that has just hung up on us.
+    """
+    trip = TRIP.get()
+    for _ in range(MAX_STALE_CONNECTIONS):
+        try:
+            return await handler(request)
+        except aiohttp.ClientConnectorError:
+            raise
+        except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+            broken = error
+            if trip.fresh or trip.excess is not None or trip.forbidden is not None:
+                break
+    raise SilentError(str(broken)) from broken

@@ -1,0 +1,48 @@
+"""Changes in words: of every kind, and such that no page calls anybody in a chat."""
+
+import pytest
+
+from crawler.core.http import Url
+from crawler.notify import AtomScope, atom_feed, headline
+from crawler.notify.payload import content_of
+from crawler.notify.wording import calling_nobody, text_of
+from crawler.store.report import EventKind, FeedItem
+from tests.store.conftest import START
+
+
+def item(kind: EventKind) -> FeedItem:
+    return FeedItem(
+        position=1,
+        domain="shop.test",
+        at=START,
+        url=Url("http://shop.test/p1"),
+        change=kind,
+        version=1,
+        distance_bits=None,
+        amount=None,
+        source="cms" if kind is EventKind.HINT else None,
+        title="Kettles",
+    )
+
+
+@pytest.mark.parametrize("kind", list(EventKind))
+def test_there_are_words_for_every_kind_of_change(kind: EventKind) -> None:
+    change = content_of(item(kind))
+
+    assert headline([change]).endswith(": Kettles (shop.test)")
+    assert headline([change, change]).startswith("shop.test: 2 ")
+    assert "http://shop.test/p1" in text_of([change])
+    assert b"Kettles" in atom_feed([item(kind)], AtomScope(), at=START)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("<!channel> and <@U123>", "<\u2060!channel> and <\u2060@U123>"),
+        ("<https://evil.test|your bank>", "<\u2060https://evil.test|your bank>"),
+        ("@channel, @ALL but not @alliance", "@\u2060channel, @\u2060ALL but not @alliance"),
+        ("a < b, 3 <4, me@example.com", "a < b, 3 <4, me@example.com"),
+    ],
+)
+def test_what_a_page_says_calls_nobody_in_a_chat(said: str, told: str) -> None:
+    assert calling_nobody(said) == told
