@@ -21,6 +21,7 @@ from crawler.cli import main
 from crawler.cli.output import err, out
 from crawler.settings import settings
 from tests.patience import PATIENCE_S
+from tests.ports import next_port
 
 RECRAWL = Path(sys.executable).with_name("recrawl")
 
@@ -166,7 +167,7 @@ def serving() -> Iterator[Site]:
         def handle_error(self, *_: object) -> None:
             """A client that hangs up is what some tests are about."""
 
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", next_port()), Handler)
     site.url = f"http://127.0.0.1:{server.server_address[1]}/"
     thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

@@ -7,6 +7,7 @@ from crawler.demo.server import LivingServer
 from crawler.demo.site import make_site
 from crawler.store.database import Database, open_database
 from tests.crawl.crawls import START, register
+from tests.ports import next_port
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ async def db(database_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def living() -> Iterator[LivingServer]:
-    with LivingServer(make_site(7, pages=120, start=START, days=45)) as server:
+    with LivingServer(make_site(7, pages=120, start=START, days=45), next_port()) as server:
         yield server
 
 

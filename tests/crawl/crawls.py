@@ -20,6 +20,7 @@ from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database
 from tests.patience import PATIENCE_S
+from tests.ports import next_port
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -100,7 +101,7 @@ async def answering(respond: Callable[[str], bytes]) -> AsyncIterator[str]:
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", next_port())
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
     finally:
@@ -123,7 +124,7 @@ async def raw_server(answer: bytes) -> AsyncIterator[str]:
         await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", next_port())
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 

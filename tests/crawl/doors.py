@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
+from tests.ports import next_port
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -67,7 +69,7 @@ async def door(answer: Answering, *, tls: ssl.SSLContext | None = None) -> Async
                 await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
+    server = await asyncio.start_server(serve, "127.0.0.1", next_port(), ssl=tls)
     served.port = server.sockets[0].getsockname()[1]
     try:
         yield served
@@ -131,7 +133,7 @@ async def tunnel_proxy(*, wanted: str = "") -> AsyncIterator[TunnelProxy]:
                     both.create_task(_pass_on(there, writer))
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", next_port())
     proxy.port = server.sockets[0].getsockname()[1]
     try:
         yield proxy

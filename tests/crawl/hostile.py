@@ -15,6 +15,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
+from tests.ports import next_port
+
 MB = 1 << 20
 HEALTHY = 100
 CHANGING = 10  # of the healthy pages, each with other words in every round
@@ -418,7 +420,7 @@ class HostileServer:
 async def hostile_server() -> AsyncIterator[HostileServer]:
     """The server on a loopback port, until the block ends."""
     site = HostileServer()
-    server = await asyncio.start_server(site.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(site.serve, "127.0.0.1", next_port())
     site.port = server.sockets[0].getsockname()[1]
     try:
         yield site

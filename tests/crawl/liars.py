@@ -14,6 +14,7 @@ from crawler.core.validators import Validator
 from crawler.store.database import Database
 from crawler.store.learned import TrustRow, trust_rows
 from tests.crawl.crawls import DAY, START, recrawl, register, rows
+from tests.ports import next_port
 
 PAGES = 4
 FILLER_LINES = 600  # some 25 kB, where a body is to be worth a HEAD
@@ -176,7 +177,7 @@ async def served(
     db: Database, say: Policy, *, pages: int = PAGES, sections: int = 0
 ) -> AsyncIterator[tuple[Liar, Domain]]:
     site = Liar(say, pages, sections=sections)
-    server = await asyncio.start_server(site.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(site.serve, "127.0.0.1", next_port())
     try:
         yield site, await register(db, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     finally:

@@ -20,6 +20,7 @@ from crawler.store import domains
 from crawler.store.database import Database
 from crawler.web import Http
 from tests.crawl.crawls import DAY, QUICK, register, rows
+from tests.ports import next_port
 
 NAME = "site.test"  # which only the test's own look-up knows
 
@@ -135,7 +136,7 @@ class Scripted:
 async def scripted(db: Database, pages: dict[str, Said]) -> AsyncIterator[tuple[Scripted, Domain]]:
     """A site with these pages, registered."""
     site = Scripted(dict(pages))
-    server = await asyncio.start_server(site.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(site.serve, "127.0.0.1", next_port())
     try:
         site.port = server.sockets[0].getsockname()[1]
         yield site, await register(db, f"http://{NAME}:{site.port}")

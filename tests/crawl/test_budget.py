@@ -16,6 +16,7 @@ from crawler.store import domains, hand_out
 from crawler.store.database import Database
 from tests.crawl.crawls import DAY, QUICK, START, crawl, register, rows
 from tests.crawl.test_kill import expire, run_until_killed
+from tests.ports import next_port
 
 AT_ONCE = QUICK.model_copy(update={"pace": False})
 PACED = QUICK.model_copy(update={"pace": True})
@@ -123,7 +124,7 @@ async def test_a_budget_of_nothing_sends_nothing_at_all(db: Database, living: Li
 
 async def test_all_domains_together_keep_within_one_budget(db: Database, living: LivingServer) -> None:
     settings = AT_ONCE.model_copy(update={"budget_per_day": 70})
-    with LivingServer(make_site(8, pages=120, start=START, days=45)) as other:
+    with LivingServer(make_site(8, pages=120, start=START, days=45), next_port()) as other:
         sites = [await register(db, server.url, max_depth=12) for server in (living, other)]
         asked = []
         for day in range(3):
@@ -156,7 +157,7 @@ async def test_two_domains_that_share_a_budget_in_bytes_exceed_it_by_a_body_to_e
 ) -> None:
     most = 200_000
     settings = AT_ONCE.model_copy(update={"bytes_per_day": most})
-    with LivingServer(make_site(8, pages=120, start=START, days=45)) as other:
+    with LivingServer(make_site(8, pages=120, start=START, days=45), next_port()) as other:
         for server in (living, other):
             await register(db, server.url, max_depth=12)
         await asked_on(db, living, 0, hours=[0, 12], settings=settings)

@@ -14,6 +14,7 @@ from crawler.core.validators import Validator
 from crawler.store.database import Database
 from crawler.store.learned import trust_rows
 from tests.crawl.crawls import DAY, START, recrawl, register, rows
+from tests.ports import next_port
 
 PAGES = 4
 FILLER_LINES = 300
@@ -97,7 +98,7 @@ class Site:
 
 @asynccontextmanager
 async def served(db: Database, site: Site) -> AsyncIterator[Domain]:
-    server = await asyncio.start_server(site.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(site.serve, "127.0.0.1", next_port())
     try:
         domain = await register(db, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         await recrawl(db, domain, at=site.at)

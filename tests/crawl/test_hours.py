@@ -18,6 +18,7 @@ from crawler.demo.site import make_site
 from crawler.store import claim, domains
 from crawler.store.database import Database
 from tests.crawl.crawls import DAY, QUICK, crawl, register, rows
+from tests.ports import next_port
 
 NIGHTS = "Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun"
 VIENNA = ZoneInfo("Europe/Vienna")
@@ -47,7 +48,7 @@ async def test_in_a_week_in_which_the_clocks_change_every_request_comes_in_open_
 ) -> None:
     begin = datetime.combine(monday, time(), tzinfo=UTC)
     asked: list[datetime] = []
-    with LivingServer(make_site(7, pages=80, start=begin - DAY, days=12)) as living:
+    with LivingServer(make_site(7, pages=80, start=begin - DAY, days=12), next_port()) as living:
         domain = await register(db, living.url, hours=NIGHTS, budget_per_day=BUDGET, max_depth=12)
         async with open_resources(PACED) as webs:
             for hour in range(8 * 24):
@@ -67,7 +68,7 @@ async def test_in_a_week_in_which_the_clocks_change_every_request_comes_in_open_
 async def test_a_lease_ends_when_the_hours_do_and_the_domain_wakes_when_they_open(db: Database) -> None:
     closes_at = datetime(2026, 3, 27, 5, tzinfo=UTC) - LAST_REQUEST
     at = closes_at - timedelta(seconds=0.6)
-    with LivingServer(make_site(7, pages=200, start=at - DAY, days=3)) as living:
+    with LivingServer(make_site(7, pages=200, start=at - DAY, days=3), next_port()) as living:
         await register(db, living.url, hours=NIGHTS, max_depth=12)
         living.slow(0.1)
         async with open_resources(PACED) as webs:

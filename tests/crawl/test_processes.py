@@ -26,6 +26,7 @@ from crawler.store.database import Database
 from tests.crawl.crawls import QUICK, START, coins_missing, crawl, register, rows, versions
 from tests.crawl.disturbed import page
 from tests.patience import PATIENCE_S
+from tests.ports import next_port
 
 PAGES = 145  # of a site, with its root
 SETTINGS = QUICK.model_copy(update={"batch_visits": 10})
@@ -62,7 +63,7 @@ class Site:
 @asynccontextmanager
 async def site_up(host: str = "127.0.0.1") -> AsyncIterator[Site]:
     site = Site()
-    server = await asyncio.start_server(site.serve, host, 0)
+    server = await asyncio.start_server(site.serve, host, next_port())
     site.url = f"http://{host}:{server.sockets[0].getsockname()[1]}/"
     try:
         yield site

@@ -22,6 +22,7 @@ from crawler.store import report
 from crawler.store.database import Database
 from tests.crawl.crawls import DAY, QUICK, START, crawl, register, rows
 from tests.patience import SLOW
+from tests.ports import next_port
 
 PAGES, DAYS, BUDGET = 160, 42, 90
 LEARNT = 21  # days after which freshness is compared: rates are known by then as well as they can be
@@ -138,7 +139,7 @@ def shown_and_true(
 
 @SLOW
 async def test_every_figure_of_a_domains_page_is_true(db: Database) -> None:
-    with LivingServer(make_site(23, pages=PAGES, start=START, days=DAYS + 2)) as living:
+    with LivingServer(make_site(23, pages=PAGES, start=START, days=DAYS + 2), next_port()) as living:
         domain = await register(db, living.url, max_depth=12, budget_per_day=BUDGET, render="never")
         told = await lived(db, domain, living)
         at = START + (DAYS - 1) * DAY + timedelta(hours=1)

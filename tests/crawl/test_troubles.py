@@ -15,6 +15,7 @@ from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database
 from tests.crawl.crawls import DAY, START, coins_missing, crawl, recrawl, register, rows
+from tests.ports import next_port
 
 IMPATIENT = Settings(lease_term=timedelta(seconds=10), deadline=timedelta(seconds=1))
 HANGS = "hangs"
@@ -43,7 +44,7 @@ async def site(answer: Answer) -> AsyncIterator[tuple[str, list[str]]]:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", next_port())
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
     finally:

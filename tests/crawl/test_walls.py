@@ -13,6 +13,7 @@ from crawler.crawl import ShiftResult
 from crawler.store.database import Database
 from crawler.store.report import explain
 from tests.crawl.crawls import DAY, QUICK, START, coins_missing, crawl, page, recrawl, register, rows, versions
+from tests.ports import next_port
 
 HOUR = timedelta(hours=1)
 PAGES = [f"/page{n}" for n in range(8)]
@@ -81,7 +82,7 @@ class Site:
 @asynccontextmanager
 async def site() -> AsyncIterator[Site]:
     made = Site()
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(made.serve, "127.0.0.1", next_port())
     made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
         yield made

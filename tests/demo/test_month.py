@@ -17,6 +17,7 @@ from crawler.settings import Settings
 from crawler.store import domains
 from crawler.store.database import Database, open_database
 from tests.demo.conftest import START
+from tests.ports import next_port
 
 DAY = timedelta(days=1)
 DAYS = 12
@@ -37,7 +38,7 @@ async def crawled(db: Database, server: LivingServer) -> Domain:
 async def test_days_of_shifts_beat_every_page_in_turn_with_as_many_requests(database_url: str) -> None:
     site = make_site(4, pages=80, start=START, days=DAYS + 5)
     async with open_database(database_url) as db:
-        with LivingServer(site) as server:
+        with LivingServer(site, next_port()) as server:
             domain = await crawled(db, server)
             month = await live_through(db, domain, server, settings=SETTINGS, budget=BUDGET, since=START, days=DAYS)
             asked = server.journal.counts.requests
@@ -61,7 +62,7 @@ async def test_days_of_shifts_beat_every_page_in_turn_with_as_many_requests(data
 async def test_what_is_reported_and_what_is_true_are_told_side_by_side(database_url: str) -> None:
     site = make_site(5, pages=80, start=START, days=DAYS + 5)
     async with open_database(database_url) as db:
-        with LivingServer(site) as server:
+        with LivingServer(site, next_port()) as server:
             domain = await crawled(db, server)
             month = await live_through(db, domain, server, settings=SETTINGS, budget=BUDGET, since=START, days=1)
             outcome = await outcome_of(db, domain, site, month, runs=(), ui_url="")

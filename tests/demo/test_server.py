@@ -19,13 +19,14 @@ from crawler.demo.server import LivingServer, Remote, living_process
 from crawler.demo.site import Ask, Behaviour, Serving, Site, make_site, reply
 from tests.demo.conftest import START
 from tests.patience import PATIENCE_S, until
+from tests.ports import next_port
 
 DAY = timedelta(days=1)
 
 
 @pytest.fixture
 def server(site: Site) -> Iterator[LivingServer]:
-    with LivingServer(site) as living:
+    with LivingServer(site, next_port()) as living:
         yield living
 
 
@@ -166,7 +167,7 @@ def test_the_next_requests_can_be_refused_with_a_time_to_retry(server: LivingSer
 
 
 def test_nobody_is_served_after_closing_not_even_on_an_open_connection(site: Site) -> None:
-    with LivingServer(site) as server:
+    with LivingServer(site, next_port()) as server:
         connection = connect(server.url)
         get(connection, "/")
         url = server.url
@@ -178,7 +179,7 @@ def test_nobody_is_served_after_closing_not_even_on_an_open_connection(site: Sit
 
 
 def test_a_slow_server_closes_at_once(site: Site) -> None:
-    with LivingServer(site) as server:
+    with LivingServer(site, next_port()) as server:
         server.slow(12 * PATIENCE_S)
         connection = connect(server.url)
         connection.request("GET", "/")

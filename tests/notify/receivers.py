@@ -17,6 +17,7 @@ from crawler.store.database import Database
 from crawler.store.report import EventKind
 from crawler.store.subscriptions import Subscription, SubscriptionWish
 from tests.crawl.crawls import QUICK, START, answered, crawl, recrawl
+from tests.ports import next_port
 
 KINDS = frozenset({EventKind.CHANGED, EventKind.GONE, EventKind.BACK})
 READ_HERE = QUICK.model_copy(update={"readers": 0})  # a dozen small pages are read sooner than a process starts
@@ -81,7 +82,7 @@ async def receiving(receiver: Receiver) -> AsyncIterator[Receiver]:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", next_port())
     receiver.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
     try:
         yield receiver

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 from crawler.core.http import Url
+from tests.ports import next_port
 
 Send = Callable[[bytes], Awaitable[None]]
 Reply = Callable[["Request", Send], Awaitable[None]]
@@ -83,7 +84,7 @@ class Server:
 async def serving(*, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
     """A Server on a free port of loopback."""
     server = Server()
-    listener = await asyncio.start_server(server._serve, "127.0.0.1", 0, ssl=tls)
+    listener = await asyncio.start_server(server._serve, "127.0.0.1", next_port(), ssl=tls)
     server.port = listener.sockets[0].getsockname()[1]
     try:
         yield server
