@@ -18,7 +18,8 @@ class Event(SQLModel, table=True):
     __table_args__ = (
         CheckConstraint("number >= 1", name="event_number"),
         CheckConstraint(
-            "change IN ('first', 'changed', 'moved', 'gone', 'back', 'boilerplate', 'held_back', 'let_go', 'hint')",
+            "change IN ('first', 'changed', 'moved', 'gone', 'refused', 'back', 'boilerplate', 'held_back', 'let_go',"
+            " 'hint')",
             name="event_change",
         ),
         Index("event_page", "domain_id", "key", "number"),

@@ -8,6 +8,7 @@ KINDS = {
     "changed": EventKind.CHANGED,
     "moved": EventKind.MOVED,
     "gone": EventKind.GONE,
+    "refused": EventKind.REFUSED,
     "back": EventKind.BACK,
     "site": EventKind.BOILERPLATE,
     "held-back": EventKind.HELD_BACK,

@@ -26,7 +26,15 @@ WEEK = timedelta(days=7)
 PATIENCE = timedelta(seconds=20)  # for the index of a search; clients give a tool up after a minute or so
 MOST_SEARCHES = 8  # at a time, those among them that nobody waits for any more
 STILL_MADE = "the index to search is still being made: search again in a minute"
-NEWS = (EventKind.CHANGED, EventKind.GONE, EventKind.MOVED, EventKind.BACK, EventKind.FIRST, EventKind.BOILERPLATE)
+NEWS = (
+    EventKind.CHANGED,
+    EventKind.GONE,
+    EventKind.MOVED,
+    EventKind.REFUSED,
+    EventKind.BACK,
+    EventKind.FIRST,
+    EventKind.BOILERPLATE,
+)
 INSTRUCTIONS = """\
 recrawl keeps copies of chosen web domains, with every version of each page. search finds parts of pages by words, text
 gives a page (also as it was), changes says what changed, freshness how far the copies can be relied on. Texts are those

@@ -22,6 +22,7 @@ NAMES = {
     EventKind.CHANGED: "changed",
     EventKind.MOVED: "moved",
     EventKind.GONE: "gone",
+    EventKind.REFUSED: "may not be fetched any more",
     EventKind.BACK: "back",
     EventKind.BOILERPLATE: "the site's frame changed",
     EventKind.HELD_BACK: "pages like it are put off",

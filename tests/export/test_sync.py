@@ -27,7 +27,7 @@ class Shop:
     """A site of twenty pages whose words change from day to day; some pages go."""
 
     def __init__(self) -> None:
-        self.day, self.gone = 0, set[int]()
+        self.day, self.gone, self.closed = 0, set[int](), set[int]()
 
     def text(self, number: int) -> str:
         own = random.Random(number)
@@ -36,6 +36,9 @@ class Shop:
         return " ".join([*words, *now])
 
     def respond(self, target: str) -> bytes:
+        if target == "/robots.txt":
+            closed = "".join(f"Disallow: /p{number}$\n" for number in self.closed)
+            return answered(200, f"User-agent: *\n{closed}".encode())
         number = int(target[2:]) if target.startswith("/p") and target[2:].isdigit() else 0 if target == "/" else -1
         if not 0 <= number < 20 or number in self.gone:
             return answered(404, b"nothing here")
@@ -105,6 +108,38 @@ async def test_an_index_is_what_the_site_says_after_each_sync(db: Database, file
     word = shop.text(3).split()[-1]
     hits = rows(file, "SELECT count(*) FROM chunk_text WHERE chunk_text MATCH ?", f"text:{word}")
     assert hits == [(sum(word in re.findall(r"\w+", text) for text in found.values()),)]
+
+
+async def test_what_may_not_be_fetched_any_more_goes_and_comes_back_when_it_may(db: Database, file: Path) -> None:
+    shop = Shop()
+    async with answering(shop.respond) as url:
+        domain = await register(db, url)
+        await crawl(db, at=START)
+        await report.stamp_feed(db, at=START)
+        with SqliteIndex(file) as index:
+            await sync(db, domain, index)
+            shop.closed = {4, 5}
+            shop.day += 1  # robots.txt is asked for once a day
+            await next_day(db, domain, shop)
+            closed = await sync(db, domain, index)
+            without = texts(file)
+            shop.closed, shop.gone = {5}, {4}  # and page 4 is not found, where it might be asked for again
+            shop.day += 1
+            await next_day(db, domain, shop)
+            away = await sync(db, domain, index)
+            shop.closed, shop.gone = set(), set()
+            shop.day += 1
+            await next_day(db, domain, shop)
+            opened = await sync(db, domain, index)
+
+    assert (closed.removed, closed.is_anew) == (2, False)
+    assert not {f"{domain.root}p4", f"{domain.root}p5"} & without.keys()
+    assert (away.removed, away.is_anew) == (0, False)
+    assert not opened.is_anew
+    found = texts(file)
+    assert len(found) == 20
+    assert shop.text(4) in found[f"{domain.root}p4"]
+    assert is_whole(file)
 
 
 class Killed(Exception):

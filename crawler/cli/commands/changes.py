@@ -25,7 +25,7 @@ def changes(
         str | None,
         typer.Option(
             metavar="KINDS",
-            help="Of changed, gone, moved, back, new, site, held-back, let-go, hint, with commas between.",
+            help="Of changed, gone, refused, moved, back, new, site, held-back, let-go, hint, with commas between.",
         ),
     ] = None,
     domain: Annotated[str | None, typer.Option(metavar="DOMAIN", help="Of one domain only.")] = None,

@@ -16,7 +16,8 @@ def feed(
         str | None,
         typer.Option(
             metavar="KINDS",
-            help="With commas: changed, gone, moved, back, new, site, held-back, let-go, hint; else all but new, hint.",
+            help="With commas: changed, gone, refused, moved, back, new, site, held-back, let-go, hint; "
+            "else all but new, hint.",
         ),
     ] = None,
     name: Annotated[

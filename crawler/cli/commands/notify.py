@@ -37,7 +37,8 @@ def add(
         str | None,
         typer.Option(
             metavar="KINDS",
-            help="With commas: changed, gone, moved, back, new, site, held-back, let-go, hint; else all but new, hint.",
+            help="With commas: changed, gone, refused, moved, back, new, site, held-back, let-go, hint; "
+            "else all but new, hint.",
         ),
     ] = None,
     match: Annotated[

@@ -17,7 +17,7 @@ class Change(StrEnum):
     CHANGED = "changed"
     MOVED = "moved"
     GONE = "gone"
-    BACK = "back"  # was gone or moved, and is there again
+    BACK = "back"  # was gone, moved or refused, and is there again
     UNKNOWN = "unknown"  # no good answer; teaches nothing and erases nothing
 
 

@@ -13,7 +13,18 @@ from crawler.core.visit.lifecycle import failed_visit, missing_visit, passed_on_
 from crawler.core.visit.links import canonical_of, feeds_of, links_of
 from crawler.core.visit.soft_errors import redirect_signals, signals_of, soft_error_of, soft_error_visit
 from crawler.core.visit.update import CLOCK_SLACK, change_age, is_honest, learnt_visit, modified_of
-from crawler.core.visit.visit import PERMANENT, TEMPORARY, Baseline, Evidence, Known, State, Target, Visit, with_answer
+from crawler.core.visit.visit import (
+    AWAY,
+    PERMANENT,
+    TEMPORARY,
+    Baseline,
+    Evidence,
+    Known,
+    State,
+    Target,
+    Visit,
+    with_answer,
+)
 
 ENOUGH_LOOKS = 100  # of a domain, after which only a sample of its pages teaches what its boilerplate is
 SAMPLED_PART = 16  # one page in so many is in the sample
@@ -196,7 +207,7 @@ def _parsed_visit(
         if signals is not None and soft_error is not None:
             return soft_error_visit(target, answer, signals, soft_error, now=now, known=known)
     modified = modified_of(answer, now=now)
-    if target.state in {State.GONE, State.MOVED} and before is not None:
+    if target.state in AWAY and before is not None:
         verdict = replace(verdict, change=Change.BACK)
     is_dated = http_date(answer.date) is not None
     honest = is_honest(target, modified, verdict.change, now=now, is_dated=is_dated)

@@ -16,6 +16,7 @@ from crawler.core.page import ListDate, ListEntry, ListKind, Snapshot, UrlList, 
 from crawler.core.visit.lifecycle import LOOK_AGAIN_GONE, failed_visit
 from crawler.core.visit.update import learnt_visit
 from crawler.core.visit.visit import (
+    AWAY,
     Known,
     KnownList,
     Link,
@@ -152,7 +153,7 @@ def list_visit(target: Target, answer: Fetched, url_list: UrlList, news: ListNew
     elif is_same_list(target, url_list):
         change = Change.SAME
     rung = Rung.BYTES if change is Change.SAME else Rung.ENTRIES
-    if target.state in {State.GONE, State.MOVED} and before is not None:
+    if target.state in AWAY and before is not None:
         change = Change.BACK
     weighed = replace(target, importance=worth_after(known, told))
     visit = replace(learnt_visit(weighed, Verdict(change, rung), now=now), target=target)

@@ -40,7 +40,7 @@ from crawler.core.freshness import (
     with_change,
 )
 from crawler.core.http import Fetched, http_date
-from crawler.core.visit.visit import NEVER, State, Target, Visit, unchanged_visit
+from crawler.core.visit.visit import AWAY, NEVER, State, Target, Visit, unchanged_visit
 
 TEACHES = frozenset({Change.SAME, Change.COSMETIC, Change.CHANGED})  # of how often a page changes
 CLOCK_SLACK = timedelta(minutes=1)  # by which clocks and caches differ
@@ -85,9 +85,9 @@ def learnt_visit(target: Target, verdict: Verdict, *, now: datetime, age: timede
     """The Visit of a good look: the belief learns, and the next look is due when it will be worth its price.
 
     age: how long ago an honest Last-Modified says that the page changed.
-    A page that was gone or had moved is back, also where a 304 is all that tells.
+    A page that was gone, had moved or might not be fetched is back, also where a 304 is all that tells.
     """
-    if target.state in {State.GONE, State.MOVED} and verdict.change is Change.SAME:
+    if target.state in AWAY and verdict.change is Change.SAME:
         verdict = replace(verdict, change=Change.BACK)
     belief, expected = _learnt(target, verdict.change, now=now, age=age)
     amount = amount_of(verdict.distance_bits, verdict.changed_share) if verdict.change is Change.CHANGED else None

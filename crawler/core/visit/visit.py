@@ -35,6 +35,9 @@ class State(StrEnum):
     REFUSED = "refused"  # by robots.txt or by the domain's scope
 
 
+AWAY = frozenset({State.GONE, State.MOVED, State.REFUSED})  # of a page in any, the feed has told that it is not there
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """A distinct in-domain link, with why it may not be followed, or an empty string."""
@@ -253,13 +256,17 @@ def refusal_of(url: Url, *, depth: int, known: Known) -> str:
 
 
 def unchanged_visit(target: Target, *, now: datetime) -> Visit:
-    """The Visit of a look after which nothing new is known; the start of all other Visits."""
+    """The Visit of a look after which nothing new is known; the start of all other Visits.
+
+    A page with a version that may be asked for again stays refused until a good answer: so its return is told.
+    """
+    was_read = target.state is not State.NEW and (target.state is not State.REFUSED or target.version is not None)
     return Visit(
         target=target,
         at=now,
         verdict=Verdict(Change.UNKNOWN, Rung.STATUS),
         answer="fetched",
-        state=State.KNOWN if target.state in {State.NEW, State.REFUSED} else target.state,
+        state=target.state if was_read else State.KNOWN,
         belief=target.belief,
         amounts=target.amounts,
         due_at=now + FIRST_RETRY,

@@ -11,7 +11,7 @@ from crawler.core.change import Change, SiteEdit, around_change, cut_at_word
 from crawler.core.domain import Domain
 from crawler.core.http import PageKey, Url, key_of
 from crawler.core.page import Block, ListKind
-from crawler.core.visit import Visit
+from crawler.core.visit import State, Visit
 from crawler.store.columns import clean, copy
 from crawler.store.database import Connection
 from crawler.store.record.novelty import Turn
@@ -33,6 +33,7 @@ MOST_BLOCKS = 50  # of one change, kept with its event
 MOST_BLOCK_CHARS = 500
 BOILERPLATE = "boilerplate"  # of an event that is the site's and no page's
 HELD_BACK, LET_GO = "held_back", "let_go"  # of an event that is of all pages like that one
+REFUSED = "refused"  # of an event that no look brought: the page may not be asked for any more
 Sides = tuple[Block | None, Block | None]  # what was said, and what is said now
 
 
@@ -71,7 +72,7 @@ def _row(visit: Visit) -> tuple[Any, ...]:
         visit.at,
         visit.target.key,
         visit.target.url,
-        visit.change.value,
+        REFUSED if _is_refusal(visit) else visit.change.value,
         _version_number(visit),
         visit.verdict.distance_bits,
         parts_of(visit),
@@ -135,7 +136,13 @@ def _is_event(visit: Visit) -> bool:
         case Change.MOVED | Change.GONE:
             return visit.target.version is not None  # nobody misses what was never there
         case Change.SAME | Change.COSMETIC | Change.UNKNOWN:
-            return False
+            return _is_refusal(visit)
+
+
+def _is_refusal(visit: Visit) -> bool:
+    """Whether a page that was read may not be fetched any more, from now on."""
+    is_new = visit.state is State.REFUSED and visit.target.state is not State.REFUSED
+    return is_new and visit.target.version is not None
 
 
 def _version_number(visit: Visit) -> int:

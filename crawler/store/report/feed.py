@@ -107,6 +107,7 @@ class EventKind(StrEnum):
     CHANGED = "changed"
     MOVED = "moved"
     GONE = "gone"
+    REFUSED = "refused"  # it may not be fetched any more: by robots.txt, or by the domain's scope
     BACK = "back"
     BOILERPLATE = "boilerplate"  # the site changed a block of nearly all its pages: one event, at its root
     HELD_BACK = "held_back"  # pages like this one say nothing new: no more of them are fetched but one a day

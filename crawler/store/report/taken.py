@@ -78,10 +78,10 @@ CHANGED = """
              ORDER BY position LIMIT %(most)s) f
       LEFT JOIN LATERAL (SELECT key, version, change FROM event e
                      WHERE e.domain_id = f.domain_id AND e.number = f.number
-                       AND e.change IN ('first', 'changed', 'moved', 'gone', 'back') OFFSET 0) e ON true
+                       AND e.change IN ('first', 'changed', 'moved', 'gone', 'refused', 'back') OFFSET 0) e ON true
      ORDER BY f.position
 """
-WENT = frozenset({"gone", "moved"})  # changes that bring no version
+WENT = frozenset({"gone", "moved", "refused"})  # changes that bring no version
 SHARED = """
     SELECT body_digest FROM page WHERE domain_id = %(domain_id)s AND version > 0
      GROUP BY body_digest HAVING count(*) > 1
@@ -98,7 +98,7 @@ FIRST_VERSION: VersionKey = (PageKey(b""), 0)
 
 @dataclass(frozen=True, slots=True)
 class TakenPage:
-    """A page with its newest version. state: a page that is gone or has moved has said this last.
+    """A page with its newest version. state: a page that is gone, has moved or may not be fetched has said this last.
 
     status: of the last look.  version_status: of the answer that brought the version; None where it is not kept, or
     bodies were not asked for.  version_at: when the version was first seen.  seen_at: the last good look.  changed_at:

@@ -55,13 +55,13 @@ STATE_AT = """
     SELECT s.change, s.at FROM (
         (SELECT o.change, o.at, 1 AS turn FROM event o
           WHERE o.domain_id = %(domain_id)s AND o.key = {key} AND (%(at)s::timestamptz IS NULL OR o.at <= %(at)s)
-            AND o.change IN ('first', 'changed', 'back', 'gone', 'moved')
+            AND o.change IN ('first', 'changed', 'back', 'gone', 'moved', 'refused')
           ORDER BY o.number DESC LIMIT 1)
         UNION ALL
         (SELECT h.state, NULL::timestamptz, 2 FROM frontier h
-          WHERE h.domain_id = %(domain_id)s AND h.key = {key} AND h.state IN ('gone', 'moved')
+          WHERE h.domain_id = %(domain_id)s AND h.key = {key} AND h.state IN ('gone', 'moved', 'refused')
             AND NOT EXISTS (SELECT FROM event o WHERE o.domain_id = %(domain_id)s AND o.key = {key}
-                                                  AND o.change IN ('first', 'changed', 'back', 'gone', 'moved')))) s
+                           AND o.change IN ('first', 'changed', 'back', 'gone', 'moved', 'refused')))) s
      ORDER BY s.turn LIMIT 1
 """
 PAGES_AT = f"""
@@ -78,7 +78,7 @@ PAGES_AT = f"""
       LEFT JOIN LATERAL ({STATE_AT.format(key="p.key")}) e ON true
      ORDER BY p.url COLLATE "C"
 """  # noqa: S608  the same
-STATES = {EventKind.GONE: State.GONE, EventKind.MOVED: State.MOVED}
+STATES = {EventKind.GONE: State.GONE, EventKind.MOVED: State.MOVED, EventKind.REFUSED: State.REFUSED}
 
 
 @dataclass(frozen=True, slots=True)

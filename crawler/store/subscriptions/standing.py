@@ -11,11 +11,11 @@ BEFORE = """
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
       LEFT JOIN LATERAL (SELECT o.change, o.version FROM event o
                           WHERE o.domain_id = e.domain_id AND o.key = e.key AND o.number < e.number
-                            AND o.change IN ('first', 'changed', 'moved', 'gone', 'back')
+                            AND o.change IN ('first', 'changed', 'moved', 'gone', 'refused', 'back')
                           ORDER BY o.number DESC LIMIT 1) p ON true
      WHERE f.position = %(position)s
 """
-AWAY = frozenset({EventKind.GONE, EventKind.MOVED})
+AWAY = frozenset({EventKind.GONE, EventKind.MOVED, EventKind.REFUSED})
 
 
 @dataclass(frozen=True, slots=True)

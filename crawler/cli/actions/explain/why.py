@@ -168,8 +168,10 @@ def why_due(domain: Domain, known: Explanation, page: PageFacts) -> str:
         case State.MOVED:
             return f"it moved{f' to {page.moved_to}' if page.moved_to else ' away'}; {since} {when}"
         case State.REFUSED:
-            why = why_refused(page.url, domain, known.robots) or page.reason
-            return f"it may not be fetched ({why}); whether that has changed is seen {seen} {when}"
+            why = why_refused(page.url, domain, known.robots)
+            if not why and page.failures:
+                return f"it may be fetched again, and gave no good answer yet ({in_words(page.reason)}); {since} {when}"
+            return f"it may not be fetched ({why or page.reason}); whether that has changed is seen {seen} {when}"
         case State.KNOWN:
             return _why_known(page, due_today(domain, known, page), f"{since} {when}")
 
