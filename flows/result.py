@@ -109,6 +109,7 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
         ("First seen", f"{stats.changes[Change.FIRST]:,}"),
         ("New links", f"{stats.new:,}"),
         ("Gone", f"{stats.changes[Change.GONE]:,}"),
+        ("Dead links", f"{stats.dead_links:,}"),
         ("Moved", f"{stats.changes[Change.MOVED]:,}"),
         ("Back", f"{stats.changes[Change.BACK]:,}"),
         ("Failed", f"{stats.failed:,}"),

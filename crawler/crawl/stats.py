@@ -28,6 +28,11 @@ def is_absent_list(visit: Visit) -> bool:
     return visit.change is Change.GONE and known is not None and not known.kind
 
 
+def is_dead_link(visit: Visit) -> bool:
+    """Whether nothing is found where a link leads and, as far as is known, nothing ever was."""
+    return visit.change is Change.GONE and visit.target.version is None
+
+
 @dataclass(slots=True)
 class CrawlStats:
     """Counts of one lease or of a whole shift.
@@ -36,8 +41,8 @@ class CrawlStats:
     that are not asked for, by robots.txt or by their user's wish.  rendered: pages that a browser has shown.
     browserless: pages that would have been, and no browser was found.  outages: why domains could not be crawled, each
     one before any look; these are no looks that failed.  absent_lists: looks for sitemaps and feeds
-    that are not there and never were, at their usual places.  pages: the first ones that
-    are worth telling, by what was found; UNKNOWN for looks that failed.
+    that are not there and never were, at their usual places.  dead_links: looks at pages that are not there and never
+    were; of no change.  pages: the first ones that are worth telling, by what was found; UNKNOWN for looks that failed.
     """
 
     looks: int = 0
@@ -56,6 +61,7 @@ class CrawlStats:
     read: int = 0  # bodies that had to be parsed
     leases: int = 0
     absent_lists: int = 0
+    dead_links: int = 0
     pages: defaultdict[Change, list[FoundPage]] = field(default_factory=lambda: defaultdict(list))
     elapsed: timedelta = timedelta(0)
 
@@ -71,8 +77,11 @@ class CrawlStats:
         self.not_modified += visit.verdict.rung is Rung.NOT_MODIFIED
         self.read += visit.links is not None
         self.new += visit.list_news.new_pages if visit.list_news else 0
-        self.changes[visit.change] += 1
-        if visit.change in TOLD:
+        if is_dead_link(visit):
+            self.dead_links += 1
+        else:
+            self.changes[visit.change] += 1
+        if visit.change in TOLD and not is_dead_link(visit):
             self._name(visit.change, FoundPage(visit.target.url))
         if not visit.is_good and visit.requests:
             self.failed += 1
@@ -113,6 +122,7 @@ class CrawlStats:
         self.read += other.read
         self.leases += other.leases
         self.absent_lists += other.absent_lists
+        self.dead_links += other.dead_links
         self.changes += other.changes
         self.reasons += other.reasons
         self.outages += other.outages
@@ -147,6 +157,7 @@ class CrawlStats:
             "saved_bytes": self.saved_bytes,
             "leases": self.leases,
             "absent_lists": self.absent_lists,
+            "dead_links": self.dead_links,
             "seconds": round(self.elapsed.total_seconds(), 2),
         }
 

@@ -6,9 +6,9 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, M
 
 from crawler.core.change import Change
 from crawler.metrics.counted import BROKEN, DONE, GIVEN_BACK, HELD, LOST
-from crawler.metrics.tally import FAILED, LEASE_BUCKETS, Tally
+from crawler.metrics.tally import DEAD_LINK, FAILED, LEASE_BUCKETS, Tally
 
-OUTCOMES = (*(change.value for change in Change if change is not Change.UNKNOWN), FAILED)
+OUTCOMES = (*(change.value for change in Change if change is not Change.UNKNOWN), FAILED, DEAD_LINK)
 ENDS = (DONE, HELD, LOST, BROKEN, GIVEN_BACK)
 # By the name in Tally.sums; the suffix _total is Prometheus' own.
 SUMS = {

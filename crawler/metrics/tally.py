@@ -10,6 +10,7 @@ from crawler.core.change import Change
 from crawler.crawl import CrawlStats
 
 FAILED = "failed"  # the outcome of a look that told nothing
+DEAD_LINK = "dead_link"  # of a look at a page that is not there and never was
 # Upper bounds, in seconds: from a lease that found nothing due to one of a whole shift.
 LEASE_BUCKETS = (1, 3, 10, 30, 60, 180, 600, 1800)
 MOST_REASONS = 60  # each is a time series; further ones are counted together
@@ -67,6 +68,7 @@ def tally_of(stats: CrawlStats) -> Tally:
     """What a lease has counted so far."""
     looks = Counter({change.value: many for change, many in stats.changes.items() if change is not Change.UNKNOWN})
     looks[FAILED] = stats.changes[Change.UNKNOWN]
+    looks[DEAD_LINK] = stats.dead_links
     sums = {
         "requests": stats.requests,
         "received_bytes": stats.received_bytes,

@@ -33,6 +33,9 @@ def test_a_table_says_what_was_done(recrawl: Recrawl, site: Site) -> None:
     assert facts["Looked at"].strip() == "4 pages"
     assert facts["First seen"].strip() == "3 (fetched for the first time)"
     assert facts["New URLs found"].strip().startswith("3 (")
+    assert facts["Gone"].strip() == "0"
+    assert facts["Dead links"].strip() == "1 (linked, and never there)"
+    assert "/missing" not in done.out
     assert "\x1b" not in done.out + done.err  # no colours where nobody looks
     assert "Next due: " in done.out
 

@@ -108,6 +108,7 @@ def facts(stats: CrawlStats) -> list[tuple[str, str]]:
         ("Same", f"{unchanged}{not_modified}{cosmetic}"),
         ("Changed", str(changes[Change.CHANGED])),
         ("Gone", str(changes[Change.GONE])),
+        ("Dead links", _explained(stats.dead_links, "linked, and never there") if stats.dead_links else ""),
         ("Moved", str(changes[Change.MOVED] or "")),
         ("Back", str(changes[Change.BACK] or "")),
         ("Failed", f"{stats.failed} ({reasons})" if reasons else str(stats.failed)),
