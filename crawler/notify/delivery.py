@@ -13,7 +13,7 @@ from crawler.core.alert import is_hopeless, next_try
 from crawler.core.http import parse_reference, retry_after
 from crawler.crawl import ParserPool, child_environment
 from crawler.errors import CrawlerError
-from crawler.notify.payload import key_bytes
+from crawler.notify.payload import keys_of
 from crawler.notify.reading import read_feed_for
 from crawler.notify.sending import MOST_CHANGES, DeliveryOutcome, TargetSender
 from crawler.notify.target import FindSecret, TargetKind, TargetLacking, found_target, sealed_text, secret_at
@@ -263,7 +263,7 @@ async def _sender(context: DeliveryContext, subscription: Subscription) -> Targe
     wish = subscription.wish
     target = await found_target(wish.target, context.find_secret)
     key = await secret_at(parse_reference(wish.secret), context.find_secret) if wish.secret else None
-    if key is not None and not key_bytes(key):
+    if key is not None and not all(keys_of(key)):
         raise TargetLacking(f"{wish.secret} holds no key: anybody could sign with nothing")
     return TargetSender(
         target,

@@ -52,10 +52,11 @@ def body_of(message: Message, *, text: str) -> bytes:
 
 
 def headers_of_webhook(token: str, body: bytes, *, key: str | None, at: datetime) -> dict[str, str]:
-    """Headers of a message. token: the same at every try.  key: what it is signed with; None for no signature.
+    """Headers of a message. token: the same at every try.  key: the secret it is signed with; None for no signature.
 
     Source: Standard Webhooks 1.0 (standardwebhooks.com): the signature is HMAC-SHA256 over id, timestamp and body with
-    points between them. Idempotency-Key is for receivers that know that header (draft-ietf-httpapi-idempotency-key).
+    points between them; of several keys each makes one, with spaces between, while a receiver changes from one to
+    another. Idempotency-Key is for receivers that know that header (draft-ietf-httpapi-idempotency-key).
     """
     timestamp = str(int(at.timestamp()))
     headers = {
@@ -66,12 +67,19 @@ def headers_of_webhook(token: str, body: bytes, *, key: str | None, at: datetime
     }
     if key is None:
         return headers
-    signed = hmac.digest(key_bytes(key), f"{token}.{timestamp}.".encode() + body, "sha256")
-    return headers | {"webhook-signature": f"{SIGNATURE},{base64.b64encode(signed).decode()}"}
+    said = f"{token}.{timestamp}.".encode() + body
+    signed = [base64.b64encode(hmac.digest(each, said, "sha256")).decode() for each in keys_of(key)]
+    return headers | {"webhook-signature": " ".join(f"{SIGNATURE},{each}" for each in signed)}
 
 
-def key_bytes(key: str) -> bytes:
-    """The key that a secret means."""
+def keys_of(secret: str) -> list[bytes]:
+    """The keys that a secret means: several where all are marked as keys and stand with spaces between."""
+    parts = secret.split()
+    marked = len(parts) > 1 and all(part.startswith(KEY_PREFIX) for part in parts)
+    return [_key_bytes(part) for part in (parts if marked else [secret])]
+
+
+def _key_bytes(key: str) -> bytes:
     if key.startswith(KEY_PREFIX):
         try:
             return base64.b64decode(key.removeprefix(KEY_PREFIX), validate=True)

@@ -54,6 +54,22 @@ async def test_each_change_is_told_once_and_in_order_and_what_was_before_is_not(
     assert (one.delivered, one.waiting, one.failures) == (18, 0, 0)
 
 
+async def test_while_a_key_is_changed_a_message_is_signed_with_both(db: Database) -> None:
+    shop, keys = Shop(), [base64.b64encode(word * 8).decode() for word in (b"new.", b"old.")]
+    async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
+        domain = await register(db, url)
+        await first_look(db)
+        await subscribe(db, receiver.url, secret="env:KEY")
+        shop.day = 1
+        await look(db, domain, at=START + DAY)
+        await tell(db, at=START + DAY, secrets={"env:KEY": " ".join(f"whsec_{key}" for key in keys)})
+
+    got = receiver.got[0]
+    said = b".".join([got.headers["webhook-id"].encode(), got.headers["webhook-timestamp"].encode(), got.body])
+    made = [base64.b64encode(hmac.new(base64.b64decode(key), said, hashlib.sha256).digest()).decode() for key in keys]
+    assert got.headers["webhook-signature"] == " ".join(f"v1,{each}" for each in made)
+
+
 async def test_a_signature_is_over_id_time_and_body_and_the_id_stays_over_tries(db: Database) -> None:
     shop, key = Shop(), base64.b64encode(b"a key of thirty-two bytes or so.").decode()
 
