@@ -164,7 +164,7 @@ def is_running(pid: int) -> bool:
     """Whether a process does anything yet; what nobody has reaped does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # also one that ends while it is asked after
         return False
 
 
