@@ -180,10 +180,11 @@ class LeaseCrawler:
         while True:
             all_recorded = recorder.is_empty and not breaker.pending
             await targets.refill(all_recorded=all_recorded, one=breaker.is_half_open)
-            is_quiet = targets.is_quiet
-            if breaker.pending and (is_quiet or breaker.is_in_doubt):
+            if breaker.pending and (targets.is_quiet or breaker.is_in_doubt):
                 root = self._store.lease.domain.root
                 recorder.add(await settle_pending(breaker, self._requester.ask, root=root, known=visitor.known))
+            # No wait from here to that for news: what happens meanwhile would be news that is forgotten.
+            is_quiet = targets.is_quiet
             if not targets.is_empty and not self._requester.is_stopping:
                 self._work.set()
             # Without targets, the links of the batch are all the work that may be left.
@@ -191,6 +192,8 @@ class LeaseCrawler:
                 await self._record(visitor, recorder)
             elif is_quiet and self._requester.is_stopping:
                 return
+            elif self._requester.is_stopping and not targets.is_empty:
+                continue  # it was told to stop while these were handed out: nobody looks at them, or has news of them
             elif is_quiet and targets.is_dry:
                 if targets.is_used_up or not await self._preparation.catch_up():
                     return
