@@ -208,7 +208,7 @@ class LeaseCrawler:
                 await self._news.wait()
 
     async def _record(self, visitor: Visitor, recorder: Recorder) -> None:
-        recorded = await recorder.record(visitor)
+        recorded = await recorder.record(visitor, handed_out=self._targets.handed_out)
         self._deadline.renewed(since=recorded.since)
         self._targets.recorded(recorded.visits)
         for visit in recorded.visits:

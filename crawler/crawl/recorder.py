@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from crawler.core.domain import Lease
+from crawler.core.http import PageKey
 from crawler.core.visit import Known, Visit, reconsider
 from crawler.crawl.breaker import CircuitBreaker
 from crawler.crawl.lease_budget import LeaseBudget
@@ -65,8 +66,8 @@ class Recorder:
         self._done += visits
         self._bytes += sum(len(each.snapshot.body) + len(each.snapshot.text) for each in visits if each.snapshot)
 
-    async def record(self, visitor: Visitor) -> Recorded:
-        """Store what is finished, with what it taught the visitor of the domain."""
+    async def record(self, visitor: Visitor, *, handed_out: Collection[PageKey]) -> Recorded:
+        """Store what is finished, with what it taught the visitor of the domain. handed_out: as in Batch."""
         done, self._done, self._bytes = self._done, [], 0
         visits = await self._store.judge_moves(done)
         # No wait from here to the record: what the visitor knows may grow meanwhile.
@@ -84,6 +85,7 @@ class Recorder:
             renders=None if known.renders is self._kept.renders else known.renders,
             edit=edit,
             page_score=load(self._settings.plugins).page_score,
+            handed_out=handed_out,
         )
         new = await self._store.record(batch)
         self._kept = known

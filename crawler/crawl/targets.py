@@ -39,6 +39,11 @@ class TargetQueue:
         self._is_dry = False  # there was nothing more when the frontier was asked last
 
     @property
+    def handed_out(self) -> frozenset[PageKey]:
+        """The pages that were handed out and are in no record yet."""
+        return frozenset(self._handed_out)
+
+    @property
     def is_empty(self) -> bool:
         """No page waits to be looked at."""
         return not self._waiting

@@ -147,7 +147,7 @@ async def admit_listed(
         await admissions.write(connection, domain_id, books, admitted)
         await write_batch(connection, domain_id, books)
         if templates is not None:
-            await novelty.write(connection, domain_id, templates, at=at)
+            await novelty.write(connection, domain_id, templates, at=at, handed_out=None)
         lists = [listed.link.key for listed in chunk.links if listed.is_list and listed.link.key in books.positions]
         new_lists = await _name(connection, domain_id, lists, found_by=chunk.found_by, at=at)
         await _ask_first(connection, domain_id, new_lists[:FIRST_LISTS])

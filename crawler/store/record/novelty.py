@@ -3,13 +3,13 @@
 A page that is held back is new and has a due time: one of each template may be asked for an interval.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from crawler.core.freshness import ELSEWHERE, group_of
-from crawler.core.http import Url
+from crawler.core.http import PageKey, Url
 from crawler.core.novelty import (
     ASK_AGAIN_EVERY,
     LONGEST_WAIT,
@@ -39,17 +39,22 @@ PUT_TEMPLATES = """
        AND (p.first_looks, p.novelty, p.held_until, p.is_moving)
            IS DISTINCT FROM (x.looks, x.found, x.held_until, x.is_moving)
 """
-# The first ones, since they would come next; but of these the last one first: the others are being fetched already, and
-# their days would be lost. What its user favours, or named by its URL, is never held back.
+# The first ones, since they would come next, but for those that are handed out: they are being fetched, and their days
+# would be lost. What its user favours, or named by its URL, is never held back.
 HOLD = """
     WITH chosen AS (
-        SELECT key, row_number() OVER (ORDER BY rank, key) AS place
+        SELECT key, row_number() OVER (ORDER BY rank DESC, key) AS place
           FROM (SELECT key, rank FROM frontier
                  WHERE domain_id = %(domain_id)s AND state = 'new' AND due_at IS NULL AND NOT favoured AND wanted = 0
-                   AND section = %(no)s
+                   AND section = %(no)s AND key <> ALL(%(handed_out)s::bytea[])
                  ORDER BY rank DESC, key LIMIT %(most)s) f)
     UPDATE frontier f SET due_at = least(%(after)s + chosen.place * %(every)s::interval, %(last)s) FROM chosen
      WHERE f.domain_id = %(domain_id)s AND f.key = chosen.key
+"""
+LEFT_OUT = """
+    SELECT count(*) > 0 FROM frontier
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(handed_out)s::bytea[]) AND state = 'new' AND due_at IS NULL
+       AND NOT favoured AND wanted = 0 AND section = %(no)s
 """
 LET_GO = """
     WITH chosen AS (
@@ -186,16 +191,21 @@ async def load(connection: Connection, domain_id: int) -> NoveltyBatch:
     return NoveltyBatch(await novelty_memory_of(connection, domain_id), templates)
 
 
-async def write(connection: Connection, domain_id: int, batch: NoveltyBatch, *, at: datetime) -> None:
-    """Write it back, and hold pages back that were found before, or let them go. After new pages are written."""
+async def write(
+    connection: Connection, domain_id: int, batch: NoveltyBatch, *, at: datetime, handed_out: Collection[PageKey] | None
+) -> None:
+    """Write it back, and hold pages back that were found before, or let them go. After new pages are written.
+
+    handed_out: pages that somebody is about to fetch; None: not known here, and the next record sees to all that.
+    """
     if not all(known.no for known in batch.templates.values()):  # their groups came with their pages
         groups: dict[str, int] = dict(await (await connection.execute(GROUPS, (domain_id,))).fetchall())
         for template, known in batch.templates.items():
             known.no = groups.get(template, 0)
     stored = [known for known in batch.templates.values() if known.no]
     for known in stored:
-        if known.is_moving:
-            known.is_moving = await _move(connection, domain_id, known, at=at)
+        if known.is_moving and handed_out is not None:
+            known.is_moving = await _move(connection, domain_id, known, at=at, handed_out=handed_out)
     values: dict[str, Any] = {
         "domain_id": domain_id,
         "no": [known.no for known in stored],
@@ -208,14 +218,16 @@ async def write(connection: Connection, domain_id: int, batch: NoveltyBatch, *, 
     await put_novelty_memory(connection, domain_id, batch.memory)
 
 
-async def _move(connection: Connection, domain_id: int, known: TemplateNovelty, *, at: datetime) -> bool:
+async def _move(
+    connection: Connection, domain_id: int, known: TemplateNovelty, *, at: datetime, handed_out: Collection[PageKey]
+) -> bool:
     """Hold some of a template's pages back, or let them go; whether there may be more."""
     values: dict[str, Any] = {"domain_id": domain_id, "no": known.no, "most": MOST_MOVED}
     if known.held_until is None:
-        moved = (await connection.execute(LET_GO, values)).rowcount
-    else:
-        after = max(known.held_until, at)
-        values |= {"after": after, "every": ASK_AGAIN_EVERY, "last": at + LONGEST_WAIT}
-        moved = (await connection.execute(HOLD, values)).rowcount
-        known.held_until = min(after + moved * ASK_AGAIN_EVERY, at + LONGEST_WAIT)
-    return moved == MOST_MOVED
+        return (await connection.execute(LET_GO, values)).rowcount == MOST_MOVED
+    after = max(known.held_until, at)
+    values |= {"after": after, "every": ASK_AGAIN_EVERY, "last": at + LONGEST_WAIT, "handed_out": list(handed_out)}
+    moved = (await connection.execute(HOLD, values)).rowcount
+    known.held_until = min(after + moved * ASK_AGAIN_EVERY, at + LONGEST_WAIT)
+    left_out = await (await connection.execute(LEFT_OUT, values)).fetchone()
+    return moved == MOST_MOVED or bool(left_out and left_out[0])

@@ -1,6 +1,6 @@
 """Recording: many visits in one transaction, with their pages, snapshots, links, cash, events and due times."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from crawler.core.budget import NO_REFUND, Costs, Refund, RequestKind, learnt, s
 from crawler.core.change import NoiseMask, SiteEdit
 from crawler.core.domain import Hold, Lease
 from crawler.core.freshness import DAY, ChangeSignal, Wanted
-from crawler.core.http import Url
+from crawler.core.http import PageKey, Url
 from crawler.core.rendering import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit import HeadOutcome, State, Visit, drift_after
@@ -75,6 +75,7 @@ class Batch:
     of these visits.  mask, soft_errors: of the domain, None if the visits taught nothing of them.  edit: of the
     boilerplate of the domain, to be told together with the mask that has taken it in.  signals: about pages of the
     domain, that these looks brought; they wait in the inbox.  page_score: of the pages that wait to be looked at first.
+    handed_out: pages that were, and that are in no record yet; those of these visits may be among them.
     """
 
     visits: Sequence[Visit]
@@ -88,6 +89,7 @@ class Batch:
     edit: SiteEdit | None = None
     signals: Sequence[ChangeSignal] = ()
     page_score: Callable[[Url], float] | None = None
+    handed_out: Collection[PageKey] = ()
 
     @property
     def received_bytes(self) -> int:
@@ -120,7 +122,8 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
         await pages.write_links(connection, domain_id, opic, visits)
         await write_batch(connection, domain_id, opic)
         if templates is not None:
-            await novelty.write(connection, domain_id, templates, at=max(visit.at for visit in visits))
+            last = max(visit.at for visit in visits)
+            await novelty.write(connection, domain_id, templates, at=last, handed_out=batch.handed_out)
         await pages.write_versions(connection, domain_id, visits)
         await lists.write(connection, domain_id, visits)
         turns = templates.turns if templates is not None else ()
