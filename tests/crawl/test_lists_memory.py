@@ -1,8 +1,6 @@
 """A sitemap index of a million entries: streamed through, in the memory that one list takes."""
 
 import asyncio
-import os
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +9,7 @@ from crawler.store.database import Database
 from crawler.store.report import check
 from tests.crawl.crawls import RECRAWL, answered, answering, environ, rows
 from tests.patience import SLOW
+from tests.peak import peak_of
 
 ENTRIES = 50_000  # of one list
 PAGES = 300  # that the domain's user wants
@@ -43,26 +42,9 @@ async def site_of(lists: int) -> AsyncIterator[str]:
 
 def peak_of_crawl(url: str, database_url: str, home: Path) -> int:
     """The most memory, in bytes, that a crawl takes."""
-    with (home / "stdout").open("w") as out:
-        process = subprocess.Popen(
-            [
-                str(RECRAWL),
-                "crawl",
-                url,
-                "--allow-private",
-                "--max-pages",
-                str(PAGES),
-                "--at",
-                "2026-01-01T00:00:00Z",
-                "--json",
-            ],
-            env=environ(database_url, home, RECRAWL_READERS="1"),
-            stdout=out,
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return usage.ru_maxrss * 1024
+    at = ("--at", "2026-01-01T00:00:00Z")
+    command = [str(RECRAWL), "crawl", url, "--allow-private", "--max-pages", str(PAGES), *at, "--json"]
+    return peak_of(*command, environment=environ(database_url, home, RECRAWL_READERS="1"), output=home / "stdout")
 
 
 async def peak(db: Database, database_url: str, home: Path, *, lists: int) -> int:

@@ -1,8 +1,6 @@
 """Memory does not grow with the number of pages crawled."""
 
 import asyncio
-import os
-import subprocess
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,21 +11,16 @@ from crawler.store.database import Database
 from tests.crawl.crawls import QUICK, RECRAWL, START, answered, answering, crawl, environ, register, rows
 from tests.crawl.endless import endless_site
 from tests.patience import SLOW
+from tests.peak import peak_of
 
 
 def peak_memory(url: str, database_url: str, home: Path, *, pages: int, at: str) -> int:
     """The most memory, in bytes, that one crawl of so many pages has taken."""
-    with (home / "stdout").open("w") as out:
-        process = subprocess.Popen(
-            [str(RECRAWL), "crawl", url, "--allow-private", "--pages", str(pages), "--at", at, "--json"],
-            env=environ(database_url, home, RECRAWL_READERS="1"),
-            stdout=out,
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    assert f'"looks": {pages}' in (home / "stdout").read_text()
-    return usage.ru_maxrss * 1024
+    command = [str(RECRAWL), "crawl", url, "--allow-private", "--pages", str(pages), "--at", at, "--json"]
+    output = home / "stdout"
+    peak = peak_of(*command, environment=environ(database_url, home, RECRAWL_READERS="1"), output=output)
+    assert f'"looks": {pages}' in output.read_text()
+    return peak
 
 
 async def growth(database_url: str, home: Path, *, few: int, many: int) -> int:
