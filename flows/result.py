@@ -40,7 +40,7 @@ def sentences(shift: ShiftResult) -> list[str]:
 
 def _counts(stats: CrawlStats) -> list[str]:
     found = [(HEADINGS[change].lower(), stats.changes[change]) for change in HEADINGS if change is not Change.UNKNOWN]
-    found += [("failed", stats.failed), ("new links", stats.new)]
+    found += [("dead links", stats.dead_links), ("failed", stats.failed), ("new links", stats.new)]
     return [f"{count:,} {name}" for name, count in found if count]
 
 

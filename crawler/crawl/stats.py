@@ -8,7 +8,7 @@ from crawler.core.change import Change, Rung
 from crawler.core.domain import Domain, Hold
 from crawler.core.http import Url
 from crawler.core.rendering import RenderChoice
-from crawler.core.visit import Visit
+from crawler.core.visit import State, Visit
 
 MOST_NAMED = 50  # pages of each kind
 TOLD = frozenset({Change.FIRST, Change.CHANGED, Change.GONE, Change.MOVED, Change.BACK})
@@ -25,12 +25,16 @@ class FoundPage:
 def is_absent_list(visit: Visit) -> bool:
     """Whether a sitemap or a feed was looked for that is not there and, as far as is known, never was."""
     known = visit.target.known_list
-    return visit.change is Change.GONE and known is not None and not known.kind
+    return _was_never_there(visit) and known is not None and not known.kind
 
 
 def is_dead_link(visit: Visit) -> bool:
     """Whether nothing is found where a link leads and, as far as is known, nothing ever was."""
-    return visit.change is Change.GONE and visit.target.version is None
+    return _was_never_there(visit)
+
+
+def _was_never_there(visit: Visit) -> bool:
+    return visit.is_good and visit.state is State.GONE and visit.target.version is None
 
 
 @dataclass(slots=True)
@@ -80,9 +84,9 @@ class CrawlStats:
         if is_dead_link(visit):
             self.dead_links += 1
         else:
-            self.changes[visit.change] += 1
-        if visit.change in TOLD and not is_dead_link(visit):
-            self._name(visit.change, FoundPage(visit.target.url))
+            self.changes[visit.told] += 1
+        if visit.told in TOLD and not is_dead_link(visit):
+            self._name(visit.told, FoundPage(visit.target.url))
         if not visit.is_good and visit.requests:
             self.failed += 1
             self.reasons[visit.reason] += 1

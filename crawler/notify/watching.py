@@ -21,7 +21,7 @@ from crawler.store.subscriptions import SubscriptionWish, standing_before
 log = logging.getLogger("recrawl.notify")
 
 SAYS = frozenset({EventKind.FIRST, EventKind.CHANGED, EventKind.BACK})  # changes after which a page is there
-STANDING = SAYS | {EventKind.GONE, EventKind.MOVED, EventKind.REFUSED}
+STANDING = SAYS | {EventKind.GONE, EventKind.MOVED}  # what a refused page says nobody knows
 EVERYWHERE = "/"
 
 

@@ -85,7 +85,7 @@ def learnt_visit(target: Target, verdict: Verdict, *, now: datetime, age: timede
     """The Visit of a good look: the belief learns, and the next look is due when it will be worth its price.
 
     age: how long ago an honest Last-Modified says that the page changed.
-    A page that was gone, had moved or might not be fetched is back, also where a 304 is all that tells.
+    A page that was gone or had moved is back, also where a 304 is all that tells.
     """
     if target.state in AWAY and verdict.change is Change.SAME:
         verdict = replace(verdict, change=Change.BACK)

@@ -35,7 +35,7 @@ class State(StrEnum):
     REFUSED = "refused"  # by robots.txt or by the domain's scope
 
 
-AWAY = frozenset({State.GONE, State.MOVED, State.REFUSED})  # of a page in any, the feed has told that it is not there
+AWAY = frozenset({State.GONE, State.MOVED})  # what is read again after these is back, however it changed meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +235,12 @@ class Visit:
     @property
     def change(self) -> Change:
         return self.verdict.change
+
+    @property
+    def told(self) -> Change:
+        """What is told of the look. A page that might not be fetched is back, and was judged like any other."""
+        was_refused = self.target.state is State.REFUSED and self.target.version is not None
+        return Change.BACK if was_refused and self.is_good and self.state is State.KNOWN else self.change
 
     @property
     def is_server_error(self) -> bool:

@@ -72,7 +72,7 @@ def _row(visit: Visit) -> tuple[Any, ...]:
         visit.at,
         visit.target.key,
         visit.target.url,
-        REFUSED if _is_refusal(visit) else visit.change.value,
+        REFUSED if _is_refusal(visit) else visit.told.value,
         _version_number(visit),
         visit.verdict.distance_bits,
         parts_of(visit),
@@ -130,7 +130,7 @@ def _is_event(visit: Visit) -> bool:
     kind = visit.list_news.kind if visit.list_news else visit.target.known_list and visit.target.known_list.kind
     if kind is not None and kind != ListKind.FEED:
         return False
-    match visit.change:
+    match visit.told:
         case Change.FIRST | Change.CHANGED | Change.BACK:
             return True
         case Change.MOVED | Change.GONE:

@@ -53,6 +53,8 @@ ADMIT_SEEDS = """
  RETURNING key, net, clock
 """
 TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %s"
+# The next record gives new pages of what is held back their days.
+HOLD_BACK = "UPDATE prior SET is_moving = true WHERE domain_id = %s AND held_until IS NOT NULL AND NOT is_moving"
 CALL_FOR = """
     UPDATE frontier SET due_at = CASE WHEN state <> 'new' THEN least(due_at, %(at)s) END, wanted = %(wanted)s
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)
@@ -197,6 +199,7 @@ async def _admit_told(
     room = len(urls) if max_pages is None or tracked is None else max(max_pages - tracked[0], 0)
     if urls[:room]:
         await _admit_seeds(connection, lease, urls[:room], at=at, wanted=Wanted.NO)
+        await connection.execute(HOLD_BACK, (lease.domain.id,))
 
 
 async def _admit_seeds(

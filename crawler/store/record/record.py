@@ -40,7 +40,8 @@ RENEW_AND_READ = """
        SET leased_until = clock_timestamp() + %(term)s
      WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- expiry only lets others take it
  RETURNING next_event, costs, drift, drift_at, budget_day, spent_requests, spent_bytes, spent_floor, site_clock_at,
-           site_clock_ahead, site_clock_changes, site_clock_rates, site_clock_scores, site_clock_weighed
+           site_clock_ahead, site_clock_changes, site_clock_rates, site_clock_scores, site_clock_weighed,
+           EXISTS (SELECT FROM prior p WHERE p.domain_id = %(domain_id)s AND p.is_moving) AS is_moving
 """
 ADVANCE = f"""
     {WITH_SHARED}
@@ -114,7 +115,8 @@ async def record(db: Database, lease: Lease, batch: Batch, *, retrying: bool = F
         opic = await load_batch(
             connection, domain_id, visits, domain_settings=lease.domain.settings, page_score=batch.page_score
         )
-        templates = await novelty.load(connection, domain_id) if novelty.is_needed(opic, visits) else None
+        teaches = state["is_moving"] or novelty.is_needed(opic, visits)
+        templates = await novelty.load(connection, domain_id) if teaches else None
         admitted = admissions.settle(opic, visits, max_pages=batch.max_pages, novelty=templates)
         await admissions.write(connection, domain_id, opic, admitted)
         await pages.write_pages(connection, domain_id, opic, visits)
@@ -250,7 +252,7 @@ def _visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
         visit.answer,
         visit.status,
         clean(visit.reason),
-        visit.change.value,
+        visit.told.value,
         visit.verdict.rung.value,
         visit.verdict.distance_bits,
         visit.conditional,

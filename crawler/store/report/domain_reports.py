@@ -12,17 +12,17 @@ from crawler.core.domain import Domain
 from crawler.store.database import Connection, Database
 from crawler.store.report.figures import KEPT_FOR, count_if_large, totals_of
 
-# The visits of a domain are one range of each partition's key.
+# The visits of a domain are one range of each partition's key. What never was there is not gone.
 WINDOW = """
-    SELECT CASE WHEN change = 'gone' AND key = ANY(ARRAY(SELECT u.key FROM url_list u
-                                                          WHERE u.domain_id = %(domain_id)s AND u.kind = ''))
+    SELECT CASE WHEN change = 'gone' AND (SELECT p.version = 0 FROM page p
+                                           WHERE p.domain_id = %(domain_id)s AND p.key = v.key)
                 THEN 'same' ELSE change END AS change,
            count(*) FILTER (WHERE requests > 0) AS looks,
            count(*) FILTER (WHERE change = 'unknown' AND requests > 0) AS failures,
            coalesce(sum(requests), 0) AS requests,
            coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
            coalesce(sum(saved_bytes::bigint), 0)::bigint AS saved_bytes
-      FROM visits_between(%(domain_id)s, %(since)s, %(until)s)
+      FROM visits_between(%(domain_id)s, %(since)s, %(until)s) v
      WHERE at > %(since)s
      GROUP BY 1
 """

@@ -11,16 +11,16 @@ BEFORE = """
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
       LEFT JOIN LATERAL (SELECT o.change, o.version FROM event o
                           WHERE o.domain_id = e.domain_id AND o.key = e.key AND o.number < e.number
-                            AND o.change IN ('first', 'changed', 'moved', 'gone', 'refused', 'back')
+                            AND o.change IN ('first', 'changed', 'moved', 'gone', 'back')
                           ORDER BY o.number DESC LIMIT 1) p ON true
      WHERE f.position = %(position)s
 """
-AWAY = frozenset({EventKind.GONE, EventKind.MOVED, EventKind.REFUSED})
+AWAY = frozenset({EventKind.GONE, EventKind.MOVED})
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A page before a change. version: the one that it said then; None where it was not there."""
+    """A page before a change. version: the one that it said then, as far as is known; None where it was not there."""
 
     domain_id: int
     version: int | None

@@ -25,9 +25,7 @@ from crawler.store.database import Database
 from crawler.store.report import EventKind
 from crawler.store.subscriptions import MOST_LISTED, DeadLetter, Subscription, SubscriptionWish
 
-OF_STANDING = frozenset(
-    {EventKind.FIRST, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.REFUSED, EventKind.BACK}
-)
+OF_STANDING = frozenset({EventKind.FIRST, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.BACK})
 
 
 @dataclass(frozen=True, slots=True)
