@@ -7,7 +7,9 @@ found when something is sent, and kept nowhere. Uses core, web, store and crawl;
 """
 
 from crawler.notify.atom import AtomScope, atom_feed
-from crawler.notify.delivery import Delivered, DeliveryContext, deliver, keep_delivering, open_context, send_test
+from crawler.notify.context import Delivered, DeliveryContext, open_context
+from crawler.notify.delivery import deliver, keep_delivering
+from crawler.notify.one_subscription import send_test
 from crawler.notify.target import checked_target, sealed_text
 from crawler.notify.wording import headline
 
