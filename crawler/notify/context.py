@@ -58,13 +58,15 @@ async def open_context(
 class Delivered:
     """What came of a delivery. changes, messages: that were taken.  failed: tries that were not, by subscription.
 
-    put: changes that came into the outbox.
+    put: changes that came into the outbox.  elsewhere: why this process may not deliver, by subscription that nobody
+    else delivers to either.
     """
 
     put: int = 0
     messages: int = 0
     changes: int = 0
     failed: dict[int, str] = field(default_factory=dict)
+    elsewhere: dict[int, str] = field(default_factory=dict)
 
     def add(self, other: "Delivered") -> None:
         """Count what came of another delivery, too."""
@@ -72,3 +74,9 @@ class Delivered:
         self.messages += other.messages
         self.changes += other.changes
         self.failed |= other.failed
+        self.elsewhere |= other.elsewhere
+
+    @property
+    def untold(self) -> dict[int, str]:
+        """Why subscriptions were not told, whoever could mend that."""
+        return dict(sorted((self.failed | self.elsewhere).items()))

@@ -18,6 +18,7 @@ SIDE_BY_SIDE = 64  # subscriptions that are delivered to at a time; each waits f
 FOREVER = timedelta(days=36_500)
 PAUSE = timedelta(seconds=2)  # until the feed is looked at again
 BROKEN_PAUSE = timedelta(minutes=1)  # until a subscription is served again that could not be
+ELSEWHERE_PAUSE = timedelta(hours=1)  # until it is said again that nobody may run a command
 
 
 async def deliver(
@@ -82,7 +83,7 @@ class _Rounds:
         self._only, self._may_go_on = only, may_go_on
         self._places = asyncio.Semaphore(SIDE_BY_SIDE)
         self._served: set[int] = set()
-        self._broken_until: dict[int, float] = {}  # in the loop's time
+        self._left_until: dict[int, float] = {}  # in the loop's time
 
     async def begin(self, tell: Callable[[Delivered], None]) -> None:
         """Bring the feed up to date, and begin to serve each subscription."""
@@ -94,7 +95,7 @@ class _Rounds:
         end = await report.end_of_feed(db)
         now = asyncio.get_running_loop().time()
         for each in listed:
-            if each.id not in self._served and self._broken_until.get(each.id, now) <= now:
+            if each.id not in self._served and self._left_until.get(each.id, now) <= now:
                 self._served.add(each.id)
                 self._tasks.create_task(self._serve(each, end, tell), name=f"subscription-{each.id}")
 
@@ -111,9 +112,14 @@ class _Rounds:
                         # One whose row cannot be read here, or whose change cannot be told, must not end the others.
                         log.exception("subscription.broken", extra={"subscription": each.id})
                         done.failed[each.id] = f"it cannot be served, and the log tells why ({type(error).__name__})"
-                        self._broken_until[each.id] = asyncio.get_running_loop().time() + BROKEN_PAUSE.total_seconds()
+                        self._leave(each.id, BROKEN_PAUSE)
                     finally:
                         await self._locks.give_back(each.id)
+                    if done.elsewhere:
+                        self._leave(each.id, ELSEWHERE_PAUSE)
         finally:
             self._served.discard(each.id)
             tell(done)
+
+    def _leave(self, number: int, pause: timedelta) -> None:
+        self._left_until[number] = asyncio.get_running_loop().time() + pause.total_seconds()

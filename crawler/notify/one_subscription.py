@@ -13,8 +13,9 @@ from crawler.crawl import child_environment
 from crawler.notify.context import Delivered, DeliveryContext
 from crawler.notify.payload import keys_of
 from crawler.notify.reading import read_feed_for
+from crawler.notify.seals import ELSEWHERE, NEXT_STEP, may_run, why_unserved
 from crawler.notify.sending import MOST_CHANGES, DeliveryOutcome, TargetSender
-from crawler.notify.target import TargetKind, TargetLacking, found_target, sealed_text, secret_at
+from crawler.notify.target import TargetKind, TargetLacking, found_target, secret_at
 from crawler.notify.watching import Watch
 from crawler.store import subscriptions
 from crawler.store.subscriptions import Message, Retry, Subscription
@@ -27,7 +28,11 @@ async def serve(
 ) -> None:
     """Read the feed for one subscription, and send it what is due unless it is paused, or its target left alone."""
     subscription = await subscriptions.numbered(context.db, listed.id)  # as it is since it is ours alone
-    if subscription is None or not _is_ours(context, subscription):
+    if subscription is None:
+        return
+    if not may_run(subscription, context.seal):
+        why = await why_unserved(context, subscription)
+        done.elsewhere |= {subscription.id: why} if why else {}
         return
     if subscription.pause_position is not None:
         end = min(end, subscription.pause_position)
@@ -129,16 +134,10 @@ async def _noted(
     return outcome.is_messages_fault
 
 
-def _is_ours(context: DeliveryContext, subscription: Subscription) -> bool:
-    """Whether this process may deliver: a command is run by the user of the machine on which it was set."""
-    text = sealed_text(subscription.wish.target)
-    return not text or (context.seal is not None and context.seal(text) == subscription.wish.seal)
-
-
 async def send_test(context: DeliveryContext, subscription: Subscription) -> str:
     """Send a test message past the outbox; gives why it was not taken, or nothing."""
-    if not _is_ours(context, subscription):
-        return "its command was set on another machine, or by another user"
+    if not may_run(subscription, context.seal):
+        return f"{ELSEWHERE}: {NEXT_STEP.format(subscription.id)}"
     message = Message(id=0, subscription_id=subscription.id, token=uuid4(), tries=0, made_at=context.now(), changes=())
     try:
         async with await _sender(context, subscription) as sender:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import RECRAWL, Recrawl, Site, environ
+from tests.cli.conftest import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.patience import PATIENCE_S
 
 FLOUR = "The mill by the river opens at nine and sells flour to whoever asks for it on a"
@@ -141,8 +141,8 @@ def test_a_subscription_is_removed_with_what_waits(recrawl: Recrawl, hook: Hook)
 
     assert recrawl("notify", "remove", "1").code == 0
     assert recrawl("notify", "list").out == "Nobody is told of changes: recrawl notify add TARGET\n"
-    for command in (("remove", "1"), ("test", "1"), ("run", "1"), ("dead", "1")):
-        done = recrawl("notify", *command)
+    for words in (("remove", "1"), ("test", "1"), ("run", "1"), ("dead", "1")):
+        done = recrawl("notify", *words)
         assert (done.code, "there is no subscription 1" in done.complaint) == (2, True)
 
 
@@ -213,9 +213,9 @@ def test_a_subscription_is_paused_and_goes_on_from_now_or_with_what_was_missed(
 
 
 def test_dead_letters_are_named_or_all_of_them(recrawl: Recrawl) -> None:
-    for command in ("redeliver", "discard"):
+    for word in ("redeliver", "discard"):
         for arguments in ((), ("1", "--all")):
-            assert recrawl("notify", command, *arguments).code == 2
+            assert recrawl("notify", word, *arguments).code == 2
 
 
 def test_it_goes_on_telling_until_interrupted(
@@ -239,3 +239,22 @@ def test_it_goes_on_telling_until_interrupted(
 
     assert code == 128 + signal.SIGINT
     assert len(hook.got) == 1  # by one of the two
+
+
+def test_a_command_is_run_in_its_own_home_and_another_says_so_with_the_next_step(
+    recrawl: Recrawl, database_url: str, tmp_path: Path
+) -> None:
+    def elsewhere(*arguments: str) -> Done:
+        return command(*arguments, database_url=database_url, home=tmp_path / "other")
+
+    assert recrawl("notify", "add", "command:true").code == 0
+    assert "not run here" not in recrawl("notify", "list").out
+
+    assert elsewhere("notify", "run").out == "Nothing is due\n"  # its own home may well be doing that
+    asked, listed, tried = (elsewhere("notify", *words) for words in (("run", "1"), ("list",), ("test", "1")))
+    in_json = elsewhere("notify", "list", "--json").json["subscriptions"][0]["not_run_here"]
+
+    assert (asked.code, asked.out) == (1, "Nothing is told\n")
+    for said in (asked.complaint, listed.out, tried.complaint, in_json):
+        assert "was added in another home" in said
+        assert "recrawl notify remove 1, and recrawl notify add it again" in said

@@ -140,8 +140,10 @@ async def subscribe(db: Database, target: str, **wish: Any) -> Subscription:
     return await subscriptions.add(db, SubscriptionWish(target=target, **given), at=START)
 
 
-async def tell(db: Database, *, at: datetime, secrets: Mapping[str, str] | None = None, **given: Any) -> Delivered:
-    """One delivery at an instant."""
+async def tell(
+    db: Database, *, at: datetime, secrets: Mapping[str, str] | None = None, seal: str = "mine", **given: Any
+) -> Delivered:
+    """One delivery at an instant. seal: of the home by which it is made."""
 
     async def find(reference: Reference) -> str | None:
         return (secrets or {}).get(str(reference))
@@ -154,6 +156,6 @@ async def tell(db: Database, *, at: datetime, secrets: Mapping[str, str] | None 
             user_agent="recrawl-test",
             now=lambda: at,
             real_now=lambda: at,
-            seal=lambda _: "mine",
+            seal=lambda _: seal,
         )
         return await deliver(context, **given)

@@ -1,7 +1,8 @@
 """Subscriptions to changes, what waits to be told to them, and what could not be told.
 
 `put_notices` takes changes from the feed into the outbox of a subscription and moves its position, in one transaction;
-`make_messages` and `next_message` say what is sent next; `taken` and `not_taken` what came of it. Whoever sends holds
+`make_messages` and `next_message` say what is sent next; `taken` and `not_taken` what came of it; `states` how each is
+doing. Whoever sends holds
 the subscription's lock meanwhile (`delivery_locks`), which ends with the connection, however the process ends. Uses
 report, the database and core.
 """
@@ -20,6 +21,7 @@ from crawler.store.subscriptions.outbox import (
     taken,
 )
 from crawler.store.subscriptions.standing import standing_before
+from crawler.store.subscriptions.state import states
 from crawler.store.subscriptions.subscriptions import (
     Subscription,
     SubscriptionWish,
@@ -56,5 +58,6 @@ __all__ = [
     "remove",
     "resume",
     "standing_before",
+    "states",
     "taken",
 ]

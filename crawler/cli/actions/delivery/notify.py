@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from crawler.cli.actions.delivery.notify_run import numbered
-from crawler.cli.actions.delivery.notify_words import about, facts, letter, show_subscription
+from crawler.cli.actions.delivery.notify_words import about, elsewhere_of, facts, letter, show_subscription
 from crawler.cli.change_kinds import NEWS, kinds_named
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
@@ -123,16 +123,16 @@ def list_all(*, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> list[Subscription]:
         return await subscriptions.every(db)
 
-    found = with_database(work)
+    found, home = with_database(work), settings().home.resolve()
     if as_json:
-        print_json({"subscriptions": [facts(each) for each in found]})
+        print_json({"subscriptions": [facts(each, elsewhere=elsewhere_of(each, home=home)) for each in found]})
         return DONE
     if not found:
         say("Nobody is told of changes: recrawl notify add TARGET")
     for n, each in enumerate(found):
         if n:
             say("")
-        show_subscription(each, now=datetime.now(UTC))
+        show_subscription(each, elsewhere=elsewhere_of(each, home=home), now=datetime.now(UTC))
     return DONE
 
 

@@ -15,7 +15,17 @@ from crawler.errors import BadInput, StoreUnavailable, failure_in
 from crawler.local.keys.entrance import command_seal
 from crawler.local.pages import pages_origin
 from crawler.local.secrets import secrets_of
-from crawler.notify import Delivered, DeliveryContext, deliver, keep_delivering, open_context, send_test
+from crawler.notify import (
+    ELSEWHERE,
+    NEXT_STEP,
+    Delivered,
+    DeliveryContext,
+    deliver,
+    keep_delivering,
+    may_run,
+    open_context,
+    send_test,
+)
 from crawler.plugins import load
 from crawler.settings import settings
 from crawler.store import report, subscriptions
@@ -47,25 +57,27 @@ def run(number: int | None, *, at: datetime | None, as_json: bool) -> int:
     """Tell what is due, once."""
 
     async def work(db: Database, interrupts: Interrupts) -> Delivered:
-        if number is not None:
-            await numbered(db, number)
+        found = await numbered(db, number) if number is not None else None
         async with _context(db, Clock.at(at)) as context:
-            return await deliver(context, only=number, stop=interrupts.stop)
+            done = await deliver(context, only=number, stop=interrupts.stop)
+            if found is not None and not may_run(found, context.seal):
+                done.elsewhere.setdefault(found.id, f"{ELSEWHERE}: {NEXT_STEP.format(found.id)}")
+            return done
 
     done = with_database(work, connections=CONNECTIONS, patient=True)
     if as_json:
         print_json(done)
     else:
-        say(said_of(done) or "Nothing is due")
+        say(said_of(done) or ("Nothing is told" if done.untold else "Nothing is due"))
         tell_failures(done)
-    return PROBLEM if done.failed else DONE
+    return PROBLEM if done.untold else DONE
 
 
 def follow(number: int | None, *, as_json: bool) -> int:
     """Tell what is found as it is found, until interrupted. A target that is slow holds up no other."""
 
     def tell(done: Delivered) -> None:
-        if as_json and (done.messages or done.failed):
+        if as_json and (done.messages or done.untold):
             print_json_line(done)
         elif not as_json:
             if done.messages:
@@ -149,6 +161,8 @@ def tell_failures(done: Delivered) -> None:
     """Say beside the answer what was not taken."""
     for number, why in sorted(done.failed.items()):
         remark(f"recrawl: subscription {number} was not told: {why}; it is tried again (recrawl notify list)")
+    for number, why in sorted(done.elsewhere.items()):
+        remark(f"recrawl: subscription {number} is not told: {why}")
 
 
 def said_of(done: Delivered) -> str:

@@ -1,10 +1,13 @@
 """Subscriptions and dead letters, in words and as JSON."""
 
 from datetime import datetime
+from pathlib import Path
 
 from crawler.cli.change_kinds import NEWS, WORDS
 from crawler.cli.output import say, show_facts
 from crawler.cli.values import counted, shown_when
+from crawler.local.keys.entrance import command_seal
+from crawler.notify import ELSEWHERE, NEXT_STEP, may_run, sealed_text
 from crawler.store.subscriptions import DeadLetter, Subscription, SubscriptionWish
 
 
@@ -30,8 +33,8 @@ def _shown(wish: SubscriptionWish) -> str:
     return f"{said} in {wish.place}" if wish.place else said
 
 
-def show_subscription(each: Subscription, *, now: datetime) -> None:
-    """A subscription, and how it is going."""
+def show_subscription(each: Subscription, *, elsewhere: str, now: datetime) -> None:
+    """A subscription, and how it is going. elsewhere: why no process of this home may run its command, or empty."""
     say(f"{each.id}  {about(each)}")
     trouble = ""
     if each.failures:
@@ -47,13 +50,21 @@ def show_subscription(each: Subscription, *, now: datetime) -> None:
             ("   told", told or "nothing yet"),
             ("   waiting", counted(each.waiting, "change") if each.waiting else ""),
             ("   trouble", trouble),
+            ("   not run here", elsewhere),
             ("   dead letters", f"{each.dead}: recrawl notify dead {each.id}" if each.dead else ""),
         ]
     )
 
 
-def facts(found: Subscription) -> dict[str, object]:
-    """A subscription as JSON."""
+def elsewhere_of(found: Subscription, *, home: Path) -> str:
+    """Why no process of a home may run a subscription's command; empty where one may, or where it has none."""
+    if not sealed_text(found.wish.target) or may_run(found, command_seal(home)):
+        return ""
+    return f"{ELSEWHERE}: {NEXT_STEP.format(found.id)}"
+
+
+def facts(found: Subscription, *, elsewhere: str = "") -> dict[str, object]:
+    """A subscription as JSON. elsewhere: as in show_subscription."""
     wish, condition = found.wish, found.wish.condition
     return {
         "number": found.id,
@@ -85,6 +96,7 @@ def facts(found: Subscription) -> dict[str, object]:
         "failing_since": found.failing_since,
         "next_try_at": found.resume_at,
         "last_error": found.last_error or None,
+        "not_run_here": elsewhere or None,
     }
 
 
