@@ -135,12 +135,18 @@ async def _noted(
 
 
 async def send_test(context: DeliveryContext, subscription: Subscription) -> str:
-    """Send a test message past the outbox; gives why it was not taken, or nothing."""
+    """Send a test message past the outbox; gives why it was not taken, or nothing.
+
+    A target that takes it is well, so what waits for it is due at once.
+    """
     if not may_run(subscription, context.seal):
         return f"{ELSEWHERE}: {NEXT_STEP.format(subscription.id)}"
     message = Message(id=0, subscription_id=subscription.id, token=uuid4(), tries=0, made_at=context.now(), changes=())
     try:
         async with await _sender(context, subscription) as sender:
-            return (await sender.send(message, at=context.real_now())).why_not
+            why_not = (await sender.send(message, at=context.real_now())).why_not
     except TargetLacking as error:
         return str(error)
+    if not why_not and subscription.failures:
+        await subscriptions.mended(context.db, subscription.id, at=context.now())
+    return why_not

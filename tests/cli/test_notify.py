@@ -100,6 +100,15 @@ def test_a_target_that_fails_fails_no_crawl_and_is_listed_with_its_trouble(
     listed = recrawl("notify", "list").out
     assert "1 failure in a row, status 500; next try" in listed
     assert "1 change\n" in listed
+    left_alone = recrawl("notify", "run")
+    assert (left_alone.code, left_alone.out) == (0, "Nothing is told\n")
+    assert "recrawl: subscription 1 waits until" in left_alone.complaint
+    assert "1 change: status 500 (recrawl notify test 1 tries it now)" in left_alone.complaint
+    (waiting,) = recrawl("notify", "run", "--json").json["waiting"]
+    assert (waiting["subscription"], waiting["changes"], waiting["why"]) == (1, 1, "status 500")
+    hook.status = 200
+    assert recrawl("notify", "test", "1").code == 0
+    assert recrawl("notify", "run").out == "1 change told in 1 message\n"
 
 
 def test_a_test_message_is_sent_at_once(recrawl: Recrawl, hook: Hook) -> None:

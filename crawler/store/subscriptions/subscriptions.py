@@ -1,5 +1,6 @@
 """Subscriptions as their users make them, and how each is doing."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -44,6 +45,15 @@ RESUME = """
 AS_NEW = """
     UPDATE message SET made_at = %(at)s, next_try_at = %(at)s, tries = 0
      WHERE subscription_id = %(id)s AND state = 'waiting'
+"""
+
+MENDED = """
+    UPDATE subscription SET failures = 0, failing_since = NULL, resume_at = NULL, last_error = ''
+     WHERE id = ANY(%(ids)s)
+"""
+TRY_NOW = """
+    UPDATE message SET next_try_at = %(at)s
+     WHERE subscription_id = ANY(%(ids)s) AND state = 'waiting' AND next_try_at > %(at)s
 """
 
 
@@ -163,6 +173,19 @@ async def resume(db: Database, number: int, *, missed: bool, at: datetime) -> bo
             return False
         await connection.execute(AS_NEW, values)
     return True
+
+
+async def mended(db: Database, number: int, *, at: datetime) -> None:
+    """A subscription's receiver is said to be well: its failures are forgotten, and what waits is tried at once."""
+    async with db.transaction() as connection:
+        await be_mended(connection, [number], at=at)
+
+
+async def be_mended(connection: Connection, numbers: Collection[int], *, at: datetime) -> None:
+    """Do that for several, within a transaction."""
+    values = {"ids": list(numbers), "at": at}
+    await connection.execute(MENDED, values)
+    await connection.execute(TRY_NOW, values)
 
 
 async def remove(db: Database, number: int) -> bool:

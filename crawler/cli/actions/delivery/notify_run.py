@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.cli.actions.delivery.notify_words import facts
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, print_json_line, remark, say
 from crawler.cli.session import Interrupts, with_database
-from crawler.cli.values import counted
+from crawler.cli.values import counted, shown_when
 from crawler.clock import Clock
 from crawler.errors import BadInput, StoreUnavailable, failure_in
 from crawler.local.keys.entrance import command_seal
@@ -55,22 +56,48 @@ def send_test_now(number: int, *, as_json: bool) -> int:
 
 def run(number: int | None, *, at: datetime | None, as_json: bool) -> int:
     """Tell what is due, once."""
+    clock = Clock.at(at)
 
-    async def work(db: Database, interrupts: Interrupts) -> Delivered:
+    async def work(db: Database, interrupts: Interrupts) -> tuple[Delivered, list[Waiting]]:
         found = await numbered(db, number) if number is not None else None
-        async with _context(db, Clock.at(at)) as context:
+        async with _context(db, clock) as context:
             done = await deliver(context, only=number, stop=interrupts.stop)
             if found is not None and not may_run(found, context.seal):
                 done.elsewhere.setdefault(found.id, f"{ELSEWHERE}: {NEXT_STEP.format(found.id)}")
-            return done
+        return done, await _waiting(db, number, done, at=clock.now())
 
-    done = with_database(work, connections=CONNECTIONS, patient=True)
+    done, waiting = with_database(work, connections=CONNECTIONS, patient=True)
     if as_json:
-        print_json(done)
+        print_json(asdict(done) | {"waiting": waiting})
     else:
-        say(said_of(done) or ("Nothing is told" if done.untold else "Nothing is due"))
+        say(said_of(done) or ("Nothing is told" if done.untold or waiting else "Nothing is due"))
         tell_failures(done)
+        for each in waiting:
+            remark(
+                f"recrawl: subscription {each.subscription} waits until {shown_when(each.until, now=clock.now())}, "
+                f"{counted(each.changes, 'change')}: {each.why} (recrawl notify test {each.subscription} tries it now)"
+            )
     return PROBLEM if done.untold else DONE
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What is told a subscription later: its target took nothing the last time, and is left alone until then."""
+
+    subscription: int
+    until: datetime
+    why: str
+    changes: int
+
+
+async def _waiting(db: Database, number: int | None, done: Delivered, *, at: datetime) -> list[Waiting]:
+    """What waits for a further try, without what a delivery has just tried."""
+    found = await subscriptions.states(db, number)
+    return [
+        Waiting(each.subscription, until, each.reason, each.waiting)
+        for each in found
+        if each.subscription not in done.untold and (until := each.waits_until(at=at)) is not None
+    ]
 
 
 def follow(number: int | None, *, as_json: bool) -> int:
