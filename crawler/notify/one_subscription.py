@@ -55,7 +55,11 @@ async def _send_due(
     async with AsyncExitStack() as stack:
         # What has failed before is not tried in quiet hours, either.
         while may_go_on() and not subscription.wish.times.is_quiet(context.now()):
-            message = await _next(context, subscription)
+            try:
+                message = await _next(context, subscription)
+            except TargetLacking as error:
+                await _wait_for_target(context, subscription, str(error), done)
+                break
             if message is None:
                 break
             try:
@@ -71,14 +75,17 @@ async def _send_due(
 
 
 async def _next(context: DeliveryContext, subscription: Subscription) -> Message | None:
-    """The message that is to be sent next. New ones are made when all that were made were sent."""
+    """The message that is to be sent next. New ones are made when all that were made were sent.
+
+    Raises TargetLacking where nobody can say whether the target is one that gets a message for each change.
+    """
     now = context.now()
     found = await subscriptions.next_message(context.db, subscription.id, at=now)
     if found is not None:
         return found
     if not await subscriptions.is_due(context.db, subscription.id, at=now):
         return None  # before the target is looked up, which may ask a Prefect server
-    kind = await _kind(context, subscription)
+    kind = (await found_target(subscription.wish.target, context.find_secret)).kind
     is_joined = kind not in {TargetKind.WEBHOOK, TargetKind.COMMAND}  # nobody wants a mail for each page
     made = await subscriptions.make_messages(
         context.db, subscription.id, at=now, is_joined=is_joined, most_each=MOST_CHANGES
@@ -86,11 +93,13 @@ async def _next(context: DeliveryContext, subscription: Subscription) -> Message
     return await subscriptions.next_message(context.db, subscription.id, at=now) if made else None
 
 
-async def _kind(context: DeliveryContext, subscription: Subscription) -> TargetKind | None:
-    try:
-        return (await found_target(subscription.wish.target, context.find_secret)).kind
-    except TargetLacking:
-        return None
+async def _wait_for_target(context: DeliveryContext, subscription: Subscription, why: str, done: Delivered) -> None:
+    """Leave changes as they are until their target is known; it is looked for ever more seldom."""
+    now = context.now()
+    log.warning("target.lacking", extra={"subscription": subscription.id, "why": why})
+    done.failed[subscription.id] = why
+    resume_at = next_try(subscription.failures + 1, asked=None, now=now)
+    await subscriptions.target_lacks(context.db, subscription.id, resume_at=resume_at, error=why, at=now)
 
 
 async def _sender(context: DeliveryContext, subscription: Subscription) -> TargetSender:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -141,18 +141,24 @@ async def subscribe(db: Database, target: str, **wish: Any) -> Subscription:
 
 
 async def tell(
-    db: Database, *, at: datetime, secrets: Mapping[str, str] | None = None, seal: str = "mine", **given: Any
+    db: Database,
+    *,
+    at: datetime,
+    secrets: Mapping[str, str] | None = None,
+    find: Callable[[Reference], Awaitable[str | None]] | None = None,
+    seal: str = "mine",
+    **given: Any,
 ) -> Delivered:
-    """One delivery at an instant. seal: of the home by which it is made."""
+    """One delivery at an instant. find: where secrets are, in place of `secrets`.  seal: of the home that delivers."""
 
-    async def find(reference: Reference) -> str | None:
+    async def found(reference: Reference) -> str | None:
         return (secrets or {}).get(str(reference))
 
     async with ParserPool(0) as readers:
         context = DeliveryContext(
             db=db,
             readers=readers,
-            find_secret=find,
+            find_secret=find or found,
             user_agent="recrawl-test",
             now=lambda: at,
             real_now=lambda: at,

@@ -19,6 +19,7 @@ from crawler.store.subscriptions.outbox import (
     not_taken,
     put_notices,
     taken,
+    target_lacks,
 )
 from crawler.store.subscriptions.standing import standing_before
 from crawler.store.subscriptions.state import states
@@ -62,4 +63,5 @@ __all__ = [
     "standing_before",
     "states",
     "taken",
+    "target_lacks",
 ]

@@ -238,6 +238,13 @@ async def not_taken(db: Database, message: Message, retry: Retry, *, error: str,
             await connection.execute(BURY, values)
 
 
+async def target_lacks(db: Database, number: int, *, resume_at: datetime, error: str, at: datetime) -> None:
+    """The target of a subscription is not known, so no message could be made. error: why, without anything secret."""
+    async with db.transaction() as connection:
+        values = {"id": number, "resume_at": resume_at, "error": clean(error), "at": at}
+        await connection.execute(FAILING, values)
+
+
 def _clean(value: Any) -> Any:
     """Texts of a JSON value as Postgres takes them."""
     match value:

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from crawler.cli.actions.delivery.notify_run import numbered
-from crawler.cli.actions.delivery.notify_words import about, elsewhere_of, facts, letter, show_subscription
+from crawler.cli.actions.delivery.notify_words import (
+    about,
+    elsewhere_of,
+    facts,
+    letter,
+    remark_lacking,
+    show_subscription,
+)
 from crawler.cli.change_kinds import NEWS, kinds_named
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, remark, say, show
@@ -62,6 +69,7 @@ def add(asked: SubscriptionAsked, *, as_json: bool) -> int:
     say(f"Subscription {made.id}: {about(made)}")
     if not made.wish.secret and made.wish.target.startswith(("http://", "https://")):
         remark("Its messages are not signed: --secret env:NAME signs them")
+    remark_lacking(made)
     remark(f"Next: recrawl notify test {made.id}")
     return DONE
 

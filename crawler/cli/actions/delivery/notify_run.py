@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.cli.actions.delivery.notify_words import facts
+from crawler.cli.actions.delivery.notify_words import facts, remark_lacking
 from crawler.cli.exits import DONE, PROBLEM
 from crawler.cli.output import print_json, print_json_line, remark, say
 from crawler.cli.session import Interrupts, with_database
@@ -51,6 +51,7 @@ def send_test_now(number: int, *, as_json: bool) -> int:
         remark(f"recrawl: the test was not taken by {found.wish.target}: {why_not}")
     else:
         say(f"A test was sent to {found.wish.target}")
+        remark_lacking(found)
     return PROBLEM if why_not else DONE
 
 

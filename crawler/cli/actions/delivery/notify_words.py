@@ -4,11 +4,16 @@ from datetime import datetime
 from pathlib import Path
 
 from crawler.cli.change_kinds import NEWS, WORDS
-from crawler.cli.output import say, show_facts
+from crawler.cli.output import remark, say, show_facts
 from crawler.cli.values import counted, shown_when
+from crawler.core.http import SecretSource, parse_reference
 from crawler.local.keys.entrance import command_seal
+from crawler.local.secrets import lacking_in_worker
 from crawler.notify import ELSEWHERE, NEXT_STEP, may_run, sealed_text
+from crawler.settings import settings
 from crawler.store.subscriptions import DeadLetter, Subscription, SubscriptionWish
+
+ENV = f"{SecretSource.ENV}:"
 
 
 def about(found: Subscription) -> str:
@@ -61,6 +66,16 @@ def elsewhere_of(found: Subscription, *, home: Path) -> str:
     if not sealed_text(found.wish.target) or may_run(found, command_seal(home)):
         return ""
     return f"{ELSEWHERE}: {NEXT_STEP.format(found.id)}"
+
+
+def remark_lacking(found: Subscription) -> None:
+    """Say beside the answer what of a subscription's secrets a running stack does not know."""
+    wish = found.wish
+    for text in (wish.target, wish.secret):
+        if text.startswith(ENV):
+            why = lacking_in_worker(settings(), parse_reference(text))
+            if why:
+                remark(why[0].upper() + why[1:])
 
 
 def facts(found: Subscription, *, elsewhere: str = "") -> dict[str, object]:
