@@ -43,6 +43,14 @@ async def tell(db: Database, chosen: Settings, *, at: datetime | None, within: t
 
 def markdown(done: Delivered) -> str:
     """What was told, as a person reads it."""
-    lines = [f"{done.changes:,} changes told in {done.messages:,} messages."]
-    lines += [f"\nSubscription {number} was not told: {why}." for number, why in done.untold.items()]
-    return "\n".join(lines)
+    return "\n".join([told_sentence(done), *(f"\n{each}" for each in untold_sentences(done))])
+
+
+def told_sentence(done: Delivered) -> str:
+    """How much was told."""
+    return f"{done.changes:,} changes told in {done.messages:,} messages."
+
+
+def untold_sentences(done: Delivered) -> list[str]:
+    """Who was not told, and why."""
+    return [f"Subscription {number} was not told: {why}." for number, why in done.untold.items()]

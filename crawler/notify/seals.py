@@ -31,7 +31,7 @@ async def why_unserved(context: DeliveryContext, subscription: Subscription) -> 
     if since is None:
         return ""
     since = max(since, found[0].next_try_at or since)  # where it fails it is run all the same
-    if now - since < PATIENCE or subscription.wish.times.is_quiet(now):
+    if now - since < PATIENCE:
         return ""
     until = f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     return f"{ELSEWHERE}, and nobody has run it since {until}: {NEXT_STEP.format(subscription.id)}"

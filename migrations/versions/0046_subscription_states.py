@@ -15,6 +15,8 @@ SELECT s.id AS subscription,
        d.authority AS domain,
        s.made_at,
        s.paused_at,
+       s.quiet,
+       s.zone,
        s.delivered,
        s.delivered_at,
        w.waiting,
@@ -42,6 +44,8 @@ COMMENT ON COLUMN report_subscription.domain_id IS 'the domain, by number; null 
 COMMENT ON COLUMN report_subscription.domain IS 'the domain, by name; null for all domains';
 COMMENT ON COLUMN report_subscription.made_at IS 'when it was made; what was found before is not told';
 COMMENT ON COLUMN report_subscription.paused_at IS 'since when nothing is sent, by its user''s wish';
+COMMENT ON COLUMN report_subscription.quiet IS 'hours in which nothing is sent, as they were typed; empty for none';
+COMMENT ON COLUMN report_subscription.zone IS 'by whose clock these are';
 COMMENT ON COLUMN report_subscription.delivered IS 'changes that its receiver took';
 COMMENT ON COLUMN report_subscription.delivered_at IS 'when it took the last of them';
 COMMENT ON COLUMN report_subscription.waiting IS 'changes that it was not told yet, without those that were given up';

@@ -22,7 +22,7 @@ from crawler.store.subscriptions.outbox import (
     target_lacks,
 )
 from crawler.store.subscriptions.standing import standing_before
-from crawler.store.subscriptions.state import states
+from crawler.store.subscriptions.state import SubscriptionState, states
 from crawler.store.subscriptions.subscriptions import (
     Subscription,
     SubscriptionWish,
@@ -43,6 +43,7 @@ __all__ = [
     "Message",
     "Retry",
     "Subscription",
+    "SubscriptionState",
     "SubscriptionWish",
     "add",
     "dead_letters",

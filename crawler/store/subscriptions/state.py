@@ -5,11 +5,12 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
+from crawler.core.alert import DeliveryTimes, parse_quiet
 from crawler.store.database import Database
 
 STATES = """
-    SELECT subscription, target, domain, paused_at IS NOT NULL AS is_paused, waiting, waiting_since, unread_since,
-           failures, failing_since, next_try_at, reason, dead
+    SELECT subscription, target, domain, paused_at IS NOT NULL AS is_paused, quiet, zone, waiting, waiting_since,
+           unread_since, failures, failing_since, next_try_at, reason, dead
       FROM report_subscription
      WHERE %(id)s::bigint IS NULL OR subscription = %(id)s
      ORDER BY subscription
@@ -24,6 +25,8 @@ class SubscriptionState:
     target: str
     domain: str | None
     is_paused: bool
+    quiet: str
+    zone: str
     waiting: int
     waiting_since: datetime | None
     unread_since: datetime | None
@@ -36,10 +39,12 @@ class SubscriptionState:
     def untold_since(self, *, at: datetime) -> datetime | None:
         """When the oldest change came up that should have been told by an instant; None where there is none.
 
-        Nobody need be told of any while it is paused.
+        Nobody need be told of any while it is paused, nor in quiet hours.
         """
+        if self.is_paused or (self.quiet and DeliveryTimes(self.zone, quiet=parse_quiet(self.quiet)).is_quiet(at)):
+            return None
         since = [each for each in (self.waiting_since, self.unread_since) if each is not None and each <= at]
-        return min(since) if since and not self.is_paused else None
+        return min(since, default=None)
 
     def waits_until(self, *, at: datetime) -> datetime | None:
         """When what was not taken is tried again; None where nothing is to be waited for."""
