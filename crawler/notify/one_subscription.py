@@ -11,6 +11,7 @@ from crawler.core.alert import is_hopeless, next_try
 from crawler.core.http import parse_reference, retry_after
 from crawler.crawl import child_environment
 from crawler.notify.context import Delivered, DeliveryContext
+from crawler.notify.fitting import lower_bound, parts_of
 from crawler.notify.payload import keys_of
 from crawler.notify.reading import read_feed_for
 from crawler.notify.seals import ELSEWHERE, NEXT_STEP, may_run, why_unserved
@@ -65,9 +66,19 @@ async def _send_due(
             try:
                 if sender is None:
                     sender = await stack.enter_async_context(await _sender(context, subscription))
-                outcome = await sender.send(message, at=context.real_now())
+                parts = parts_of(message, most_bytes=subscription.most_bytes) if sender.is_bounded else []
+                if len(parts) > 1:
+                    await subscriptions.split(context.db, message, parts, at=context.now())
+                    continue
+                outcome = await sender.send(message, at=context.real_now(), most_bytes=subscription.most_bytes)
             except TargetLacking as error:
                 outcome = DeliveryOutcome(str(error))
+            bound = lower_bound(subscription, outcome)
+            if bound is not None:
+                log.warning("message.too_large", extra={"subscription": subscription.id, "bound_bytes": bound})
+                await subscriptions.lower_bound(context.db, message, most_bytes=bound, at=context.now())
+                subscription = replace(subscription, most_bytes=bound)
+                continue
             if not await _noted(context, subscription, message, outcome, done):
                 break
             if not outcome.why_not:
@@ -88,7 +99,12 @@ async def _next(context: DeliveryContext, subscription: Subscription) -> Message
     kind = (await found_target(subscription.wish.target, context.find_secret)).kind
     is_joined = kind not in {TargetKind.WEBHOOK, TargetKind.COMMAND}  # nobody wants a mail for each page
     made = await subscriptions.make_messages(
-        context.db, subscription.id, at=now, is_joined=is_joined, most_each=MOST_CHANGES
+        context.db,
+        subscription.id,
+        at=now,
+        is_joined=is_joined,
+        most_each=MOST_CHANGES,
+        most_bytes=None if is_joined else subscription.most_bytes,
     )
     return await subscriptions.next_message(context.db, subscription.id, at=now) if made else None
 
@@ -153,7 +169,7 @@ async def send_test(context: DeliveryContext, subscription: Subscription) -> str
     message = Message(id=0, subscription_id=subscription.id, token=uuid4(), tries=0, made_at=context.now(), changes=())
     try:
         async with await _sender(context, subscription) as sender:
-            why_not = (await sender.send(message, at=context.real_now())).why_not
+            why_not = (await sender.send(message, at=context.real_now(), most_bytes=subscription.most_bytes)).why_not
     except TargetLacking as error:
         return str(error)
     if not why_not and subscription.failures:

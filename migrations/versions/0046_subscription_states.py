@@ -1,4 +1,4 @@
-"""How each subscription is doing, as a view: what waits, since when, and why it is not told."""
+"""How each subscription is doing, as a view: what waits, since when, and why; and how large its messages may be."""
 
 from alembic import op
 
@@ -7,6 +7,11 @@ down_revision = "0045"
 branch_labels = None
 depends_on = None
 
+SIZE = """
+ALTER TABLE subscription
+    ADD COLUMN most_bytes INTEGER NOT NULL DEFAULT 262144,
+    ADD CONSTRAINT subscription_size CHECK (most_bytes > 0);
+"""
 VIEW = """
 CREATE VIEW report_subscription AS
 SELECT s.id AS subscription,
@@ -62,6 +67,7 @@ COMMENT ON COLUMN report_subscription.dead IS 'messages that were given up (dead
 
 
 def upgrade() -> None:
+    op.execute(SIZE)
     op.execute(VIEW)
 
 

@@ -21,9 +21,11 @@ from crawler.store.subscriptions.outbox import (
     taken,
     target_lacks,
 )
+from crawler.store.subscriptions.parts import lower_bound, split
 from crawler.store.subscriptions.standing import standing_before
 from crawler.store.subscriptions.state import SubscriptionState, states
 from crawler.store.subscriptions.subscriptions import (
+    MOST_BYTES,
     Subscription,
     SubscriptionWish,
     add,
@@ -36,6 +38,7 @@ from crawler.store.subscriptions.subscriptions import (
 )
 
 __all__ = [
+    "MOST_BYTES",
     "MOST_LISTED",
     "ChangeNotice",
     "DeadLetter",
@@ -51,6 +54,7 @@ __all__ = [
     "discard",
     "every",
     "is_due",
+    "lower_bound",
     "make_messages",
     "mended",
     "next_message",
@@ -61,6 +65,7 @@ __all__ = [
     "redeliver",
     "remove",
     "resume",
+    "split",
     "standing_before",
     "states",
     "taken",

@@ -13,6 +13,8 @@ from crawler.store.columns import clean
 from crawler.store.database import Connection, Database
 from crawler.store.report import EventKind
 
+MOST_BYTES = 262_144  # of a message, unless its receiver takes less: a quarter of what nginx lets through
+
 INSERT = """
     INSERT INTO subscription (target, secret, seal, allow_private, domain_id, pattern, kinds, place, condition,
                               condition_text, bound, digest, quiet, zone, made_at, position)
@@ -97,6 +99,7 @@ class Subscription:
     delivered: changes that were taken.  waiting: changes that were not yet.  dead: messages that were given up.
     paused_at: since when nothing is sent; None where it is not paused.  pause_position: where the feed ended then: what
     stands before is told when it is resumed, whether it was read by then or not.
+    most_bytes: of a message to a webhook or a program; less than at first where its receiver has refused larger ones.
     """
 
     id: int
@@ -114,6 +117,7 @@ class Subscription:
     dead: int
     paused_at: datetime | None
     pause_position: int | None
+    most_bytes: int
 
 
 async def add(db: Database, wish: SubscriptionWish, *, at: datetime) -> Subscription:
@@ -217,4 +221,5 @@ def _subscription(row: dict[str, Any]) -> Subscription:
         wish=wish,
         domain=Authority(row["domain"]) if row["domain"] is not None else None,
         **{name: row[name] for name in (*names, "delivered_at", "waiting", "dead", "paused_at", "pause_position")},
+        most_bytes=row["most_bytes"],
     )

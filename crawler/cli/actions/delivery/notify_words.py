@@ -5,13 +5,13 @@ from pathlib import Path
 
 from crawler.cli.change_kinds import NEWS, WORDS
 from crawler.cli.output import remark, say, show_facts
-from crawler.cli.values import counted, shown_when
+from crawler.cli.values import counted, shown_bytes, shown_when
 from crawler.core.http import SecretSource, parse_reference
 from crawler.local.keys.entrance import command_seal
 from crawler.local.secrets import lacking_in_worker
 from crawler.notify import ELSEWHERE, NEXT_STEP, may_run, sealed_text
 from crawler.settings import settings
-from crawler.store.subscriptions import DeadLetter, Subscription, SubscriptionWish
+from crawler.store.subscriptions import MOST_BYTES, DeadLetter, Subscription, SubscriptionWish
 
 ENV = f"{SecretSource.ENV}:"
 
@@ -55,10 +55,16 @@ def show_subscription(each: Subscription, *, elsewhere: str, now: datetime) -> N
             ("   told", told or "nothing yet"),
             ("   waiting", counted(each.waiting, "change") if each.waiting else ""),
             ("   trouble", trouble),
+            ("   messages", _size(each)),
             ("   not run here", elsewhere),
             ("   dead letters", f"{each.dead}: recrawl notify dead {each.id}" if each.dead else ""),
         ]
     )
+
+
+def _size(each: Subscription) -> str:
+    usual = each.most_bytes >= MOST_BYTES
+    return "" if usual else f"of {shown_bytes(each.most_bytes)} at most, since larger ones were refused (413)"
 
 
 def elsewhere_of(found: Subscription, *, home: Path) -> str:
@@ -111,6 +117,7 @@ def facts(found: Subscription, *, elsewhere: str = "") -> dict[str, object]:
         "failing_since": found.failing_since,
         "next_try_at": found.resume_at,
         "last_error": found.last_error or None,
+        "most_bytes": found.most_bytes,
         "not_run_here": elsewhere or None,
     }
 
