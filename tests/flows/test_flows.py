@@ -83,7 +83,7 @@ def holder(stack: Stack, domain: Domain) -> str | None:
 
 
 def completed(stack: Stack, run: str, *, name: str = "Completed") -> dict[str, Any]:
-    until(lambda: run_state(stack.api, run) in ENDED)
+    until(lambda: run_state(stack.api, run) in {*ENDED, name})
     found: dict[str, Any] = ask(stack.api, f"/flow_runs/{run}")
     assert found["state_name"] == name, found["state"]["message"]
     return found
