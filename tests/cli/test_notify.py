@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from crawler.local.children import end, start
+from crawler.local.parts import worker_note
+from crawler.local.private import private_folder
 from tests.cli.conftest import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.patience import PATIENCE_S
 
@@ -267,3 +270,23 @@ def test_a_command_is_run_in_its_own_home_and_another_says_so_with_the_next_step
     for said in (asked.complaint, listed.out, tried.complaint, in_json):
         assert "was added in another home" in said
         assert "recrawl notify remove 1, and recrawl notify add it again" in said
+
+
+def test_what_the_worker_of_a_running_stack_does_not_know_is_said_at_once(
+    recrawl: Recrawl, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private_folder(tmp_path, "run")
+    note, log = worker_note(tmp_path), tmp_path / "worker.log"
+    worker = start(["sleep", "600"], environment={}, folder=tmp_path, log=log, note=note, facts={})
+    try:
+        monkeypatch.setenv("HOOK_OF_TEST", hook.url)  # as after `recrawl up`, in this shell
+        monkeypatch.setenv("KEY_OF_TEST", "a key of this shell")
+        added = recrawl("notify", "add", "env:HOOK_OF_TEST", "--secret", "env:KEY_OF_TEST", "--allow-private")
+        tried = recrawl("notify", "test", "1")
+    finally:
+        end([worker.process], patience_seconds=PATIENCE_S)
+
+    assert (added.code, tried.code, len(hook.got)) == (0, 0, 1)
+    for done in (added, tried):
+        for name in ("HOOK_OF_TEST", "KEY_OF_TEST"):
+            assert f"The running stack was started without {name}, and cannot use it: recrawl down, then" in done.err
